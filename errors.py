@@ -1,0 +1,26 @@
+"""The errors that a user can cause and mend. Everything else is a defect and keeps its traceback.
+
+Every message is one line that names the file or option, the field, the value seen and the fix.
+"""
+
+from __future__ import annotations
+
+
+class ComposcopeError(Exception):
+    """A mistake in what came in; the command line prints it as one line and exits with 1."""
+
+
+class InputError(ComposcopeError):
+    """A file, a field or an option that cannot be used as given."""
+
+
+class ModelError(ComposcopeError):
+    """A model that cannot be loaded, resolved or run as asked."""
+
+
+class NoCasesError(ComposcopeError):
+    """A case set, stratum or group that is empty where at least one case is needed."""
+
+
+class JournalError(ComposcopeError):
+    """A journal or run folder that cannot be written, read or resumed safely."""

@@ -1,0 +1,162 @@
+"""Case and Part: one compositional question, its gold answer and the sub-questions it is made of.
+
+On disk a benchmark is JSON lines, one case a line, with the field names of the dataclasses below. This module
+reads, checks and writes them; it knows nothing about models.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+ANSWER_TYPES = ("text", "number", "date", "list", "ordered-list", "boolean")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sub-question with its own gold answer."""
+
+    question: str
+    answer: str
+    kind: str | None = None
+    """``commonsense``, ``math``, ``date``, ...: groups parts over cases."""
+    answer_type: str = "text"
+    aliases: tuple[str, ...] = ()
+    paraphrases: tuple[str, ...] = ()
+    """Other wordings of the same question: the atom's probes (Composition collapse, gate 1)."""
+    atom: str | None = None
+    """Id of the fact, shared by all cases that use it; its probes count once."""
+    extra_context: str | None = None
+    """The question with the whole's irrelevant numbers added (AgentCoMa, App. K)."""
+    skill: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A compositional question and its parts, in the order in which they are solved."""
+
+    id: str
+    question: str
+    answer: str
+    parts: tuple[Part, ...] = ()
+    benchmark: str = "custom"
+    answer_type: str = "text"
+    aliases: tuple[str, ...] = ()
+    family: str | None = None
+    depth: int | None = None
+    cluster: str | None = None
+    """Cases that share facts, items or templates; intervals resample clusters, not cases."""
+    domain: str | None = None
+    operation: str | None = None
+    unknowable: bool = False
+    """True where no model can know the answer: abstaining is then right."""
+    evidence: tuple[str, ...] = ()
+    """Facts given in the prompt (in-context families)."""
+    chance: float | None = None
+    """Probability that a guess in the right format is right."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """Unknown fields of the file, kept as they are."""
+
+    @property
+    def depth_bin(self) -> int | None:
+        """Depth as published (Composition collapse, App. B): 7 counts as 4, 9 as 6, 11 as 8."""
+        return None if self.depth is None else {7: 4, 9: 6, 11: 8}.get(self.depth, self.depth)
+
+
+_CASE_FIELDS = {f.name: f for f in fields(Case)}
+_PART_FIELDS = {f.name: f for f in fields(Part)}
+_TUPLES = {"aliases", "paraphrases", "evidence"}
+
+
+def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], where: str) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}")
+    for name in required:
+        if name not in raw:
+            raise InputError(f"{where}: field {name!r} is missing; add it (fields: {', '.join(allowed)})")
+        if name != "parts" and not (isinstance(raw[name], str | int | float) and str(raw[name]).strip()):
+            raise InputError(f"{where}: field {name!r} is {raw[name]!r}; give a non-empty string or number")
+    known = {k: v for k, v in raw.items() if k in allowed and v is not None}
+    for name in required:
+        if name != "parts":
+            known[name] = str(known[name])
+    for name in _TUPLES & known.keys():
+        value = known[name]
+        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+            raise InputError(f"{where}: field {name!r} is {value!r}; give a list of strings")
+        known[name] = tuple(value)
+    kind = known.get("answer_type", "text")
+    if kind not in ANSWER_TYPES:
+        raise InputError(f"{where}: answer_type is {kind!r}; use one of {', '.join(ANSWER_TYPES)}")
+    return known
+
+
+def case_from_dict(raw: Any, where: str = "case") -> Case:
+    """Build one case from its JSON object; ``where`` (file:line) leads every error message.
+
+    Raises ``InputError`` for a missing field, a wrong type or an unknown answer type.
+    """
+    known = _checked(raw, _CASE_FIELDS, ("id", "question", "answer"), where)
+    parts = known.get("parts", [])
+    if not isinstance(parts, list | tuple):
+        raise InputError(f"{where}: field 'parts' is {parts!r}; give a list of objects with question and answer")
+    known["parts"] = tuple(
+        Part(**_checked(p, _PART_FIELDS, ("question", "answer"), f"{where}, parts[{i}]")) for i, p in enumerate(parts)
+    )
+    depth = known.get("depth")
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+        raise InputError(f"{where}: depth is {depth!r}; give a whole number of at least 1")
+    known["meta"] = {**known.get("meta", {}), **{k: v for k, v in raw.items() if k not in _CASE_FIELDS}}
+    return Case(**known)
+
+
+def case_to_dict(case: Case) -> dict[str, Any]:
+    """The JSON object of a case, without empty fields."""
+    raw = asdict(case)
+    raw["parts"] = [{k: v for k, v in p.items() if v not in (None, (), [])} for p in raw["parts"]]
+    return {k: v for k, v in raw.items() if v not in (None, (), {}, False)}
+
+
+def check_cases(cases: Iterable[Case], where: str) -> list[Case]:
+    """Refuse duplicate ids and an empty benchmark."""
+    seen: dict[str, int] = {}
+    out: list[Case] = []
+    for i, case in enumerate(cases, 1):
+        if case.id in seen:
+            raise InputError(f"{where}: id {case.id!r} of case {i} was already used by case {seen[case.id]}; ids are unique")
+        seen[case.id] = i
+        out.append(case)
+    if not out:
+        raise InputError(f"{where}: no cases; give at least one JSON line with id, question and answer")
+    return out
+
+
+def read_cases(path: str | Path) -> list[Case]:
+    """Read a benchmark file (JSON lines, UTF-8).
+
+    Raises ``InputError`` naming file, line and field for anything that cannot be used.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such benchmark file; give a JSON-lines file with one case a line")
+    cases = []
+    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            raw = json.loads(line)
+        except json.JSONDecodeError as e:
+            raise InputError(f"{path}:{n}: not valid JSON ({e.msg} at column {e.colno}); one object a line") from e
+        cases.append(case_from_dict(raw, f"{path}:{n}"))
+    return check_cases(cases, str(path))
+
+
+def write_cases(cases: Iterable[Case], path: str | Path) -> None:
+    """Write a benchmark file that ``read_cases`` reads back unchanged."""
+    text = "".join(json.dumps(case_to_dict(c), ensure_ascii=False) + "\n" for c in cases)
+    Path(path).write_text(text, encoding="utf-8")

@@ -1,0 +1,59 @@
+"""Site: the name of one activation. A position in the residual stream's history, the same on every architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, get_args
+
+from torch import Tensor
+
+from ..errors import ModelError
+
+Kind = Literal[
+    "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out", "q", "k", "v", "head", "pattern", "neuron"
+]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+
+class Site(NamedTuple):
+    """One activation of one layer.
+
+    Shapes: residual stream and block outputs ``batch pos d_model``; ``q`` ``batch head pos d_head``, ``k`` and ``v``
+    ``batch kv_head pos d_head`` (before rotary embedding); ``head`` = input of the attention output projection,
+    ``batch pos head*d_head``; ``pattern`` ``batch head query key``; ``neuron`` = input of the MLP down projection,
+    ``batch pos d_mlp``.
+    """
+
+    layer: int
+    kind: Kind
+    expert: int | None = None
+    """For mixtures of experts: whose neurons."""
+
+    def __str__(self) -> str:
+        tail = "" if self.expert is None else f", expert={self.expert}"
+        return f'Site({self.layer}, "{self.kind}"{tail})'
+
+
+Reducer = Callable[[Tensor], Tensor]
+Edit = Callable[[Tensor], Tensor]
+Read = "tuple[Site, ...] | list[Site] | set[Site] | Mapping[Site, Reducer | None]"
+
+
+class Run(NamedTuple):
+    """What one forward pass gave."""
+
+    logits: Tensor
+    """batch pos vocab"""
+    acts: dict[Site, Tensor]
+    """Only what was asked for in ``read``; attached to the graph unless grad is off."""
+
+
+def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
+    """Raise ``ModelError`` for a site that a model of this size does not have."""
+    if site.kind not in KINDS:
+        raise ModelError(f"{site}: no such kind; use one of {', '.join(KINDS)}")
+    if not 0 <= site.layer < n_layers:
+        raise ModelError(f"{site}: the model has {n_layers} layers (0-{n_layers - 1})")
+    if site.expert is not None and (n_experts is None or not 0 <= site.expert < n_experts):
+        have = "no experts" if n_experts is None else f"{n_experts} experts (0-{n_experts - 1})"
+        raise ModelError(f"{site}: the model has {have}")

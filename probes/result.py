@@ -1,0 +1,53 @@
+"""ProbeResult: what every probe returns: a table with n and intervals, and named tensors."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """One probe on one or more groups of cases."""
+
+    probe: str
+    table: Sequence[Row]
+    """Rows with at least ``quantity``, ``group``, ``n``, ``value``, ``low``, ``high``, ``interval`` (method)."""
+    tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    axes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Axis names of each tensor, outermost first."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Every choice that the numbers depend on (rule, steps, thresholds, dtype, alignment, ...)."""
+    warnings: Sequence[str] = ()
+
+    def save(self, folder: str | Path) -> Path:
+        """Write ``table.csv``, ``tensors.safetensors`` and ``result.json`` (axes, settings, warnings)."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        names: list[str] = []
+        for row in self.table:
+            names += [k for k in row if k not in names]
+        with (folder / "table.csv").open("w", newline="", encoding="utf-8") as f:
+            writer = csv.DictWriter(f, names)
+            writer.writeheader()
+            writer.writerows(self.table)
+        if self.tensors:
+            save_file({k: v.detach().cpu().contiguous() for k, v in self.tensors.items()}, folder / "tensors.safetensors")
+        about = {
+            "schema": 1,
+            "probe": self.probe,
+            "axes": {k: list(v) for k, v in self.axes.items()},
+            "settings": dict(self.settings),
+            "warnings": list(self.warnings),
+        }
+        (folder / "result.json").write_text(json.dumps(about, indent=1, default=str), encoding="utf-8")
+        return folder

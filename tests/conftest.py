@@ -1,0 +1,29 @@
+"""Shared fixtures, and the guard that every module is imported under one name only."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of third-party and golden data beside the checkout; skips where it is not there."""
+    if not SHARED.is_dir():
+        pytest.skip(f"{SHARED} is not there: golden and third-party data are not part of the project")
+    return SHARED
+
+
+def pytest_sessionfinish() -> None:
+    bare = [m for m in ("evaluation", "hooks", "probes", "experiments") if m in sys.modules]
+    assert not bare, f"imported under a bare name: {bare}; import composcope.{bare[0]}"
