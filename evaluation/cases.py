@@ -27,6 +27,8 @@ class Part:
     """``commonsense``, ``math``, ``date``, ...: groups parts over cases."""
     answer_type: str = "text"
     aliases: tuple[str, ...] = ()
+    worked: str | None = None
+    """The answer with its working, as a model is expected to write it; probes attribute towards it (default: answer)."""
     paraphrases: tuple[str, ...] = ()
     """Other wordings of the same question: the atom's probes (Composition collapse, gate 1)."""
     atom: str | None = None
@@ -47,6 +49,8 @@ class Case:
     benchmark: str = "custom"
     answer_type: str = "text"
     aliases: tuple[str, ...] = ()
+    worked: str | None = None
+    """As for parts."""
     family: str | None = None
     depth: int | None = None
     cluster: str | None = None
