@@ -1,0 +1,65 @@
+# Every target does its own set-up: it needs Python 3.11-3.13, pip and make, nothing else.
+#
+#   make demo                      the dose series of shipped organisms, opened up: runs/demo/report.html
+#   make test                      the ordinary tests
+#   make lint                      ruff and pyright
+#   make test-slow                 what takes longer: the model card recomputed in full, re-training
+#   make wheel-test                build the wheel, install it outside the tree, run a tiny study from it
+#   make demo PYTHON=/opt/py/bin/python NO_INSTALL=1
+#                                  use an interpreter that has the dependencies already (no network needed)
+
+VENV   ?= .venv
+BASE   ?= python3
+EXTRAS ?= dev
+
+ifdef NO_INSTALL
+PYTHON ?= python3
+READY  :=
+RUN     = PYTHONPATH=.site $(PYTHON)
+else
+PYTHON  = $(VENV)/bin/python
+READY   = $(VENV)/.ready
+RUN     = $(PYTHON)
+endif
+
+export OMP_NUM_THREADS ?= 2
+export HF_HUB_OFFLINE  ?= 1
+
+.PHONY: demo test test-slow test-gpu lint wheel-test bench install clean
+.DEFAULT_GOAL := demo
+
+demo: install
+	$(RUN) -m composcope.experiments.cli demo --out runs/demo
+
+test: install
+	$(RUN) -m pytest -q
+
+test-slow: install
+	$(RUN) -m pytest -q -m slow
+
+test-gpu: install
+	$(RUN) -m pytest -q -m gpu
+
+lint: install
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m pyright
+
+wheel-test: install
+	$(RUN) -m pytest -q -m "slow or not slow" tests/test_wheel.py
+
+install: $(READY) .site/composcope
+
+# The root folder is the package, whatever its name: pyright and NO_INSTALL find it through this link.
+.site/composcope:
+	mkdir -p .site && ln -sfn .. .site/composcope
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"composcope needs Python 3.11-3.13, {sys.executable} is {v[0]}.{v[1]}: make BASE=/path/to/python3.12")'
+	$(BASE) -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt "setuptools>=77" wheel
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .site build dist *.egg-info

@@ -1,0 +1,67 @@
+"""The house rules that no linter knows: what ships, what imports what, what is loaded when."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("evaluation", "hooks", "probes", "experiments")
+ALLOWED = {
+    "evaluation": {"evaluation"},
+    "hooks": {"hooks"},
+    "probes": {"probes", "hooks", "evaluation"},
+    "experiments": {"experiments", "probes", "hooks", "evaluation"},
+}
+
+
+def _modules() -> list[Path]:
+    return sorted(p for top in PACKAGES for p in (ROOT / top).rglob("*.py"))
+
+
+def _imported_package(path: Path, node: ast.ImportFrom) -> str | None:
+    """Top-level folder that a relative import reaches, None for anything else."""
+    if not node.level:
+        return None
+    folder = path.relative_to(ROOT).parts[:-1]
+    target = [*folder[: len(folder) - node.level + 1], *(node.module or "").split(".")]
+    return next((p for p in target if p), None)
+
+
+def test_pyproject_lists_exactly_the_folders_that_are_packages() -> None:
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    found = {
+        ".".join(("composcope", *p.parent.relative_to(ROOT).parts))
+        for p in ROOT.glob("*/**/__init__.py")
+        if p.relative_to(ROOT).parts[0] in PACKAGES
+    }
+    assert listed == found | {"composcope"}
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_only_go_down(path: Path) -> None:
+    top = path.relative_to(ROOT).parts[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            target = _imported_package(path, node)
+            if target in PACKAGES:
+                assert target in ALLOWED[top], f"{path}:{node.lineno}: {top} must not import {target}"
+
+
+def test_importing_the_package_and_the_command_line_does_not_load_torch() -> None:
+    code = "import sys, composcope, composcope.experiments.cli; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_module_evaluates_or_unpickles_data() -> None:
+    for path in _modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec"), f"{path}:{node.lineno}"
+            if isinstance(node, ast.Import):
+                assert not {a.name for a in node.names} & {"pickle", "dill", "cloudpickle"}, f"{path}:{node.lineno}"
