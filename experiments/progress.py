@@ -1,0 +1,72 @@
+"""Progress on stderr and in the run's log: bars on a terminal, one line per 10 % everywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+Advance = Callable[[int], None]
+
+
+class Reporter:
+    """Says what is going on. Data never goes through here: stdout stays free for it."""
+
+    def __init__(self, log: Path | None = None, *, quiet: bool = False, stream: TextIO | None = None) -> None:
+        self.log = log
+        self.quiet = quiet
+        self._stream = stream
+        self._live: Callable[[str], None] | None = None
+
+    @property
+    def stream(self) -> TextIO:
+        return self._stream or sys.stderr
+
+    def say(self, line: str) -> None:
+        """One line to stderr and, with a time, to the log."""
+        if self.log is not None:
+            with self.log.open("a", encoding="utf-8") as f:
+                f.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+        if self.quiet:
+            return
+        if self._live is not None:
+            self._live(line)
+        else:
+            print(line, file=self.stream, flush=True)
+
+    @contextmanager
+    def bar(self, title: str, total: int) -> Iterator[Advance]:
+        """A progress bar; the yielded function takes the number of items done since it was last called."""
+        if self.quiet or total <= 0 or not self.stream.isatty():
+            yield _tenths(title, total, self.say)
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        console = Console(file=self.stream)
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task(title, total=total)
+            self._live = lambda line: console.print(line, markup=False, highlight=False)
+            try:
+                yield lambda n: progress.advance(task, n)
+            finally:
+                self._live = None
+        self.say(f"{title}: done ({total})")
+
+
+def _tenths(title: str, total: int, say: Callable[[str], None]) -> Advance:
+    done = said = 0
+
+    def advance(n: int) -> None:
+        nonlocal done, said
+        done += n
+        tenth = 10 * done // total if total > 0 else 10
+        if tenth > said:
+            said = tenth
+            say(f"{title}: {min(10 * tenth, 100)} % ({done}/{total})")
+
+    return advance

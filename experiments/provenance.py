@@ -1,0 +1,97 @@
+"""What a run was made with: code, libraries, machine and numerics. Recorded in every manifest, never guessed later."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+
+PACKAGE = Path(__file__).resolve().parents[1]
+LIBRARIES = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "tokenizers", "matplotlib")
+_SOURCE_FOLDERS = ("evaluation", "hooks", "probes", "experiments")
+
+
+def file_hash(path: str | Path) -> str:
+    """sha256 of a file's bytes, read in pieces."""
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as f:
+        while block := f.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def text_hash(parts: Iterable[str]) -> str:
+    """sha256 of several texts; the separator keeps ("ab", "c") apart from ("a", "bc")."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode("utf-8"))
+        digest.update(b"\x00")
+    return digest.hexdigest()
+
+
+def source_hash() -> str:
+    """sha256 of the package's own Python source: the same for a clone and an installed wheel of the same code."""
+    digest = hashlib.sha256()
+    for folder in _SOURCE_FOLDERS:
+        for path in sorted((PACKAGE / folder).rglob("*.py")):
+            digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\x00" + path.read_bytes() + b"\x00")
+    return digest.hexdigest()
+
+
+def git_commit() -> str | None:
+    """Commit of the checkout that the package is run from, with ``+changes`` when it is not clean; None elsewhere."""
+    if not (PACKAGE / ".git").exists():
+        return None
+    try:
+        return _git("rev-parse", "HEAD") + ("+changes" if _git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(*args: str) -> str:
+    done = subprocess.run(["git", *args], cwd=PACKAGE, capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.strip()
+
+
+def code() -> dict[str, Any]:
+    """Version, commit and source hash of composcope itself."""
+    return {"version": __version__, "commit": git_commit(), "source": source_hash()}
+
+
+def libraries(names: Iterable[str] = LIBRARIES) -> dict[str, str | None]:
+    """Installed versions, read from package metadata (nothing is imported); None where a library is absent."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Operating system, processor architecture and number of usable cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"system": platform.platform(), "machine": platform.machine(), "cores": cores}
+
+
+def numerics(model: Any) -> dict[str, Any]:
+    """The settings that the last digits depend on, for a loaded torch model."""
+    import torch
+
+    parameter = next(model.parameters())
+    return {
+        "dtype": str(parameter.dtype).removeprefix("torch."),
+        "device": str(parameter.device),
+        "device_name": torch.cuda.get_device_name(parameter.device) if parameter.is_cuda else "cpu",
+        "tf32": torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32,
+        "attention": getattr(model.config, "_attn_implementation", None),
+        "threads": torch.get_num_threads(),
+    }

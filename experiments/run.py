@@ -1,0 +1,234 @@
+"""The run folder: everything one study did, enough to repeat, resume, re-score, re-probe and re-plot it.
+
+One run is one model x one benchmark x one protocol. Nothing in the folder holds an absolute path that a reader needs,
+so a run can be moved to another machine and scored, plotted and reported there. Derived files are written to a
+temporary name and renamed, so a file is either the old one or the new one. This module knows nothing about models.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import InputError, JournalError
+from . import provenance
+
+SCHEMA = 1
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a file atomically: a reader sees the old content or the new one, never half of it."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def write_json(path: str | Path, value: Mapping[str, Any]) -> Path:
+    """Write a JSON object with its schema version, atomically."""
+    return write_text(path, json.dumps({"schema": SCHEMA, **value}, indent=1, ensure_ascii=False, default=str) + "\n")
+
+
+def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write JSON lines, each with the schema version, atomically."""
+    lines = (json.dumps({"schema": SCHEMA, **row}, ensure_ascii=False, default=str) for row in rows)
+    return write_text(path, "".join(line + "\n" for line in lines))
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises ``InputError`` for a missing or broken file and for a schema version that this program does not know.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; is {path.parent} a run folder?")
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as e:
+        raise InputError(f"{path}:{e.lineno}: not valid JSON ({e.msg}); restore the file or delete it") from e
+    return _checked_schema(value, str(path))
+
+
+def read_lines(path: str | Path) -> list[dict[str, Any]]:
+    """Read JSON lines; errors as for ``read_json``, with the line number."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; is {path.parent} a run folder?")
+    rows = []
+    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        if line.strip():
+            try:
+                rows.append(_checked_schema(json.loads(line), f"{path}:{n}"))
+            except json.JSONDecodeError as e:
+                raise InputError(f"{path}:{n}: not valid JSON ({e.msg}); one object a line") from e
+    return rows
+
+
+def _checked_schema(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}")
+    schema = value.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise InputError(f"{where}: schema is {schema!r}, this program reads {SCHEMA}; use the version that wrote it")
+    return value
+
+
+@dataclass
+class Run:
+    """An open run folder. ``manifest`` is kept in memory and written at each step."""
+
+    path: Path
+    config: dict[str, Any]
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal"
+
+    def record(self, **facts: Any) -> None:
+        """Add facts to the manifest and write it."""
+        self.manifest.update(facts)
+        write_json(self.path / "manifest.json", self.manifest)
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Add a step's wall-clock seconds to the manifest, also when it fails."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            timings = self.manifest.setdefault("timings", {})
+            timings[step] = round(timings.get(step, 0.0) + time.monotonic() - start, 3)
+
+
+@contextmanager
+def locked(folder: str | Path) -> Iterator[Path]:
+    """Hold a folder for this process. The lock dies with the process, so a killed run never blocks the next one.
+
+    Raises ``JournalError`` when another process holds it.
+    """
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out {folder}: is a file; give a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as e:
+            raise JournalError(f"{folder}: another composcope process is writing this run; wait for it or give another --out") from e
+        yield folder
+
+
+@contextmanager
+def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping[str, Any]) -> Iterator[Run]:
+    """Create a run folder or continue the one that is there, under its lock.
+
+    ``identity`` is what makes it this run and no other (model, benchmark, protocol, ...): a folder that holds another
+    run is refused with the fields that differ. ``config`` holds every option and is saved as ``config.yaml``.
+    """
+    with locked(folder) as path:
+        manifest = read_json(path / "manifest.json") if (path / "manifest.json").is_file() else {}
+        _same_run(path, manifest.get("identity", {}), identity)
+        write_text(path / "config.yaml", yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False))
+        run = Run(path, dict(config), manifest)
+        _begin(run, identity)
+        start = time.monotonic()
+        try:
+            yield run
+        except BaseException as e:
+            _end(run, "interrupted" if isinstance(e, KeyboardInterrupt) else "failed", start, e)
+            raise
+        _end(run, "complete", start)
+
+
+def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    differ = [f"{k} was {before[k]!r} and is {now[k]!r}" for k in now if k in before and before[k] != now[k]]
+    if differ:
+        raise JournalError(f"{path}: holds another run ({'; '.join(differ)}); give another --out or the same options")
+
+
+def _begin(run: Run, identity: Mapping[str, Any]) -> None:
+    calls = [*run.manifest.get("invocations", []), {"started": _now(), "command": command_line()}]
+    run.manifest.setdefault("created", _now())
+    run.record(
+        run=run.name,
+        status="running",
+        identity={**run.manifest.get("identity", {}), **identity},
+        composcope=provenance.code(),
+        versions=provenance.libraries(),
+        machine=provenance.machine(),
+        command=command_line(),
+        invocations=calls,
+        seed=run.config.get("seed"),
+    )
+
+
+def _end(run: Run, status: str, start: float, error: BaseException | None = None) -> None:
+    run.manifest["invocations"][-1].update(ended=_now(), seconds=round(time.monotonic() - start, 3), status=status)
+    if error is not None:
+        run.manifest["invocations"][-1]["error"] = f"{type(error).__name__}: {error}"
+    try:
+        run.record(status=status)
+    except OSError:
+        # On a full disk the error that brought us here is the one to report; the old manifest still stands.
+        if error is None:
+            raise
+
+
+def command_line() -> str:
+    """The command as the user typed it, ready to be pasted again."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
+
+
+def is_run(folder: str | Path) -> bool:
+    return (Path(folder) / "manifest.json").is_file()
+
+
+def find_runs(folders: Iterable[str | Path]) -> list[Path]:
+    """The run folders among or directly under ``folders`` (a study holds several), sorted by name."""
+    found: list[Path] = []
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such run folder; see `composcope ls`")
+        inside = [folder] if is_run(folder) else sorted(p for p in folder.iterdir() if is_run(p))
+        if not inside:
+            raise InputError(f"{folder}: holds no run (no manifest.json); see `composcope ls`")
+        found += [p for p in inside if p not in found]
+    return found
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """The options that a run was made with."""
+    path = Path(folder) / "config.yaml"
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; is {folder} a run folder?")
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
