@@ -1,0 +1,219 @@
+"""Attention masses under the model's own attention: how much each head attends to given ranges of keys.
+
+A second attention function is registered with transformers' public ``AttentionInterface`` (and its mask function with
+``AttentionMaskInterface``: without it padding and sliding windows would be dropped). It calls the implementation that
+the model had, so that outputs do not change, and recomputes the softmax for the wanted query rows only, chunk by
+chunk, keeping sums over key ranges instead of the map ``[head query key]``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from ..errors import ModelError
+
+NAME = "composcope_masses"
+SUPPORTED = ("sdpa", "eager")
+ROW_CHUNK = 32
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which query rows of one sequence to reduce, and over which key ranges."""
+
+    first: int
+    last: int
+    """Query positions ``first:last`` (half open)."""
+    regions: tuple[tuple[int, int], ...]
+    """Half-open key ranges; keys after the query have no mass."""
+
+
+@dataclass
+class _Tap:
+    base: str
+    windows: Sequence[Window | None]
+    records: dict[int, list[Tensor | None]] = field(default_factory=dict)
+
+    def record(
+        self, module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None, options: dict[str, Any]
+    ) -> None:
+        layer = getattr(module, "layer_idx", None)
+        if not isinstance(layer, int) or layer in self.records:
+            raise ModelError(
+                f"{type(module).__name__}: attention without its own layer index ({layer!r}); masses refused"
+            )
+        if query.shape[0] != len(self.windows):
+            raise ModelError(f"layer {layer}: batch of {query.shape[0]} for {len(self.windows)} windows")
+        self.records[layer] = [
+            None if w is None else _masses(query[b], key[b], _of_sample(mask, b), w, options)
+            for b, w in enumerate(self.windows)
+        ]
+
+
+_TAP: ContextVar[_Tap | None] = ContextVar("composcope_tap", default=None)
+
+
+def _of_sample(mask: Tensor | None, b: int) -> Tensor | None:
+    if mask is None:
+        return None
+    if mask.ndim != 4:
+        raise ModelError(f"attention mask of shape {tuple(mask.shape)}; masses need [batch head query key]")
+    return mask[min(b, mask.shape[0] - 1)]
+
+
+def _options(module: nn.Module, scaling: float | None, query: Tensor, kwargs: dict[str, Any]) -> dict[str, Any]:
+    if kwargs.get("position_bias") is not None:
+        raise ModelError(f"{type(module).__name__}: attention with a position bias; masses refused")
+    if not getattr(module, "is_causal", True):
+        raise ModelError(f"{type(module).__name__}: attention that is not causal; masses refused")
+    return {
+        "scaling": query.shape[-1] ** -0.5 if scaling is None else scaling,
+        "softcap": kwargs.get("softcap"),
+        "sinks": kwargs.get("s_aux"),
+        "window": kwargs.get("sliding_window"),
+    }
+
+
+@torch.no_grad()
+def _masses(q: Tensor, k: Tensor, mask: Tensor | None, window: Window, options: dict[str, Any]) -> Tensor:
+    """Masses [region head row] of one sequence: q [head query d], k [kv_head key d], mask [1|head query key]."""
+    n_keys, offset = k.shape[1], k.shape[1] - q.shape[1]
+    wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+    stop = min(window.last, n_keys)
+    k = k[:, :stop].to(wide).transpose(1, 2)
+    # One extra column of ones: the total, so that masses are normalized whatever the ranges leave out.
+    member = torch.zeros(stop, len(window.regions) + 1, dtype=wide, device=q.device)
+    for i, (start, end) in enumerate(window.regions):
+        member[start:end, i] = 1
+    member[:, -1] = 1
+    out = []
+    for first in range(window.first, window.last, ROW_CHUNK):
+        rows = torch.arange(first, min(first + ROW_CHUNK, window.last), device=q.device)
+        scores = _scores(q[:, rows - offset].to(wide), k, options)
+        _hide(scores, rows, offset, None if mask is None else mask[:, rows - offset, :stop], options["window"])
+        out.append(_reduce(scores, member, options["sinks"]))
+    return torch.cat(out, dim=1).permute(2, 0, 1)
+
+
+def _scores(q: Tensor, k: Tensor, options: dict[str, Any]) -> Tensor:
+    """Attention scores [head row key]; query heads that share a key head go through one product."""
+    heads, rows, d = q.shape
+    scores = (q.reshape(k.shape[0], -1, d) @ k).view(heads, rows, -1)
+    scores *= options["scaling"]
+    if options["softcap"] is not None:
+        scores.div_(options["softcap"]).tanh_().mul_(options["softcap"])
+    return scores
+
+
+def _hide(scores: Tensor, rows: Tensor, offset: int, mask: Tensor | None, window: int | None) -> None:
+    if mask is not None:
+        if mask.dtype == torch.bool:
+            scores.masked_fill_(~mask, -torch.inf)
+        else:
+            scores += mask.to(scores.dtype)
+        return
+    keys = torch.arange(scores.shape[-1], device=scores.device)
+    hidden = keys > rows[:, None]
+    if window is not None:
+        hidden |= keys <= rows[:, None] - window
+    scores.masked_fill_(hidden, -torch.inf)
+
+
+def _reduce(scores: Tensor, member: Tensor, sinks: Tensor | None) -> Tensor:
+    top = scores.amax(-1, keepdim=True)
+    if sinks is not None:
+        top = torch.maximum(top, sinks.to(scores.dtype).view(-1, 1, 1))
+    sums = scores.sub_(top).exp_() @ member
+    total = sums[..., -1:]
+    if sinks is not None:
+        total = total + (sinks.to(scores.dtype).view(-1, 1, 1) - top).exp()
+    return sums[..., :-1] / total
+
+
+def _base_attention(base: str, module: nn.Module) -> Callable[..., Any]:
+    if base != "eager":
+        return ALL_ATTENTION_FUNCTIONS[base]
+    own = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+    if own is None or getattr(module, "reorder_and_upcast_attn", False):
+        raise ModelError(f"{type(module).__name__}: its eager attention cannot be called on its own; load it with sdpa")
+    return own
+
+
+def _attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None,
+    scaling: float | None = None, dropout: float = 0.0, **kwargs: Any,
+) -> Any:  # fmt: skip
+    tap = _TAP.get()
+    if tap is None:
+        raise ModelError(f"attention implementation {NAME!r} is only valid inside attention_masses()")
+    tap.record(module, query, key, attention_mask, _options(module, scaling, query, kwargs))
+    attend = _base_attention(tap.base, module)
+    return attend(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **kwargs)
+
+
+def _mask(*args: Any, **kwargs: Any) -> Any:
+    tap = _TAP.get()
+    return ALL_MASK_ATTENTION_FUNCTIONS["sdpa" if tap is None else tap.base](*args, **kwargs)
+
+
+AttentionInterface.register(NAME, _attention)
+AttentionMaskInterface.register(NAME, _mask)
+
+
+def _configs(model: PreTrainedModel) -> list[Any]:
+    """Every configuration object of the model that names an attention implementation, once each."""
+    found = {id(c): c for m in model.modules() if hasattr(c := getattr(m, "config", None), "_attn_implementation")}
+    text = model.config.get_text_config()
+    return list({**found, id(model.config): model.config, id(text): text}.values())
+
+
+@contextmanager
+def attention_masses(model: PreTrainedModel, windows: Sequence[Window | None]) -> Iterator[list[Tensor | None]]:
+    """Within the block one forward pass of ``model`` records masses; after it the yielded list is filled.
+
+    One window (or None) per sequence of the batch. The list then holds, per sequence, masses
+    ``[region layer head step]`` (float32; float64 for float64 models), the share of each head's attention that goes to
+    each key range. With attention sinks the masses of all keys sum to less than 1. The previous implementation is
+    restored on every way out. Raises ``ModelError`` for implementations other than sdpa and eager, for models that do
+    not route their attention through ``AttentionInterface``, and unless every layer reported exactly once.
+    """
+    base = model.config.get_text_config()._attn_implementation
+    if base not in SUPPORTED:
+        raise ModelError(f"{type(model).__name__}: attention implementation {base!r}; masses need one of {SUPPORTED}")
+    before = [(c, c._attn_implementation) for c in _configs(model)]
+    tap = _Tap(base, windows)
+    token = _TAP.set(tap)
+    out: list[Tensor | None] = []
+    try:
+        for config, _ in before:
+            config._attn_implementation_internal = NAME
+        yield out
+    finally:
+        for config, name in before:
+            config._attn_implementation_internal = name
+        _TAP.reset(token)
+    out += _collect(tap, model)
+
+
+def _collect(tap: _Tap, model: PreTrainedModel) -> list[Tensor | None]:
+    layers = model.config.get_text_config().num_hidden_layers
+    if sorted(tap.records) != list(range(layers)):
+        raise ModelError(
+            f"{type(model).__name__}: {len(tap.records)} of {layers} layers reported attention masses; its attention"
+            " does not go through transformers' AttentionInterface in every layer"
+        )
+    return [
+        None if w is None else torch.stack([tap.records[i][b] for i in range(layers)], dim=1)  # type: ignore[arg-type]
+        for b, w in enumerate(tap.windows)
+    ]

@@ -1,0 +1,166 @@
+"""One teacher-forced pass that yields everything the reading probes need: attention masses, states, hidden states.
+
+Sequences are sorted by length and right-padded: with causal attention a pad can influence nothing before it, so no
+mask is needed and the numbers are those of the unpadded sequence. The output head is not run (see ``head``), and what
+was not asked for is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import InputError, ModelError
+from .attention import Window, attention_masses
+
+if TYPE_CHECKING:
+    from .model import LanguageModel
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One sequence and what to keep of it; spans are half-open ranges of positions."""
+
+    ids: Sequence[int]
+    states: Span | None = None
+    """Positions whose block outputs (residual stream after each block, before the final norm) are kept."""
+    masses: Window | None = None
+    """Query rows and key ranges whose attention masses are kept."""
+    hidden: Span | None = None
+    """Positions whose final hidden states (after the last norm, what the head reads) are kept."""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What one sequence gave; None where nothing was asked for."""
+
+    states: Tensor | None
+    """layer pos d_model, in the model's dtype"""
+    masses: Tensor | None
+    """region layer head step, float32"""
+    hidden: Tensor | None
+    """pos d_model, in the model's dtype"""
+
+
+def capture(
+    lm: LanguageModel, requests: Sequence[Request], *, max_tokens: int = 4096
+) -> Iterator[tuple[int, Captured]]:
+    """Run ``requests`` in right-padded batches of at most ``max_tokens`` and yield ``(index, Captured)`` as they finish.
+
+    The longest sequences come first, so that memory runs out at once or not at all. Raises ``InputError`` for empty
+    sequences, ids outside the vocabulary, spans outside the sequence and sequences longer than the context;
+    ``ModelError`` for a model in training mode and for NaN or infinite activations.
+    """
+    _check_model(lm)
+    for i, request in enumerate(requests):
+        _check(request, f"sequence {i}", lm)
+    for batch in _batches(requests, max_tokens):
+        yield from zip(batch, _run(lm, [requests[i] for i in batch]), strict=True)
+
+
+def capture_all(lm: LanguageModel, requests: Sequence[Request], *, max_tokens: int = 4096) -> list[Captured]:
+    """``capture`` collected in the order of the requests."""
+    found = dict(capture(lm, requests, max_tokens=max_tokens))
+    return [found[i] for i in range(len(requests))]
+
+
+def _check_model(lm: LanguageModel) -> None:
+    if lm.model.training:
+        raise ModelError(f"{type(lm.model).__name__} is in training mode (dropout is active); call model.eval() first")
+
+
+def context_length(model: Any) -> int | None:
+    """Positions that the model has, where its configuration says so."""
+    config = model.config.get_text_config()
+    return getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+
+
+def _check(request: Request, where: str, lm: LanguageModel) -> None:
+    n, vocab = len(request.ids), lm.model.get_input_embeddings().weight.shape[0]
+    if n == 0:
+        raise InputError(f"{where}: no token ids; give at least one")
+    if not (0 <= min(request.ids) and max(request.ids) < vocab):
+        raise InputError(
+            f"{where}: ids lie in {min(request.ids)}..{max(request.ids)}; the model has {vocab} embeddings"
+        )
+    limit = context_length(lm.model)
+    if limit is not None and n > limit:
+        raise InputError(
+            f"{where}: {n} tokens are more than the model's context of {limit}; shorten prompt or response"
+        )
+    rows = None if request.masses is None else (request.masses.first, request.masses.last)
+    for name, span in (("states", request.states), ("hidden", request.hidden), ("masses", rows)):
+        if span is not None and not 0 <= span[0] < span[1] <= n:
+            raise InputError(f"{where}: {name} span {span[0]}:{span[1]} is empty or outside its {n} tokens")
+
+
+def _batches(requests: Sequence[Request], max_tokens: int) -> Iterator[list[int]]:
+    batch: list[int] = []
+    for i in sorted(range(len(requests)), key=lambda i: (-len(requests[i].ids), i)):
+        if batch and (len(batch) + 1) * len(requests[batch[0]].ids) > max_tokens:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+@torch.no_grad()
+def _run(lm: LanguageModel, requests: Sequence[Request]) -> list[Captured]:
+    width = max(len(r.ids) for r in requests)
+    ids = torch.zeros(len(requests), width, dtype=torch.long)
+    for row, request in zip(ids, requests, strict=True):
+        row[: len(request.ids)] = torch.as_tensor(request.ids)
+    states: list[list[Tensor]] = [[] for _ in requests]
+    wanted = [r.masses for r in requests]
+    with ExitStack() as stack:
+        if any(r.states for r in requests):
+            stack.enter_context(_block_outputs(lm.anatomy.layers, [r.states for r in requests], states))
+        tapped = attention_masses(lm.model, wanted) if any(wanted) else nullcontext([None] * len(requests))
+        masses = stack.enter_context(tapped)
+        decoder = lm.model.get_decoder()
+        hidden = decoder(
+            input_ids=ids.to(lm.model.get_input_embeddings().weight.device), use_cache=False
+        ).last_hidden_state
+    return [
+        Captured(
+            states=torch.stack(states[b]) if r.states else None,
+            masses=_finite(masses[b], "attention masses"),
+            hidden=_finite(hidden[b, slice(*r.hidden)].clone(), "hidden states") if r.hidden else None,
+        )
+        for b, r in enumerate(requests)
+    ]
+
+
+def _finite(x: Tensor | None, what: str) -> Tensor | None:
+    if x is not None and not torch.isfinite(x).all():
+        raise ModelError(f"NaN or infinite {what}; check the weights and the dtype (float16 overflows, try float32)")
+    return x
+
+
+@contextmanager
+def _block_outputs(
+    layers: Sequence[nn.Module], spans: Sequence[Span | None], into: list[list[Tensor]]
+) -> Iterator[None]:
+    """Keep the given positions of every block's output, per sequence in layer order."""
+
+    def keep(module: nn.Module, args: Any, output: Any) -> None:
+        x = output[0] if isinstance(output, tuple) else output
+        for b, span in enumerate(spans):
+            if span is not None:
+                part = x[b, slice(*span)].clone()
+                into[b].append(_finite(part, f"states after block {len(into[b])}"))  # type: ignore[arg-type]
+
+    handles = [layer.register_forward_hook(keep) for layer in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
