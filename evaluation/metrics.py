@@ -1,0 +1,101 @@
+"""Metric: one counted quantity with its rate and interval, and the JSON shape of ``metrics.json``.
+
+Counts come first: ``count`` of ``n`` with ``n_invalid`` more that could not be judged; ``value`` is null where the
+quantity is undefined, never 0. ``low``/``high`` are a confidence interval, ``bound_low``/``bound_high`` are the values
+that the metric would take if everything invalid had turned out one way or the other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..errors import InputError
+
+SCHEMA = 1
+HOLLOW_BELOW = 5
+MARKED_BELOW = 15
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One row of ``metrics.json``."""
+
+    metric: str
+    """Name of the quantity: ``composition``, ``gap``, ``residual_failure``, ..."""
+    group: Mapping[str, Any] = field(default_factory=dict)
+    """What it was counted over: ``depth``, ``depth_bin``, ``family``, ``domain``, ``operation``, ``skill``, ..."""
+    n: int = 0
+    """Cases (or probes, facts, ...) that the value is over; the invalid ones are not among them."""
+    n_invalid: int = 0
+    """Cases left out because an answer that decides about them is invalid."""
+    count: float | None = None
+    """Numerator; for differences and means, what is summed (may be negative), or null where nothing is counted."""
+    value: float | None = None
+    """Rates in [0, 1], differences in [-1, 1]; null where undefined."""
+    interval: str | None = None
+    """How ``low`` and ``high`` were computed: ``clopper-pearson``, ``cluster-bootstrap``, ``paired-bootstrap``, ..."""
+    low: float | None = None
+    high: float | None = None
+    bound_low: float | None = None
+    """Worst or best case: the smallest value that any judgement of the invalid answers could give."""
+    bound_high: float | None = None
+    note: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of the row; no NaN and no infinity ever leaves (they become null)."""
+        return {k: _finite(v) for k, v in asdict(self).items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "item"):  # a numpy scalar
+        return _finite(value.item())
+    if isinstance(value, Mapping):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value
+
+
+def to_document(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()) -> dict[str, Any]:
+    """What ``metrics.json`` holds and ``composcope metrics --json`` prints."""
+    return {
+        "schema": SCHEMA,
+        "protocol": protocol,
+        "metrics": [m.to_dict() for m in metrics],
+        "warnings": list(warnings),
+    }
+
+
+def dumps(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()) -> str:
+    """``to_document`` as JSON text, strict (no NaN) and with a final newline."""
+    return json.dumps(to_document(protocol, metrics, warnings), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def from_document(document: Any, where: str = "metrics.json") -> list[Metric]:
+    """Read the rows of a ``metrics.json`` document back.
+
+    Raises ``InputError`` for another schema or a row with fields that do not fit.
+    """
+    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+        raise InputError(f"{where}: schema is not {SCHEMA}; compute the metrics again with `composcope metrics`")
+    try:
+        return [Metric(**row) for row in document["metrics"]]
+    except (KeyError, TypeError) as e:
+        raise InputError(f"{where}: field 'metrics' cannot be read ({e}); compute the metrics again") from e
+
+
+def mark(n: int, note: str | None = None) -> str | None:
+    """The note of a cell with few cases: below 5 it is drawn hollow and without a line, below 15 it is marked."""
+    few = f"n < {HOLLOW_BELOW}" if n < HOLLOW_BELOW else f"n < {MARKED_BELOW}" if n < MARKED_BELOW else None
+    return "; ".join(part for part in (few, note) if part) or None
+
+
+def find(metrics: Iterable[Metric], metric: str, **group: Any) -> Metric | None:
+    """The first row of a name whose group is exactly ``group``."""
+    return next((m for m in metrics if m.metric == metric and dict(m.group) == group), None)
