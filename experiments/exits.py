@@ -1,0 +1,100 @@
+"""From exceptions to one line on stderr and an exit code: 0 ok, 1 user error, 2 invalid results remain, 130 interrupted.
+
+A defect of the program itself is not caught here: it keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import ComposcopeError
+
+OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED = 0, 1, 2, 130
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def quiet_libraries() -> None:
+    """Switch off the telemetry and advertisements of the libraries we use, before they are imported."""
+    for name, value in {
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "DO_NOT_TRACK": "1",
+        "WANDB_MODE": "disabled",
+        "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+        "TRANSFORMERS_VERBOSITY": "error",
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+def guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
+    """Run a command; turn what a user can mend into one line and an exit code.
+
+    ``resume`` gives the command to run again, for interruptions and full disks.
+    """
+    try:
+        code = call()
+    except KeyboardInterrupt:
+        return _interrupted(resume)
+    except ComposcopeError as e:
+        return _fail(str(e))
+    except BrokenPipeError:
+        # The reader of our stdout went away (`composcope ls | head`): nothing to report, and nowhere to report it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return USER_ERROR
+    except Exception as e:
+        return _known(e, resume)
+    if code == INTERRUPTED:
+        return _interrupted(resume)
+    return code if isinstance(code, int) else OK
+
+
+def _known(e: Exception, resume: Callable[[], str]) -> int:
+    if disk_is_full(e):
+        where = f" at {e.filename}" if isinstance(e, OSError) and e.filename else ""
+        return _fail(f"no space left on the device{where}; free some, then continue with: {resume()}")
+    if isinstance(e, PermissionError):
+        return _fail(f"{e.filename}: permission denied; choose another --out or mend the permissions")
+    if type(e).__name__ == "Abort":
+        return _interrupted(resume)
+    # Usage errors of typer (or of click under older versions of typer): both carry format_message().
+    if hasattr(e, "format_message"):
+        context = getattr(e, "ctx", None)
+        help_command = f"{context.command_path} --help" if context is not None else "composcope --help"
+        message = e.format_message().rstrip(".")  # type: ignore[attr-defined]
+        return _fail(f"{message}; see `{help_command}`")
+    raise e
+
+
+def disk_is_full(error: BaseException | None) -> bool:
+    """Whether an error, or one that caused it, says that there is no space left."""
+    while error is not None:
+        # safetensors reports from Rust, with the number in the text only
+        if getattr(error, "errno", None) in _FULL or any(f"os error {n}" in str(error) for n in _FULL):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _interrupted(resume: Callable[[], str]) -> int:
+    _say(f"interrupted; all finished work is kept, continue with: {resume()}")
+    return INTERRUPTED
+
+
+def _fail(message: str) -> int:
+    _say(f"error: {' '.join(message.split())}")
+    return USER_ERROR
+
+
+def _say(message: str) -> None:
+    print(f"composcope: {message}", file=sys.stderr, flush=True)
+
+
+def run_app(app: Any, args: Sequence[str] | None, resume: Callable[[], str]) -> int:
+    """Run a typer app under ``guarded``."""
+    arguments = list(sys.argv[1:] if args is None else args)
+    return guarded(lambda: app(arguments, prog_name="composcope", standalone_mode=False), resume)

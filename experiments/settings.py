@@ -1,0 +1,90 @@
+"""Every option of a run in one frozen object: what config.yaml holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+PROBES = ("neurons", "lookback", "patching", "trajectory", "min-k")
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `composcope investigate` was told."""
+
+    model: str
+    """``organism:DOSE``, a model folder or a hub id."""
+    benchmark: str
+    """``organism:temporal``, ``organism:mixed`` or a case file."""
+    protocol: str | None = None
+    """None: the benchmark's own."""
+    format: str | None = None
+    """Prompt format (``prompts.FORMATS``); None: the protocol's own."""
+    prompting: str | None = None
+    """``chat`` or ``raw``; None: chat where the tokenizer has a template, else raw."""
+    limit: int | None = None
+    """Cases per family x depth, the first ones in the benchmark's order; None: all."""
+    max_asks: int | None = None
+    """Stop after this many new asks; the same command continues."""
+    batch_size: int | None = None
+    """None: chosen by the engine."""
+    seed: int = 0
+    dtype: str | None = None
+    """None: float32 on the CPU, the checkpoint's own on a GPU."""
+    device: str | None = None
+    """None: cuda when there is one, else cpu."""
+    probes: tuple[str, ...] = PROBES
+    probe_cases: int = 32
+    """Cases per group (failure, success) that the probes run on, the first matched ones."""
+    reuse: bool = False
+    """Continue a run whose journal was written with other versions, dtype or device."""
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "max_asks", "batch_size", "probe_cases"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"--{name.replace('_', '-')} {value}: give a whole number of at least 1")
+        unknown = [p for p in self.probes if p not in PROBES]
+        if unknown:
+            raise InputError(f"--probes {unknown[0]}: no such probe; use {', '.join(PROBES)} (or none for none of them)")
+        if self.prompting not in (None, "chat", "raw"):
+            raise InputError(f"--prompting {self.prompting}: use chat or raw")
+        if self.dtype is not None and self.dtype not in DTYPES:
+            raise InputError(f"--dtype {self.dtype}: use one of {', '.join(DTYPES)}")
+
+    def as_config(self) -> dict[str, Any]:
+        """Plain values for config.yaml; a local model or benchmark path is kept as given."""
+        return {**asdict(self), "probes": list(self.probes)}
+
+
+def parse_probes(text: str) -> tuple[str, ...]:
+    """``neurons,lookback`` -> names; ``all`` and ``none`` as said; ``min_k`` is accepted for ``min-k``."""
+    if text == "none":
+        return ()
+    if text == "all":
+        return PROBES
+    return tuple(dict.fromkeys(p.strip().replace("_", "-") for p in text.split(",") if p.strip()))
+
+
+def from_config(config: Mapping[str, Any], **changes: Any) -> Settings:
+    """Settings from a run's config.yaml, with some fields replaced."""
+    known = {f.name for f in fields(Settings)}
+    values = {**{k: v for k, v in config.items() if k in known}, **changes}
+    values["probes"] = tuple(values.get("probes", PROBES))
+    return Settings(**values)
+
+
+def default_out(settings: Settings) -> Path:
+    """``runs/MODEL--BENCHMARK--PROTOCOL`` made of the last parts of the names."""
+    words = [settings.model, settings.benchmark] + ([settings.protocol] if settings.protocol else [])
+    return Path("runs") / "--".join(_slug(word) for word in words)
+
+
+def _slug(name: str) -> str:
+    last = Path(name).stem if name.endswith((".jsonl", ".json")) else name.rstrip("/").rsplit("/", 1)[-1]
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in last) or "run"

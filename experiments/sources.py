@@ -1,0 +1,140 @@
+"""Names on the command line -> models and benchmarks: shipped organisms, local folders, hub ids, case files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InputError, ModelError
+from ..evaluation.cases import Case, case_to_dict, check_cases, read_cases
+from .provenance import text_hash
+
+DOSES = ("none", "control", "low", "twin")
+ORGANISM_BENCHMARKS = {"temporal": "double-gate", "mixed": "compositionality-gap"}
+ORGANISM_CASES = 400
+_WEIGHTS = ("*.safetensors", "*.bin")
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a model comes from."""
+
+    name: str
+    """As the user wrote it."""
+    location: str
+    """A folder, or a hub id."""
+    is_folder: bool
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Cases with the protocol that asks them unless the user says otherwise."""
+
+    name: str
+    cases: tuple[Case, ...]
+    protocol: str
+    sha256: str
+    """Hash of all cases, before any limit."""
+
+
+def resolve_model(name: str) -> ModelSource:
+    """Find a model by ``organism:DOSE``, folder or hub id, without loading it.
+
+    Raises ``InputError`` for an unknown name and ``ModelError`` for a folder that holds no model.
+    """
+    if name.startswith("organism:"):
+        return _organism(name)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        _check_folder(folder)
+        return ModelSource(name, str(folder), True)
+    if folder.exists():
+        raise ModelError(f"--model {name}: is a file; give the folder that holds config.json and the weights")
+    if name.startswith((".", "/", "~")) or name.count("/") != 1:
+        raise InputError(f"--model {name}: no such folder; give a model folder, a hub id (owner/name) or organism:DOSE")
+    if offline():
+        cached = _cached(name)
+        if cached is None:
+            raise ModelError(f"--model {name}: no such folder, and HF_HUB_OFFLINE is set while the hub's cache does not hold it")
+        return ModelSource(name, str(cached), True)
+    return ModelSource(name, name, False)
+
+
+def offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
+
+
+def _cached(hub_id: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(hub_id, "config.json")
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def _organism(name: str) -> ModelSource:
+    dose = name.removeprefix("organism:")
+    if dose not in DOSES:
+        raise InputError(f"--model {name}: no such organism; use one of {', '.join('organism:' + d for d in DOSES)}")
+    from .organism import weights
+
+    folder = Path(weights.path(dose))
+    if not folder.is_dir():
+        raise ModelError(f"--model {name}: its weights are not at {folder}; train them with `composcope organism train`")
+    _check_folder(folder)
+    return ModelSource(name, str(folder), True)
+
+
+def _check_folder(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder}: no config.json; give a model folder as written by save_pretrained")
+    if not any(path for pattern in _WEIGHTS for path in folder.glob(pattern)):
+        raise ModelError(f"{folder}: no weights (*.safetensors); copy them there or save the model with save_pretrained")
+    if not any((folder / f).is_file() for f in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")):
+        raise ModelError(f"{folder}: no tokenizer (tokenizer.json); save it there with tokenizer.save_pretrained")
+
+
+def load_benchmark(name: str, *, seed: int = 0, cases: int = ORGANISM_CASES) -> Benchmark:
+    """Load a benchmark by ``organism:temporal``, ``organism:mixed`` or the path of a case file.
+
+    ``cases`` and ``seed`` choose the held-out cases of an organism's benchmark; a file is read whole.
+    Raises ``InputError`` naming file, line and field for what cannot be used.
+    """
+    if name.startswith("organism:"):
+        world = name.removeprefix("organism:")
+        if world not in ORGANISM_BENCHMARKS:
+            known = ", ".join("organism:" + w for w in ORGANISM_BENCHMARKS)
+            raise InputError(f"--benchmark {name}: no such benchmark; use {known} or the path of a case file")
+        from .organism import benchmarks
+
+        found = check_cases(getattr(benchmarks, world)(cases, seed), name)
+        return Benchmark(name, tuple(found), ORGANISM_BENCHMARKS[world], hash_cases(found))
+    found = read_cases(Path(name).expanduser())
+    return Benchmark(name, tuple(found), default_protocol(found), hash_cases(found))
+
+
+def default_protocol(cases: Sequence[Case]) -> str:
+    """``double-gate`` where the parts carry paraphrases (its first gate needs them), else ``compositionality-gap``."""
+    return "double-gate" if any(p.paraphrases for c in cases for p in c.parts) else "compositionality-gap"
+
+
+def hash_cases(cases: Sequence[Case]) -> str:
+    """sha256 of the cases' content, the same for a file with other white space."""
+    return text_hash(json.dumps(case_to_dict(c), sort_keys=True, ensure_ascii=False) for c in cases)
+
+
+def limit_cases(cases: Sequence[Case], limit: int | None) -> list[Case]:
+    """The first ``limit`` cases of each family x depth, in the benchmark's order: the same for every model."""
+    if limit is None:
+        return list(cases)
+    seen: dict[tuple[str | None, int | None], int] = defaultdict(int)
+    kept = []
+    for case in cases:
+        key = (case.family, case.depth)
+        seen[key] += 1
+        if seen[key] <= limit:
+            kept.append(case)
+    return kept
