@@ -1,0 +1,371 @@
+"""Anatomy: where the activations live in an architecture, found by structure and verified by one tiny forward pass.
+
+No table of model names: blocks are the one ``ModuleList`` of the right length, and everything inside a block is found
+by following tensors through a two-token forward (which projection gives the attention its queries, which module's
+output is added to the residual stream).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ..errors import ModelError
+from . import patterns
+
+Layout = Literal["whole", "concat", "grouped"]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The module whose output holds queries, keys or values, and how they are laid out in it.
+
+    ``whole``: nothing else; ``concat``: ``[q | k | v]`` along the width; ``grouped``: per key-value head
+    ``[q… | k | v]``.
+    """
+
+    module: nn.Module
+    layout: Layout
+    part: int
+    """0 q, 1 k, 2 v"""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The modules of one block at which its activations are read and written."""
+
+    block: nn.Module
+    attn: nn.Module
+    out: nn.Module
+    """Attention output projection; its input is ``head``."""
+    down: nn.Module | None
+    """MLP down projection; its input is ``neuron``. ``None`` for mixtures of experts."""
+    attn_tail: nn.Module
+    """Module whose output is what attention adds to the residual stream (after a post-norm, where there is one)."""
+    mlp_tail: nn.Module
+    mid: nn.Module | None
+    """Module whose input is ``resid_mid``; ``None`` for blocks with attention and MLP in parallel."""
+    q: Projection | None = None
+    k: Projection | None = None
+    v: Projection | None = None
+    post_norm: bool = False
+    """Whether a norm stands between the down projection and the residual stream (Gemma-2, OLMo-2)."""
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """A whole model. Hand one to ``load_model(anatomy=...)`` where the search finds nothing or the wrong thing."""
+
+    layers: tuple[Layer, ...]
+    n_heads: int
+    n_kv_heads: int
+    d_head: int
+    d_model: int
+    d_mlp: int
+    """Neurons per layer; per expert for mixtures of experts."""
+    vocab_size: int
+    context: int | None
+    """Longest sequence that the model has positions for; ``None`` when the config does not say."""
+    n_experts: int | None = None
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.layers)
+
+
+@dataclass
+class _Event:
+    module: nn.Module
+    name: str
+    inputs: Tensor | None
+    output: Tensor
+
+
+def blocks_of(model: PreTrainedModel) -> nn.ModuleList:
+    """The decoder blocks: the only ``ModuleList`` as long as the config says the model is deep."""
+    config: Any = model.config.get_text_config(decoder=True)
+    n = int(config.num_hidden_layers)
+    decoder = model.get_decoder()
+    found = [m for m in decoder.modules() if isinstance(m, nn.ModuleList) and len(m) == n]
+    if len(found) != 1:
+        seen = (
+            ", ".join(f"{k} ({len(m)})" for k, m in decoder.named_modules() if isinstance(m, nn.ModuleList)) or "none"
+        )
+        raise ModelError(
+            f"{type(model).__name__}: no single list of {n} blocks under its decoder (lists seen: {seen}); "
+            "pass anatomy=Anatomy(...)"
+        )
+    return found[0]
+
+
+def first_tensor(x: Any) -> Tensor | None:
+    """The hidden states in what a module takes or gives: a tensor, or the first of a tuple."""
+    if isinstance(x, Tensor):
+        return x
+    return first_tensor(x[0]) if isinstance(x, tuple | list) and x else None
+
+
+def hidden_in(args: tuple, kwargs: dict[str, Any]) -> Tensor | None:
+    """The hidden states among a module's arguments, however they were passed."""
+    return first_tensor(args) if args else first_tensor(kwargs.get("hidden_states"))
+
+
+def _width(module: nn.Module) -> int | None:
+    """Output width of a linear layer of any make, ``None`` for other modules."""
+    for name in ("out_features", "nf"):
+        if isinstance(getattr(module, name, None), int):
+            return int(getattr(module, name))
+    return None
+
+
+class _Trace:
+    """Everything that happened inside the blocks during one forward."""
+
+    def __init__(self, model: PreTrainedModel, blocks: Sequence[nn.Module]):
+        self.model = model
+        self.events: list[list[_Event]] = [[] for _ in blocks]
+        self.ends: list[tuple[Tensor, Tensor]] = []
+        self.calls: list[patterns.Call] = []
+        handles = []
+        try:
+            for i, block in enumerate(blocks):
+                for name, module in block.named_modules():
+                    hook = self._watch(i, name) if name else self._watch_block()
+                    handles.append(module.register_forward_hook(hook, with_kwargs=True))
+            self._forward()
+        finally:
+            for h in handles:
+                h.remove()
+
+    def _watch(self, i: int, name: str):
+        def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
+            y = first_tensor(output)
+            if y is not None:
+                self.events[i].append(_Event(module, name, hidden_in(args, kwargs), y))
+
+        return hook
+
+    def _watch_block(self):
+        def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
+            x, y = hidden_in(args, kwargs), first_tensor(output)
+            if x is None or y is None or x.shape != y.shape:
+                raise ModelError(f"{type(module).__name__}: a block must map hidden states to hidden states")
+            self.ends.append((x, y))
+
+        return hook
+
+    def _forward(self) -> None:
+        device = self.model.get_input_embeddings().weight.device
+        vocab = int(self.model.get_input_embeddings().weight.shape[0])
+        ids = torch.tensor([[vocab // 2, vocab // 3]], device=device)
+
+        def record(call: patterns.Call) -> Tensor:
+            self.calls.append(call)
+            return call.output()
+
+        with torch.no_grad():
+            if patterns.can_interpose(self.model):
+                with patterns.interpose(self.model, record):
+                    logits = self.model(input_ids=ids, use_cache=False).logits
+            else:
+                logits = self.model(input_ids=ids, use_cache=False).logits
+        if torch.isnan(logits).any():
+            raise ModelError(
+                f"{type(self.model).__name__}: logits of a two-token prompt are NaN; check weights and dtype"
+            )
+
+
+def _same(a: Tensor | None, b: Tensor) -> bool:
+    return a is not None and a.numel() == b.numel() and torch.equal(a.reshape(-1), b.reshape(-1))
+
+
+def _attention(block: nn.Module) -> tuple[str, nn.Module]:
+    for name, child in block.named_children():
+        if ("attn" in name or "attention" in name) and any(_width(m) for m in child.modules()):
+            return name, child
+    raise ModelError(
+        f"{type(block).__name__}: no attention among its children {[n for n, _ in block.named_children()]}; "
+        "pass anatomy=Anatomy(...)"
+    )
+
+
+def _tail(events: Sequence[_Event], start: _Event) -> _Event:
+    """Follow an output through modules that take it whole (dropout, post-norm) to the last of them."""
+    at = events.index(start)
+    for event in events[at + 1 :]:
+        if "." not in event.name and _same(event.inputs, start.output):
+            return _tail(events, event)
+    return start
+
+
+def _projection(events: Sequence[_Event], want: Tensor, n_q: int, n_kv: int, part: int) -> Projection | None:
+    """The last module whose output, cut into heads, is the tensor that the attention function received.
+
+    Compared at position 0, where rotary embedding is the identity, up to a factor (YaRN scales queries and keys).
+    """
+    target = want[:, :, 0]
+    for event in reversed(events):
+        for layout in ("whole", "concat", "grouped"):
+            got = cut(event.output, layout, part, n_q, n_kv)
+            if got is None or got[:, :, 0].shape != target.shape:
+                continue
+            got = got[:, :, 0]
+            scale = float(target.norm() / got.norm().clamp_min(1e-20)) if part < 2 else 1.0
+            if torch.allclose(got * scale, target, rtol=1e-4, atol=1e-6 * float(target.abs().max())):
+                return Projection(event.module, layout, part)
+    return None
+
+
+def head_index(layout: str, part: int, n_q: int, n_kv: int, width: int) -> Tensor | None:
+    """Which elements of a projection's output hold which head: ``head d_head``; ``None`` where they do not fit."""
+    n = n_q if part == 0 else n_kv
+    if layout == "whole":
+        return torch.arange(width).view(n, -1) if width % n == 0 else None
+    if width % (n_q + 2 * n_kv):
+        return None
+    slots = torch.arange(width).view(n_q + 2 * n_kv, -1)
+    if layout == "concat":
+        start = (0, n_q, n_q + n_kv)[part]
+        return slots[start : start + n]
+    groups = n_q // n_kv
+    slots = slots.view(n_kv, groups + 2, -1)
+    return slots[:, :groups].flatten(0, 1) if part == 0 else slots[:, groups + part - 1]
+
+
+def cut(y: Tensor, layout: str, part: int, n_q: int, n_kv: int) -> Tensor | None:
+    """Queries, keys or values in a projection's output: ``batch head pos d_head``; ``None`` if it cannot be."""
+    n = n_q if part == 0 else n_kv
+    if y.dim() == 4 and layout == "whole":
+        return y.transpose(1, 2) if y.shape[2] == n else y if y.shape[1] == n else None
+    index = head_index(layout, part, n_q, n_kv, y.shape[-1]) if y.dim() == 3 else None
+    return None if index is None else y[..., index.to(y.device)].transpose(1, 2)
+
+
+def paste(y: Tensor, x: Tensor, layout: str, part: int, n_q: int, n_kv: int) -> Tensor:
+    """``y`` with ``x`` (as ``cut`` gives it) in its place."""
+    n = n_q if part == 0 else n_kv
+    if y.dim() == 4:
+        return x.transpose(1, 2) if y.shape[2] == n else x
+    index = head_index(layout, part, n_q, n_kv, y.shape[-1])
+    assert index is not None
+    out = y.clone()
+    out[..., index.to(y.device)] = x.transpose(1, 2)
+    return out
+
+
+def _experts(module: nn.Module) -> nn.Module | None:
+    """Experts kept as 3-D parameters, or as a list of MLPs."""
+    for m in module.modules():
+        if any(p.dim() == 3 for p in m.parameters(recurse=False)):
+            return m
+        if isinstance(m, nn.ModuleList) and len(m) > 1 and any(_width(x) for x in m.modules()):
+            return m
+    return None
+
+
+def _resolve_layer(trace: _Trace, i: int, block: nn.Module, sizes: tuple[int, int, int]) -> Layer:
+    d_model, n_q, n_kv = sizes
+    pre, post = trace.ends[i]
+    events = trace.events[i]
+    name, attn = _attention(block)
+    inside = [e for e in events if e.name.startswith(name + ".")]
+    outs = [e for e in inside if _width(e.module) == d_model]
+    whole = next((e for e in events if e.name == name), None)
+    if not outs or whole is None:
+        raise ModelError(
+            f"{type(block).__name__}.{name}: no output projection of width {d_model}; pass anatomy=Anatomy(...)"
+        )
+    rest = [e for e in events if not e.name.startswith(name + ".") and e is not whole]
+    moe = any(_experts(child) for n, child in block.named_children() if n != name)
+    downs = [e for e in rest if _width(e.module) == d_model]
+    if not moe and not downs:
+        raise ModelError(
+            f"{type(block).__name__}: no MLP down projection of width {d_model}; pass anatomy=Anatomy(...)"
+        )
+    attn_tail = _tail(events, whole)
+    top = [e for e in rest if "." not in e.name and e.output.numel() == post.numel()]
+    mlp_tail = top[-1]
+    mid = _middle(pre, post, attn_tail, mlp_tail, events)
+    down = None if moe else downs[-1]
+    calls = [c for c in trace.calls if c.module is attn or any(c.module is m for m in attn.modules())]
+    heads: list[Projection | None] = [None, None, None]
+    if len(calls) == 1:
+        wanted = (calls[0].query, calls[0].key, calls[0].value)
+        heads = [_projection(inside, w, n_q, n_kv, p) for p, w in enumerate(wanted)]
+    return Layer(
+        block=block,
+        attn=attn,
+        out=outs[-1].module,
+        down=None if down is None else down.module,
+        attn_tail=attn_tail.module,
+        mlp_tail=mlp_tail.module,
+        mid=mid,
+        q=heads[0],
+        k=heads[1],
+        v=heads[2],
+        post_norm=down is not None and not _same(mlp_tail.output, down.output),
+    )
+
+
+def _middle(pre: Tensor, post: Tensor, attn: _Event, mlp: _Event, events: Sequence[_Event]) -> nn.Module | None:
+    """Where the residual stream passes between attention and MLP; ``None`` for parallel blocks.
+
+    Also checks that the two contributions found add up to the block: ``post = pre + attn + mlp`` (each up to a fixed
+    residual multiplier).
+    """
+    a, m = attn.output.reshape(pre.shape), mlp.output.reshape(pre.shape)
+    basis = torch.stack([a.flatten(), m.flatten()], 1).double().cpu()
+    change = (post - pre).flatten().double().cpu()
+    fit = torch.linalg.lstsq(basis, change[:, None]).solution
+    left = float((basis @ fit - change[:, None]).norm() / change.norm().clamp_min(1e-30))
+    if left > 2e-2:
+        raise ModelError(
+            f"the outputs of {attn.name} and {mlp.name} do not add up to the block's change of the residual stream "
+            f"(relative remainder {left:.1e}); pass anatomy=Anatomy(...)"
+        )
+    between = pre + float(fit[0, 0]) * a
+    scale = float(between.abs().max()) * (1e-5 if pre.dtype is torch.float32 else 2e-2)
+    for event in events[events.index(attn) + 1 :]:
+        x = event.inputs
+        if x is not None and x.numel() == pre.numel() and torch.allclose(x.reshape(pre.shape), between, atol=scale):
+            return event.module
+    return None
+
+
+def resolve(model: PreTrainedModel) -> Anatomy:
+    """Find and verify the anatomy of a causal language model, or raise ``ModelError`` with what was seen."""
+    config: Any = model.config.get_text_config(decoder=True)
+    blocks = list(blocks_of(model))
+    n_q = int(config.num_attention_heads)
+    n_kv = int(getattr(config, "num_key_value_heads", None) or n_q)
+    d_model = int(config.hidden_size)
+    trace = _Trace(model, blocks)
+    if len(trace.ends) != len(blocks):
+        raise ModelError(f"{type(model).__name__}: {len(trace.ends)} of {len(blocks)} blocks ran in a forward pass")
+    layers = tuple(_resolve_layer(trace, i, b, (d_model, n_q, n_kv)) for i, b in enumerate(blocks))
+    inputs = {id(e.module): e.inputs for events in trace.events for e in events}
+    head = inputs[id(layers[0].out)]
+    assert head is not None
+    moe = [layer for layer in layers if layer.down is None]
+    widths = {int(x.shape[-1]) for la in layers if la.down is not None and (x := inputs[id(la.down)]) is not None}
+    if len(widths) > 1:
+        raise ModelError(f"{type(model).__name__}: MLP widths differ between layers ({sorted(widths)}); not supported")
+    d_mlp = widths.pop() if widths else int(getattr(config, "moe_intermediate_size", 0) or config.intermediate_size)
+    experts = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None)
+    context = getattr(config, "max_position_embeddings", None)
+    return Anatomy(
+        layers=layers,
+        n_heads=n_q,
+        n_kv_heads=n_kv,
+        d_head=int(head.shape[-1]) // n_q,
+        d_model=d_model,
+        d_mlp=d_mlp,
+        vocab_size=int(config.vocab_size),
+        context=None if context is None else int(context),
+        n_experts=int(experts) if moe and experts else None,
+    )

@@ -1,0 +1,195 @@
+"""Reading and editing a transformers model in place: hooks on its own modules, taken off again whatever happens."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import Cache, PreTrainedModel
+
+from ...errors import ModelError
+from .. import patterns
+from ..anatomy import Anatomy, Layer, Projection, cut, first_tensor, paste
+from ..sites import Edit, Reducer, Run, Site
+
+Put = Callable[[Tensor], Tensor]
+
+
+class Tap(NamedTuple):
+    """Where a site is found: the input or output of a module, and which part of it."""
+
+    module: nn.Module
+    side: str
+    """``in``, ``out`` or ``in-place`` (an input that the caller also keeps for its residual connection)"""
+    projection: Projection | None = None
+
+
+def tap(layer: Layer, site: Site) -> Tap:
+    """The tap of a site; ``ModelError`` where this architecture has no such activation."""
+    if site.expert is not None or (site.kind == "neuron" and layer.down is None):
+        raise ModelError(f"{site}: neurons inside experts are not reached by module hooks; read mlp_out instead")
+    if site.kind == "resid_mid" and layer.mid is None:
+        raise ModelError(
+            f"{site}: attention and MLP are parallel in this architecture, there is no residual in between"
+        )
+    if site.kind in ("q", "k", "v"):
+        projection = {"q": layer.q, "k": layer.k, "v": layer.v}[site.kind]
+        if projection is None:
+            raise ModelError(
+                f"{site}: no module of {type(layer.attn).__name__} gives this tensor before rotary embedding"
+            )
+        return Tap(projection.module, "out", projection)
+    return {
+        "resid_pre": Tap(layer.block, "in"),
+        "resid_mid": Tap(layer.mid or layer.block, "in-place"),
+        "resid_post": Tap(layer.block, "out"),
+        "attn_out": Tap(layer.attn_tail, "out"),
+        "mlp_out": Tap(layer.mlp_tail, "out"),
+        "head": Tap(layer.out, "in"),
+        "neuron": Tap(layer.down or layer.block, "in"),
+    }[site.kind]
+
+
+class _Visit:
+    """What happens to one site's value as it passes: edit, check, keep."""
+
+    def __init__(self, site: Site, edit: Edit | None, reducer: Reducer | None, wanted: bool, batch: tuple[int, int]):
+        self.site, self.edit, self.reducer, self.wanted, self.batch = site, edit, reducer, wanted, batch
+        self.kept: Tensor | None = None
+        self.count = 0
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.count += 1
+        shape = x.shape
+        flat = x.dim() == 2 and self.site.kind not in ("q", "k", "v", "pattern")
+        if flat or (
+            x.dim() == 3 and x.shape[:2] != self.batch and x.shape[:2].numel() == self.batch[0] * self.batch[1]
+        ):
+            x = x.reshape(*self.batch, x.shape[-1])
+        if self.wanted and torch.is_grad_enabled() and not x.requires_grad:
+            x = x.detach().requires_grad_()
+        y = x if self.edit is None else self.edit(x)
+        if not isinstance(y, Tensor) or y.shape != x.shape:
+            seen = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+            raise ModelError(f"edit of {self.site}: gave {seen}, need a tensor of shape {tuple(x.shape)}")
+        if self.wanted:
+            self.kept = y if self.reducer is None else self.reducer(y)
+        return y.reshape(shape)
+
+
+def _replace_first(value: Any, new: Tensor) -> Any:
+    if isinstance(value, Tensor):
+        return new
+    return type(value)((_replace_first(value[0], new), *value[1:]))
+
+
+def _install(at: Tap, visit: Put, heads: tuple[int, int]) -> Any:
+    """Register the hook that sends a tap's value through ``visit``."""
+
+    def before(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]] | None:
+        named = not args
+        x = first_tensor(kwargs.get("hidden_states") if named else args)
+        if x is None:
+            raise ModelError(f"{type(module).__name__}: called without hidden states")
+        if at.side == "in-place":
+            y = visit(x if not x.requires_grad else x.clone())
+            if y is not x:
+                x.copy_(y)
+            return None
+        y = visit(x)
+        if named:
+            return args, {**kwargs, "hidden_states": y}
+        return (_replace_first(args, y), kwargs)
+
+    def after(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> Any:
+        y = first_tensor(output)
+        if y is None:
+            raise ModelError(f"{type(module).__name__}: gave no tensor")
+        p = at.projection
+        if p is None:
+            return _replace_first(output, visit(y))
+        x = cut(y, p.layout, p.part, *heads)
+        assert x is not None
+        z = visit(x)
+        return output if z is x else paste(y, z, p.layout, p.part, *heads)
+
+    if at.side == "out":
+        return at.module.register_forward_hook(after, with_kwargs=True)
+    return at.module.register_forward_pre_hook(before, with_kwargs=True)
+
+
+def private_cache(past: Cache) -> Cache:
+    """A cache that grows without changing ``past``; tensors are shared where the cache type only ever replaces them."""
+    grows = all(type(layer).__name__ in ("DynamicLayer", "DynamicSlidingWindowLayer") for layer in past.layers)
+    if not grows:
+        return copy.deepcopy(past)
+    twin = copy.copy(past)
+    twin.layers = [copy.copy(layer) for layer in past.layers]
+    return twin
+
+
+def position_ids(ids: Tensor, mask: Tensor | None, offset: int, context: int | None) -> Tensor:
+    """Positions counted over real tokens (so that left padding is right on every architecture): batch pos."""
+    if mask is None:
+        positions = torch.arange(offset, offset + ids.shape[1], device=ids.device).expand(ids.shape)
+    else:
+        positions = (mask.long().cumsum(-1) - 1).clamp_min(0)[:, -ids.shape[1] :]
+    longest = int(positions.max()) + 1
+    if context is not None and longest > context:
+        raise ModelError(
+            f"sequence of {longest} tokens: the model's context holds {context}; shorten the prompt or response"
+        )
+    return positions
+
+
+def run(
+    model: PreTrainedModel,
+    anatomy: Anatomy,
+    ids: Tensor,
+    mask: Tensor | None,
+    read: Mapping[Site, Reducer | None],
+    edit: Mapping[Site, Edit],
+    past: Cache | None,
+) -> Run:
+    """One forward pass; see ``Model.run``."""
+    offset = 0 if past is None else int(past.get_seq_length())
+    if mask is not None and mask.shape[1] == ids.shape[1] and offset:
+        mask = torch.cat([mask.new_ones(mask.shape[0], offset), mask], 1)
+    positions = position_ids(ids, mask, offset, anatomy.context)
+    shape = (int(ids.shape[0]), int(ids.shape[1]))
+    visits = {s: _Visit(s, edit.get(s), read.get(s), s in read, shape) for s in {**edit, **read}}
+    heads = (anatomy.n_heads, anatomy.n_kv_heads)
+    maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
+    handles: list[Any] = []
+    try:
+        for site, visit in visits.items():
+            if site not in maps:
+                handles.append(_install(tap(anatomy.layers[site.layer], site), visit, heads))
+        with ExitStack() as stack:
+            if maps:
+                stack.enter_context(patterns.interpose(model, _pattern_callback(anatomy, maps)))
+            logits = model(
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=positions,
+                past_key_values=None if past is None else private_cache(past),
+                use_cache=False,
+            ).logits
+    finally:
+        for handle in handles:
+            handle.remove()
+    for site, visit in visits.items():
+        if visit.count != 1:
+            raise ModelError(f"{site}: its module ran {visit.count} times in one forward pass, need once")
+    if torch.isnan(logits.detach()).any():
+        raise ModelError(f"{type(model).__name__}: NaN in the logits; check weights, dtype and edits")
+    return Run(logits, {s: v.kept for s, v in visits.items() if v.kept is not None})
+
+
+def _pattern_callback(anatomy: Anatomy, maps: Mapping[Site, _Visit]) -> patterns.Callback:
+    layer_of = {m: i for i, layer in enumerate(anatomy.layers) for m in layer.attn.modules()}
+    return patterns.pattern_callback(layer_of, {s.layer: v for s, v in maps.items()})

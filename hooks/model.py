@@ -1,0 +1,225 @@
+"""Model: a causal language model opened for reading and editing. One verb, ``run``."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Cache, DynamicCache, PreTrainedModel
+
+from ..errors import ModelError
+from . import anatomy as find
+from .anatomy import Anatomy
+from .backends import transformers as backend_transformers
+from .sites import Edit, Reducer, Run, Site, check_site
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
+
+
+class Model:
+    """A causal language model with its tokenizer, resolved and verified. Not thread-safe: one ``run`` at a time.
+
+    The model's weights, buffers, modules and settings are bit for bit the same after every ``run``, also after an
+    exception or Ctrl-C.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: Any = None, anatomy: Anatomy | None = None):
+        if model.training:
+            raise ModelError(f"{type(model).__name__} is in training mode (dropout is on); call model.eval() first")
+        self.model = model
+        self.tokenizer = tokenizer
+        self.anatomy = find.resolve(model) if anatomy is None else anatomy
+        self.notes: tuple[str, ...] = ()
+        if tokenizer is not None and getattr(tokenizer, "pad_token_id", None) is None:
+            self.notes = (
+                f"the tokenizer has no pad token; id {self.pad_id} pads on the right instead, which nothing reads",
+            )
+
+    @property
+    def device(self) -> torch.device:
+        """Where token ids go in."""
+        return self.model.get_input_embeddings().weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.model.get_input_embeddings().weight.dtype
+
+    @property
+    def pad_id(self) -> int:
+        """Id for right padding. Any id would do: no real token ever attends to it."""
+        for name in ("pad_token_id", "eos_token_id"):
+            found = getattr(self.tokenizer, name, None)
+            if isinstance(found, int):
+                return found
+        return 0
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """Ids that end a response."""
+        ids = getattr(self.model.generation_config, "eos_token_id", None)
+        if ids is None:
+            ids = getattr(self.tokenizer, "eos_token_id", None)
+        return () if ids is None else tuple(ids) if isinstance(ids, list | tuple) else (int(ids),)
+
+    @cached_property
+    def identity(self) -> str:
+        """sha256 over name, type, shape and bytes of every weight and buffer that a checkpoint would hold."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.model.state_dict().items()):
+            digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        return digest.hexdigest()
+
+    def run(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        *,
+        read: Iterable[Site] | Mapping[Site, Reducer | None] = (),
+        edit: Mapping[Site, Edit] | None = None,
+        past: Cache | None = None,
+    ) -> Run:
+        """One forward pass: ``batch pos`` token ids to logits and the activations asked for.
+
+        Args:
+            ids: token ids, ``batch pos``; right-pad rows of unequal length (nothing real attends to the padding).
+            mask: 1 for real tokens, ``batch pos`` (or ``batch past+pos``); not needed for right padding.
+            read: sites to keep, or a mapping from site to a reducer that is applied at once, so that only what it
+                returns is kept. A site that is also edited is read after the edit.
+            edit: what to put in a site's place, as a function of what is there; must keep the shape.
+            past: keys and values of earlier tokens (``prefill``); never changed.
+
+        Activations are attached to the graph unless grad is off, so ``torch.autograd.grad(score, run.acts[site])``
+        works. Raises ``ModelError`` for sites that the model does not have, positions past its context, edits that
+        change a shape and NaN logits.
+        """
+        wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
+        changes = dict(edit or {})
+        for site in (*wanted, *changes):
+            check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
+        ids = self._check_ids(ids)
+        mask = None if mask is None else mask.to(self.device)
+        return backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
+
+    @torch.no_grad()
+    def prefill(self, ids: Tensor, mask: Tensor | None = None) -> Cache:
+        """Keys and values of ``ids`` for use as ``past``; nothing is evicted on sliding-window layers."""
+        ids = self._check_ids(ids)
+        cache = DynamicCache()
+        positions = backend_transformers.position_ids(ids, mask, 0, self.anatomy.context)
+        self.model(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
+        return cache
+
+    def pad(self, rows: Iterable[Iterable[int]]) -> tuple[Tensor, Tensor]:
+        """Rows of token ids, padded on the right: ids and mask, both ``batch pos``."""
+        lists = [list(r) for r in rows]
+        if not lists or not all(lists):
+            raise ModelError("a prompt without a single token; every row needs at least one")
+        width = max(map(len, lists))
+        ids = torch.full((len(lists), width), self.pad_id, dtype=torch.long)
+        mask = torch.zeros(len(lists), width, dtype=torch.long)
+        for i, row in enumerate(lists):
+            ids[i, : len(row)] = torch.tensor(row)
+            mask[i, : len(row)] = 1
+        return ids.to(self.device), mask.to(self.device)
+
+    def _check_ids(self, ids: Tensor) -> Tensor:
+        if ids.dim() == 1:
+            ids = ids[None]
+        if ids.dim() != 2 or ids.numel() == 0:
+            raise ModelError(f"token ids of shape {tuple(ids.shape)}; need a non-empty batch x pos")
+        rows = int(self.model.get_input_embeddings().weight.shape[0])
+        if int(ids.min()) < 0 or int(ids.max()) >= rows:
+            raise ModelError(
+                f"token id {int(ids.max())} (or below 0): the model's vocabulary has {rows}; wrong tokenizer?"
+            )
+        return ids.to(self.device)
+
+
+def load_model(
+    path_or_object: str | Path | PreTrainedModel,
+    tokenizer: Any = None,
+    backend: str = "transformers",
+    dtype: str | torch.dtype | None = None,
+    device: str | torch.device | None = None,
+    anatomy: Anatomy | None = None,
+) -> Model:
+    """Open a model from a folder (or a name that transformers can resolve), or one that is already in memory.
+
+    Args:
+        tokenizer: object or path; by default the one in the model's folder, or none for a model in memory.
+        backend: ``transformers``.
+        dtype: default is that of the checkpoint, except on the CPU, where it is float32.
+        device: default is ``cuda`` where there is one, for models loaded here; models in memory stay where they are.
+        anatomy: for architectures that the structural search cannot resolve.
+
+    Raises ``ModelError`` for unknown paths, folders without weights, code that would have to be trusted, models in
+    training mode, and architectures that cannot be resolved.
+    """
+    if backend != "transformers":
+        raise ModelError(f'backend "{backend}": only "transformers" is available')
+    if isinstance(path_or_object, PreTrainedModel):
+        if dtype is not None and _dtype(dtype) != path_or_object.dtype:
+            raise ModelError(
+                f"dtype {dtype}: the model in memory is {path_or_object.dtype}; convert it before handing it over"
+            )
+        model = path_or_object if device is None else path_or_object.to(torch.device(device))  # type: ignore[arg-type]
+        return Model(model, _tokenizer(tokenizer), anatomy)
+    if not isinstance(path_or_object, str | Path):
+        raise ModelError(
+            f"model of type {type(path_or_object).__name__}; need a path or a transformers PreTrainedModel"
+        )
+    path = str(path_or_object)
+    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model = _load_weights(path, dtype, where)
+    for p in model.parameters():
+        p.requires_grad_(False)
+    return Model(model, _tokenizer(path if tokenizer is None else tokenizer), anatomy)
+
+
+def _dtype(dtype: str | torch.dtype) -> torch.dtype:
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    name = dtype.removeprefix("torch.")
+    if name not in DTYPES:
+        raise ModelError(f'dtype "{dtype}": use one of {", ".join(DTYPES)}')
+    return DTYPES[name]
+
+
+def _load_weights(path: str, dtype: str | torch.dtype | None, device: torch.device) -> PreTrainedModel:
+    folder = Path(path)
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ModelError(f"{path}: no config.json; need a folder saved with save_pretrained")
+        if not any(folder.glob("*.safetensors")):
+            raise ModelError(f"{path}: no *.safetensors with weights; need a folder saved with save_pretrained")
+    elif folder.is_absolute() or path.startswith(".") or path.count("/") > 1:
+        raise ModelError(f"{path}: no such folder")
+    wanted = torch.float32 if dtype is None and device.type == "cpu" else "auto" if dtype is None else _dtype(dtype)
+    try:
+        AutoConfig.from_pretrained(path, trust_remote_code=False)
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=wanted, trust_remote_code=False, use_safetensors=True)
+    except (OSError, ValueError, KeyError, RuntimeError) as e:
+        raise ModelError(f"{path}: cannot be loaded: {_one_line(e)}") from e
+    return model.to(device).eval()
+
+
+def _tokenizer(tokenizer: Any) -> Any:
+    if not isinstance(tokenizer, str | Path):
+        return tokenizer
+    try:
+        return AutoTokenizer.from_pretrained(str(tokenizer), trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as e:
+        raise ModelError(f"{tokenizer}: no usable tokenizer: {_one_line(e)}") from e
+
+
+def _one_line(e: Exception) -> str:
+    text = " ".join(str(e).split())
+    if "trust_remote_code" in text:
+        return "it needs code of its own (trust_remote_code), which composcope never runs"
+    return text[:300]

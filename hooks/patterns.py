@@ -1,0 +1,166 @@
+"""Interposing on a model's attention function: patterns read and edited, queries and keys seen, whatever the kernel.
+
+transformers dispatches attention through a registry. We register one function under our own name, switch the model to
+it for the length of a ``with`` block, and hand each call to a callback together with the model's native function. The
+mask function is registered beside it: with an unregistered name the mask would silently be ``None``, which drops
+padding and sliding windows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from ..errors import ModelError
+
+NAME = "composcope"
+Native = Callable[..., "tuple[Tensor, Tensor | None]"]
+
+
+class Call(NamedTuple):
+    """One call of a model's attention function. Queries, keys and values after rotary embedding, keys not repeated."""
+
+    module: nn.Module
+    query: Tensor
+    """batch head query d_head"""
+    key: Tensor
+    """batch kv_head key d_head"""
+    value: Tensor
+    mask: Tensor | None
+    kwargs: dict[str, Any]
+    native: Native
+
+    def output(self) -> Tensor:
+        """What the model's own kernel gives: batch query head d_head."""
+        return self.native(self.module, self.query, self.key, self.value, self.mask, **self.kwargs)[0]
+
+
+Callback = Callable[[Call], Tensor]
+
+
+class _Active(NamedTuple):
+    callback: Callback
+    native_name: str
+    without_mask: bool
+
+
+_ACTIVE: ContextVar[_Active | None] = ContextVar("composcope_attention", default=None)
+
+
+def _eager(module: nn.Module) -> Native:
+    """The explicit softmax of the architecture's own modeling file, with its soft-capping and sinks."""
+    for cls in type(module).__mro__:
+        found = getattr(sys.modules.get(cls.__module__), "eager_attention_forward", None)
+        if found is not None:
+            return found
+    raise ModelError(f"{type(module).__name__}: its modeling file has no eager_attention_forward to take patterns from")
+
+
+def _native(module: nn.Module, name: str) -> Native:
+    return _eager(module) if name == "eager" else ALL_ATTENTION_FUNCTIONS.get_interface(name, _eager)
+
+
+def _dispatch(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **kwargs: Any):
+    active = _ACTIVE.get()
+    if active is None:
+        raise ModelError(f'attention implementation "{NAME}" is only for use inside composcope; set "sdpa" or "eager"')
+    call = Call(module, query, key, value, mask, kwargs, _native(module, active.native_name))
+    return active.callback(call), None
+
+
+def _dispatch_mask(*args: Any, **kwargs: Any) -> Tensor | None:
+    active = _ACTIVE.get()
+    if active is None or active.without_mask:
+        return None
+    return ALL_MASK_ATTENTION_FUNCTIONS[active.native_name](*args, **kwargs)
+
+
+AttentionInterface.register(NAME, _dispatch)
+AttentionMaskInterface.register(NAME, _dispatch_mask)
+
+
+def can_interpose(model: PreTrainedModel) -> bool:
+    """Whether this architecture calls attention through the registry."""
+    return bool(model._can_set_attn_implementation())
+
+
+@contextmanager
+def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool = False) -> Iterator[None]:
+    """Run ``callback`` in place of the attention function of every layer; restores the former one on the way out.
+
+    ``without_mask`` builds no mask at all, for callbacks that decide themselves which keys are visible.
+    """
+    if not can_interpose(model):
+        raise ModelError(
+            f"{type(model).__name__}: attention does not go through transformers' AttentionInterface, "
+            "so patterns, q, k, v and suffix recomputation are not available for it"
+        )
+    former = str(model.config._attn_implementation)
+    if former == NAME:
+        raise ModelError("attention is already interposed on; leave the outer block first")
+    token = _ACTIVE.set(_Active(callback, former, without_mask))
+    try:
+        model.set_attn_implementation(NAME)
+        yield
+    finally:
+        model.set_attn_implementation(former)
+        _ACTIVE.reset(token)
+
+
+def additive_mask(call: Call) -> Tensor:
+    """The call's mask as numbers to add to the scores, ``batch|1 1 query key``; causal where the kernel was given none."""
+    q, k = call.query.shape[2], call.key.shape[2]
+    mask = call.mask
+    if mask is None:
+        mask = torch.ones(q, k, dtype=torch.bool, device=call.query.device).tril(k - q)[None, None]
+    if mask.dtype is torch.bool:
+        low = torch.finfo(call.query.dtype).min
+        mask = torch.zeros(mask.shape, dtype=call.query.dtype, device=mask.device).masked_fill(~mask, low)
+    return mask[..., :k]
+
+
+def explicit_pattern(call: Call) -> Tensor:
+    """Softmax of the scores as the architecture's eager code computes it: batch head query key."""
+    if call.query.shape[2] > 1 and call.mask is not None and call.mask.dim() != 4:
+        raise ModelError(f"{type(call.module).__name__}: attention mask of shape {tuple(call.mask.shape)}, need 4 axes")
+    args = (call.module, call.query, call.key, call.value, additive_mask(call))
+    pattern = _eager(call.module)(*args, **call.kwargs)[1]
+    assert pattern is not None
+    return pattern
+
+
+def apply_pattern(call: Call, pattern: Tensor) -> Tensor:
+    """``pattern @ values`` with grouped heads: batch query head d_head."""
+    groups = call.query.shape[1] // call.value.shape[1]
+    value = call.value.repeat_interleave(groups, dim=1)
+    return (pattern.to(value.dtype) @ value).transpose(1, 2).contiguous()
+
+
+def pattern_callback(layer_of: Mapping[nn.Module, int], visits: Mapping[int, Callable[[Tensor], Tensor]]) -> Callback:
+    """Callback that sends the patterns of some layers through ``visits`` and leaves the native kernel to the others.
+
+    Without gradients and edits the native kernel still makes the output, so that reading changes no bit of it.
+    """
+
+    def callback(call: Call) -> Tensor:
+        layer = layer_of.get(call.module)
+        if layer is None or layer not in visits:
+            return call.output()
+        pattern = explicit_pattern(call)
+        differentiate = torch.is_grad_enabled()
+        if differentiate and not pattern.requires_grad:
+            pattern.requires_grad_()
+        edited = visits[layer](pattern)
+        changed = edited is not pattern and not torch.equal(edited, pattern)
+        return apply_pattern(call, edited) if changed or differentiate else call.output()
+
+    return callback
