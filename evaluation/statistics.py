@@ -1,0 +1,248 @@
+"""Intervals and tests for counts, paired outcomes and clustered cases, on scipy and statsmodels.
+
+No function returns NaN: where a quantity is undefined it is None, and where every outcome is the same (so that a
+bootstrap would claim certainty) an exact binomial interval takes over and says so in its method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+_BATCH_CELLS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval and how it was computed; both ends None where there is none."""
+
+    low: float | None
+    high: float | None
+    method: str
+
+    def __contains__(self, value: float) -> bool:
+        return self.low is not None and self.high is not None and self.low <= value <= self.high
+
+
+def clopper_pearson(count: int, n: int, confidence: float = CONFIDENCE) -> Interval:
+    """Exact interval of a binomial rate ``count / n`` (Clopper and Pearson 1934); no ends for n = 0.
+
+    Raises ``ValueError`` unless 0 <= count <= n.
+    """
+    if not 0 <= count <= n:
+        raise ValueError(f"count {count} is not between 0 and n = {n}")
+    if n == 0:
+        return Interval(None, None, "clopper-pearson")
+    ci = stats.binomtest(int(count), int(n)).proportion_ci(confidence, method="exact")
+    return Interval(float(ci.low), float(ci.high), "clopper-pearson")
+
+
+def bootstrap(
+    columns: np.ndarray,
+    statistic: Callable[[np.ndarray], np.ndarray],
+    *,
+    seed: int,
+    clusters: Sequence[Hashable] | None = None,
+    n_resamples: int = RESAMPLES,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Percentile bootstrap of a function of column sums, resampling clusters of cases with replacement.
+
+    ``columns`` is ``[case column]``: outcomes, counts and denominators of each case. ``statistic`` maps column sums
+    ``[... column]`` to values ``[...]`` and may give NaN where undefined (such resamples are left out, and the method
+    says so when they are more than 1 %). ``clusters`` names each case's cluster (default: every case its own). Fewer
+    than two clusters, or a statistic without any spread over resamples, give an interval without ends.
+    """
+    columns = np.asarray(columns, dtype=float)
+    sums = columns if clusters is None else _cluster_sums(columns, clusters)
+    method = "bootstrap" if clusters is None else "cluster-bootstrap"
+    if len(sums) < 2:
+        return Interval(None, None, method)
+    values = _resample(sums, statistic, seed, n_resamples)
+    defined = values[np.isfinite(values)]
+    if len(defined) < 2 or defined.min() == defined.max():
+        return Interval(None, None, method)
+    if len(defined) < 0.99 * len(values):
+        method += f" ({1 - len(defined) / len(values):.0%} of resamples undefined)"
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return Interval(float(low), float(high), method)
+
+
+def _cluster_sums(columns: np.ndarray, clusters: Sequence[Hashable]) -> np.ndarray:
+    index = {c: i for i, c in enumerate(dict.fromkeys(clusters))}
+    sums = np.zeros((len(index), columns.shape[1]))
+    np.add.at(sums, [index[c] for c in clusters], columns)
+    return sums
+
+
+def _resample(
+    sums: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], seed: int, n_resamples: int
+) -> np.ndarray:
+    batch = max(1, min(n_resamples, _BATCH_CELLS // max(1, sums.size)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result = stats.bootstrap(
+            (np.arange(len(sums)),),
+            # scipy tries a first call on the data itself: any leading axes, cases along the last one
+            lambda i, axis=-1: statistic(sums[i].sum(axis=-2)),
+            vectorized=True,
+            method="percentile",
+            n_resamples=n_resamples,
+            batch=batch,
+            rng=np.random.default_rng(seed),
+        )
+    return np.asarray(result.bootstrap_distribution, dtype=float).ravel()
+
+
+def rate_interval(
+    values: Sequence[bool], clusters: Sequence[Hashable], *, seed: int, n_resamples: int = RESAMPLES
+) -> Interval:
+    """Cluster bootstrap of a rate over cases that share facts, items or templates.
+
+    Where all outcomes are equal the bootstrap has no spread: the Clopper-Pearson interval over *clusters* is given.
+    """
+    columns = np.column_stack([np.asarray(values, dtype=float), np.ones(len(values))])
+    interval = bootstrap(
+        columns, lambda s: s[..., 0] / s[..., 1], seed=seed, clusters=clusters, n_resamples=n_resamples
+    )
+    if interval.low is not None or not len(values):
+        return interval
+    n = len(set(clusters))
+    rate = float(np.mean(np.asarray(values, dtype=float)))
+    if rate in (0.0, 1.0):
+        exact = clopper_pearson(n if rate else 0, n)
+        return Interval(exact.low, exact.high, "clopper-pearson over clusters")
+    return interval
+
+
+def paired_difference(
+    a: Sequence[bool],
+    b: Sequence[bool],
+    *,
+    seed: int,
+    clusters: Sequence[Hashable] | None = None,
+    n_resamples: int = RESAMPLES,
+) -> Interval:
+    """Interval of mean(a) - mean(b) over the same cases, by paired bootstrap.
+
+    When all pairs differ alike (usually: not at all) the bootstrap would claim certainty; then the exact upper limit u
+    of the share of other pairs bounds the difference: [d - u (1 + d), d + u (1 - d)] for the common difference d.
+    """
+    if len(a) != len(b):
+        raise ValueError(f"paired outcomes have different lengths: {len(a)} and {len(b)}")
+    if not len(a):
+        return Interval(None, None, "paired-bootstrap")
+    difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    columns = np.column_stack([difference, np.ones(len(difference))])
+    interval = bootstrap(
+        columns, lambda s: s[..., 0] / s[..., 1], seed=seed, clusters=clusters, n_resamples=n_resamples
+    )
+    if interval.low is not None:
+        return Interval(interval.low, interval.high, f"paired-{interval.method}")
+    if difference.min() == difference.max():
+        d, n = float(difference[0]), len(difference) if clusters is None else len(set(clusters))
+        upper = clopper_pearson(0, n).high or 0.0
+        return Interval(d - upper * (1 + d), d + upper * (1 - d), "clopper-pearson of other pairs")
+    return Interval(None, None, f"paired-{interval.method}")
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """Exact McNemar test of paired outcomes: ``a_only`` against ``b_only`` discordant pairs."""
+
+    n: int
+    a_only: int
+    b_only: int
+    p: float
+
+
+def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> McNemar:
+    """Two-sided exact McNemar test (binomial test on the discordant pairs); p = 1 when there are none."""
+    if len(a) != len(b):
+        raise ValueError(f"paired outcomes have different lengths: {len(a)} and {len(b)}")
+    a_only = sum(bool(x) and not y for x, y in zip(a, b, strict=True))
+    b_only = sum(bool(y) and not x for x, y in zip(a, b, strict=True))
+    n = a_only + b_only
+    p = float(stats.binomtest(a_only, n, 0.5).pvalue) if n else 1.0
+    return McNemar(len(a), a_only, b_only, min(1.0, p))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm-adjusted p-values of one family; None (a test that could not be made) stays None and is not counted."""
+    from statsmodels.stats.multitest import multipletests
+
+    known = [p for p in p_values if p is not None and np.isfinite(p)]
+    if not known:
+        return [None] * len(p_values)
+    adjusted = iter(multipletests(known, method="holm")[1])
+    return [float(next(adjusted)) if p is not None and np.isfinite(p) else None for p in p_values]
+
+
+@dataclass(frozen=True)
+class D50:
+    """Depth at which the failure rate first exceeds one half.
+
+    ``value`` is None where it is censored (``censored`` says ``<2`` or ``>8``) or undefined (``note`` says why);
+    ``low``/``high`` are the crossings of the upper and lower Clopper-Pearson curves, None where those are censored.
+    """
+
+    value: float | None
+    censored: str | None = None
+    low: float | None = None
+    high: float | None = None
+    low_censored: str | None = None
+    high_censored: str | None = None
+    note: str | None = None
+
+
+def d50(depths: Sequence[float], failures: Sequence[int], totals: Sequence[int]) -> D50:
+    """Linear interpolation of the first crossing of 50 % between depth bins (Composition collapse, table 4).
+
+    A bin without cases is undefined: the crossing is undefined too when that bin lies before it or beside it, since
+    the rate may have crossed there. All rates above one half: ``<first``; none: ``>last``. The band is the crossing
+    of the 95 % Clopper-Pearson limits of the rates.
+    """
+    order = np.argsort(depths)
+    d = [float(depths[i]) for i in order]
+    k, n = [int(failures[i]) for i in order], [int(totals[i]) for i in order]
+    rates = [k_ / n_ if n_ else None for k_, n_ in zip(k, n, strict=True)]
+    value, censored, note = _crossing(d, rates)
+    if note:
+        return D50(None, note=note)
+    limits = [clopper_pearson(k_, n_) for k_, n_ in zip(k, n, strict=True)]
+    low, low_censored, _ = _crossing(d, [limit.high for limit in limits])
+    high, high_censored, _ = _crossing(d, [limit.low for limit in limits])
+    return D50(value, censored, low, high, low_censored, high_censored)
+
+
+def _crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float | None, str | None, str | None]:
+    """(value, censored, note) of the first crossing of one half."""
+    if all(r is None for r in rates):
+        return None, None, "undefined: no rate at any depth"
+    previous: float | None = None
+    for i, (depth, rate) in enumerate(zip(depths, rates, strict=True)):
+        if rate is None:
+            return None, None, f"undefined: no rate at depth {depth:g}"
+        if rate > 0.5:
+            if previous is None:
+                return None, f"<{depth:g}", None
+            start = depths[i - 1]
+            return start + (0.5 - previous) / (rate - previous) * (depth - start), None, None
+        previous = rate
+    return None, f">{depths[-1]:g}", None
+
+
+def joint_stability(stability: float, k: int) -> float:
+    """Expected share of cases whose k facts are all stable, were facts independent: s ** k."""
+    return stability**k
+
+
+def truncated(value: float, digits: int = 2) -> float:
+    """Cut, not rounded, as STaD's tables print percentages and means."""
+    scale = 10**digits
+    return int(value * scale + 1e-9) / scale

@@ -1,0 +1,135 @@
+"""Intervals and tests against hand-computed values and against properties that must hold everywhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from composcope.evaluation import statistics as st
+from hypothesis import given, settings
+from hypothesis import strategies as hs
+
+
+def test_clopper_pearson_of_36_in_165_matches_the_beta_quantiles() -> None:
+    from scipy.stats import beta
+
+    interval = st.clopper_pearson(36, 165)
+    assert interval.low == pytest.approx(beta.ppf(0.025, 36, 130), abs=1e-9)
+    assert interval.high == pytest.approx(beta.ppf(0.975, 37, 129), abs=1e-9)
+
+
+def test_clopper_pearson_of_no_and_all_successes_has_the_closed_form() -> None:
+    assert st.clopper_pearson(0, 10).low == 0.0
+    assert st.clopper_pearson(0, 10).high == pytest.approx(1 - 0.025 ** (1 / 10))
+    assert st.clopper_pearson(10, 10).low == pytest.approx(0.025 ** (1 / 10))
+    assert st.clopper_pearson(10, 10).high == 1.0
+
+
+def test_clopper_pearson_of_nothing_has_no_ends_and_impossible_counts_are_refused() -> None:
+    assert st.clopper_pearson(0, 0).low is None
+    with pytest.raises(ValueError, match="not between"):
+        st.clopper_pearson(3, 2)
+
+
+@given(hs.integers(1, 300).flatmap(lambda n: hs.tuples(hs.integers(0, n), hs.just(n))))
+@settings(max_examples=80, deadline=None)
+def test_clopper_pearson_always_contains_the_rate_and_never_is_nan(kn: tuple[int, int]) -> None:
+    k, n = kn
+    interval = st.clopper_pearson(k, n)
+    assert interval.low is not None and interval.high is not None
+    assert 0 <= interval.low <= k / n <= interval.high <= 1
+    mirrored = st.clopper_pearson(n - k, n)
+    assert interval.low == pytest.approx(1 - (mirrored.high or 0), abs=1e-9)
+
+
+def test_cluster_bootstrap_is_wider_than_the_case_bootstrap_when_clusters_agree() -> None:
+    values = [True] * 40 + [False] * 40
+    clusters = [i // 10 for i in range(80)]
+    narrow = st.rate_interval(values, list(range(80)), seed=1)
+    wide = st.rate_interval(values, clusters, seed=1)
+    assert narrow.low is not None and narrow.high is not None and wide.low is not None and wide.high is not None
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+
+
+def test_cluster_bootstrap_of_equal_outcomes_falls_back_to_clusters_counted_exactly() -> None:
+    interval = st.rate_interval([True] * 30, [i // 10 for i in range(30)], seed=0)
+    assert interval.method == "clopper-pearson over clusters"
+    assert interval.low == pytest.approx(0.025 ** (1 / 3)) and interval.high == 1.0
+
+
+@given(
+    hs.lists(hs.tuples(hs.booleans(), hs.booleans(), hs.integers(0, 4)), min_size=1, max_size=25),
+    hs.integers(0, 3),
+    hs.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_paired_difference_brackets_sensible_values_for_any_outcomes(
+    rows: list[tuple[bool, bool, int]], seed: int, clustered: bool
+) -> None:
+    a, b, clusters = map(list, zip(*rows, strict=True))
+    interval = st.paired_difference(a, b, seed=seed, clusters=clusters if clustered else None, n_resamples=100)
+    for end in (interval.low, interval.high):
+        assert end is None or (math.isfinite(end) and -1.0000001 <= end <= 1.0000001)
+    if interval.low is not None and interval.high is not None:
+        assert interval.low <= interval.high
+    assert interval == st.paired_difference(
+        a, b, seed=seed, clusters=clusters if clustered else None, n_resamples=100
+    ), "the same seed gives the same interval"
+
+
+def test_paired_difference_without_discordant_pairs_does_not_claim_certainty() -> None:
+    interval = st.paired_difference([True] * 20, [True] * 20, seed=0)
+    upper = 1 - 0.025 ** (1 / 20)
+    assert interval.low == pytest.approx(-upper) and interval.high == pytest.approx(upper)
+    one_sided = st.paired_difference([False] * 20, [True] * 20, seed=0)
+    assert one_sided.low == pytest.approx(-1.0) and one_sided.high == pytest.approx(-1 + 2 * upper)
+
+
+def test_bootstrap_of_a_mean_agrees_with_the_normal_approximation() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.random(400)
+    interval = st.bootstrap(
+        np.column_stack([x, np.ones(400)]), lambda s: s[..., 0] / s[..., 1], seed=0, n_resamples=4000
+    )
+    half = 1.96 * x.std(ddof=1) / 20
+    assert interval.low == pytest.approx(x.mean() - half, abs=0.004)
+    assert interval.high == pytest.approx(x.mean() + half, abs=0.004)
+
+
+def test_mcnemar_counts_discordant_pairs_and_gives_the_binomial_p() -> None:
+    a = [True] * 8 + [False] * 1 + [True] * 5
+    b = [False] * 8 + [True] * 1 + [True] * 5
+    result = st.mcnemar(a, b)
+    assert (result.a_only, result.b_only) == (8, 1)
+    assert result.p == pytest.approx(2 * (1 + 9) / 2**9)
+    assert st.mcnemar([True], [True]).p == 1.0
+
+
+def test_holm_multiplies_by_the_number_of_tests_left_and_skips_missing_ones() -> None:
+    assert st.holm([0.01, None, 0.04, 0.03]) == pytest.approx([0.03, None, 0.06, 0.06])
+    assert st.holm([None]) == [None]
+
+
+def test_d50_interpolates_the_published_interval_family() -> None:
+    result = st.d50([4, 6, 8], [41, 57, 80], [100, 100, 100])
+    assert result.value == pytest.approx(5.125)
+    assert result.low is not None and result.high is not None and result.low < 5.125 < result.high
+
+
+def test_d50_is_censored_at_both_ends_and_undefined_where_a_rate_is() -> None:
+    assert st.d50([2, 4], [9, 9], [10, 10]).censored == "<2"
+    assert st.d50([2, 4, 8], [0, 1, 5], [10, 10, 10]).censored == ">8"
+    undefined = st.d50([2, 4, 6], [0, 0, 9], [10, 0, 10])
+    assert undefined.value is None and undefined.censored is None and "depth 4" in (undefined.note or "")
+    assert st.d50([2], [0], [0]).note == "undefined: no rate at any depth"
+
+
+def test_d50_takes_the_first_crossing_of_a_curve_that_is_not_monotone() -> None:
+    assert st.d50([2, 4, 6, 8], [0, 8, 2, 9], [10] * 4).value == pytest.approx(2 + 0.5 / 0.8 * 2)
+
+
+def test_truncation_cuts_where_rounding_would_go_up() -> None:
+    assert st.truncated(100 * 46 / 65) == 70.76
+    assert st.truncated(100 * 15 / 65) == 23.07
+    assert st.truncated(100 * 29 / 100) == 29.0
