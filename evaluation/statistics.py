@@ -203,8 +203,8 @@ class D50:
 def d50(depths: Sequence[float], failures: Sequence[int], totals: Sequence[int]) -> D50:
     """Linear interpolation of the first crossing of 50 % between depth bins (Composition collapse, table 4).
 
-    A bin without cases is undefined: the crossing is undefined too when that bin lies before it or beside it, since
-    the rate may have crossed there. All rates above one half: ``<first``; none: ``>last``. The band is the crossing
+    A bin without cases is undefined: so is the crossing when that bin lies before it, since the rate may have crossed
+    there. The first rate above one half: ``<first``; none above: ``>last`` of the defined bins. The band is the crossing
     of the 95 % Clopper-Pearson limits of the rates.
     """
     order = np.argsort(depths)
@@ -224,8 +224,9 @@ def _crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float
     """(value, censored, note) of the first crossing of one half."""
     if all(r is None for r in rates):
         return None, None, "undefined: no rate at any depth"
+    last = max(i for i, r in enumerate(rates) if r is not None)
     previous: float | None = None
-    for i, (depth, rate) in enumerate(zip(depths, rates, strict=True)):
+    for i, (depth, rate) in enumerate(zip(depths[: last + 1], rates[: last + 1], strict=True)):
         if rate is None:
             return None, None, f"undefined: no rate at depth {depth:g}"
         if rate > 0.5:
@@ -234,7 +235,7 @@ def _crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float
             start = depths[i - 1]
             return start + (0.5 - previous) / (rate - previous) * (depth - start), None, None
         previous = rate
-    return None, f">{depths[-1]:g}", None
+    return None, f">{depths[last]:g}", None
 
 
 def joint_stability(stability: float, k: int) -> float:

@@ -112,7 +112,7 @@ def test_holm_multiplies_by_the_number_of_tests_left_and_skips_missing_ones() ->
 
 
 def test_d50_interpolates_the_published_interval_family() -> None:
-    result = st.d50([4, 6, 8], [41, 57, 80], [100, 100, 100])
+    result = st.d50([4, 6, 8], [164, 228, 320], [400, 400, 400])
     assert result.value == pytest.approx(5.125)
     assert result.low is not None and result.high is not None and result.low < 5.125 < result.high
 
@@ -122,6 +122,7 @@ def test_d50_is_censored_at_both_ends_and_undefined_where_a_rate_is() -> None:
     assert st.d50([2, 4, 8], [0, 1, 5], [10, 10, 10]).censored == ">8"
     undefined = st.d50([2, 4, 6], [0, 0, 9], [10, 0, 10])
     assert undefined.value is None and undefined.censored is None and "depth 4" in (undefined.note or "")
+    assert st.d50([2, 4, 6], [0, 0, 0], [10, 10, 0]).censored == ">4"
     assert st.d50([2], [0], [0]).note == "undefined: no rate at any depth"
 
 
