@@ -1,0 +1,1 @@
+"""Builders: programs that make benchmarks, with and without models."""
