@@ -1,0 +1,52 @@
+"""One way in for every benchmark: ``load("cases.jsonl")``, ``load("bamboogle:file.json")``, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from ...errors import InputError
+from ..cases import Case, check_cases, read_cases
+from .agentcoma import read_agentcoma
+from .bamboogle import read_bamboogle
+from .multiarith import read_multiarith
+
+Loader = Callable[[str], list[Case]]
+
+READERS: Mapping[str, Loader] = {
+    "cases": read_cases,
+    "agentcoma": read_agentcoma,
+    "bamboogle": read_bamboogle,
+    "multiarith": read_multiarith,
+}
+"""Readers of files by the name that leads a spec (``name:path``)."""
+
+
+def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Case]:
+    """Load a benchmark.
+
+    ``spec`` is the path of a JSON-lines case file or ``name:rest``, where ``name`` is a reader of this package, one
+    of ``named`` (handed down by a higher layer) or an entry point of the group ``composcope.benchmarks``, and is
+    called with ``rest``.
+
+    Raises ``InputError`` for an unknown name, a missing file, and for anything a file holds that cannot be used.
+    """
+    text = str(spec)
+    name, colon, rest = text.partition(":")
+    if not colon or Path(text).expanduser().is_file():
+        return read_cases(Path(text).expanduser())
+    loaders = {**READERS, **(named or {})}
+    loader = loaders.get(name) or _installed(name)
+    if loader is None:
+        raise InputError(
+            f"{text}: no such benchmark; give the path of a JSON-lines case file or NAME:FILE with NAME one of "
+            + ", ".join(sorted(loaders))
+        )
+    return check_cases(loader(rest), text)
+
+
+def _installed(name: str) -> Loader | None:
+    for point in entry_points(group="composcope.benchmarks", name=name):
+        return point.load()
+    return None

@@ -1,0 +1,76 @@
+"""What every engine promises: an identity, a provenance, and answers as they finish.
+
+Conventions shared by all engines:
+
+* ``Response.text`` is the text as the model wrote it, special tokens left out, cut exactly **after** the first stop
+  string (the stop string is kept, so that a closing tag is still there to be seen).
+* ``finish_reason`` is ``stop`` for an end-of-text token or a stop string, ``length`` when ``max_tokens`` or the context
+  ran out, ``error`` when there is no answer for a reason that is not the model's (then ``error`` says why).
+* A prompt is never shortened. Answers may come in any order; every ask gets exactly one response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from ...errors import JournalError
+from ..asks import Ask, Response
+from ..journal import ask_identity
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Something that answers asks."""
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """What decides the answers: weights hash or model id and revision, tokenizer and chat-template hash."""
+        ...
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """How the answers are made: engine, versions, dtype, device. Recorded, not part of the identity."""
+        ...
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        """Answer every ask, each as soon as it is finished."""
+        ...
+
+
+class Recorded:
+    """An engine that only knows what is in a journal: for grading again without a model."""
+
+    def __init__(self, identity: Mapping[str, str], provenance: Mapping[str, Any] | None = None) -> None:
+        self.identity = dict(identity)
+        self.provenance = dict(provenance or {})
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        """Raises ``JournalError``: what is not in the journal cannot be answered."""
+        if asks:
+            raise JournalError(
+                f"{len(asks)} asks are not in the journal (first: case {asks[0].case!r}, role {asks[0].role!r}); "
+                "run the evaluation again with the model to complete it"
+            )
+        return iter(())
+
+
+def error_response(ask: Ask, identity: Mapping[str, str], error: str, prompt_tokens: int = 0) -> Response:
+    """The response to an ask that could not be answered for a reason that is not the model's."""
+    return Response(
+        ask=ask_identity(ask, identity),
+        text="",
+        finish_reason="error",
+        prompt_tokens=prompt_tokens,
+        response_tokens=0,
+        error=" ".join(error.split()),
+    )
+
+
+def cut_after_stop(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
+    """Text up to and including the stop string that ends first, and that stop string (None: the text as it is)."""
+    ends = [(text.index(stop) + len(stop), stop) for stop in stops if stop in text]
+    if not ends:
+        return text, None
+    end, stop = min(ends)
+    return text[:end], stop

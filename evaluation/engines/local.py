@@ -1,0 +1,279 @@
+"""The transformers engine: answers asks with a causal language model in this process.
+
+Batched, sorted by length, greedy (or sampled, each ask from its own seed), with rows that have finished leaving the
+batch. In fp32 an answer does not depend on which other asks share its batch. The model is left as it was found.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from ...errors import ModelError
+from ..asks import Ask, Response
+from ..identity import local_identity
+from ..journal import ask_identity
+from .base import error_response
+from .decoding import Row, decode_batch
+from .text import StopFinder, decode
+
+MAX_ROWS = 256
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    ask: Ask
+    ids: tuple[int, ...]
+    budget: int
+    """Tokens that may be generated: ``max_tokens``, or less where the context ends first."""
+
+
+class LocalEngine:
+    """A ``transformers`` causal language model as an engine.
+
+    ``model`` is a folder (or hub id) or a model in memory; with a model in memory give its ``tokenizer``, and
+    ``folder`` where its weights came from one (then the identity is that of the files, not of the dtype in memory).
+    ``batch_size=None`` picks one from the memory at hand; on out-of-memory it is halved and the batch goes on.
+    ``chat_options`` go to the chat template (``enable_thinking``, ...) and are part of the identity.
+
+    Padding is on the left with any token, masked, with explicit position ids: a tokenizer without a pad token works.
+    Raises ``ModelError`` for a model that cannot be loaded, a missing chat template, and logits that are not finite.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        *,
+        batch_size: int | None = None,
+        chat_options: Mapping[str, Any] | None = None,
+        folder: str | Path | None = None,
+        dtype: torch.dtype | str | None = None,
+        device: str | torch.device | None = None,
+    ) -> None:
+        if isinstance(model, str | Path):
+            folder = model if Path(model).is_dir() else folder
+            model, tokenizer = load(model, dtype=dtype, device=device)
+        if tokenizer is None:
+            raise ModelError("LocalEngine: a model in memory needs tokenizer=...; give the one it was trained with")
+        if batch_size is not None and batch_size < 1:
+            raise ModelError(f"batch_size is {batch_size}; give at least 1, or none to have it chosen")
+        self.model = model
+        self.tokenizer = tokenizer
+        self.folder = folder
+        self.batch_size = batch_size
+        self.chat_options = dict(chat_options or {})
+        self.max_rows = batch_size or MAX_ROWS
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        return local_identity(self.model, self.tokenizer, self.folder, self.chat_options)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {
+            "engine": "transformers",
+            "transformers": transformers.__version__,
+            "torch": torch.__version__,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "device": self.model.device.type,
+            "attention": str(getattr(self.model.config, "_attn_implementation", "unknown")),
+            "batch_size": self.batch_size,
+        }
+
+    @property
+    def context(self) -> int | None:
+        """Positions that the model has, None when it names no limit."""
+        return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+
+    @cached_property
+    def eos_ids(self) -> frozenset[int]:
+        """Every token that ends an answer: those of the generation config, the model config and the tokenizer."""
+        config = getattr(self.model, "generation_config", None)
+        found: set[int] = set()
+        for value in (
+            getattr(config, "eos_token_id", None),
+            self.model.config.eos_token_id,
+            self.tokenizer.eos_token_id,
+        ):
+            found.update([value] if isinstance(value, int) else value or [])
+        return frozenset(found)
+
+    def prompt_ids(self, asks: Sequence[Ask]) -> list[tuple[int, ...]]:
+        """Token ids of each ask exactly as they are fed: chat template, or the raw prompt with the tokenizer's BOS."""
+        rendered: dict[tuple[str, str], tuple[int, ...]] = {}
+        for prompting in {a.prompting for a in asks}:
+            prompts = list({a.prompt for a in asks if a.prompting == prompting})
+            for prompt, ids in zip(prompts, self._encode(prompts, prompting), strict=True):
+                rendered[prompting, prompt] = tuple(ids)
+        return [rendered[a.prompting, a.prompt] for a in asks]
+
+    def _encode(self, prompts: list[str], prompting: str) -> list[list[int]]:
+        if prompting == "raw":
+            return self.tokenizer(prompts, padding=False, truncation=False).input_ids
+        if not self.tokenizer.chat_template:
+            name = self.folder or getattr(self.tokenizer, "name_or_path", "") or "the model"
+            raise ModelError(
+                f"{name}: the tokenizer has no chat template; ask with prompting 'raw', or give it a template"
+            )
+        talks = [[{"role": "user", "content": prompt}] for prompt in prompts]
+        return self.tokenizer.apply_chat_template(
+            talks, add_generation_prompt=True, tokenize=True, return_dict=False, padding=False, **self.chat_options
+        )
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        """Answer every ask, longest prompts first, each as soon as its row has finished.
+
+        A prompt that leaves no room in the context gets an error response that names both lengths.
+        """
+        ready: list[_Prepared] = []
+        for ask, ids in zip(asks, self.prompt_ids(asks), strict=True):
+            room = ask.max_tokens if self.context is None else self.context - len(ids)
+            if not ids or room < 1:
+                yield ask, self._unanswerable(ask, len(ids))
+            else:
+                ready.append(_Prepared(ask, ids, min(ask.max_tokens, room)))
+        # Longest first: memory trouble shows at once, and rows of a batch have about the same length.
+        ready.sort(key=lambda p: (-len(p.ids), -p.budget, p.ask.prompt))
+        with self._evaluating():
+            while ready:
+                rows = self._rows_that_fit(ready[0])
+                batch, ready = ready[:rows], ready[rows:]
+                yield from self._answer_batch(batch)
+
+    def _unanswerable(self, ask: Ask, length: int) -> Response:
+        error = (
+            "the prompt has no tokens"
+            if length == 0
+            else f"the prompt has {length} tokens and the model a context of {self.context} (max_position_embeddings): "
+            "no room to answer; shorten the prompt or use a model with a longer context"
+        )
+        return error_response(ask, self.identity, error, length)
+
+    def _answer_batch(self, batch: list[_Prepared]) -> Iterator[tuple[Ask, Response]]:
+        left = list(batch)
+        while left:
+            now = left[: self.max_rows]
+            rows = [self._row(p) for p in now]
+            done: set[int] = set()
+            exhausted = False
+            try:
+                for i in decode_batch(self.model, rows):
+                    done.add(i)
+                    yield now[i].ask, self._response(now[i], rows[i])
+            except (torch.OutOfMemoryError, RuntimeError) as e:
+                if not _out_of_memory(e):
+                    raise
+                exhausted = True
+            if exhausted:
+                # Outside the except clause, so that the failed frames no longer hold their tensors.
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
+                if len(now) == 1:
+                    length = len(now[0].ids)
+                    error = f"out of memory with one prompt of {length} tokens; use a larger device or a smaller dtype"
+                    yield now[0].ask, error_response(now[0].ask, self.identity, error, length)
+                    done.add(0)
+                else:
+                    self.max_rows = max(1, len(now) // 2)
+                    print(f"composcope: out of memory, batch size now {self.max_rows}", file=sys.stderr)
+            left = [p for i, p in enumerate(now) if i not in done] + left[len(now) :]
+
+    def _row(self, prepared: _Prepared) -> Row:
+        ask = prepared.ask
+        stop = StopFinder(self.tokenizer, ask.stop) if ask.stop else None
+        seed = ask_identity(ask, {}) if ask.temperature > 0 else None
+        where = f"case {ask.case!r}, role {ask.role!r}"
+        return Row(prepared.ids, prepared.budget, self.eos_ids, stop, ask.temperature, seed, where)
+
+    def _response(self, prepared: _Prepared, row: Row) -> Response:
+        ids = row.generated
+        text = decode(self.tokenizer, ids, self.eos_ids)
+        if row.stop is not None:
+            text = row.stop.cut(text)
+        limited = row.finish == "length" and prepared.budget < prepared.ask.max_tokens
+        return Response(
+            ask=ask_identity(prepared.ask, self.identity),
+            text=text,
+            finish_reason="stop" if row.finish == "stop" else "length",
+            prompt_tokens=len(prepared.ids),
+            response_tokens=len(ids),
+            prompt_ids=prepared.ids,
+            response_ids=tuple(ids),
+            provenance={"limited_by": f"context of {self.context}"} if limited else None,
+        )
+
+    def _rows_that_fit(self, longest: _Prepared) -> int:
+        """Rows whose keys, values and logits fit into the memory at hand; the longest prompt decides."""
+        if self.batch_size is not None:
+            return min(self.batch_size, self.max_rows)
+        budget, per_row = _memory(self.model), _bytes_per_row(self.model, len(longest.ids) + longest.budget)
+        return max(1, min(self.max_rows, budget // per_row))
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        training = self.model.training
+        self.model.eval()
+        try:
+            yield
+        finally:
+            self.model.train(training)
+
+
+def load(model: str | Path, *, dtype: torch.dtype | str | None = None, device: str | torch.device | None = None) -> Any:
+    """Load a causal language model and its tokenizer from a folder of safetensors (or a hub id).
+
+    ``dtype=None`` is the one of the files on a GPU and float32 on a CPU. Raises ``ModelError`` naming what is missing.
+    """
+    name, path = str(model), Path(model)
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ModelError(f"{name}: no config.json here; give a model folder as save_pretrained writes it")
+        if not any(path.glob("*.safetensors")):
+            raise ModelError(f"{name}: no *.safetensors weights here; give a model folder as save_pretrained writes it")
+    elif path.exists() or path.is_absolute() or name.startswith((".", "~")):
+        raise ModelError(f"{name}: no such model folder; give a folder with config.json and *.safetensors")
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    dtype = dtype or (torch.float32 if device.type == "cpu" else "auto")
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        loaded = transformers.AutoModelForCausalLM.from_pretrained(
+            name, dtype=dtype, use_safetensors=True, trust_remote_code=False
+        )
+    except (OSError, ValueError, KeyError) as e:
+        reason = next((line for line in str(e).splitlines() if line.strip()), type(e).__name__)
+        raise ModelError(f"{name}: cannot be loaded as a causal language model ({reason})") from e
+    loaded.to(device)  # type: ignore[arg-type]
+    return loaded.eval(), tokenizer
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    text = str(error).lower()
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in text or "can't allocate memory" in text
+
+
+def _memory(model: Any) -> int:
+    if model.device.type == "cuda":
+        return int(torch.cuda.mem_get_info(model.device)[0] * 0.5)
+    return 2 << 30
+
+
+def _bytes_per_row(model: Any, length: int) -> int:
+    config = model.config.get_text_config()
+    width = getattr(config, "hidden_size", 1024)
+    heads = getattr(config, "num_attention_heads", 1) or 1
+    kv_heads = getattr(config, "num_key_value_heads", None) or heads
+    d_head = getattr(config, "head_dim", None) or width // heads
+    layers = getattr(config, "num_hidden_layers", 1)
+    size = model.dtype.itemsize
+    cache = 2 * layers * kv_heads * d_head * size
+    activations = 16 * width * size  # about four d_model-wide MLP intermediates of one layer
+    return length * (cache + activations) + 8 * config.vocab_size

@@ -1,0 +1,53 @@
+"""From token ids back to text, and stop strings found exactly while generating."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from .base import cut_after_stop
+
+
+def decode(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int]) -> str:
+    """Text of generated ids: without the final end-of-text token and other special tokens, spaces untouched."""
+    if ids and ids[-1] in eos_ids:
+        ids = ids[:-1]
+    return tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+class StopFinder:
+    """Says whether generated ids contain a stop string, looking at no more text than needed.
+
+    A stop string can only be completed by a token whose own text holds the stop's last character; only then are the
+    last tokens decoded (a character is at most four tokens) and, on a hit, everything.
+    """
+
+    def __init__(self, tokenizer: Any, stops: Sequence[str]) -> None:
+        self.tokenizer = tokenizer
+        self.stops = tuple(stops)
+        self._window = 4 * max(len(s) for s in self.stops) + 8
+        last = {s[-1] for s in self.stops}
+        # Spaces and characters beyond ASCII do not survive decoding a single token.
+        self._last = last if all(c.isascii() and not c.isspace() for c in last) else None
+        self._closing: dict[int, bool] = {}
+
+    def found(self, ids: Sequence[int]) -> bool:
+        """Whether the text of ``ids`` holds a stop string, given that it did not before the last id."""
+        if self._last is not None and not self._may_close(ids[-1], self._last):
+            return False
+        tail = self._decode(ids[-self._window :])
+        if not any(stop in tail for stop in self.stops):
+            return False
+        return len(ids) <= self._window or any(stop in self._decode(ids) for stop in self.stops)
+
+    def cut(self, text: str) -> str:
+        """Text up to and including the first stop string."""
+        return cut_after_stop(text, self.stops)[0]
+
+    def _may_close(self, token: int, last: set[str]) -> bool:
+        if token not in self._closing:
+            self._closing[token] = not last.isdisjoint(self._decode([token]))
+        return self._closing[token]
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)

@@ -1,0 +1,106 @@
+"""Who answered: hashes of weights, configuration, tokenizer and chat template.
+
+Two models with equal identity give the same greedy answers up to numerics; dtype and library versions are provenance,
+not identity. Imports torch only for models that are already in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import ModelError
+
+# How and by what a configuration was written: nothing that changes an answer.
+_CONFIG_NOISE = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "_attn_implementation", "use_cache"}
+_CHUNK = 1 << 22
+
+
+def file_sha256(path: str | Path) -> str:
+    """sha256 of a file; remembered for this process by path, size and modification time."""
+    path = Path(path).resolve()
+    stat = path.stat()
+    return _sha256_of(str(path), stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _sha256_of(path: str, size: int, mtime_ns: int) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def folder_weights(folder: str | Path) -> str:
+    """Hash of the safetensors files of a model folder, in order of name.
+
+    Raises ``ModelError`` for a folder without them.
+    """
+    files = sorted(Path(folder).glob("*.safetensors"))
+    if not files:
+        raise ModelError(f"{folder}: no *.safetensors weights here; save the model with save_pretrained")
+    return _digest(f"{p.name}:{file_sha256(p)}" for p in files)
+
+
+def model_weights(model: Any) -> str:
+    """Hash of the parameters and buffers of a model in memory: names, shapes, dtypes and every byte."""
+    import torch
+
+    sha = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        sha.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}\n".encode())
+        flat = tensor.detach().to("cpu").contiguous().reshape(-1).view(torch.uint8).numpy()
+        for start in range(0, len(flat), _CHUNK):
+            sha.update(flat[start : start + _CHUNK].data)
+    return sha.hexdigest()
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Hash of a model configuration without what does not change an answer (versions, dtype, paths)."""
+    kept = {k: v for k, v in config.items() if k not in _CONFIG_NOISE}
+    return _digest([json.dumps(kept, sort_keys=True, default=str)])
+
+
+def tokenizer_hash(tokenizer: Any) -> str:
+    """Hash of what decides token ids: the fast tokenizer's own definition, or class and vocabulary of a slow one."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        parts = [type(tokenizer).__name__, json.dumps(sorted(tokenizer.get_vocab().items()))]
+    else:
+        # Padding and truncation are settings of the last call, not of the tokenizer.
+        state = {k: v for k, v in json.loads(backend.to_str()).items() if k not in ("padding", "truncation")}
+        parts = [json.dumps(state, sort_keys=True)]
+    special = {k: str(v) for k, v in tokenizer.special_tokens_map.items()}
+    return _digest([*parts, json.dumps(special, sort_keys=True)])
+
+
+def chat_template_hash(tokenizer: Any, options: Mapping[str, Any] | None = None) -> str:
+    """Hash of the chat template and the options it is rendered with (``enable_thinking``, ...)."""
+    template = json.dumps(tokenizer.chat_template, sort_keys=True)
+    return _digest([template, json.dumps(dict(options or {}), sort_keys=True, default=str)])
+
+
+def local_identity(
+    model: Any, tokenizer: Any, folder: str | Path | None = None, chat_options: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """Identity of a transformers model.
+
+    With ``folder`` the weights are hashed from the files they were loaded from, so that dtype does not enter; a model
+    that only exists in memory is hashed as it stands.
+    """
+    return {
+        "weights": model_weights(model) if folder is None else folder_weights(folder),
+        "config": config_hash(model.config.to_dict()),
+        "tokenizer": tokenizer_hash(tokenizer),
+        "chat_template": chat_template_hash(tokenizer, chat_options),
+    }
+
+
+def _digest(parts: Iterable[str]) -> str:
+    sha = hashlib.sha256()
+    for part in parts:
+        sha.update(part.encode("utf-8", "surrogatepass"))
+        sha.update(b"\0")
+    return sha.hexdigest()

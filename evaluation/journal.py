@@ -1,0 +1,318 @@
+"""What was answered: an append-only record that is cache, resume, shard and merge in one.
+
+A journal is a folder of JSON-lines segments. Every writer starts a segment of its own and appends each response as
+one line in one system call as soon as it arrives; nothing written is ever changed. Reading merges all segments by
+key, so a killed run continues by running the same command again, and the segments of several machines are merged
+by copying them into one folder. The key (``ask_identity``) holds everything that decides an answer; versions, dtype
+and engine are provenance: written beside the answers and compared on resume. Knows nothing about grading.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..errors import JournalError
+from .asks import Ask, Response
+
+SCHEMA = 1
+SYNC_SECONDS = 5.0
+# Recorded, but no reason to distrust earlier answers.
+VOLATILE = frozenset({"batch_size", "host", "device_name", "base_url", "concurrency"})
+
+_REQUEST = ("prompt", "prompting", "max_tokens", "stop", "temperature", "seed", "repeat")
+
+
+def ask_identity(ask: Ask, engine_identity: Mapping[str, str]) -> str:
+    """Identity of an ask (sha256, hex): equal exactly when the same model is asked the same thing in the same way.
+
+    Holds the engine's identity (weights hash or model id and revision, tokenizer and chat-template hash), the full
+    prompt and how it is put, every sampling parameter, seed and repeat. Case, role, gold answer and format are not
+    in it: an atom shared by many cases is asked once.
+    """
+    request = [SCHEMA, sorted(engine_identity.items()), [getattr(ask, name) for name in _REQUEST]]
+    return hashlib.sha256(json.dumps(request).encode()).hexdigest()
+
+
+def engine_digest(engine_identity: Mapping[str, str]) -> str:
+    """Short name of an engine inside a journal."""
+    return hashlib.sha256(json.dumps(sorted(engine_identity.items())).encode()).hexdigest()[:16]
+
+
+@dataclass
+class Contents:
+    """All segments of a journal, merged by key."""
+
+    responses: dict[str, Response] = field(default_factory=dict)
+    """Answers by key; where an ask was answered twice, the first."""
+    failures: dict[str, Response] = field(default_factory=dict)
+    """Infrastructure failures never followed by an answer; they are asked again on resume."""
+    engines: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By engine digest: its identity and every provenance seen."""
+    warnings: list[str] = field(default_factory=list)
+    """Torn tails, damaged lines and conflicting answers, one line each."""
+    n_conflicts: int = 0
+
+
+def read_journal(folder: str | Path) -> Contents:
+    """Read a journal without locking it.
+
+    A torn last line (the writer was killed in the middle of it) and damaged lines are left out and said in
+    ``warnings``; the asks concerned are simply asked again. Raises ``JournalError`` for another schema.
+    """
+    contents = Contents()
+    for path in sorted(Path(folder).glob("*.jsonl")):
+        for where, record in _records(path, contents.warnings):
+            _merge(record, where, contents)
+    return contents
+
+
+def _records(path: Path, warnings: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    # Bytes are split at b"\n" only: model text may hold U+2028 and other line separators.
+    lines = path.read_bytes().split(b"\n")
+    for n, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("not an object")
+        except ValueError:
+            torn = n == len(lines)
+            what = (
+                "torn last line left out (the writer was stopped in the middle of it)"
+                if torn
+                else "damaged line left out"
+            )
+            warnings.append(f"{path}:{n}: {what}; its ask is asked again")
+            continue
+        yield f"{path}:{n}", record
+
+
+def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
+    if record.get("schema", SCHEMA) != SCHEMA:
+        raise JournalError(f"{where}: schema {record['schema']!r}, this version reads {SCHEMA}; use a new --out")
+    if "provenance" in record:
+        known = contents.engines.setdefault(record["engine"], {"identity": record["identity"], "provenance": []})
+        if record["provenance"] not in known["provenance"]:
+            known["provenance"].append(record["provenance"])
+        return
+    try:
+        key, response = record["key"], _response_from(record["key"], record["response"])
+    except (KeyError, TypeError) as e:
+        contents.warnings.append(f"{where}: damaged line left out ({e}); its ask is asked again")
+        return
+    if response.finish_reason == "error":
+        if key not in contents.responses:
+            contents.failures[key] = response
+        return
+    contents.failures.pop(key, None)
+    kept = contents.responses.setdefault(key, response)
+    if kept.text != response.text:
+        contents.n_conflicts += 1
+        contents.warnings.append(
+            f"{where}: ask {key[:12]} (case {record.get('case')!r}, role {record.get('role')!r}) has two different "
+            "answers; the earlier one counts"
+        )
+
+
+def _response_from(key: str, raw: dict[str, Any]) -> Response:
+    ids = {name: tuple(raw[name]) for name in ("prompt_ids", "response_ids") if raw.get(name) is not None}
+    return Response(**{**raw, **ids, "ask": key})
+
+
+def _response_to(response: Response) -> dict[str, Any]:
+    return {k: v for k, v in vars(response).items() if v is not None and k != "ask"}
+
+
+class Journal:
+    """A journal open for asking: one writer at a time, holding the lock until closed. Use as a context manager."""
+
+    def __init__(self, folder: str | Path, *, reuse: bool = False) -> None:
+        """Lock and read ``folder``. ``reuse`` accepts answers that were made under another provenance.
+
+        Raises ``JournalError`` when another process writes here or the folder cannot be used.
+        """
+        self.folder = Path(folder)
+        self.reuse = reuse
+        self._fd: int | None = None
+        self._size = 0
+        self._synced = time.monotonic()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _acquire(self.folder / "lock")
+        except OSError as e:
+            raise JournalError(f"{self.folder}: cannot be used as a journal ({e.strerror}); give another --out") from e
+        try:
+            self.contents = read_journal(self.folder)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        # The line that introduces an engine is written with its first answer, so that looking writes nothing.
+        self._pending: dict[str, dict[str, Any]] = {}
+        self._announced: set[str] = set()
+
+    @property
+    def warnings(self) -> list[str]:
+        return self.contents.warnings
+
+    def __len__(self) -> int:
+        return len(self.contents.responses)
+
+    def get(self, key: str) -> Response | None:
+        """The answer to an ask, or None when it has to be asked (infrastructure failures are asked again)."""
+        return self.contents.responses.get(key)
+
+    def begin(self, identity: Mapping[str, str], provenance: Mapping[str, Any]) -> None:
+        """Register an engine before its answers are used or written.
+
+        Raises ``JournalError`` when the journal holds answers of the same model made under another provenance
+        (library versions, dtype, engine), unless opened with ``reuse=True``; then it is a warning.
+        """
+        digest = engine_digest(identity)
+        present = json.loads(json.dumps(dict(provenance), default=str))
+        before = self.contents.engines.setdefault(digest, {"identity": dict(identity), "provenance": []})
+        for earlier in before["provenance"]:
+            if changed := _changes(earlier, present):
+                message = f"{self.folder}: holds answers made with {changed}"
+                if not self.reuse:
+                    raise JournalError(f"{message}; pass --reuse to continue with them, or give a new --out")
+                if message not in self.warnings:
+                    self.warnings.append(f"{message}; reused as asked")
+        if present not in before["provenance"]:
+            before["provenance"].append(present)
+        self._pending.setdefault(digest, self._engine_record(digest, identity, present))
+
+    def append(self, key: str, ask: Ask, response: Response, identity: Mapping[str, str]) -> None:
+        """Write one response; when this returns, a killed process no longer loses it.
+
+        Raises ``JournalError`` when it cannot be written (disk full, ...); everything before is kept.
+        """
+        digest = engine_digest(identity)
+        if digest not in self._pending:
+            self.begin(identity, {})
+        if digest not in self._announced:
+            self._write(self._pending[digest])
+            self._announced.add(digest)
+        request = {name: getattr(ask, name) for name in _REQUEST}
+        self._write(
+            {
+                "key": key,
+                "engine": digest,
+                "case": ask.case,
+                "role": ask.role,
+                "request": request,
+                "response": _response_to(response),
+            }
+        )
+        if response.finish_reason == "error":
+            self.contents.failures[key] = response
+        else:
+            self.contents.failures.pop(key, None)
+            self.contents.responses.setdefault(key, response)
+
+    def _engine_record(self, digest: str, identity: Mapping[str, str], provenance: dict[str, Any]) -> dict[str, Any]:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return {"schema": SCHEMA, "engine": digest, "identity": dict(identity), "provenance": provenance, "time": now}
+
+    def _write(self, record: dict[str, Any]) -> None:
+        # surrogatepass: a server may send half a surrogate pair, and json.loads reads it back the same way.
+        line = json.dumps(record, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass") + b"\n"
+        try:
+            fd = self._segment()
+            if os.fstat(fd).st_size != self._size:
+                os.ftruncate(fd, self._size)  # an interrupted write left half a line
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            self._size += len(line)
+            if time.monotonic() - self._synced > SYNC_SECONDS:
+                self._sync()
+        except OSError as e:
+            self._drop_half_line()
+            full = e.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+            fix = "free some space" if full else "check the disk"
+            raise JournalError(
+                f"{self.folder}: cannot write ({e.strerror}); {fix} and run the same command again: "
+                f"the {len(self)} answers before are kept"
+            ) from e
+
+    def _drop_half_line(self) -> None:
+        if self._fd is not None:
+            try:
+                os.ftruncate(self._fd, self._size)
+            except OSError:
+                pass  # the reader leaves a torn tail out
+
+    def _segment(self) -> int:
+        if self._fd is None:
+            taken = [int(p.name[:4]) for p in self.folder.glob("[0-9][0-9][0-9][0-9]-*.jsonl")]
+            name = f"{max(taken, default=0) + 1:04d}-{socket.gethostname()}-{os.getpid()}.jsonl"
+            self._fd = os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        return self._fd
+
+    def _sync(self) -> None:
+        if self._fd is not None:
+            os.fsync(self._fd)
+        self._synced = time.monotonic()
+
+    def close(self) -> None:
+        """Sync and release the lock. Closing twice is harmless."""
+        if self._lock < 0:
+            return
+        try:
+            self._sync()
+        except OSError as e:
+            raise JournalError(f"{self.folder}: cannot sync ({e.strerror}); check the disk") from e
+        finally:
+            if self._fd is not None:
+                os.close(self._fd)
+                self._fd = None
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except JournalError:
+            if error is None:
+                raise
+
+
+def _acquire(path: Path) -> int:
+    """Lock ``path`` for this process; the kernel releases it however the process ends."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(fd, 200).decode(errors="replace").strip() or "another process"
+        os.close(fd)
+        raise JournalError(
+            f"{path.parent}: {holder} is writing here; wait for it to end, or give another --out"
+        ) from None
+    except OSError:
+        os.close(fd)
+        raise
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"pid {os.getpid()} on {socket.gethostname()}".encode(), 0)
+    return fd
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    names = sorted((before.keys() | now.keys()) - VOLATILE)
+    return ", ".join(f"{n} {before.get(n)!r} (now {now.get(n)!r})" for n in names if before.get(n) != now.get(n))

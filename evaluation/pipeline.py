@@ -1,0 +1,225 @@
+"""The one loop of every evaluation: cases -> asks in rounds -> engine -> journal -> grades -> rows.
+
+Asks that are identical (the probe of an atom that many cases share) are put once and graded for every case. What the
+journal holds is not asked again, so a run that was stopped, for whatever reason, goes on where it was. The loop knows
+neither models nor metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..errors import InputError
+from .asks import Ask, Grade, Response
+from .cases import Case
+from .engines.base import Engine
+from .journal import Journal, ask_identity
+from .protocols.base import Graded, Protocol
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an evaluation is; later rounds are only known when earlier ones are graded."""
+
+    round: int
+    """From 1."""
+    done: int
+    """Different asks of this round that are answered, earlier runs included."""
+    total: int
+    """Different asks of this round."""
+    resumed: int
+    """Those of ``done`` that the journal held already."""
+    failed: int
+    """Those of ``done`` that got an error instead of an answer (in all rounds of this run)."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation found."""
+
+    asks: dict[str, Ask]
+    """By ask id; of asks that several cases share, the first."""
+    responses: dict[str, Response]
+    """By ask id."""
+    graded: list[Graded]
+    """One row for each case, role and repeat that was asked."""
+    n_asked: int
+    """Asks put to the engine in this run."""
+    n_resumed: int
+    """Asks answered from the journal."""
+    n_pending: int = 0
+    """Asks that a limit left unasked in the last round; later rounds may add more."""
+    stopped: str | None = None
+    """The limit that stopped the evaluation early; None when it is complete."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return self.stopped is None
+
+    @property
+    def n_invalid(self) -> int:
+        """Rows without a judgement: they need another run or a look, and make the exit code non-zero."""
+        return sum(row.outcome == "invalid" for row in self.graded)
+
+
+@dataclass
+class _State:
+    journal: Journal
+    engine: Engine
+    progress: Callable[[Progress], None] | None
+    max_asks: int | None
+    max_tokens: int | None
+    asks: dict[str, Ask] = field(default_factory=dict)
+    responses: dict[str, Response] = field(default_factory=dict)
+    n_asked: int = 0
+    n_resumed: int = 0
+    n_pending: int = 0
+    n_tokens: int = 0
+    n_failed: int = 0
+    round: int = 0
+    stopped: str | None = None
+
+
+def evaluate(
+    cases: Sequence[Case],
+    protocol: Protocol,
+    engine: Engine,
+    journal: Journal,
+    grade: Callable[..., Grade] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    max_asks: int | None = None,
+    max_tokens: int | None = None,
+    model: str | None = None,
+    run: str | None = None,
+) -> Evaluation:
+    """Ask and grade everything that ``protocol`` wants to know about ``cases``.
+
+    ``grade`` is ``grading.grade`` unless given. ``max_asks`` and ``max_tokens`` stop after that many new asks or
+    generated tokens; the same call later continues. ``model`` and ``run`` are written into every row.
+
+    Raises ``InputError`` for a protocol that asks one thing twice in different words, and whatever the engine or the
+    journal raise; all that was answered before is then in the journal.
+    """
+    judge = grade or _default_grade()
+    journal.begin(engine.identity, engine.provenance)
+    state = _State(journal, engine, progress, max_asks, max_tokens)
+    grades: dict[str, dict[str, Grade]] = {case.id: {} for case in cases}
+    rows: list[Graded] = []
+    asked: set[tuple[str, str, int]] = set()
+    active = list(cases)
+    while active and state.stopped is None:
+        wanted = [(case, new) for case in active if (new := _new_asks(case, protocol, grades[case.id], asked))]
+        keyed = [(case, ask, ask_identity(ask, engine.identity)) for case, new in wanted for ask in new]
+        if keyed:
+            unique: dict[str, Ask] = {}
+            for _, ask, key in keyed:
+                unique.setdefault(key, ask)
+            _answer_round(state, unique)
+        for case, ask, key in keyed:
+            response = state.responses.get(key)
+            if response is not None:
+                judged = _judge(case, ask, response, judge)
+                grades[case.id].setdefault(ask.role, judged)
+                rows.append(Graded.of(case, ask, judged, ask_id=key, model=model, run=run))
+        active = [case for case, _ in wanted]
+    return Evaluation(
+        asks=state.asks,
+        responses=state.responses,
+        graded=rows,
+        n_asked=state.n_asked,
+        n_resumed=state.n_resumed,
+        n_pending=state.n_pending,
+        stopped=state.stopped,
+        warnings=tuple(journal.warnings),
+    )
+
+
+def _default_grade() -> Callable[..., Grade]:
+    from . import grading
+
+    return grading.grade
+
+
+def _new_asks(case: Case, protocol: Protocol, grades: dict[str, Grade], asked: set[tuple[str, str, int]]) -> list[Ask]:
+    new: dict[tuple[str, str, int], Ask] = {}
+    for ask in protocol.asks(case, dict(grades)):
+        key = (case.id, ask.role, ask.repeat)
+        if key in asked:
+            continue
+        if new.get(key, ask) != ask:
+            raise InputError(f"protocol {protocol.name}: case {case.id!r} has two asks in role {ask.role!r}; keep one")
+        new[key] = ask
+    asked.update(new)
+    return list(new.values())
+
+
+def _answer_round(state: _State, wanted: dict[str, Ask]) -> None:
+    """Fill ``state.responses`` for the asks of one round, from the journal or the engine."""
+    state.round += 1
+    known = {key: kept for key in wanted if (kept := state.responses.get(key) or state.journal.get(key)) is not None}
+    state.n_resumed += sum(key not in state.responses for key in known)
+    state.asks.update((key, ask) for key, ask in wanted.items() if key not in state.asks)
+    state.responses.update(known)
+    pending = {key: ask for key, ask in wanted.items() if key not in known}
+    allowed = _within_limit(state, pending)
+    _report(state, len(known), len(wanted), len(known))
+    for n, _ in enumerate(_ask(state, allowed), 1):
+        _report(state, len(known) + n, len(wanted), len(known))
+        if state.max_tokens is not None and state.n_tokens >= state.max_tokens:
+            state.stopped = f"max_tokens={state.max_tokens}"
+            break
+    state.n_pending = sum(key not in state.responses for key in wanted)
+    if state.n_pending == 0 and state.stopped and state.stopped.startswith("max_asks"):
+        state.stopped = None
+
+
+def _within_limit(state: _State, pending: dict[str, Ask]) -> dict[str, Ask]:
+    if state.max_asks is None or state.n_asked + len(pending) <= state.max_asks:
+        return pending
+    state.stopped = f"max_asks={state.max_asks}"
+    return dict(list(pending.items())[: state.max_asks - state.n_asked])
+
+
+def _ask(state: _State, pending: dict[str, Ask]) -> Iterable[Response]:
+    if not pending:
+        return
+    identity = state.engine.identity
+    missing = set(pending)
+    for ask, response in state.engine.answer(list(pending.values())):
+        key = ask_identity(ask, identity)
+        response = response if response.ask == key else replace(response, ask=key)
+        state.journal.append(key, ask, response, identity)
+        state.responses[key] = response
+        state.n_asked += 1
+        state.n_tokens += response.response_tokens
+        state.n_failed += response.finish_reason == "error"
+        missing.discard(key)
+        yield response
+    if missing:
+        raise RuntimeError(
+            f"{type(state.engine).__name__} left {len(missing)} of {len(pending)} asks without a response"
+        )
+
+
+def _report(state: _State, done: int, total: int, resumed: int) -> None:
+    if state.progress is not None:
+        state.progress(Progress(state.round, done, total, resumed, state.n_failed))
+
+
+def _judge(case: Case, ask: Ask, response: Response, grade: Callable[..., Any]) -> Grade:
+    if response.finish_reason == "error":
+        # An infrastructure failure is nobody's wrong answer.
+        return Grade("invalid", None, None, f"error: {response.error}")
+    return grade(
+        response.text,
+        response.finish_reason,
+        ask.gold,
+        ask.answer_type,
+        aliases=ask.aliases,
+        format=ask.format,
+        # Parts have answers that can be known; abstaining on them never passes a gate.
+        unknowable=case.unknowable and ask.role == "whole",
+    )

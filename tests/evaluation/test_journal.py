@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from composcope.errors import JournalError
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.journal import Journal, ask_identity, read_journal
+
+ENGINE = {"weights": "w", "tokenizer": "t", "chat_template": "c"}
+HARD_TEXTS = ("\u2028 and \u2029 and \x85", "tab\t\r\n newline", "𝔘 é 漢", "half a pair \ud83d", "\x00", "x" * 100_000)
+
+
+def respond(key: str, text: str = "an answer", **options: object) -> Response:
+    given: dict = {"finish_reason": "stop", "prompt_tokens": 3, "response_tokens": 2, **options}
+    return Response(ask=key, text=text, **given)
+
+
+def put(journal: Journal, ask: Ask, text: str = "an answer", **options: object) -> str:
+    key = ask_identity(ask, ENGINE)
+    journal.append(key, ask, respond(key, text, **options), ENGINE)
+    return key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt": "other"},
+        {"prompting": "raw"},
+        {"max_tokens": 17},
+        {"stop": ("x",)},
+        {"temperature": 0.2},
+        {"seed": 1},
+        {"repeat": 1},
+    ],
+)
+def test_identity_holds_everything_that_decides_an_answer(make_ask: Callable[..., Ask], change: dict) -> None:
+    ask = make_ask()
+    assert ask_identity(replace(ask, **change), ENGINE) != ask_identity(ask, ENGINE)
+
+
+@pytest.mark.parametrize("name", ENGINE)
+def test_identity_holds_the_engine(make_ask: Callable[..., Ask], name: str) -> None:
+    assert ask_identity(make_ask(), {**ENGINE, name: "other"}) != ask_identity(make_ask(), ENGINE)
+
+
+def test_identity_leaves_out_what_only_grading_needs(make_ask: Callable[..., Ask]) -> None:
+    ask = make_ask()
+    other = replace(ask, case="d", role="part:0:paraphrase:1", gold="2", aliases=("a",), atom="fact", format="xml")
+    assert ask_identity(other, ENGINE) == ask_identity(ask, ENGINE)
+
+
+def test_what_is_written_is_read_back_whatever_the_model_wrote(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    with Journal(tmp_path) as journal:
+        keys = [
+            put(journal, make_ask(f"{i} {text}"), text, prompt_ids=(1, 2, 3), response_ids=(4,), provenance={"a": [1]})
+            for i, text in enumerate(HARD_TEXTS)
+        ]
+    with Journal(tmp_path) as again:
+        assert [again.contents.responses[k].text for k in keys] == list(HARD_TEXTS)
+        assert again.get(keys[0]) == respond(
+            keys[0], HARD_TEXTS[0], prompt_ids=(1, 2, 3), response_ids=(4,), provenance={"a": [1]}
+        )
+        assert again.warnings == []
+
+
+def test_every_writer_starts_a_segment_and_looking_writes_none(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    for i in range(3):
+        with Journal(tmp_path) as journal:
+            put(journal, make_ask(str(i)))
+    with Journal(tmp_path) as journal:
+        journal.begin(ENGINE, {})
+    assert len(list(tmp_path.glob("*.jsonl"))) == 3
+    assert len(read_journal(tmp_path).responses) == 3
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200])
+def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path, make_ask: Callable[..., Ask], cut: int) -> None:
+    with Journal(tmp_path) as journal:
+        first, second = put(journal, make_ask("one")), put(journal, make_ask("two"), "é" * 100)
+    segment = next(tmp_path.glob("*.jsonl"))
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[:-cut])
+    with Journal(tmp_path) as journal:
+        if cut == 1:  # only the line end is missing: the answer is complete
+            assert journal.get(second) is not None and journal.warnings == []
+        else:
+            assert journal.get(first) is not None and journal.get(second) is None
+            assert len(journal.warnings) == 1 and "torn last line" in journal.warnings[0]
+        put(journal, make_ask("three"))
+    assert segment.read_bytes() == whole[:-cut], "a segment that was written is never changed"
+
+
+def test_a_damaged_line_in_the_middle_costs_only_its_own_ask(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    with Journal(tmp_path) as journal:
+        keys = [put(journal, make_ask(str(i))) for i in range(3)]
+    segment = next(tmp_path.glob("*.jsonl"))
+    lines = segment.read_bytes().split(b"\n")
+    lines[2] = lines[2][:50] + b"\xff\xfe" + lines[2][60:80]
+    segment.write_bytes(b"\n".join(lines))
+    contents = read_journal(tmp_path)
+    assert set(contents.responses) == {keys[0], keys[2]}
+    assert f"{segment}:3" in contents.warnings[0]
+
+
+def test_segments_of_several_machines_merge_and_conflicts_are_reported(
+    tmp_path: Path, make_ask: Callable[..., Ask]
+) -> None:
+    for shard, text in (("a", "one"), ("b", "two")):
+        with Journal(tmp_path / shard) as journal:
+            put(journal, make_ask("shared"), text)
+            put(journal, make_ask("same everywhere"), "same")
+            put(journal, make_ask(shard))
+    merged = tmp_path / "merged"
+    merged.mkdir()
+    for shard in "ab":
+        for segment in (tmp_path / shard).glob("*.jsonl"):
+            (merged / f"{shard}-{segment.name}").write_bytes(segment.read_bytes())
+    contents = read_journal(merged)
+    assert len(contents.responses) == 4
+    assert contents.n_conflicts == 1
+    assert contents.responses[ask_identity(make_ask("shared"), ENGINE)].text == "one"
+    assert "two different answers" in contents.warnings[0]
+
+
+def test_an_infrastructure_failure_is_recorded_but_asked_again(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    with Journal(tmp_path) as journal:
+        key = put(journal, make_ask(), "", finish_reason="error", error="server said 500")
+        assert journal.get(key) is None
+    with Journal(tmp_path) as journal:
+        assert journal.get(key) is None
+        assert journal.contents.failures[key].error == "server said 500"
+        put(journal, make_ask(), "recovered")
+    contents = read_journal(tmp_path)
+    assert contents.responses[key].text == "recovered" and not contents.failures and contents.n_conflicts == 0
+
+
+def test_answers_made_under_another_provenance_are_refused_unless_reused(
+    tmp_path: Path, make_ask: Callable[..., Ask]
+) -> None:
+    with Journal(tmp_path) as journal:
+        journal.begin(ENGINE, {"torch": "2.11", "dtype": "float32", "batch_size": 8})
+        put(journal, make_ask())
+    with Journal(tmp_path) as journal:
+        journal.begin(ENGINE, {"torch": "2.11", "dtype": "float32", "batch_size": 16})
+        with pytest.raises(
+            JournalError, match=r"dtype 'float32' \(now 'bfloat16'\), torch '2.11' \(now '2.13'\).*--reuse"
+        ):
+            journal.begin(ENGINE, {"torch": "2.13", "dtype": "bfloat16", "batch_size": 8})
+        journal.begin({**ENGINE, "weights": "another model"}, {"torch": "2.13"})
+    with Journal(tmp_path, reuse=True) as journal:
+        journal.begin(ENGINE, {"torch": "2.13", "dtype": "bfloat16"})
+        assert "reused as asked" in journal.warnings[0]
+
+
+def test_two_runs_on_one_journal_are_refused_and_the_holder_is_named(tmp_path: Path) -> None:
+    code = "import sys, time; from composcope.evaluation.journal import Journal; j = Journal(sys.argv[1]); print('open', flush=True); time.sleep(60)"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "open\n"
+        with pytest.raises(JournalError, match=f"pid {holder.pid} on .* is writing here"):
+            Journal(tmp_path)
+    finally:
+        holder.kill()
+        holder.wait()
+    with Journal(tmp_path) as journal:  # the kernel released the lock of the killed process
+        assert len(journal) == 0
+
+
+def test_a_second_journal_in_the_same_process_is_refused_too(tmp_path: Path) -> None:
+    with Journal(tmp_path), pytest.raises(JournalError, match="is writing here"):
+        Journal(tmp_path)
+
+
+def test_an_interrupt_in_the_middle_of_a_write_leaves_no_half_line(
+    tmp_path: Path, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Journal(tmp_path) as journal:
+        put(journal, make_ask("one"))
+        real = os.write
+
+        def half(fd: int, data: memoryview) -> int:
+            real(fd, bytes(data[:10]))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "write", half)
+        with pytest.raises(KeyboardInterrupt):
+            put(journal, make_ask("two"))
+        monkeypatch.setattr(os, "write", real)
+        put(journal, make_ask("three"))
+    contents = read_journal(tmp_path)
+    assert len(contents.responses) == 2 and contents.warnings == []
+
+
+FILL = """
+import resource, sys
+from composcope.errors import JournalError
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.journal import Journal, ask_identity
+if sys.argv[2] != "0":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+engine = {"weights": "w"}
+with Journal(sys.argv[1]) as journal:
+    try:
+        for i in range(int(sys.argv[3])):
+            ask = Ask(f"c{i}", "whole", f"prompt {i} " + "x" * 1000, "1", "text")
+            key = ask_identity(ask, engine)
+            if journal.get(key) is None:
+                journal.append(key, ask, Response(key, "y" * 1000, "stop", 1, 1), engine)
+    except JournalError as e:
+        print(e, file=sys.stderr)
+        sys.exit(1)
+"""
+
+
+def _fill(folder: Path, limit: int = 0, n: int = 1000) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", FILL, str(folder), str(limit), str(n)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_file_that_cannot_grow_stops_with_one_line_and_keeps_everything_before(tmp_path: Path) -> None:
+    found = _fill(tmp_path, limit=100_000)
+    assert found.returncode == 1
+    assert "free some space and run the same command again" in found.stderr and found.stderr.count("\n") == 1
+    kept = read_journal(tmp_path)
+    assert len(kept.responses) > 20 and kept.warnings == []
+    assert f"the {len(kept.responses)} answers before are kept" in found.stderr
+    assert _fill(tmp_path, n=100).returncode == 0
+    assert len(read_journal(tmp_path).responses) == 100
+
+
+def test_a_full_disk_stops_with_one_line_and_keeps_everything_before(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], check=False).returncode:
+        pytest.skip("cannot mount a small disk here")
+    try:
+        found = _fill(disk / "journal")
+        assert found.returncode == 1 and "No space left on device" in found.stderr
+        kept = read_journal(disk / "journal")
+        assert len(kept.responses) > 20 and kept.warnings == []
+        subprocess.run(["mount", "-o", "remount,size=2m", str(disk)], check=True)
+        assert _fill(disk / "journal", n=100).returncode == 0
+        assert len(read_journal(disk / "journal").responses) == 100
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="cannot be used as a journal"):
+        Journal(tmp_path / "file" / "journal")
+
+
+def test_another_schema_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "0001-x-1.jsonl").write_text(json.dumps({"schema": 9, "engine": "e"}) + "\n")
+    with pytest.raises(JournalError, match="schema 9"):
+        Journal(tmp_path)
+    (tmp_path / "0001-x-1.jsonl").unlink()
+    with Journal(tmp_path):  # a refused journal leaves no lock behind
+        pass
+
+
+def test_a_reader_beside_a_writer_sees_only_whole_answers(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    stop = threading.Event()
+    seen: list[int] = []
+    torn: list[str] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            contents = read_journal(tmp_path)
+            seen.append(len(contents.responses))
+            torn.extend(contents.warnings)
+
+    with Journal(tmp_path) as journal:
+        reader = threading.Thread(target=read)
+        reader.start()
+        for i in range(300):
+            put(journal, make_ask(f"{i}" + "x" * 2000))
+        stop.set()
+        reader.join()
+    assert seen == sorted(seen) and torn == []
+
+
+def test_ten_thousand_answers_are_journalled_and_read_in_seconds(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    start = time.perf_counter()
+    with Journal(tmp_path) as journal:
+        for i in range(10_000):
+            put(journal, make_ask(f"prompt {i}"), prompt_ids=tuple(range(40)), response_ids=tuple(range(10)))
+    with Journal(tmp_path) as journal:
+        assert len(journal) == 10_000
+    assert time.perf_counter() - start < 20  # about 1.5 s on a quiet core
