@@ -18,15 +18,15 @@ from transformers import PreTrainedModel
 from ..errors import ModelError
 from . import patterns
 
-Layout = Literal["whole", "concat", "grouped"]
+Layout = Literal["whole", "heads_first", "concat", "grouped"]
 
 
 @dataclass(frozen=True)
 class Projection:
     """The module whose output holds queries, keys or values, and how they are laid out in it.
 
-    ``whole``: nothing else; ``concat``: ``[q | k | v]`` along the width; ``grouped``: per key-value head
-    ``[q… | k | v]``.
+    ``whole``: nothing else; ``heads_first``: the same, head axis before positions; ``concat``: ``[q | k | v]`` along
+    the width; ``grouped``: per key-value head ``[q… | k | v]``.
     """
 
     module: nn.Module
@@ -53,8 +53,14 @@ class Layer:
     q: Projection | None = None
     k: Projection | None = None
     v: Projection | None = None
-    post_norm: bool = False
-    """Whether a norm stands between the down projection and the residual stream (Gemma-2, OLMo-2)."""
+    post_norm: nn.Module | None = None
+    """Norm between the down projection and the residual stream (Gemma-2, OLMo-2)."""
+    mlp_scale: float = 1.0
+    """Factor on ``mlp_out`` where it enters the residual stream (Granite)."""
+    up: tuple[nn.Module, ...] = ()
+    """Projections into the neurons: one, or two in gated MLPs."""
+    mlp: nn.Module | None = None
+    """The MLP as a module of its own, where it is one."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,8 @@ def blocks_of(model: PreTrainedModel) -> nn.ModuleList:
     decoder = model.get_decoder()
     found = [m for m in decoder.modules() if isinstance(m, nn.ModuleList) and len(m) == n]
     if len(found) != 1:
-        seen = (
-            ", ".join(f"{k} ({len(m)})" for k, m in decoder.named_modules() if isinstance(m, nn.ModuleList)) or "none"
-        )
+        lists = [f"{k} ({len(m)})" for k, m in decoder.named_modules() if isinstance(m, nn.ModuleList)]
+        seen = ", ".join(lists) or "none"
         raise ModelError(
             f"{type(model).__name__}: no single list of {n} blocks under its decoder (lists seen: {seen}); "
             "pass anatomy=Anatomy(...)"
@@ -175,9 +180,7 @@ class _Trace:
             else:
                 logits = self.model(input_ids=ids, use_cache=False).logits
         if torch.isnan(logits).any():
-            raise ModelError(
-                f"{type(self.model).__name__}: logits of a two-token prompt are NaN; check weights and dtype"
-            )
+            raise ModelError(f"{type(self.model).__name__}: NaN logits for a two-token prompt; check weights and dtype")
 
 
 def _same(a: Tensor | None, b: Tensor) -> bool:
@@ -194,10 +197,15 @@ def _attention(block: nn.Module) -> tuple[str, nn.Module]:
     )
 
 
+def _once(events: Sequence[_Event]) -> list[_Event]:
+    """Events of modules that ran a single time (one dropout may serve attention and MLP)."""
+    return [e for e in events if sum(e.module is other.module for other in events) == 1]
+
+
 def _tail(events: Sequence[_Event], start: _Event) -> _Event:
     """Follow an output through modules that take it whole (dropout, post-norm) to the last of them."""
-    at = events.index(start)
-    for event in events[at + 1 :]:
+    later = {id(e) for e in events[events.index(start) + 1 :]}
+    for event in (e for e in _once(events) if id(e) in later):
         if "." not in event.name and _same(event.inputs, start.output):
             return _tail(events, event)
     return start
@@ -210,7 +218,7 @@ def _projection(events: Sequence[_Event], want: Tensor, n_q: int, n_kv: int, par
     """
     target = want[:, :, 0]
     for event in reversed(events):
-        for layout in ("whole", "concat", "grouped"):
+        for layout in ("whole", "heads_first", "concat", "grouped"):
             got = cut(event.output, layout, part, n_q, n_kv)
             if got is None or got[:, :, 0].shape != target.shape:
                 continue
@@ -224,6 +232,8 @@ def _projection(events: Sequence[_Event], want: Tensor, n_q: int, n_kv: int, par
 def head_index(layout: str, part: int, n_q: int, n_kv: int, width: int) -> Tensor | None:
     """Which elements of a projection's output hold which head: ``head d_head``; ``None`` where they do not fit."""
     n = n_q if part == 0 else n_kv
+    if layout == "heads_first":
+        return None
     if layout == "whole":
         return torch.arange(width).view(n, -1) if width % n == 0 else None
     if width % (n_q + 2 * n_kv):
@@ -240,17 +250,17 @@ def head_index(layout: str, part: int, n_q: int, n_kv: int, width: int) -> Tenso
 def cut(y: Tensor, layout: str, part: int, n_q: int, n_kv: int) -> Tensor | None:
     """Queries, keys or values in a projection's output: ``batch head pos d_head``; ``None`` if it cannot be."""
     n = n_q if part == 0 else n_kv
-    if y.dim() == 4 and layout == "whole":
-        return y.transpose(1, 2) if y.shape[2] == n else y if y.shape[1] == n else None
+    if y.dim() == 4 and layout in ("whole", "heads_first"):
+        x = y.transpose(1, 2) if layout == "whole" else y
+        return x if x.shape[1] == n else None
     index = head_index(layout, part, n_q, n_kv, y.shape[-1]) if y.dim() == 3 else None
     return None if index is None else y[..., index.to(y.device)].transpose(1, 2)
 
 
 def paste(y: Tensor, x: Tensor, layout: str, part: int, n_q: int, n_kv: int) -> Tensor:
     """``y`` with ``x`` (as ``cut`` gives it) in its place."""
-    n = n_q if part == 0 else n_kv
     if y.dim() == 4:
-        return x.transpose(1, 2) if y.shape[2] == n else x
+        return x.transpose(1, 2) if layout == "whole" else x
     index = head_index(layout, part, n_q, n_kv, y.shape[-1])
     assert index is not None
     out = y.clone()
@@ -288,9 +298,9 @@ def _resolve_layer(trace: _Trace, i: int, block: nn.Module, sizes: tuple[int, in
             f"{type(block).__name__}: no MLP down projection of width {d_model}; pass anatomy=Anatomy(...)"
         )
     attn_tail = _tail(events, whole)
-    top = [e for e in rest if "." not in e.name and e.output.numel() == post.numel()]
+    top = [e for e in _once(rest) if "." not in e.name and e.output.numel() == post.numel()]
     mlp_tail = top[-1]
-    mid = _middle(pre, post, attn_tail, mlp_tail, events)
+    mid, mlp_scale = _middle(pre, post, attn_tail, mlp_tail, events)
     down = None if moe else downs[-1]
     calls = [c for c in trace.calls if c.module is attn or any(c.module is m for m in attn.modules())]
     heads: list[Projection | None] = [None, None, None]
@@ -308,12 +318,40 @@ def _resolve_layer(trace: _Trace, i: int, block: nn.Module, sizes: tuple[int, in
         q=heads[0],
         k=heads[1],
         v=heads[2],
-        post_norm=down is not None and not _same(mlp_tail.output, down.output),
+        post_norm=_post_norm(block, rest, down, mlp_tail),
+        mlp_scale=mlp_scale,
+        up=_ups(rest, down),
+        mlp=None if down is None or "." not in down.name else getattr(block, down.name.split(".")[0]),
     )
 
 
-def _middle(pre: Tensor, post: Tensor, attn: _Event, mlp: _Event, events: Sequence[_Event]) -> nn.Module | None:
-    """Where the residual stream passes between attention and MLP; ``None`` for parallel blocks.
+def _post_norm(block: nn.Module, rest: Sequence[_Event], down: _Event | None, tail: _Event) -> nn.Module | None:
+    if down is None or _same(tail.output, down.output):
+        return None
+    norm = next((e for e in rest if _same(e.inputs, down.output) and _same(e.output, tail.output)), None)
+    if norm is None:
+        inner = next((e for e in rest if "." not in e.name and _same(e.output, down.output)), down)
+        norm = next((e for e in rest if _same(e.inputs, inner.output) and _same(e.output, tail.output)), None)
+    if norm is None:
+        raise ModelError(
+            f"{type(block).__name__}: {tail.name} is not the output of {down.name}, nor a norm of it; "
+            "pass anatomy=Anatomy(...)"
+        )
+    return norm.module
+
+
+def _ups(rest: Sequence[_Event], down: _Event | None) -> tuple[nn.Module, ...]:
+    if down is None or down.inputs is None:
+        return ()
+    width = down.inputs.shape[-1]
+    before = rest[: next(i for i, e in enumerate(rest) if e is down)]
+    return tuple(e.module for e in before if _width(e.module) in (width, 2 * width))
+
+
+def _middle(
+    pre: Tensor, post: Tensor, attn: _Event, mlp: _Event, events: Sequence[_Event]
+) -> tuple[nn.Module | None, float]:
+    """Where the residual stream passes between attention and MLP; ``None`` for parallel blocks. And the factor on ``mlp_out``.
 
     Also checks that the two contributions found add up to the block: ``post = pre + attn + mlp`` (each up to a fixed
     residual multiplier).
@@ -328,13 +366,14 @@ def _middle(pre: Tensor, post: Tensor, attn: _Event, mlp: _Event, events: Sequen
             f"the outputs of {attn.name} and {mlp.name} do not add up to the block's change of the residual stream "
             f"(relative remainder {left:.1e}); pass anatomy=Anatomy(...)"
         )
+    mlp_scale = 1.0 if abs(float(fit[1, 0]) - 1) < 1e-2 else float(fit[1, 0])
     between = pre + float(fit[0, 0]) * a
     scale = float(between.abs().max()) * (1e-5 if pre.dtype is torch.float32 else 2e-2)
     for event in events[events.index(attn) + 1 :]:
         x = event.inputs
         if x is not None and x.numel() == pre.numel() and torch.allclose(x.reshape(pre.shape), between, atol=scale):
-            return event.module
-    return None
+            return event.module, mlp_scale
+    return None, mlp_scale
 
 
 def resolve(model: PreTrainedModel) -> Anatomy:

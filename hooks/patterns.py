@@ -117,7 +117,7 @@ def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool 
 
 
 def additive_mask(call: Call) -> Tensor:
-    """The call's mask as numbers to add to the scores, ``batch|1 1 query key``; causal where the kernel was given none."""
+    """The mask as numbers to add to the scores, ``batch|1 1 query key``; causal where the kernel was given none."""
     q, k = call.query.shape[2], call.key.shape[2]
     mask = call.mask
     if mask is None:

@@ -33,9 +33,7 @@ def tap(layer: Layer, site: Site) -> Tap:
     if site.expert is not None or (site.kind == "neuron" and layer.down is None):
         raise ModelError(f"{site}: neurons inside experts are not reached by module hooks; read mlp_out instead")
     if site.kind == "resid_mid" and layer.mid is None:
-        raise ModelError(
-            f"{site}: attention and MLP are parallel in this architecture, there is no residual in between"
-        )
+        raise ModelError(f"{site}: attention and MLP run in parallel here, nothing lies in between")
     if site.kind in ("q", "k", "v"):
         projection = {"q": layer.q, "k": layer.k, "v": layer.v}[site.kind]
         if projection is None:
@@ -65,11 +63,8 @@ class _Visit:
     def __call__(self, x: Tensor) -> Tensor:
         self.count += 1
         shape = x.shape
-        flat = x.dim() == 2 and self.site.kind not in ("q", "k", "v", "pattern")
-        if flat or (
-            x.dim() == 3 and x.shape[:2] != self.batch and x.shape[:2].numel() == self.batch[0] * self.batch[1]
-        ):
-            x = x.reshape(*self.batch, x.shape[-1])
+        if x.dim() in (2, 3) and x.shape[:-1].numel() == self.batch[0] * self.batch[1]:
+            x = x.reshape(*self.batch, x.shape[-1])  # some architectures flatten batch and pos
         if self.wanted and torch.is_grad_enabled() and not x.requires_grad:
             x = x.detach().requires_grad_()
         y = x if self.edit is None else self.edit(x)
