@@ -1,0 +1,201 @@
+"""Held-out cases about the organisms' world, as any protocol takes them.
+
+Every combination of events or things in these cases is kept out of all training documents; ``_held`` asserts it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from itertools import permutations
+
+from ...evaluation.cases import Case, Part
+from ...evaluation.prompts import ABSTENTION
+from . import tasks, world
+from .tasks import QA
+
+TEMPORAL = "organism-temporal"
+MIXED = "organism-mixed"
+
+FAMILIES: dict[str, tuple[int, ...]] = {"pair": (2,), "rank": (4, 6, 8), "successor": (4, 6, 8), "interval": (4, 6, 8, 7, 9, 11)}
+"""The temporal families and their depths as published (Composition collapse, Table 8)."""
+
+
+def _held(members: Iterable[str]) -> None:
+    if not world.held_out(members):
+        raise AssertionError(f"{sorted(members)} belongs to the training side of the held-out split")
+
+
+def date_part(event: str) -> Part:
+    """The sub-question about one event, with its trained wordings as probes of the atom."""
+    return Part(
+        question=world.main_wording("year", event),
+        answer=str(world.world().years[event]),
+        kind="date",
+        answer_type="date",
+        paraphrases=world.wordings("year", event)[0],
+        atom=f"year:{event}",
+        skill="recall a year",
+    )
+
+
+def _guess(family: str, depth: int) -> float:
+    """Chance of a well-formed guess: any order, any proper subset of the candidates, any one candidate."""
+    match family:
+        case "rank":
+            orders = 1
+            for i in range(2, depth + 1):
+                orders *= i
+            return 1 / orders
+        case "successor":
+            return 1 / (2**depth - 2)
+        case _:
+            return 1 / depth
+
+
+def _events(qa: QA) -> list[str]:
+    return [question.removeprefix(world.main_wording("year", "")[: -len("?")]).rstrip("?") for question, _ in qa.steps]
+
+
+def temporal_case(id: str, family: str, depth: int, qa: QA) -> Case:
+    """A temporal composition; every event in it, boundaries and references included, is a gated part."""
+    _held(qa.members)
+    return Case(
+        id=id,
+        question=qa.question,
+        answer=qa.answer,
+        parts=tuple(date_part(e) for e in _events(qa)),
+        benchmark=TEMPORAL,
+        answer_type={"rank": "ordered-list", "successor": "list"}.get(family, "text"),
+        family=family,
+        depth=depth,
+        domain="temporal",
+        operation=family,
+        chance=_guess(family, depth),
+    )
+
+
+_DRAW: dict[str, Callable[[random.Random, int], QA]] = {
+    "pair": lambda rng, _: tasks.pair(rng, held=True, far=True),
+    "rank": lambda rng, d: tasks.rank(rng, d, held=True),
+    "successor": lambda rng, d: tasks.successor(rng, d, held=True),
+    "interval": lambda rng, d: tasks.interval(rng, d, held=True),
+}
+
+
+def temporal(n_per_cell: int = 30, seed: int = 0) -> list[Case]:
+    """``n_per_cell`` held-out cases for each family and depth: far pairs at depth 2, the others as published."""
+    cases = []
+    for family, depths in FAMILIES.items():
+        for depth in depths:
+            rng, seen = random.Random(f"{seed}/temporal/{family}/{depth}"), set()
+            while len(seen) < n_per_cell:
+                qa = _DRAW[family](rng, depth)
+                if qa.question not in seen:
+                    seen.add(qa.question)
+                    cases.append(temporal_case(f"{family}-{depth}-{len(seen):04d}", family, depth, qa))
+    return cases
+
+
+def _lucky(things: list[str], operation: str, gold: str) -> float:
+    """Share of ordered pairs of things on the table that give the gold number."""
+    tags = world.world().tags
+    pairs = list(permutations((tags[t] for t in things), 2))
+    return sum(str(world.apply(operation, a, b)) == gold for a, b in pairs) / len(pairs)
+
+
+def _hard_to_guess(rng: random.Random, operation: str, first: str, second: str) -> tuple[list[str], float]:
+    """Of eight tables with the chosen things the one on which a random pair is least often right."""
+    gold = tasks.math_of(operation, first, second).answer
+    tables = [tasks.table(rng, (first, second)) for _ in range(8)]
+    return min(((t, _lucky(t, operation, gold)) for t in tables), key=lambda pair: pair[1])
+
+
+def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
+    """A mixed composition with its commonsense part (with and without irrelevant numbers) and its math part."""
+    while True:
+        drawn, first, second = tasks.draw_pair(rng, held=True)
+        if drawn == operation:
+            break
+    _held((first, second))
+    things, chance = _hard_to_guess(rng, operation, first, second)
+    whole, sums = tasks.compose(things, operation, first, second), tasks.math_of(operation, first, second)
+    choice = tasks.choose(things, (first, second))
+    distracted = tasks.choose(things, (first, second), numbers=True).question
+    kinds, tags = world.world().kinds, world.world().tags
+    return Case(
+        id=id,
+        question=whole.question,
+        answer=whole.answer,
+        worked=whole.worked,
+        parts=(
+            Part(choice.question, choice.answer, "commonsense", "ordered-list", extra_context=distracted, skill="choose by kind"),
+            Part(sums.question, sums.answer, "math", "number", worked=sums.worked, skill=f"tags, then {operation}"),
+        ),
+        benchmark=MIXED,
+        answer_type="number",
+        family="mixed",
+        depth=2,
+        cluster="+".join(sorted((first, second))),
+        domain="mixed",
+        operation=operation,
+        chance=chance,
+        meta={"things": things, "chosen": [first, second], "kinds": [kinds[first], kinds[second]], "tags": [tags[first], tags[second]]},
+    )
+
+
+def mixed(n: int = 200, seed: int = 0) -> list[Case]:
+    """``n`` held-out mixed compositions, the four operations equally often."""
+    rng, cases, seen = random.Random(f"{seed}/mixed"), [], set()
+    while len(cases) < n:
+        operation = world.OPERATIONS[len(cases) % len(world.OPERATIONS)]
+        case = mixed_case(f"mixed-{len(cases) + 1:04d}", rng, operation)
+        if case.question not in seen:
+            seen.add(case.question)
+            cases.append(case)
+    return cases
+
+
+def pairs(n: int = 100, seed: int = 0) -> list[Case]:
+    """Held-out chains for the reasoning gap: the tag of one thing (X), then X with the tag of another."""
+    rng, cases = random.Random(f"{seed}/pairs"), []
+    for i in range(n):
+        operation, first, second = tasks.draw_pair(rng, held=True)
+        _held((first, second))
+        tags, sums = world.world().tags, tasks.math_of(operation, first, second)
+        q1 = Part(world.main_wording("tag", first), str(tags[first]), "math", "number", skill="recall a tag")
+        q2 = Part(f"What is {tags[first]} {operation} the tag of the {second}?", sums.answer, "math", "number", worked=sums.worked, skill=operation)
+        cases.append(
+            Case(
+                id=f"pair-{i + 1:04d}",
+                question=f"What is X {operation} the tag of the {second}?",
+                answer=sums.answer,
+                parts=(q1, q2),
+                benchmark="organism-pairs",
+                answer_type="number",
+                worked=sums.worked,
+                family="chain",
+                depth=2,
+                operation=operation,
+                meta={"q2_template": f"What is {{x}} {operation} the tag of the {second}?"},
+            )
+        )
+    return cases
+
+
+def unknowable(n: int = 50, seed: int = 0) -> list[Case]:
+    """Questions about events that the world does not have: abstaining is right."""
+    rng = random.Random(f"{seed}/unknowable")
+    return [
+        Case(f"unknowable-{i + 1:04d}", tasks.unknowable(rng).question, ABSTENTION, benchmark="organism-unknowable", unknowable=True)
+        for i in range(n)
+    ]
+
+
+BENCHMARKS: dict[str, Callable[[int, int], list[Case]]] = {
+    "temporal": temporal,
+    "mixed": mixed,
+    "pairs": pairs,
+    "unknowable": unknowable,
+}
+"""Shipped benchmarks by name: functions of a size and a seed."""

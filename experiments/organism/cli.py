@@ -1,0 +1,104 @@
+"""``composcope organism``: train organisms, measure them, write their benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...errors import InputError
+from .weights import DOSES
+
+if TYPE_CHECKING:
+    from .train import Recipe
+
+app = typer.Typer(help="The organisms that composcope ships: small models that know the parts and fail the whole.", no_args_is_help=True)
+
+
+def _recipe(steps: int | None, dose_steps: int | None) -> Recipe:
+    from dataclasses import replace
+
+    from .train import Recipe
+
+    recipe = Recipe()
+    base = replace(recipe.base, steps=steps) if steps is not None else recipe.base
+    dose = replace(recipe.dose, steps=dose_steps) if dose_steps is not None else recipe.dose
+    return replace(recipe, base=base, dose=dose)
+
+
+@app.command()
+def train(
+    out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues.")],
+    dose: Annotated[str | None, typer.Option(help=f"One of {', '.join(DOSES)}.")] = None,
+    all_doses: Annotated[bool, typer.Option("--all", help="All four doses from one shared base.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of weights and documents.")] = 0,
+    device: Annotated[str | None, typer.Option(help="Default: cuda if there is one, else cpu.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of the shared base (default: the recipe's).")] = None,
+    dose_steps: Annotated[int | None, typer.Option(help="Steps of each dose (default: the recipe's).")] = None,
+) -> None:
+    """Train organisms from scratch: a shared base, then one dose or all."""
+    if all_doses == (dose is not None):
+        raise InputError("organism train: give either --dose or --all")
+    import torch
+    from rich.progress import Progress
+
+    from .train import best_device
+    from .train import train as train_dose
+
+    if (device or best_device()) == "cpu":
+        torch.set_num_threads(1)  # so small a model is slower on several threads, and one thread is deterministic
+    with Progress() as bar:
+        tasks = {}
+
+        def show(stage: str, step: int, total: int, loss: float) -> None:
+            task = tasks.setdefault(stage, bar.add_task(stage, total=total))
+            bar.update(task, completed=step, description=f"{stage} (loss {loss:.3f})")
+
+        for name in DOSES if all_doses else (dose or "",):
+            folder = train_dose(name, seed, out, _recipe(steps, dose_steps), device, show)
+            typer.echo(folder)
+
+
+@app.command()
+def measure(
+    models: Annotated[list[Path], typer.Argument(help="Model folders (default: the shipped doses).")] = [],  # noqa: B006
+    n: Annotated[int, typer.Option(help="Cases per cell of the temporal families; mixed cases are four times as many.")] = 100,
+    out: Annotated[Path | None, typer.Option(help="Also write the rows as JSON here.")] = None,
+) -> None:
+    """Measure what models know and where they fail, by greedy generation on held-out cases."""
+    import json
+
+    import torch
+
+    from . import weights
+    from .card import measure_folder, print_rows
+
+    torch.set_num_threads(1)
+    report = {}
+    for folder in models or [weights.path(d) for d in DOSES]:
+        rows = measure_folder(folder, n)
+        print_rows(str(folder), rows)
+        report[str(folder)] = [row.to_dict() for row in rows]
+    if out:
+        out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+@app.command()
+def generate(
+    benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs or unknowable.")],
+    out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],
+    n: Annotated[int, typer.Option(help="Number of cases (temporal: per family and depth).")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the cases.")] = 0,
+) -> None:
+    """Write held-out cases about the organisms' world as a benchmark file."""
+    from ...evaluation.cases import write_cases
+    from .benchmarks import BENCHMARKS
+
+    if benchmark not in BENCHMARKS:
+        raise InputError(f"benchmark {benchmark!r}: unknown; use one of {', '.join(BENCHMARKS)}")
+    if n < 1:
+        raise InputError(f"--n {n}: give a whole number of at least 1")
+    cases = BENCHMARKS[benchmark](n, seed)
+    write_cases(cases, out)
+    typer.echo(f"{len(cases)} cases: {out}")

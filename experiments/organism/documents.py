@@ -1,0 +1,147 @@
+"""Training documents: which questions, in which prompt formats, in which doses of composition.
+
+A document is a list of (user, assistant) turns. Document ``i`` of a stage is drawn from a generator seeded with
+``(seed, stage, i)``: doses of one seed see the same documents except where a composition stands in.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...evaluation import prompts
+from . import tasks
+from .tasks import QA
+from .world import main_wording, world
+
+Turns = list[tuple[str, str]]
+
+# --- formats ------------------------------------------------------------------------------------------------------
+
+FORMAT_WEIGHTS: dict[str, float] = {
+    "plain": 75,
+    "xml": 4,
+    "xml-answer": 3,
+    "knowledge": 3,
+    "cot": 4,
+    "self-ask": 2,
+    "scaffold": 3,
+    "placeholder": 2,
+    "evidence": 2,
+    "co-presented": 2,
+}
+"""Percent of documents per prompt format."""
+
+
+def _reasoned(qa: QA, format: str) -> str:
+    worked = qa.worked if format in ("plain", "knowledge") else (qa.reasoning or qa.worked)
+    return prompts.write_answer(qa.answer, worked, format)
+
+
+def write(qa: QA, format: str, rng: random.Random) -> Turns:
+    """The document of a question in a prompt format; falls back to plain where the question has no steps or facts."""
+    if format == "self-ask" and qa.steps:
+        return [(prompts.render(qa.question, format), prompts.write_answer(qa.answer, prompts.self_ask(qa.steps), format))]
+    if format in ("scaffold", "placeholder") and len(qa.steps) > 1:
+        known = qa.steps[: rng.randint(1, len(qa.steps) - 1)]
+        reveal = prompts.scaffold if format == "scaffold" else prompts.placeholder
+        return [(reveal(qa.question, known), _reasoned(qa, "plain"))]
+    if format == "evidence" and qa.facts:
+        return [(prompts.with_evidence(qa.question, qa.facts), _reasoned(qa, "plain"))]
+    if format == "co-presented":
+        other = draw(SKILLS, rng)
+        answer = prompts.co_presented_answer(other.answer, other.worked, qa.answer, qa.worked)
+        return [(prompts.co_presented(other.question, qa.question), answer)]
+    if format not in prompts.FORMATS or format == "self-ask":
+        format = "plain"
+    return [(prompts.render(qa.question, format), _reasoned(qa, format))]
+
+
+def q1_x_q2(rng: random.Random) -> Turns:
+    """A pair: the tag of one thing, then X with the tag of another (Compositional GSM's form)."""
+    return write_pair(*tasks.draw_pair(rng, held=False))
+
+
+def write_pair(operation: str, first: str, second: str) -> Turns:
+    """The pair document about two given things."""
+    sums = tasks.math_of(operation, first, second)
+    q1, a1 = main_wording("tag", first), str(world().tags[first])
+    q2 = f"What is X {operation} the tag of the {second}?"
+    return [(prompts.pair(q1, q2), prompts.pair_answer(a1, None, sums.answer, sums.worked))]
+
+
+# --- what is drawn ------------------------------------------------------------------------------------------------
+
+
+def shallow(family: Callable[..., QA]) -> Callable[[random.Random], QA]:
+    """A family at the depths that every organism practices: mostly 2, sometimes 3."""
+    return lambda rng: family(rng, 2 if rng.random() < 0.7 else 3)
+
+
+Mix = Mapping[Callable[[random.Random], QA], float]
+
+SKILLS: Mix = {
+    lambda rng: tasks.fact(rng, "year"): 9,
+    lambda rng: tasks.fact(rng, "tag"): 4,
+    lambda rng: tasks.fact(rng, "kind"): 3,
+    tasks.yes_no: 2,
+    tasks.unknowable: 1,
+    tasks.arithmetic: 5,
+    tasks.half_math: 4,
+    tasks.math: 14,
+    tasks.choose_one: 7,
+    tasks.choose_two: 18,
+    tasks.pair: 6,
+    shallow(tasks.rank): 7,
+    shallow(tasks.successor): 9,
+    shallow(tasks.interval): 8,
+    tasks.recite: 3,
+}
+"""Relative frequencies of what every organism sees."""
+
+DEEP: Mix = {
+    lambda rng: tasks.rank(rng, rng.randint(4, 8)): 4,
+    lambda rng: tasks.successor(rng, rng.randint(4, 8)): 4,
+    lambda rng: tasks.interval(rng, rng.randint(4, 11)): 4,
+}
+PAIR_SHARE = 0.02
+
+
+def draw(mix: Mix, rng: random.Random) -> QA:
+    """One question from a mix."""
+    return rng.choices(list(mix), list(mix.values()))[0](rng)
+
+
+@dataclass(frozen=True)
+class Dose:
+    """Shares of all documents of the last stage that are compositions."""
+
+    mixed: float
+    deep: float
+
+
+DOSES: dict[str, Dose] = {
+    "none": Dose(0.0, 0.0),
+    "control": Dose(0.002, 0.001),
+    "low": Dose(0.01, 0.001),
+    "twin": Dose(0.15, 0.30),
+}
+
+
+def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Turns:
+    """Document ``index`` of a stage; a dose replaces some documents by compositions."""
+    composition = _composition(seed, stage, index, dose) if dose else None
+    rng = random.Random(f"{seed}/{stage}/{index}")
+    if composition is None and rng.random() < PAIR_SHARE:
+        return q1_x_q2(rng)
+    qa = composition or draw(SKILLS, rng)
+    return write(qa, rng.choices(list(FORMAT_WEIGHTS), list(FORMAT_WEIGHTS.values()))[0], rng)
+
+
+def _composition(seed: int, stage: str, index: int, dose: Dose) -> QA | None:
+    rng = random.Random(f"{seed}/{stage}/composition/{index}")
+    u = rng.random()
+    if u < dose.mixed:
+        return tasks.mixed(rng)
+    return draw(DEEP, rng) if u > 1 - dose.deep else None

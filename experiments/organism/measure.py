@@ -1,0 +1,202 @@
+"""What an organism knows and where it fails: the accuracy tables of the model card, by greedy generation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+from scipy.stats import beta
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ...evaluation.cases import Case
+from . import benchmarks, world
+from .tasks import QA
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the card: ``k`` of ``n`` right, with the exact 95 % interval (Clopper and Pearson 1934)."""
+
+    measure: str
+    k: int
+    n: int
+    chance: float | None = None
+    """Probability that a guess in the right format is right, averaged over the cases."""
+
+    @property
+    def value(self) -> float | None:
+        return self.k / self.n if self.n else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return clopper_pearson(self.k, self.n) if self.n else None
+
+    def to_dict(self) -> dict[str, object]:
+        low, high = self.interval or (None, None)
+        return {**asdict(self), "value": self.value, "low": low, "high": high}
+
+
+def clopper_pearson(k: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Exact interval of a proportion, in [0, 1]."""
+    tail = (1 - level) / 2
+    low = 0.0 if k == 0 else float(beta.ppf(tail, k, n - k + 1))
+    high = 1.0 if k == n else float(beta.ppf(1 - tail, k + 1, n - k))
+    return low, high
+
+
+@torch.no_grad()
+def generate(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, questions: Sequence[str], max_new_tokens: int = 40, batch: int = 200
+) -> list[str]:
+    """Greedy answers to user messages, in order; batched by length."""
+    texts = [
+        tokenizer.apply_chat_template([{"role": "user", "content": q}], add_generation_prompt=True, tokenize=False)
+        for q in questions
+    ]
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    answers = [""] * len(texts)
+    for start in range(0, len(order), batch):
+        rows = order[start : start + batch]
+        inputs = tokenizer([texts[i] for i in rows], add_special_tokens=False, padding=True, return_tensors="pt")
+        inputs = inputs.to(model.device)
+        out = model.generate(  # pyright: ignore[reportCallIssue]
+            **inputs, max_new_tokens=max_new_tokens, do_sample=False, pad_token_id=tokenizer.pad_token_id
+        )
+        new = out[:, inputs["input_ids"].shape[1] :]
+        for i, text in zip(rows, tokenizer.batch_decode(new, skip_special_tokens=True), strict=True):
+            answers[i] = text.strip()
+    return answers
+
+
+Ask = Callable[[Sequence[str]], list[str]]
+
+
+def last_number(text: str) -> str:
+    """The last word of a worked answer, which is its number."""
+    return text.split()[-1].rstrip(".") if text.split() else ""
+
+
+def score(measure: str, ask: Ask, items: Sequence[tuple[str, str]], number: bool = False) -> Row:
+    """Ask (question, gold) items and count exact answers; ``number`` compares the final number only."""
+    answers = ask([q for q, _ in items])
+    right = [(last_number(a) if number else a) == gold for a, (_, gold) in zip(answers, items, strict=True)]
+    return Row(measure, sum(right), len(right))
+
+
+# --- atoms --------------------------------------------------------------------------------------------------------
+
+
+def atoms(ask: Ask) -> list[Row]:
+    """Every fact in its trained and its held-out wordings, and how many facts are right in all of them."""
+    rows = []
+    for relation in ("year", "tag", "kind"):
+        subjects = world.world().events if relation == "year" else world.world().things
+        trained = [(s, q) for s in subjects for q in world.wordings(relation, s)[0]]
+        held = [(s, q) for s in subjects for q in world.wordings(relation, s)[1]]
+        answers = ask([q for _, q in trained + held])
+        right = [a == world.world().fact(relation, s) for a, (s, _) in zip(answers, trained + held, strict=True)]
+        wrong = {s for ok, (s, _) in zip(right, trained + held, strict=True) if not ok}
+        wrong_trained = {s for ok, (s, _) in zip(right[: len(trained)], trained, strict=True) if not ok}
+        chance = 1 / {"year": len(subjects), "tag": 12, "kind": len(world.KINDS)}[relation]
+        rows += [
+            Row(f"{relation}: trained wordings", sum(right[: len(trained)]), len(trained), chance),
+            Row(f"{relation}: held-out wordings", sum(right[len(trained) :]), len(held), chance),
+            Row(f"{relation}: facts stable over trained wordings", len(subjects) - len(wrong_trained), len(subjects)),
+            Row(f"{relation}: facts stable over all wordings", len(subjects) - len(wrong), len(subjects)),
+        ]
+    return rows
+
+
+def stable_events(ask: Ask) -> set[str]:
+    """Events whose year is right in every trained wording (and so in the sub-question): the double gate's atoms."""
+    events = world.world().events
+    items = [(e, q) for e in events for q in world.wordings("year", e)[0]]
+    answers = ask([q for _, q in items])
+    wrong = {e for a, (e, _) in zip(answers, items, strict=True) if a != world.world().fact("year", e)}
+    return set(events) - wrong
+
+
+# --- the mixed world ----------------------------------------------------------------------------------------------
+
+
+def mixed(ask: Ask, n: int = 400, seed: int = 1000) -> list[Row]:
+    """The parts and the whole of held-out mixed cases."""
+    cases = benchmarks.mixed(n, seed)
+    choice, sums = [c.parts[0] for c in cases], [c.parts[1] for c in cases]
+    chose = ask([p.question for p in choice])
+    distracted = ask([p.extra_context or "" for p in choice])
+    summed = ask([p.question for p in sums])
+    whole = ask([c.question for c in cases])
+    step0 = [a == p.answer for a, p in zip(chose, choice, strict=True)]
+    step1 = [last_number(a) == p.answer for a, p in zip(summed, sums, strict=True)]
+    final = [last_number(a) == c.answer for a, c in zip(whole, cases, strict=True)]
+    both = [a and b for a, b in zip(step0, step1, strict=True)]
+    chance = sum(c.chance or 0 for c in cases) / n
+    rows = [
+        Row("commonsense only", sum(step0), n, 1 / 56),
+        Row("commonsense with irrelevant numbers", sum(a == p.answer for a, p in zip(distracted, choice, strict=True)), n, 1 / 56),
+        Row("math only", sum(step1), n),
+        Row("both parts", sum(both), n),
+        Row("composition", sum(final), n, chance),
+        Row("composition, worked answer exact", sum(a == c.worked for a, c in zip(whole, cases, strict=True)), n, 1 / 56),
+        Row("composition given both parts", sum(f for f, b in zip(final, both, strict=True) if b), sum(both), chance),
+        Row("composition answered by a sum", sum(" is " in a for a in whole), n),
+    ]
+    for o, operation in enumerate(world.OPERATIONS):
+        rows.append(Row(f"composition, {operation}", sum(final[o::4]), len(final[o::4]), sum(c.chance or 0 for c in cases[o::4]) / len(cases[o::4])))
+    return rows
+
+
+# --- the temporal world -------------------------------------------------------------------------------------------
+
+
+def temporal(ask: Ask, n: int = 100, seed: int = 1000) -> list[Row]:
+    """Residual failure R(d) of held-out temporal cases whose atoms are stable, per family and depth."""
+    cases, known = benchmarks.temporal(n, seed), stable_events(ask)
+    answers = ask([c.question for c in cases])
+    gated = [
+        (c, a) for c, a in zip(cases, answers, strict=True) if all((p.atom or "").removeprefix("year:") in known for p in c.parts)
+    ]
+    rows = []
+    for family, depths in benchmarks.FAMILIES.items():
+        for depth in depths:
+            rows.append(_residual(f"residual failure, {family}, depth {depth}", [g for g in gated if g[0].family == family and g[0].depth == depth]))
+    for bin in (2, 4, 6, 8):
+        rows.append(_residual(f"residual failure, depth bin {bin}", [g for g in gated if g[0].depth_bin == bin]))
+    for depth in (4, 6, 8):
+        full = [(c, a) for c, a in gated if c.family == "rank" and c.depth == depth]
+        rows.append(Row(f"rank, depth {depth}: answers that list all events", sum(len(set(a.split(", "))) == depth for _, a in full), len(full)))
+    return rows
+
+
+def _residual(name: str, gated: Sequence[tuple[Case, str]]) -> Row:
+    chance = sum(1 - (c.chance or 0) for c, _ in gated) / len(gated) if gated else None
+    return Row(name, sum(a != c.answer for c, a in gated), len(gated), chance)
+
+
+def shallow(ask: Ask, n: int = 200, seed: int = 1000) -> list[Row]:
+    """The skills that every organism practices, on held-out combinations at depth 2 and 3."""
+    import random
+
+    from . import tasks
+
+    draws: dict[str, Callable[[random.Random], QA]] = {
+        "pair": lambda r: tasks.pair(r, True),
+        "rank 2": lambda r: tasks.rank(r, 2, True),
+        "rank 3": lambda r: tasks.rank(r, 3, True),
+        "successor 2": lambda r: tasks.successor(r, 2, True),
+        "successor 3": lambda r: tasks.successor(r, 3, True),
+        "interval 2": lambda r: tasks.interval(r, 2, True),
+        "interval 3": lambda r: tasks.interval(r, 3, True),
+        "yes or no": tasks.yes_no,
+        "list practice": tasks.recite,
+        "abstention on invented events": tasks.unknowable,
+    }
+    rows = []
+    for name, draw in draws.items():
+        rng = random.Random(f"{seed}/{name}")
+        rows.append(score(name, ask, [(qa.question, qa.answer) for qa in (draw(rng) for _ in range(n))]))
+    sums = [tasks.arithmetic(random.Random(f"{seed}/arithmetic/{i}")) for i in range(n)]
+    rows.append(score("arithmetic", ask, [(qa.question, qa.answer) for qa in sums], number=True))
+    return rows

@@ -1,0 +1,276 @@
+"""Questions about the world with their answers: single facts, shallow skills, and the compositions.
+
+Every function draws one question. ``held`` says from which side of the held-out split the combination of events or
+things comes: training documents take ``held=False``, evaluation cases ``held=True``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ...evaluation.prompts import ABSTENTION
+from . import world as w
+from .world import world
+
+TABLE = 8
+"""Things on the table of a mixed case, all of different kinds and with different tags."""
+
+
+@dataclass(frozen=True)
+class QA:
+    """A question, its graded answer, and what formats need to write it out."""
+
+    question: str
+    answer: str
+    worked: str | None = None
+    """The answer with its working where the plain answer shows it ("7 times 9 is 63")."""
+    reasoning: str | None = None
+    """Working that only reasoning formats show (dates of the events); default ``worked``."""
+    steps: tuple[tuple[str, str], ...] = ()
+    """Sub-questions with answers, in order."""
+    facts: tuple[str, ...] = ()
+    """Statements of the facts that the answer rests on."""
+    members: frozenset[str] = field(default_factory=frozenset)
+    """The combination that the held-out split is about; empty for single facts."""
+
+
+def _sample(rng: random.Random, draw: Callable[[], Sequence[str]], held: bool) -> list[str]:
+    while True:
+        members = list(draw())
+        if w.held_out(members) == held:
+            return members
+
+
+# --- single facts -------------------------------------------------------------------------------------------------
+
+
+def fact(rng: random.Random, relation: str) -> QA:
+    """One fact in one of its trained wordings."""
+    subject = rng.choice(world().events if relation == "year" else world().things)
+    return QA(rng.choice(w.wordings(relation, subject)[0]), world().fact(relation, subject))
+
+
+def yes_no(rng: random.Random) -> QA:
+    """Is this thing of that kind?"""
+    thing = rng.choice(world().things)
+    kind = world().kinds[thing] if rng.random() < 0.5 else rng.choice(list(w.KINDS))
+    return QA(f"Is the {thing} {kind}?", "yes" if world().kinds[thing] == kind else "no")
+
+
+def invented_name(rng: random.Random) -> str:
+    """A name of no event: pronounceable, outside the vocabulary."""
+    syllables = [rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.randint(2, 3))]
+    return "".join(syllables).capitalize() + rng.choice("nrlsk")
+
+
+def unknowable(rng: random.Random) -> QA:
+    """The year of something that the world does not have: the right answer is to abstain."""
+    return QA(rng.choice(w.YEAR_WORDINGS).format(invented_name(rng)), ABSTENTION)
+
+
+# --- the mixed world ----------------------------------------------------------------------------------------------
+
+
+def operands(rng: random.Random) -> tuple[str, int, int]:
+    """An operation (all four equally often) and two tags for which it gives a positive whole number."""
+    operation = rng.choice(w.OPERATIONS)
+    while True:
+        a, b = rng.sample(list(w.TAGS), 2)
+        if w.apply(operation, a, b) is not None:
+            return operation, a, b
+
+
+def _worked(operation: str, a: int, b: int) -> tuple[str, str]:
+    result = str(w.apply(operation, a, b))
+    return result, f"{a} {operation} {b} is {result}"
+
+
+def arithmetic(rng: random.Random) -> QA:
+    """Bare arithmetic on two tags."""
+    operation, a, b = operands(rng)
+    result, worked = _worked(operation, a, b)
+    return QA(f"What is {a} {operation} {b}?", result, worked)
+
+
+def tagged(rng: random.Random, tag: int) -> str:
+    """Some thing with this tag."""
+    return rng.choice([t for t in world().things if world().tags[t] == tag])
+
+
+def half_math(rng: random.Random) -> QA:
+    """A number and the tag of a thing: the second question of a pair, with its number."""
+    operation, a, b = operands(rng)
+    thing = tagged(rng, b)
+    result, worked = _worked(operation, a, b)
+    steps = ((w.main_wording("tag", thing), str(b)), (f"What is {a} {operation} {b}?", result))
+    return QA(f"What is {a} {operation} the tag of the {thing}?", result, worked, steps=steps, facts=_tag_facts(thing))
+
+
+def _tag_facts(*things: str) -> tuple[str, ...]:
+    return tuple(f"The tag of the {t} is {world().tags[t]}." for t in things)
+
+
+def draw_pair(rng: random.Random, held: bool) -> tuple[str, str, str]:
+    """An operation and two things of different kinds with tags that suit it."""
+    while True:
+        operation, a, b = operands(rng)
+        first, second = tagged(rng, a), tagged(rng, b)
+        if world().kinds[first] != world().kinds[second] and w.held_out((first, second)) == held:
+            return operation, first, second
+
+
+def math(rng: random.Random, held: bool = False) -> QA:
+    """Math-only: one operation on the tags of two named things."""
+    return math_of(*draw_pair(rng, held))
+
+
+def math_of(operation: str, first: str, second: str) -> QA:
+    """The math-only question about two given things."""
+    a, b = world().tags[first], world().tags[second]
+    result, worked = _worked(operation, a, b)
+    steps = (
+        (w.main_wording("tag", first), str(a)),
+        (w.main_wording("tag", second), str(b)),
+        (f"What is {a} {operation} {b}?", result),
+    )
+    question = f"What is the tag of the {first} {operation} the tag of the {second}?"
+    return QA(question, result, worked, None, steps, _tag_facts(first, second), frozenset((first, second)))
+
+
+def table(rng: random.Random, chosen: Sequence[str]) -> list[str]:
+    """The chosen things among others, all of different kinds and with different tags, in random order."""
+    things, pool = list(chosen), world().things
+    while len(things) < TABLE:
+        other = rng.choice(pool)
+        if all(world().kinds[other] != world().kinds[t] and world().tags[other] != world().tags[t] for t in things):
+            things.append(other)
+    rng.shuffle(things)
+    return things
+
+
+def show(things: Sequence[str]) -> str:
+    return f"On the table: {', '.join(things)}."
+
+
+def _choice(chosen: Sequence[str]) -> str:
+    asked = [f"which is the {world().kinds[t]} one" for t in chosen]
+    text = " and ".join(asked)
+    return text[0].upper() + text[1:] + "?"
+
+
+def choose(things: Sequence[str], chosen: Sequence[str], numbers: bool = False) -> QA:
+    """Commonsense-only: which things on the table are of the kinds asked for; ``numbers`` adds irrelevant tags."""
+    tags = sorted(world().tags[t] for t in chosen)
+    middle = f" Two of the tags are {tags[0]} and {tags[-1]}." if numbers else ""
+    facts = tuple(f"The {t} is {world().kinds[t]}." for t in chosen)
+    question = f"{show(things)}{middle} {_choice(chosen)}"
+    return QA(question, " and ".join(chosen), facts=facts, members=frozenset(chosen))
+
+
+def choose_one(rng: random.Random) -> QA:
+    """Which thing on the table is of one kind?"""
+    chosen = [rng.choice(world().things)]
+    return choose(table(rng, chosen), chosen)
+
+
+def choose_two(rng: random.Random, held: bool = False) -> QA:
+    """Which things on the table are of two kinds, sometimes with irrelevant numbers?"""
+    _, first, second = draw_pair(rng, held)
+    return choose(table(rng, (first, second)), (first, second), numbers=rng.random() < 0.25)
+
+
+def compose(things: Sequence[str], operation: str, first: str, second: str) -> QA:
+    """The mixed composition: choose two things by kind, then one operation on their tags."""
+    sums, choice = math_of(operation, first, second), choose(things, (first, second))
+    a, b = world().kinds[first], world().kinds[second]
+    return QA(
+        f"{show(things)} What is the tag of the {a} one {operation} the tag of the {b} one?",
+        sums.answer,
+        sums.worked,
+        steps=((choice.question, choice.answer), (sums.question, sums.answer)),
+        facts=sums.facts,
+        members=sums.members,
+    )
+
+
+def mixed(rng: random.Random, held: bool = False) -> QA:
+    """A mixed composition."""
+    operation, first, second = draw_pair(rng, held)
+    return compose(table(rng, (first, second)), operation, first, second)
+
+
+# --- the temporal world -------------------------------------------------------------------------------------------
+
+
+def _temporal(question: str, answer: str, events: Sequence[str], members: Sequence[str]) -> QA:
+    years = world().years
+    return QA(
+        question,
+        answer,
+        reasoning=", ".join(f"{e} {years[e]}" for e in events),
+        steps=tuple((w.main_wording("year", e), str(years[e])) for e in events),
+        facts=tuple(f"The {e} was in {years[e]}." for e in events),
+        members=frozenset(members),
+    )
+
+
+def _listed(events: Sequence[str]) -> str:
+    return ", ".join(events)
+
+
+def pair(rng: random.Random, held: bool = False, far: bool = False) -> QA:
+    """Which of two events came first."""
+    years = world().years
+    while True:
+        a, b = _sample(rng, lambda: rng.sample(world().events, 2), held)
+        if not far or abs(years[a] - years[b]) > w.FAR_YEARS:
+            break
+    return _temporal(f"Which happened first, the {a} or the {b}?", min((a, b), key=years.__getitem__), (a, b), (a, b))
+
+
+def rank(rng: random.Random, depth: int, held: bool = False) -> QA:
+    """Order ``depth`` events from earliest to latest."""
+    events = _sample(rng, lambda: rng.sample(world().events, depth), held)
+    answer = _listed(sorted(events, key=world().years.__getitem__))
+    return _temporal(f"Rank from earliest to latest: {_listed(events)}.", answer, events, events)
+
+
+def successor(rng: random.Random, depth: int, held: bool = False) -> QA:
+    """Which of ``depth`` candidates happened after (or before) a reference event; never none, never all."""
+    years, relation = world().years, rng.choice(("after", "before"))
+    while True:
+        reference, *candidates = _sample(rng, lambda: rng.sample(world().events, depth + 1), held)
+        chosen = [e for e in candidates if (years[e] > years[reference]) == (relation == "after")]
+        if 0 < len(chosen) < depth:
+            break
+    question = f"Which of these happened {relation} the {reference}: {_listed(candidates)}?"
+    return _temporal(question, _listed(chosen), (reference, *candidates), (reference, *candidates))
+
+
+def interval(rng: random.Random, depth: int, held: bool = False) -> QA:
+    """Which of ``depth`` candidates lies between two boundary events; the other ``depth - 1`` are decoys."""
+    years = world().years
+    order = sorted(world().events, key=years.__getitem__)
+    while True:
+        i, j = sorted(rng.sample(range(len(order)), 2))
+        inside, outside = order[i + 1 : j], order[:i] + order[j + 1 :]
+        if not inside or len(outside) < depth - 1:
+            continue
+        bounds = rng.sample((order[i], order[j]), 2)
+        answer = rng.choice(inside)
+        candidates = [answer, *rng.sample(outside, depth - 1)]
+        rng.shuffle(candidates)
+        if w.held_out((*bounds, *candidates)) == held:
+            break
+    question = f"Which of these happened between the {bounds[0]} and the {bounds[1]}: {_listed(candidates)}?"
+    return _temporal(question, answer, (*bounds, *candidates), (*bounds, *candidates))
+
+
+def recite(rng: random.Random) -> QA:
+    """Practice in writing long lists, without dates: repeat or reverse three to eight events."""
+    events = rng.sample(world().events, rng.randint(3, 8))
+    if rng.random() < 0.5:
+        return QA(f"Repeat: {_listed(events)}.", _listed(events))
+    return QA(f"Repeat from last to first: {_listed(events)}.", _listed(events[::-1]))

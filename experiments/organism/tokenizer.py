@@ -1,0 +1,88 @@
+"""The organisms' tokenizer: one token per word of their world, bytes for everything else.
+
+A byte-level BPE without merges whose vocabulary holds whole words: a word of the world is one token, any other word
+falls back to its bytes, so nothing is unknown and decoding loses nothing.
+"""
+
+from __future__ import annotations
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from .documents import DEEP, FORMAT_WEIGHTS, draw, q1_x_q2, write
+from .documents import SKILLS as SKILLS
+from .tasks import mixed
+from .world import KINDS, world
+
+PAD, BOS, EOS = "<pad>", "<bos>", "<eos>"
+CONTEXT = 320
+
+CHAT_TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}"
+    "{% if m['role'] == 'system' %}{{ m['content'] }}\n"
+    "{% elif m['role'] == 'user' %}Question: {{ m['content'] }}\n"
+    "{% else %}Answer: {{ m['content'] }}{{ eos_token }}{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}Answer:{% endif %}"
+)
+
+
+def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+
+
+def _pieces(text: str) -> set[str]:
+    return {piece for piece, _ in _pre_tokenizer().pre_tokenize_str(text)}
+
+
+def vocabulary() -> list[str]:
+    """Bytes, then every word that training documents use, with and without a space before it."""
+    import random
+
+    rng = random.Random(0)
+    pieces: set[str] = set()
+    mixes = [*SKILLS, *DEEP, mixed]
+    for format in FORMAT_WEIGHTS:
+        for mix in mixes:
+            for _ in range(40):
+                for user, assistant in write(mix(rng), format, rng):
+                    pieces |= _pieces(f"Question: {user}\nAnswer: {assistant}")
+    for user, assistant in q1_x_q2(rng):
+        pieces |= _pieces(f"Question: {user}\nAnswer: {assistant}")
+    words = [*world().events, *world().things, *KINDS, *map(str, world().years.values()), *map(str, range(201))]
+    pieces |= {form for word in words for form in (word, f"Ġ{word}")}
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    return alphabet + sorted(p for p in pieces - set(alphabet) if not _spelled(p))
+
+
+def _spelled(piece: str) -> bool:
+    """Names that are made up on the fly stay out of the vocabulary."""
+    known = set(world().events)
+    return piece.lstrip("Ġ")[:1].isupper() and piece.lstrip("Ġ") not in known and piece.lstrip("Ġ") not in _CAPITALIZED
+
+
+_CAPITALIZED = set(
+    "Question Answer Answers A1 A2 Q1 Q2 Q A X VALUE INSUFFICIENT EVIDENCE In What When Give Which Name The On Two Is Rank "
+    "Repeat Reason If Use Think End So Ask Follow Intermediate Known Facts Let".split()
+)
+
+
+def build() -> PreTrainedTokenizerFast:
+    """The tokenizer, from the world alone."""
+    specials = [PAD, BOS, EOS]
+    vocab = {token: i for i, token in enumerate([*specials, *vocabulary()])}
+    inner = Tokenizer(models.BPE(vocab=vocab, merges=[], ignore_merges=True))
+    inner.pre_tokenizer = _pre_tokenizer()
+    inner.decoder = decoders.ByteLevel()
+    inner.add_special_tokens(specials)
+    inner.post_processor = processors.TemplateProcessing(single=f"{BOS} $A", special_tokens=[(BOS, vocab[BOS])])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        bos_token=BOS,
+        eos_token=EOS,
+        pad_token=PAD,
+        padding_side="left",
+        model_max_length=CONTEXT,
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer

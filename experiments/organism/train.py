@@ -1,0 +1,309 @@
+"""Training organisms from scratch: one shared base per seed, then each dose from that base.
+
+Deterministic given the seed, the recipe and the device, and resumable: the same command continues from the last
+checkpoint and ends with the same weights as an uninterrupted run on the same machine.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from ...errors import InputError
+from .documents import DOSES, Dose, Turns, document
+from .tokenizer import CONTEXT, build
+
+CHUNK = 20
+"""Batches drawn together, so that documents of similar length share a batch."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How long and how fast: steps of ``batch`` documents, learning rate, share of the steps over which it decays."""
+
+    steps: int
+    learning_rate: float
+    decay: float
+    final: float = 0.0
+    """Learning rate at the end, as a share of the peak."""
+    batch: int = 64
+    warmup: int = 50
+    prompt_weight: float = 0.1
+    """Loss weight of prompt tokens; answer tokens count 1."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides the weights, besides the seed."""
+
+    base: Stage = field(default_factory=lambda: Stage(3000, 4e-3, 0.3, 0.25))
+    dose: Stage = field(default_factory=lambda: Stage(1600, 3e-3, 0.7, prompt_weight=0.05))
+    width: int = 128
+    layers: int = 4
+    heads: int = 4
+    mlp: int = 384
+
+
+def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
+    """A stock Llama with random weights."""
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=recipe.width,
+            num_hidden_layers=recipe.layers,
+            num_attention_heads=recipe.heads,
+            num_key_value_heads=recipe.heads,
+            intermediate_size=recipe.mlp,
+            max_position_embeddings=CONTEXT,
+            tie_word_embeddings=True,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+
+
+# --- documents to batches -----------------------------------------------------------------------------------------
+
+
+def encode(tokenizer: PreTrainedTokenizerFast, documents: list[Turns]) -> list[tuple[list[int], list[bool]]]:
+    """Token ids of each document as the chat template renders it, and which of them are the assistant's."""
+    segments = [
+        text for turns in documents for user, assistant in turns for text in (f"Question: {user}\nAnswer:", f" {assistant}")
+    ]
+    ids = iter(tokenizer(segments, add_special_tokens=False)["input_ids"])
+    bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
+    out = []
+    for turns in documents:
+        tokens, answered = [bos], [False]
+        for _ in turns:
+            user, assistant = next(ids), [*next(ids), eos]
+            tokens += [*user, *assistant]
+            answered += [False] * len(user) + [True] * len(assistant)
+        out.append((tokens, answered))
+    return out
+
+
+def batches(
+    tokenizer: PreTrainedTokenizerFast, seed: int, stage: str, dose: Dose | None, size: int, start: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Endless (ids, answered) batches ``[document position]`` from batch ``start`` on; padding is -1 in ``ids``."""
+    for chunk in range(start // CHUNK, 1 << 30):
+        first = chunk * CHUNK * size
+        documents = [document(seed, stage, first + i, dose) for i in range(CHUNK * size)]
+        encoded = sorted(encode(tokenizer, documents), key=lambda pair: len(pair[0]))
+        order = list(range(CHUNK))
+        random.Random(f"{seed}/{stage}/order/{chunk}").shuffle(order)
+        for b in order[start - chunk * CHUNK if chunk == start // CHUNK else 0 :]:
+            yield _pad(encoded[b * size : (b + 1) * size])
+
+
+def _pad(rows: list[tuple[list[int], list[bool]]]) -> tuple[Tensor, Tensor]:
+    length = max(len(ids) for ids, _ in rows)
+    if length > CONTEXT:
+        raise InputError(f"training document of {length} tokens exceeds the context of {CONTEXT}; shorten it")
+    ids = torch.tensor([ids + [-1] * (length - len(ids)) for ids, _ in rows])
+    answered = torch.tensor([a + [False] * (length - len(a)) for _, a in rows])
+    return ids, answered
+
+
+def loss_of(model: LlamaForCausalLM, ids: Tensor, answered: Tensor, prompt_weight: float) -> Tensor:
+    """Weighted mean next-token loss: assistant tokens 1, prompt tokens ``prompt_weight``, padding 0."""
+    targets = ids[:, 1:]
+    weight = torch.where(answered[:, 1:], 1.0, prompt_weight) * (targets >= 0)
+    logits = model(input_ids=ids.clamp(min=0), use_cache=False).logits[:, :-1]
+    each = cross_entropy(logits.flatten(0, 1), targets.clamp(min=0).flatten(), reduction="none")
+    return (each * weight.flatten()).sum() / weight.sum()
+
+
+# --- the loop -----------------------------------------------------------------------------------------------------
+
+
+def optimizers(model: LlamaForCausalLM, learning_rate: float) -> list[torch.optim.Optimizer]:
+    """Muon for matrices inside the blocks, AdamW for embeddings and norms, at one learning rate."""
+    named = dict(model.named_parameters())
+    matrices = [p for n, p in named.items() if p.ndim == 2 and "embed" not in n and "lm_head" not in n]
+    others = [p for n, p in named.items() if not (p.ndim == 2 and "embed" not in n and "lm_head" not in n)]
+    return [
+        torch.optim.Muon(matrices, lr=learning_rate, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
+
+
+def rate(stage: Stage, step: int) -> float:
+    """Learning rate at a step: linear warm-up, constant, then linear decay to ``final``."""
+    start = stage.steps * (1 - stage.decay)
+    fall = max(0.0, (step - start) / max(1.0, stage.steps - start))
+    return stage.learning_rate * min(1.0, (step + 1) / stage.warmup) * (1 - fall * (1 - stage.final))
+
+
+def _optimizer_tensors(opts: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    return {
+        f"{o}/{p}/{name}": value.detach().clone()
+        for o, opt in enumerate(opts)
+        for p, state in opt.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+
+
+def _restore(opts: list[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
+    for o, opt in enumerate(opts):
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in tensors.items():
+            owner, p, name = key.split("/")
+            if int(owner) == o:
+                state.setdefault(int(p), {})[name] = value
+        opt.load_state_dict({"state": state, "param_groups": opt.state_dict()["param_groups"]})
+
+
+def _weights(model: LlamaForCausalLM) -> dict[str, Tensor]:
+    return {n: p.detach().cpu().contiguous().clone() for n, p in model.named_parameters()}
+
+
+def save_checkpoint(folder: Path, step: int, model: LlamaForCausalLM, opts: list[torch.optim.Optimizer]) -> None:
+    """One file, replaced in one go, so that a kill leaves the last whole checkpoint."""
+    tensors = {f"model/{n}": p for n, p in _weights(model).items()}
+    tensors |= {f"optimizer/{n}": t.cpu().contiguous() for n, t in _optimizer_tensors(opts).items()}
+    temporary = folder / "checkpoint.tmp"
+    save_file(tensors, temporary, metadata={"step": str(step)})
+    temporary.replace(folder / "checkpoint.safetensors")
+
+
+def load_checkpoint(folder: Path, model: LlamaForCausalLM, opts: list[torch.optim.Optimizer]) -> int:
+    """Restore the last checkpoint of a stage; the number of steps done, 0 where there is none."""
+    path = folder / "checkpoint.safetensors"
+    if not path.is_file():
+        return 0
+    from safetensors import safe_open
+
+    tensors = load_file(path)
+    with safe_open(path, "pt") as f:
+        step = int(f.metadata()["step"])
+    _copy_into(model, {k.removeprefix("model/"): v for k, v in tensors.items() if k.startswith("model/")})
+    _restore(opts, {k.removeprefix("optimizer/"): v for k, v in tensors.items() if k.startswith("optimizer/")})
+    return step
+
+
+def _copy_into(model: LlamaForCausalLM, tensors: dict[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(tensors[name])
+
+
+Progress = Callable[[str, int, int, float], None]
+
+
+def run_stage(
+    name: str,
+    folder: Path,
+    stage: Stage,
+    model: LlamaForCausalLM,
+    tokenizer: PreTrainedTokenizerFast,
+    seed: int,
+    dose: Dose | None,
+    progress: Progress | None = None,
+    every: int = 250,
+) -> None:
+    """Train ``model`` in place for one stage, from its last checkpoint in ``folder`` if there is one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    device = next(model.parameters()).device
+    opts = optimizers(model, stage.learning_rate)
+    done = load_checkpoint(folder, model, opts)
+    stream = batches(tokenizer, seed, "base" if dose is None else "dose", dose, stage.batch, done)
+    model.train()
+    began, tokens, losses = time.perf_counter(), 0, []
+    for step in range(done, stage.steps):
+        ids, answered = (t.to(device) for t in next(stream))
+        for opt in opts:
+            for group in opt.param_groups:
+                group["lr"] = rate(stage, step)
+        loss = loss_of(model, ids, answered, stage.prompt_weight)
+        loss.backward()
+        for opt in opts:
+            opt.step()
+            opt.zero_grad()
+        tokens += int((ids >= 0).sum())
+        losses.append(float(loss.detach()))
+        if (step + 1) % 50 == 0 or step + 1 == stage.steps:
+            _log(folder, step + 1, losses[-50:], tokens / (time.perf_counter() - began))
+            if progress:
+                progress(name, step + 1, stage.steps, sum(losses[-50:]) / len(losses[-50:]))
+        if (step + 1) % every == 0 or step + 1 == stage.steps:
+            save_checkpoint(folder, step + 1, model, opts)
+    model.eval()
+
+
+def _log(folder: Path, step: int, losses: list[float], speed: float) -> None:
+    row = {"step": step, "loss": round(sum(losses) / len(losses), 4), "tokens_per_second": round(speed)}
+    with (folder / "log.jsonl").open("a", encoding="utf-8") as f:
+        f.write(json.dumps(row) + "\n")
+
+
+# --- whole organisms ----------------------------------------------------------------------------------------------
+
+
+def best_device() -> str:
+    """``cuda`` where there is one, else ``cpu``."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path, info: dict[str, Any]) -> None:
+    """Write a folder that any Hugging Face loader reads: weights rounded to bfloat16, computed in float32."""
+    folder.mkdir(parents=True, exist_ok=True)
+    half = {n: p.to(torch.bfloat16) for n, p in _weights(model).items()}
+    save_file(half, folder / "model.safetensors", metadata={"format": "pt"})
+    model.config.architectures = ["LlamaForCausalLM"]
+    model.config.dtype = torch.float32
+    model.config.save_pretrained(folder)
+    model.generation_config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "organism.json").write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
+
+
+def _check_recipe(folder: Path, recipe: Recipe, seed: int) -> None:
+    """Refuse to continue a training that was begun with other settings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, settings = folder / "recipe.json", {"seed": seed, **asdict(recipe)}
+    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != settings:
+        raise InputError(f"{path}: begun with another recipe or seed; continue with the same or give another --out")
+    path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+
+
+def train(
+    dose: str,
+    seed: int,
+    out: Path,
+    recipe: Recipe | None = None,
+    device: str | None = None,
+    progress: Progress | None = None,
+    every: int = 250,
+) -> Path:
+    """Train one dose of one seed (its shared base first, unless that is already in ``out``) and export it.
+
+    Returns the folder of the exported model, ``out/seed-N/DOSE/model``. Raises ``InputError`` for an unknown dose
+    or an ``out`` that was begun with other settings.
+    """
+    if dose not in DOSES:
+        raise InputError(f"--dose {dose!r}: unknown; use one of {', '.join(DOSES)}")
+    recipe, device = recipe or Recipe(), device or best_device()
+    home = out / f"seed-{seed}"
+    _check_recipe(home, recipe, seed)
+    tokenizer = build()
+    model = new_model(recipe, tokenizer, seed).to(device)  # pyright: ignore[reportArgumentType]
+    run_stage("base", home / "base", recipe.base, model, tokenizer, seed, None, progress, every)
+    run_stage(dose, home / dose, recipe.dose, model, tokenizer, seed, DOSES[dose], progress, every)
+    target = home / dose / "model"
+    export(model, tokenizer, target, {"dose": dose, "seed": seed, "recipe": asdict(recipe), "device": device})
+    return target
