@@ -63,6 +63,8 @@ def _known(e: Exception, resume: Callable[[], str]) -> int:
         return _interrupted(resume)
     # Usage errors of typer (or of click under older versions of typer): both carry format_message().
     if hasattr(e, "format_message"):
+        if not e.format_message():  # no arguments at all: the help was printed
+            return OK
         context = getattr(e, "ctx", None)
         help_command = f"{context.command_path} --help" if context is not None else "composcope --help"
         message = e.format_message().rstrip(".")  # type: ignore[attr-defined]

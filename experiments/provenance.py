@@ -36,10 +36,10 @@ def text_hash(parts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def source_hash() -> str:
+def source_hash(folders: Iterable[str] = _SOURCE_FOLDERS) -> str:
     """sha256 of the package's own Python source: the same for a clone and an installed wheel of the same code."""
     digest = hashlib.sha256()
-    for folder in _SOURCE_FOLDERS:
+    for folder in folders:
         for path in sorted((PACKAGE / folder).rglob("*.py")):
             digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\x00" + path.read_bytes() + b"\x00")
     return digest.hexdigest()

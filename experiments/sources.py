@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError, ModelError
-from ..evaluation.cases import Case, case_to_dict, check_cases, read_cases
+from ..evaluation.benchmarks.load import load
+from ..evaluation.cases import Case, case_to_dict, check_cases
 from .provenance import text_hash
 
 DOSES = ("none", "control", "low", "twin")
-ORGANISM_BENCHMARKS = {"temporal": "double-gate", "mixed": "compositionality-gap"}
-ORGANISM_CASES = 400
+ORGANISM_BENCHMARKS = {"temporal": ("double-gate", 60), "mixed": ("compositionality-gap", 400)}
+"""Protocol and cases per family x depth."""
 _WEIGHTS = ("*.safetensors", "*.bin")
 
 
@@ -37,8 +38,10 @@ class Benchmark:
     name: str
     cases: tuple[Case, ...]
     protocol: str
+    format: str | None
+    """Prompt format unless the user says otherwise; None: the protocol's own."""
     sha256: str
-    """Hash of all cases, before any limit."""
+    """Hash of the cases before any limit."""
 
 
 def resolve_model(name: str) -> ModelSource:
@@ -97,23 +100,31 @@ def _check_folder(folder: Path) -> None:
         raise ModelError(f"{folder}: no tokenizer (tokenizer.json); save it there with tokenizer.save_pretrained")
 
 
-def load_benchmark(name: str, *, seed: int = 0, cases: int = ORGANISM_CASES) -> Benchmark:
-    """Load a benchmark by ``organism:temporal``, ``organism:mixed`` or the path of a case file.
+def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Benchmark:
+    """Load a benchmark: ``organism:temporal``, ``organism:mixed``, a case file, or ``reader:file`` (see ``load``).
 
-    ``cases`` and ``seed`` choose the held-out cases of an organism's benchmark; a file is read whole.
+    ``limit`` keeps that many cases per family x depth, the first ones in the benchmark's order; an organism's
+    benchmark is drawn from ``seed``, as many cases as the limit says.
     Raises ``InputError`` naming file, line and field for what cannot be used.
     """
     if name.startswith("organism:"):
-        world = name.removeprefix("organism:")
-        if world not in ORGANISM_BENCHMARKS:
-            known = ", ".join("organism:" + w for w in ORGANISM_BENCHMARKS)
-            raise InputError(f"--benchmark {name}: no such benchmark; use {known} or the path of a case file")
-        from .organism import benchmarks
+        return _organism_benchmark(name, seed, limit)
+    found = load(name)
+    return Benchmark(name, tuple(limit_cases(found, limit)), default_protocol(found), None, hash_cases(found))
 
-        found = check_cases(getattr(benchmarks, world)(cases, seed), name)
-        return Benchmark(name, tuple(found), ORGANISM_BENCHMARKS[world], hash_cases(found))
-    found = read_cases(Path(name).expanduser())
-    return Benchmark(name, tuple(found), default_protocol(found), hash_cases(found))
+
+def _organism_benchmark(name: str, seed: int, limit: int | None) -> Benchmark:
+    world = name.removeprefix("organism:")
+    if world not in ORGANISM_BENCHMARKS:
+        known = ", ".join("organism:" + w for w in ORGANISM_BENCHMARKS)
+        raise InputError(f"--benchmark {name}: no such benchmark; use {known} or the path of a case file")
+    from .organism import benchmarks
+
+    protocol, default = ORGANISM_BENCHMARKS[world]
+    draw = benchmarks.BENCHMARKS[world]
+    found = check_cases(draw(limit or default, seed), name)
+    # Drawing more cases only appends to each family x depth, so a few of them identify the benchmark at any size.
+    return Benchmark(name, tuple(found), protocol, "plain", hash_cases(draw(8, seed)))
 
 
 def default_protocol(cases: Sequence[Case]) -> str:

@@ -1,0 +1,132 @@
+"""``composcope compare A B``: two runs on the same cases, difference A - B everywhere, discordant cases first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..evaluation import statistics
+from ..evaluation.metrics import mark
+from ..evaluation.protocols.base import Graded
+from .run import read_json, read_lines
+from .summary import headline
+
+Key = tuple[str, str, int]
+
+
+def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, Any]:
+    """Paired comparison of two runs: per role the accuracies, A - B with interval, exact McNemar, Holm over roles.
+
+    Only asks judged in both runs are paired; what is left out is counted. ``discordant`` lists the wholes on which the
+    runs differ. Raises ``InputError`` when the runs share no case.
+    """
+    rows_a, rows_b = _rows(a), _rows(b)
+    shared = sorted(rows_a.keys() & rows_b.keys())
+    if not shared:
+        raise InputError(f"{a} and {b}: no case in common; compare runs of one benchmark")
+    judged = [k for k in shared if "invalid" not in (rows_a[k].outcome, rows_b[k].outcome)]
+    groups: dict[str, list[Key]] = {}
+    for key in judged:
+        groups.setdefault(_role(key[1]), []).append(key)
+    table = [_paired(name, keys, rows_a, rows_b, seed) for name, keys in sorted(groups.items(), key=_order)]
+    for row, p in zip(table, statistics.holm([r["p"] for r in table]), strict=True):
+        row["p_adjusted"] = p
+    return {
+        "schema": 1,
+        "a": _about(a),
+        "b": _about(b),
+        "shared": len(shared),
+        "left_out_invalid": len(shared) - len(judged),
+        "only_a": len(rows_a.keys() - rows_b.keys()),
+        "only_b": len(rows_b.keys() - rows_a.keys()),
+        "roles": table,
+        "discordant": [_discordant(k, rows_a, rows_b) for k in judged if k[1] == "whole" and _differ(k, rows_a, rows_b)],
+    }
+
+
+def _rows(run: str | Path) -> dict[Key, Graded]:
+    path = Path(run) / "graded.jsonl"
+    rows = [Graded.from_dict(raw, f"{path}:{n}") for n, raw in enumerate(read_lines(path), 1)]
+    return {(r.case, r.role, r.repeat): r for r in rows}
+
+
+def _about(run: str | Path) -> dict[str, Any]:
+    identity = read_json(Path(run) / "manifest.json").get("identity", {})
+    metrics = headline(read_json(Path(run) / "metrics.json"))
+    return {"run": str(run), **{k: identity.get(k) for k in ("model", "benchmark", "protocol")}, "metrics": list(metrics)}
+
+
+def _role(role: str) -> str:
+    """Roles that are counted together: every part, every paraphrase."""
+    words = role.split(":")
+    if words[0] != "part":
+        return role
+    return "part" if len(words) == 2 else words[2]
+
+
+def _order(item: tuple[str, Any]) -> tuple[bool, str]:
+    return item[0] != "whole", item[0]
+
+
+def _paired(
+    name: str, keys: Sequence[Key], a: Mapping[Key, Graded], b: Mapping[Key, Graded], seed: int
+) -> dict[str, Any]:
+    right_a, right_b = ([side[k].outcome == "correct" for k in keys] for side in (a, b))
+    clusters = [a[k].atom or a[k].cluster or k[0] for k in keys]
+    interval = statistics.paired_difference(right_a, right_b, seed=seed, clusters=clusters)
+    test = statistics.mcnemar(right_a, right_b)
+    n = len(keys)
+    return {
+        "role": name,
+        "n": n,
+        "a": sum(right_a) / n,
+        "b": sum(right_b) / n,
+        "difference": (sum(right_a) - sum(right_b)) / n,
+        **{k: v for k, v in asdict(interval).items() if k != "method"},
+        "interval": interval.method,
+        "a_only": test.a_only,
+        "b_only": test.b_only,
+        "test": "exact McNemar",
+        "p": test.p,
+        "note": mark(n),
+    }
+
+
+def _differ(key: Key, a: Mapping[Key, Graded], b: Mapping[Key, Graded]) -> bool:
+    return (a[key].outcome == "correct") != (b[key].outcome == "correct")
+
+
+def _discordant(key: Key, a: Mapping[Key, Graded], b: Mapping[Key, Graded]) -> dict[str, Any]:
+    x, y = a[key], b[key]
+    about = {"case": key[0], "family": x.family, "depth": x.depth, "gold": x.gold}
+    return about | {"a": {"outcome": x.outcome, "answer": x.answer}, "b": {"outcome": y.outcome, "answer": y.answer}}
+
+
+def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
+    """The comparison as text: discordant wholes first, then one line per role."""
+    a, b = found["a"], found["b"]
+    lines = [f"A = {a['run']} ({a['model']}), B = {b['run']} ({b['model']}); differences are A - B"]
+    discordant = found["discordant"]
+    lines.append(f"{len(discordant)} wholes on which they differ" + (f", the first {most}:" if len(discordant) > most else ":"))
+    lines += [f"  {_discordant_line(d)}" for d in discordant[:most]]
+    lines += [_role_line(r) for r in found["roles"]]
+    left = [f"{found[k]} {text}" for k, text in _LEFT_OUT.items() if found[k]]
+    return lines + ([f"not compared: {', '.join(left)}"] if left else [])
+
+
+_LEFT_OUT = {"left_out_invalid": "invalid in A or B", "only_a": "asked only in A", "only_b": "asked only in B"}
+
+
+def _discordant_line(d: Mapping[str, Any]) -> str:
+    return f"{d['case']}: gold {d['gold']!r}, A {d['a']['outcome']} {d['a']['answer']!r}, B {d['b']['outcome']} {d['b']['answer']!r}"
+
+
+def _role_line(r: Mapping[str, Any]) -> str:
+    text = f"{r['role']}: A {100 * r['a']:.1f} %, B {100 * r['b']:.1f} %, difference {100 * r['difference']:.1f} points"
+    if r["low"] is not None:
+        text += f" [{100 * r['low']:.1f}, {100 * r['high']:.1f}] ({r['interval']})"
+    text += f", n={r['n']}, McNemar p={r['p']:.3g} (Holm {r['p_adjusted']:.3g})"
+    return text + (f" ({r['note']})" if r["note"] else "")

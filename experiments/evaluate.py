@@ -1,0 +1,204 @@
+"""The behavioral half of a run: ask, grade, count, and keep the cases where every part is right and the whole is not.
+
+Writes ``cases.jsonl``, ``asks.jsonl``, ``graded.jsonl``, ``metrics.json`` and ``casesets/*.jsonl``; the responses
+themselves are in ``journal/``. ``rescore`` does the second half again from the files alone, without a model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..evaluation import metrics as metric_rows
+from ..evaluation import pipeline, protocols
+from ..evaluation.asks import Ask, Response
+from ..evaluation.cases import Case, case_from_dict, case_to_dict, read_cases
+from ..evaluation.engines.base import Recorded
+from ..evaluation.journal import Journal
+from ..evaluation.protocols.base import Graded, Protocol, Reduction
+from .progress import Advance, Reporter
+from .run import Run, locked, read_config, read_json, read_lines, write_json, write_lines, write_text
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Everything the behavioral half found, as objects."""
+
+    cases: Mapping[str, Case]
+    asks: Mapping[str, Ask]
+    responses: Mapping[str, Response]
+    graded: Sequence[Graded]
+    reduction: Reduction
+    stopped: str | None = None
+    """The limit that stopped it early; None when it is complete."""
+
+    @property
+    def n_invalid(self) -> int:
+        return sum(row.outcome == "invalid" for row in self.graded)
+
+    def invalid_reasons(self) -> Counter[str]:
+        """How often each reason for an invalid grade occurs."""
+        return Counter(row.reason or "unknown" for row in self.graded if row.outcome == "invalid")
+
+
+@dataclass(frozen=True)
+class Prompted:
+    """A protocol whose asks are put through the chat template or raw, as told."""
+
+    protocol: Protocol
+    prompting: Any
+
+    @property
+    def name(self) -> str:
+        return self.protocol.name
+
+    def asks(self, case: Case, graded: Mapping[str, Any]) -> list[Ask]:
+        """The protocol's asks, put as told."""
+        return [replace(ask, prompting=self.prompting) for ask in self.protocol.asks(case, graded)]
+
+    def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
+        """The protocol's own reduction."""
+        return self.protocol.reduce(rows, cases)
+
+
+def get_protocol(name: str, format: str | None = None, prompting: str = "chat") -> Protocol:
+    """A protocol by its command-line name, with the prompt format when one is given."""
+    found = protocols.get(name) if format is None else protocols.get(name, format=format)
+    return Prompted(found, prompting)
+
+
+def evaluate(
+    run: Run, cases: Sequence[Case], protocol: Protocol, engine: Any, *, reporter: Reporter, max_asks: int | None = None
+) -> Evaluated:
+    """Ask what the journal does not hold yet, grade everything, reduce, and write the results into the run."""
+    write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
+    with Journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
+        for warning in journal.warnings:
+            reporter.say(f"{run.name}: {warning}")
+        with run.timed("ask"), _asking(reporter) as progress:
+            found = pipeline.evaluate(
+                cases, protocol, engine, journal, progress=progress, max_asks=max_asks, model=run.config["model"], run=run.name
+            )
+    reporter.say(f"{run.name}: {found.n_asked} asks put to the model, {found.n_resumed} answered from the journal")
+    return _finish(run.path, cases, protocol, found)
+
+
+class _asking:
+    """One progress bar per round, fed by the pipeline's reports."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter, self.round, self.done = reporter, 0, 0
+        self.bar: Any = None
+        self.advance: Advance | None = None
+
+    def __enter__(self) -> Any:
+        return self.report
+
+    def report(self, p: pipeline.Progress) -> None:
+        if p.round != self.round:
+            self.close()
+            self.round, self.done = p.round, 0
+            self.bar = self.reporter.bar("asking" if p.round == 1 else f"asking, round {p.round}", p.total)
+            self.advance = self.bar.__enter__()
+        if self.advance is not None:
+            self.advance(p.done - self.done)
+        self.done = p.done
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.__exit__(None, None, None)
+            self.bar = None
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def _finish(path: Path, cases: Sequence[Case], protocol: Protocol, found: pipeline.Evaluation) -> Evaluated:
+    by_id = {c.id: c for c in cases}
+    reduction = protocol.reduce(found.graded, by_id)
+    evaluated = Evaluated(by_id, found.asks, found.responses, found.graded, reduction, found.stopped)
+    _write_results(path, protocol.name, evaluated)
+    return evaluated
+
+
+def _write_results(path: Path, protocol: str, found: Evaluated) -> None:
+    write_lines(path / "asks.jsonl", ({"ask": key, **asdict(ask)} for key, ask in found.asks.items()))
+    write_lines(path / "graded.jsonl", (row.to_dict() for row in found.graded))
+    write_text(path / "metrics.json", metric_rows.dumps(protocol, found.reduction.metrics, found.reduction.warnings))
+    for case_set in found.reduction.case_sets:
+        write_lines(path / "casesets" / f"{case_set.name}.jsonl", case_set.to_dicts())
+
+
+def rescore(folder: str | Path, reporter: Reporter) -> Evaluated:
+    """Grade and count a run again from its own files: no model is loaded, nothing is asked.
+
+    Raises ``JournalError`` when the protocol wants asks that the journal does not hold.
+    """
+    read_json(Path(folder) / "manifest.json")
+    with locked(folder) as path:
+        config = read_config(path)
+        cases = [case_from_dict(raw, f"{path / 'cases.jsonl'}") for raw in read_cases_lines(path)]
+        with Journal(path / "journal", reuse=True) as journal:
+            found = _regrade(path, cases, config, journal)
+        reporter.say(f"{path.name}: {len(found.graded)} answers graded again")
+        return found
+
+
+def _regrade(path: Path, cases: Sequence[Case], config: Mapping[str, Any], journal: Journal) -> Evaluated:
+    engine = read_json(path / "manifest.json").get("engine", {})
+    protocol = get_protocol(config["protocol"], config.get("format"), config.get("prompting") or "chat")
+    recorded = Recorded(engine.get("identity", {}), engine.get("provenance", {}))
+    found = pipeline.evaluate(cases, protocol, recorded, journal, model=config["model"], run=path.name)
+    return _finish(path, cases, protocol, found)
+
+
+def read_cases_lines(folder: Path) -> list[dict[str, Any]]:
+    """The cases that a run asked about, as JSON objects without the schema version."""
+    return [{k: v for k, v in raw.items() if k != "schema"} for raw in read_lines(folder / "cases.jsonl")]
+
+
+def metrics_from_file(
+    graded: str | Path, protocol: str, cases: str | Path | None = None
+) -> tuple[str, list[dict[str, Any]]]:
+    """A protocol's metrics from a ``graded.jsonl`` of any origin: the text of ``metrics.json``, and its rows.
+
+    Raises ``InputError`` naming file, line and field.
+    """
+    rows = [Graded.from_dict(raw, f"{graded}:{n}") for n, raw in enumerate(read_lines(graded), 1)]
+    if not rows:
+        raise InputError(f"{graded}: no graded rows; give one JSON object a line with case, role and outcome")
+    by_id = None if cases is None else {c.id: c for c in read_cases(cases)}
+    reduction = protocols.get(protocol).reduce(rows, by_id)
+    return metric_rows.dumps(protocol, reduction.metrics, reduction.warnings), to_rows(reduction)
+
+
+def to_rows(reduction: Reduction) -> list[dict[str, Any]]:
+    """The metrics of a reduction as the JSON objects of ``metrics.json``."""
+    return [m.to_dict() for m in reduction.metrics]
+
+
+def failures_and_successes(reduction: Reduction) -> tuple[int, int]:
+    """Sizes of the failure and the success side over all case sets."""
+    def count(label: str) -> int:
+        return len(ids(reduction, label))
+
+    return count("failure"), count("success")
+
+
+def ids(reduction: Reduction, label: str) -> set[str]:
+    """Case ids that carry a label."""
+    return {case for s in reduction.case_sets if s.label == label for case in s.ids}
+
+
+def describe_invalid(found: Evaluated, limit: int = 3) -> Iterable[str]:
+    """One line per reason for invalid grades, the most frequent first, with an example."""
+    for reason, n in found.invalid_reasons().most_common(limit):
+        first = next(row for row in found.graded if row.outcome == "invalid" and (row.reason or "unknown") == reason)
+        yield f"{n} of {len(found.graded)} answers are invalid: {reason} (first: case {first.case!r}, role {first.role!r})"
+
+
+__all__ = ["Evaluated", "evaluate", "get_protocol", "metrics_from_file", "rescore", "write_json"]

@@ -1,0 +1,162 @@
+"""The main job, as a recipe: evaluate, keep the failures where every part is right, open the model up on them.
+
+Every step writes into the run folder before the next begins, and the same command continues after any interruption:
+answers come from the journal, probes whose inputs are unchanged are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import ComposcopeError, NoCasesError
+from . import evaluate as behavior
+from . import exits, provenance, summary
+from .evaluate import Evaluated
+from .progress import Reporter
+from .run import Run, open_run
+from .settings import Settings, default_out
+from .sources import Benchmark, load_benchmark
+from .targets import Target, load_target
+
+
+@dataclass(frozen=True)
+class Investigation:
+    """What a run found."""
+
+    path: Path
+    evaluated: Evaluated
+    no_contrast: str | None = None
+    """Why failures and successes could not be compared; None when they were (or nobody asked)."""
+    report: Path | None = None
+
+    def summary(self) -> list[str]:
+        """The headline as text, the report's path last."""
+        return [*summary.lines(self.path), *([f"report: {self.report}"] if self.report else [])]
+
+    def exit_code(self) -> int:
+        """2 when answers without a judgement remain, else 0.
+
+        Raises ``NoCasesError`` when there was nothing to contrast: everything else is kept, but the caller asked for it.
+        """
+        if self.no_contrast is not None:
+            raise NoCasesError(self.no_contrast)
+        return exits.INVALID_REMAINS if self.evaluated.n_invalid else exits.OK
+
+
+def investigate(
+    settings: Settings, out: str | Path | None = None, *, quiet: bool = False, contrast: bool = True, report: bool = True
+) -> Investigation:
+    """Evaluate a model on a benchmark and probe its composition failures against matched successes.
+
+    ``contrast=False`` stops after the evaluation. Raises ``ComposcopeError`` for whatever a user can mend.
+    """
+    folder = Path(out) if out is not None else default_out(settings)
+    benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
+    settings = replace(
+        settings, protocol=settings.protocol or benchmark.protocol, format=settings.format or benchmark.format
+    )
+    target = load_target(settings)
+    settings = replace(settings, prompting=target.prompting)
+    with open_run(folder, settings.as_config(), identity=_identity(settings, benchmark, target)) as run:
+        reporter = Reporter(run.path / "log.txt", quiet=quiet)
+        _record(run, benchmark, target)
+        evaluated = _evaluate(run, settings, benchmark, target, reporter)
+        if not contrast:
+            return Investigation(run.path, evaluated)
+        missing = _probe(run, settings, target, evaluated, reporter)
+        written = _show(run, reporter) if report else None
+        return Investigation(run.path, evaluated, missing, written)
+
+
+def _identity(settings: Settings, benchmark: Benchmark, target: Target) -> Mapping[str, Any]:
+    """What makes a run this one and no other; the same on any machine."""
+    return {
+        "model": target.label,
+        "weights": target.engine.identity["weights"],
+        "benchmark": benchmark.name if benchmark.name.startswith("organism:") else Path(benchmark.name).name,
+        "data": benchmark.sha256,
+        "protocol": settings.protocol,
+        "format": settings.format,
+        "prompting": settings.prompting,
+        "seed": settings.seed,
+    }
+
+
+def _record(run: Run, benchmark: Benchmark, target: Target) -> None:
+    run.record(
+        model=target.facts(),
+        engine={"identity": target.engine.identity, "provenance": target.engine.provenance},
+        benchmark={"name": benchmark.name, "sha256": benchmark.sha256, "n_cases": len(benchmark.cases)},
+        n_cases=len(benchmark.cases),
+        numerics=provenance.numerics(target.model),
+    )
+
+
+def _evaluate(run: Run, settings: Settings, benchmark: Benchmark, target: Target, reporter: Reporter) -> Evaluated:
+    protocol = behavior.get_protocol(str(settings.protocol), settings.format, target.prompting)
+    reporter.say(f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {protocol.name}")
+    found = behavior.evaluate(
+        run, benchmark.cases, protocol, target.engine, reporter=reporter, max_asks=settings.max_asks
+    )
+    for line in behavior.describe_invalid(found):
+        reporter.say(f"{run.name}: {line}")
+    if found.stopped:
+        reporter.say(f"{run.name}: stopped by {found.stopped}; the same command continues")
+    run.record(n_invalid=found.n_invalid, stopped=found.stopped)
+    return found
+
+
+def _probe(run: Run, settings: Settings, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
+    """Run the probes; returns why there is no contrast, or None."""
+    from ..probes import examples
+    from . import probing
+
+    missing = no_contrast(found, run.path)
+    labelled = examples.from_case_sets(
+        target.tokenizer, found.cases, found.asks, found.responses, found.reduction.case_sets
+    )
+    if not labelled or not settings.probes:
+        return missing
+    chosen = probing.choose(labelled, settings.probe_cases)
+    reporter.say(f"{run.name}: {chosen.note}")
+    probing.save_chosen(run, chosen)
+    probing.run_probes(run, target.hooks(), chosen, settings, reporter)
+    return missing
+
+
+def no_contrast(found: Evaluated, path: Path) -> str | None:
+    """One line with the counts when failures or successes are missing; None when both are there."""
+    failures, successes = (behavior.ids(found.reduction, label) for label in ("failure", "success"))
+    if failures and successes:
+        return None
+    sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)
+    what = "no case" if not failures and not successes else "no failure" if not failures else "no success"
+    return (
+        f"{path}: no contrast possible: {what} with every part right among {len(found.cases)} cases ({sets}; "
+        f"{found.n_invalid} answers invalid); the evaluation and report are kept, use more or harder cases"
+    )
+
+
+def _show(run: Run, reporter: Reporter) -> Path:
+    """Figures and report over this run."""
+    from . import report
+
+    with run.timed("report"):
+        run.record()
+        written = Path(report.write([run.path], run.path))
+    reporter.say(f"report: {written}")
+    return written
+
+
+def plan(settings: Settings) -> list[str]:
+    """What a run would cost: asks, tokens and forward passes. Loads the tokenizer, not the model."""
+    from .planning import plan_lines
+
+    return plan_lines(settings)
+
+
+__all__ = ["ComposcopeError", "Investigation", "Sequence", "investigate", "plan", "suppress"]

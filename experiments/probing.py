@@ -1,0 +1,163 @@
+"""The mechanistic half of a run: probes on failures and matched successes, skipped where nothing has changed.
+
+Which cases the probes ran on is written to ``probes/examples.json``: matched pairs, strata, what was dropped. Each
+probe's folder holds the hash of everything that its numbers depend on; the same command later runs only what differs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..probes.examples import Example
+from ..probes.matching import Matched, match
+from ..probes.result import ProbeResult
+from . import provenance
+from .progress import Reporter
+from .run import Run, read_json, write_json
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The cases that the probes run on."""
+
+    examples: tuple[Example, ...]
+    note: str
+    """One sentence: pairs, dropped strata, or why there is no contrast."""
+    contrast: bool
+    """Whether failures and matched successes are both there."""
+
+
+def choose(examples: Sequence[Example], n: int) -> Chosen:
+    """Matched failures and successes, at most ``n`` pairs spread evenly over the strata.
+
+    Without common support the first ``n`` cases of each group are kept: parts can still be compared with the whole.
+    """
+    matched = match(examples)
+    if not matched.possible:
+        return Chosen(tuple(_first_cases(examples, n)), matched.note, False)
+    kept = {case for pair in _spread(matched, examples)[:n] for case in pair}
+    return Chosen(tuple(e for e in matched.examples if e.case in kept), matched.note, True)
+
+
+def _spread(matched: Matched, examples: Sequence[Example]) -> list[tuple[str, str]]:
+    """Pairs in an order that takes one from each stratum in turn."""
+    stratum = {e.case: (e.family, e.depth, e.operation) for e in examples}
+    turn: dict[Any, int] = defaultdict(int)
+    order = []
+    for i, pair in enumerate(matched.pairs):
+        key = stratum[pair[0]]
+        order.append((turn[key], i, pair))
+        turn[key] += 1
+    return [pair for _, _, pair in sorted(order, key=lambda o: o[:2])]
+
+
+def _first_cases(examples: Sequence[Example], n: int) -> list[Example]:
+    cases: dict[str, list[str]] = defaultdict(list)
+    for e in examples:
+        if e.case not in cases[e.group]:
+            cases[e.group].append(e.case)
+    kept = {case for group in cases.values() for case in group[:n]}
+    return [e for e in examples if e.case in kept]
+
+
+def save_chosen(run: Run, chosen: Chosen) -> None:
+    """Write which cases the probes run on."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for e in chosen.examples:
+        if e.case not in groups[e.group]:
+            groups[e.group].append(e.case)
+    write_json(run.path / "probes" / "examples.json", {"note": chosen.note, "contrast": chosen.contrast, "groups": groups})
+
+
+def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: Reporter) -> list[str]:
+    """Run the probes asked for; those whose inputs are unchanged are left as they are. Returns the names that ran."""
+    ran = []
+    for name in settings.probes:
+        inputs = inputs_hash(name, chosen.examples, settings, run.manifest.get("model", {}))
+        if finished(run.path / "probes" / name, inputs):
+            reporter.say(f"probe {name}: unchanged, kept")
+            continue
+        with run.timed(f"probe:{name}"):
+            result = PROBES[name](lm, chosen.examples, settings, reporter)
+            save(result, run.path / "probes" / name, inputs)
+        for warning in result.warnings:
+            reporter.say(f"probe {name}: {warning}")
+        reporter.say(f"probe {name}: {run.manifest['timings'][f'probe:{name}']:.1f} s")
+        run.record()
+        ran.append(name)
+    return ran
+
+
+def inputs_hash(name: str, examples: Sequence[Example], settings: Settings, model: Any) -> str:
+    """Hash of all that a probe's numbers depend on: examples, options, the model and the probes' own code."""
+    about = [name, settings.seed, settings.dtype, model, provenance.source_hash(("probes", "hooks"))]
+    return provenance.text_hash([json.dumps(about, sort_keys=True, default=str), *(repr(asdict(e)) for e in examples)])
+
+
+def finished(folder: Path, inputs: str) -> bool:
+    """Whether a probe's folder holds results for exactly these inputs."""
+    done = folder / "inputs.json"
+    return done.is_file() and read_json(done).get("inputs") == inputs
+
+
+def save(result: ProbeResult, folder: Path, inputs: str) -> None:
+    """Put a result in place in one step: a killed run leaves the old folder or the new one, never a mixture."""
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        result.save(temporary)
+        write_json(temporary / "inputs.json", {"inputs": inputs})
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.rename(folder)
+
+
+Probe = Callable[[Any, Sequence[Example], Settings, Reporter], ProbeResult]
+
+
+def _neurons(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+    from ..probes import neurons
+
+    return neurons.over_examples(lm, examples)
+
+
+def _lookback(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+    from ..probes import lookback
+
+    return lookback.over_examples(lm, examples)
+
+
+def _patching(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+    from ..probes import patching
+
+    return patching.over_examples(lm, examples)
+
+
+def _trajectory(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+    from ..probes import trajectory
+
+    return trajectory.over_examples(lm, examples)
+
+
+def _min_k(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+    from ..probes import min_k
+
+    return min_k.over_examples(lm, examples)
+
+
+PROBES: dict[str, Probe] = {
+    "neurons": _neurons,
+    "lookback": _lookback,
+    "patching": _patching,
+    "trajectory": _trajectory,
+    "min-k": _min_k,
+}

@@ -1,0 +1,90 @@
+"""A run in a few lines of text: headline metrics with n, interval and chance level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .run import read_json, read_lines
+
+Row = Mapping[str, Any]
+
+# Per protocol: what stands on the first lines, in order. Rows with a group are named with the keys that they may have.
+HEADLINES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "compositionality-gap": (
+        ("step:0", ()),
+        ("step:1", ()),
+        ("both", ()),
+        ("composition", ()),
+        ("gap", ()),
+        ("press_gap", ()),
+    ),
+    "double-gate": (
+        ("atom_stability", ("per",)),
+        ("double_gate", ()),
+        ("residual_failure", ()),
+        ("residual_failure", ("depth_bin",)),
+        ("d50", ()),
+    ),
+}
+_DIFFERENCES = ("gap", "delta_atom", "delta_comp", "delta_depth", "independence_gap")
+_PLAIN = ("d50", "mean_k", "mean_k_solvable")
+
+
+def lines(run: str | Path) -> list[str]:
+    """The headline of a run folder: what it is, its metrics, its case sets, its warnings."""
+    run = Path(run)
+    manifest, document = read_json(run / "manifest.json"), read_json(run / "metrics.json")
+    identity = manifest.get("identity", {})
+    out = [f"{run}: {identity.get('model')} on {identity.get('benchmark')} ({document['protocol']}), {manifest.get('status')}"]
+    out += [f"  {metric_line(row)}" for row in headline(document)]
+    chance = mean_chance(run)
+    if chance is not None:
+        out.append(f"  chance level of the whole: {100 * chance:.1f} %")
+    out += [f"  case set {name}: {n}" for name, n in case_set_sizes(run).items()]
+    out += [f"  warning: {w}" for w in document.get("warnings", [])]
+    return out
+
+
+def headline(document: Mapping[str, Any]) -> list[Row]:
+    """The rows of ``metrics.json`` that stand on the first lines; every row for a protocol without a choice."""
+    rows: Sequence[Row] = document["metrics"]
+    wanted = HEADLINES.get(document["protocol"])
+    if wanted is None:
+        return [r for r in rows if not r["group"]]
+    return [r for name, keys in wanted for r in rows if r["metric"] == name and tuple(r["group"]) == keys]
+
+
+def metric_line(row: Row) -> str:
+    """One metric as text: name, group, value, interval with its method, counts; never a value without n."""
+    group = ", ".join(f"{k}={v}" for k, v in row["group"].items())
+    name = row["metric"] + (f" [{group}]" if group else "")
+    text = f"{name}: {_value(row['metric'], row['value'])}"
+    if row.get("low") is not None and row.get("high") is not None:
+        low, high = (_value(row["metric"], row[k]) for k in ("low", "high"))
+        text += f" [{low}, {high}] ({row['interval']})"
+    text += f", n={row['n']}"
+    if row.get("n_invalid"):
+        text += f", invalid={row['n_invalid']}"
+    return text + (f" ({row['note']})" if row.get("note") else "")
+
+
+def _value(metric: str, value: float | None) -> str:
+    if value is None:
+        return "undefined"
+    if metric in _PLAIN:
+        return f"{value:.2f}"
+    return f"{100 * value:.1f} {'points' if metric in _DIFFERENCES else '%'}"
+
+
+def mean_chance(run: str | Path) -> float | None:
+    """Mean probability that a guess in the right format gets the whole right; None where the cases do not say."""
+    path = Path(run) / "cases.jsonl"
+    known = [c["chance"] for c in read_lines(path) if c.get("chance") is not None] if path.is_file() else []
+    return sum(known) / len(known) if known else None
+
+
+def case_set_sizes(run: str | Path) -> dict[str, int]:
+    """Number of cases in each case set of a run."""
+    return {p.stem: len(read_lines(p)) for p in sorted((Path(run) / "casesets").glob("*.jsonl"))}

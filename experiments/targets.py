@@ -1,0 +1,76 @@
+"""The model under study, loaded once: the engine that answers and the hooks that look inside share its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .settings import Settings
+from .sources import ModelSource, resolve_model
+
+
+@dataclass(frozen=True)
+class Target:
+    """A loaded model with everything that asks or probes it."""
+
+    source: ModelSource
+    model: Any
+    tokenizer: Any
+    engine: Any
+    """``evaluation.engines.local.LocalEngine``"""
+    prompting: str
+    """``chat`` or ``raw``"""
+
+    @property
+    def label(self) -> str:
+        """A short name for tables and figures that means the same on another machine."""
+        return label(self.source.name)
+
+    def hooks(self) -> Any:
+        """The same weights, opened for reading and editing. Raises ``ModelError`` for an unknown architecture."""
+        from ..hooks.model import load_model
+
+        return load_model(self.model, self.tokenizer)
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the manifest says about the model."""
+        config = self.model.config
+        return {
+            "name": self.source.name,
+            "architecture": type(self.model).__name__,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "layers": getattr(config.get_text_config(), "num_hidden_layers", None),
+            "revision": getattr(config, "_commit_hash", None),
+            "prompting": self.prompting,
+            **self.engine.identity,
+        }
+
+
+def label(name: str) -> str:
+    """``organism:control`` as it is, a folder by its last part, a hub id as it is."""
+    if name.startswith("organism:") or (name.count("/") == 1 and not name.startswith((".", "/", "~"))):
+        return name
+    return name.rstrip("/").rsplit("/", 1)[-1]
+
+
+def load_target(settings: Settings) -> Target:
+    """Load a model and its tokenizer from a folder, the cache or the hub.
+
+    Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
+    """
+    source = resolve_model(settings.model)
+    from ..evaluation.engines.local import LocalEngine, load
+
+    model, tokenizer = load(source.location, dtype=settings.dtype, device=settings.device)
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    engine = LocalEngine(
+        model, tokenizer, batch_size=settings.batch_size, folder=source.location if source.is_folder else None
+    )
+    return Target(source, model, tokenizer, engine, choose_prompting(settings.prompting, tokenizer))
+
+
+def choose_prompting(wanted: str | None, tokenizer: Any) -> str:
+    """As told, else through the chat template where the tokenizer has one."""
+    return wanted or ("chat" if getattr(tokenizer, "chat_template", None) else "raw")
