@@ -19,7 +19,7 @@ from ..errors import InputError, ModelError
 from .attention import Window, attention_masses
 
 if TYPE_CHECKING:
-    from .model import LanguageModel
+    from .model import Model
 
 Span = tuple[int, int]
 
@@ -49,10 +49,8 @@ class Captured:
     """pos d_model, in the model's dtype"""
 
 
-def capture(
-    lm: LanguageModel, requests: Sequence[Request], *, max_tokens: int = 4096
-) -> Iterator[tuple[int, Captured]]:
-    """Run ``requests`` in right-padded batches of at most ``max_tokens`` and yield ``(index, Captured)`` as they finish.
+def capture(lm: Model, requests: Sequence[Request], *, max_tokens: int = 4096) -> Iterator[tuple[int, Captured]]:
+    """Run ``requests`` in right-padded batches of ``max_tokens`` tokens or less; yields ``(index, Captured)``.
 
     The longest sequences come first, so that memory runs out at once or not at all. Raises ``InputError`` for empty
     sequences, ids outside the vocabulary, spans outside the sequence and sequences longer than the context;
@@ -65,24 +63,18 @@ def capture(
         yield from zip(batch, _run(lm, [requests[i] for i in batch]), strict=True)
 
 
-def capture_all(lm: LanguageModel, requests: Sequence[Request], *, max_tokens: int = 4096) -> list[Captured]:
+def capture_all(lm: Model, requests: Sequence[Request], *, max_tokens: int = 4096) -> list[Captured]:
     """``capture`` collected in the order of the requests."""
     found = dict(capture(lm, requests, max_tokens=max_tokens))
     return [found[i] for i in range(len(requests))]
 
 
-def _check_model(lm: LanguageModel) -> None:
+def _check_model(lm: Model) -> None:
     if lm.model.training:
         raise ModelError(f"{type(lm.model).__name__} is in training mode (dropout is active); call model.eval() first")
 
 
-def context_length(model: Any) -> int | None:
-    """Positions that the model has, where its configuration says so."""
-    config = model.config.get_text_config()
-    return getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-
-
-def _check(request: Request, where: str, lm: LanguageModel) -> None:
+def _check(request: Request, where: str, lm: Model) -> None:
     n, vocab = len(request.ids), lm.model.get_input_embeddings().weight.shape[0]
     if n == 0:
         raise InputError(f"{where}: no token ids; give at least one")
@@ -90,7 +82,7 @@ def _check(request: Request, where: str, lm: LanguageModel) -> None:
         raise InputError(
             f"{where}: ids lie in {min(request.ids)}..{max(request.ids)}; the model has {vocab} embeddings"
         )
-    limit = context_length(lm.model)
+    limit = lm.anatomy.context
     if limit is not None and n > limit:
         raise InputError(
             f"{where}: {n} tokens are more than the model's context of {limit}; shorten prompt or response"
@@ -113,16 +105,16 @@ def _batches(requests: Sequence[Request], max_tokens: int) -> Iterator[list[int]
 
 
 @torch.no_grad()
-def _run(lm: LanguageModel, requests: Sequence[Request]) -> list[Captured]:
+def _run(lm: Model, requests: Sequence[Request]) -> list[Captured]:
     width = max(len(r.ids) for r in requests)
-    ids = torch.zeros(len(requests), width, dtype=torch.long)
-    for row, request in zip(ids, requests, strict=True):
-        row[: len(request.ids)] = torch.as_tensor(request.ids)
+    # Padded with the last real token: any id does, and a pad id would make some models warn about a missing mask.
+    ids = torch.tensor([[*r.ids, *[r.ids[-1]] * (width - len(r.ids))] for r in requests])
     states: list[list[Tensor]] = [[] for _ in requests]
     wanted = [r.masses for r in requests]
     with ExitStack() as stack:
         if any(r.states for r in requests):
-            stack.enter_context(_block_outputs(lm.anatomy.layers, [r.states for r in requests], states))
+            blocks = [layer.block for layer in lm.anatomy.layers]
+            stack.enter_context(_block_outputs(blocks, [r.states for r in requests], states))
         tapped = attention_masses(lm.model, wanted) if any(wanted) else nullcontext([None] * len(requests))
         masses = stack.enter_context(tapped)
         decoder = lm.model.get_decoder()

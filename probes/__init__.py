@@ -1,1 +1,63 @@
-"""probes"""
+"""Probes: what goes on inside a model on exactly the cases that it fails, against the ones it gets right.
+
+Modules: ``neurons`` (attribution), ``lookback`` (attention to the prompt), ``patching`` (prompt-end transplants),
+``trajectory`` (state cosines), ``min_k`` (membership), ``contrast`` (groups and roles), ``matching`` (failures to
+successes), ``validity`` (is it measuring anything?), ``examples`` and ``result``. They are imported on first use, so
+that ``import composcope.probes`` does not load torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import contrast, examples, lookback, matching, min_k, neurons, patching, result, trajectory, validity
+    from .contrast import between, map_test, paired
+    from .examples import Example, from_case_sets
+    from .matching import Matched, match
+    from .result import ProbeResult
+
+_NAMES = {
+    "Example": "examples",
+    "from_case_sets": "examples",
+    "ProbeResult": "result",
+    "Matched": "matching",
+    "match": "matching",
+    "between": "contrast",
+    "paired": "contrast",
+    "map_test": "contrast",
+}
+_MODULES = (
+    "contrast", "effects", "examples", "lookback", "matching", "min_k", "neurons", "patching", "result", "tables",
+    "trajectory", "validity",
+)  # fmt: skip
+
+__all__ = [
+    "Example",
+    "Matched",
+    "ProbeResult",
+    "between",
+    "contrast",
+    "examples",
+    "from_case_sets",
+    "lookback",
+    "map_test",
+    "match",
+    "matching",
+    "min_k",
+    "neurons",
+    "paired",
+    "patching",
+    "result",
+    "trajectory",
+    "validity",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(import_module(f".{_NAMES[name]}", __name__), name)
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -41,7 +41,8 @@ class ProbeResult:
             writer.writeheader()
             writer.writerows(self.table)
         if self.tensors:
-            save_file({k: v.detach().cpu().contiguous() for k, v in self.tensors.items()}, folder / "tensors.safetensors")
+            tensors = {k: v.detach().cpu().contiguous().clone() for k, v in self.tensors.items()}
+            save_file(tensors, folder / "tensors.safetensors")
         about = {
             "schema": 1,
             "probe": self.probe,

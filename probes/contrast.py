@@ -1,0 +1,287 @@
+"""Group against group and role against role: effect, interval, test, Holm-adjusted p; and maps by permutation.
+
+No p-value comes without n and an effect. A contrast that cannot be made says so in its row (``note``), and every row
+states the smallest standardized effect that its n would have shown, so that a null can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from ..errors import InputError, NoCasesError
+from .effects import (
+    Array,
+    Clusters,
+    Estimate,
+    cliffs_delta,
+    cluster_robust_p,
+    codes,
+    difference_interval,
+    finite,
+    hedges_g,
+    hedges_g_paired,
+    holm,
+    mean_interval,
+    smallest_detectable,
+)
+from .matching import Matched, match
+from .result import ProbeResult, Row
+
+__all__ = ["MapTest", "Matched", "adjust", "between", "map_test", "match", "paired"]
+
+BetweenTest = Literal["auto", "welch", "mann-whitney", "permutation"]
+PairedTest = Literal["auto", "t", "wilcoxon", "permutation"]
+NO_CONTRAST = "no contrast possible"
+
+
+def between(
+    groups: Mapping[str, ArrayLike], *, quantity: str = "value", clusters: Mapping[str, Clusters] | None = None,
+    test: BetweenTest = "auto", family: str | None = None, level: float = 0.95, resamples: int = 2000, seed: int = 0,
+) -> ProbeResult:  # fmt: skip
+    """Contrast independent groups, every pair of them, first minus second.
+
+    ``groups`` maps a label to one number per case, ``clusters`` the same labels to one cluster id per case. The table
+    has one row per group (mean and interval) and one per pair: ``value`` the difference of means with its interval,
+    ``effect`` Hedges' g, ``cliffs_delta``, ``test`` and ``p``, and ``p_adjusted`` after Holm over the pairs (the
+    family). ``test="auto"`` is Welch's t, or a regression with cluster-robust errors where cases share clusters.
+    Raises ``NoCasesError`` for fewer than two groups or an empty one, ``InputError`` for NaN.
+    """
+    values = {name: finite(v, f"group {name!r}") for name, v in groups.items()}
+    if len(values) < 2 or not all(v.size for v in values.values()):
+        sizes = {k: int(v.size) for k, v in values.items()}
+        raise NoCasesError(f"groups have sizes {sizes}; a contrast needs at least two groups with cases")
+    near: dict[str, Clusters] = {name: None if clusters is None else clusters.get(name) for name in values}
+    settings = {"level": level, "resamples": resamples, "seed": seed, "test": test}
+    means = [
+        summary_row(quantity, name, v, near[name], level=level, resamples=resamples, seed=seed)
+        for name, v in values.items()
+    ]
+    rows = [
+        _between_row(quantity, (a, b), values, near, test, level, resamples, seed) for a, b in combinations(values, 2)
+    ]
+    return ProbeResult("contrast", [*means, *adjust(rows, family or quantity)], settings=settings)
+
+
+def summary_row(quantity: str, group: str, values: ArrayLike, clusters: Clusters = None, **options: Any) -> Row:
+    """One group's mean as a table row."""
+    x = finite(values, f"group {group!r}")
+    e = mean_interval(x, clusters, **options)
+    row: Row = {"quantity": quantity, "group": group, "n": int(x.size)}
+    return {**row, "value": e.value, "low": e.low, "high": e.high, "interval": e.interval}
+
+
+def _between_row(
+    quantity: str, pair: tuple[str, str], values: Mapping[str, Array], clusters: Mapping[str, Clusters],
+    test: BetweenTest, level: float, resamples: int, seed: int,
+) -> Row:  # fmt: skip
+    a, b = values[pair[0]], values[pair[1]]
+    near = (clusters[pair[0]], clusters[pair[1]])
+    row: Row = {"quantity": quantity, "group": f"{pair[0]} - {pair[1]}", "n": int(a.size + b.size)}
+    row |= {"n_first": int(a.size), "n_second": int(b.size)}
+    if a.size < 2 or b.size < 2:
+        return row | _impossible(f"{NO_CONTRAST}: {a.size} and {b.size} cases; each group needs at least 2")
+    difference = difference_interval(a, b, near, level=level, resamples=resamples, seed=seed)
+    name, p = _between_p(a, b, near, test, resamples, seed)
+    effect = hedges_g(a, b, level)
+    detectable = smallest_detectable(a.size, b.size)
+    return row | _contrast(difference, effect, name, p, detectable) | {"cliffs_delta": cliffs_delta(a, b)}
+
+
+def _contrast(difference: Estimate, effect: Estimate, test: str, p: float, detectable: float) -> Row:
+    return {
+        "value": difference.value, "low": difference.low, "high": difference.high, "interval": difference.interval,
+        "effect": effect.value, "effect_low": effect.low, "effect_high": effect.high, "effect_size": "hedges_g",
+        "test": test, "p": p, "smallest_detectable": detectable, "note": "",
+    }  # fmt: skip
+
+
+def _impossible(note: str) -> Row:
+    nothing = Estimate(float("nan"), float("nan"), float("nan"), "none")
+    return _contrast(nothing, nothing, "none", float("nan"), float("inf")) | {"note": note}
+
+
+def _between_p(
+    a: Array, b: Array, clusters: tuple[Clusters, Clusters], test: BetweenTest, resamples: int, seed: int
+) -> tuple[str, float]:
+    pooled = np.concatenate([a, b])
+    if np.ptp(pooled) == 0:
+        return "none (no variation)", 1.0
+    joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
+    group = codes(joint, pooled.size, "groups")
+    if test == "auto" and group is not None:
+        design = np.column_stack([np.ones(pooled.size), np.r_[np.ones(a.size), np.zeros(b.size)]])
+        return "cluster-robust t", cluster_robust_p(pooled, design, group)
+    if group is not None:
+        raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
+    if test in ("auto", "welch"):
+        return "Welch t", float(stats.ttest_ind(a, b, equal_var=False).pvalue)
+    if test == "mann-whitney":
+        return "Mann-Whitney", float(stats.mannwhitneyu(a, b).pvalue)
+    found = stats.permutation_test(
+        (a, b), lambda x, y, axis: x.mean(axis) - y.mean(axis), vectorized=True, n_resamples=resamples,
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    return "permutation", float(found.pvalue)
+
+
+def paired(
+    roles: Mapping[str, Mapping[str, float]] | Mapping[str, Sequence[float]], *, quantity: str = "value",
+    clusters: Mapping[str, Hashable] | Clusters = None, test: PairedTest = "auto", family: str | None = None,
+    level: float = 0.95, resamples: int = 2000, seed: int = 0,
+) -> ProbeResult:  # fmt: skip
+    """Contrast roles within cases, every pair of roles, first minus second.
+
+    ``roles`` maps a role to numbers by case id (cases missing from either role are left out of that pair and counted
+    in ``n_dropped``) or to aligned sequences. ``effect`` is the standardized mean difference d_z with Hedges' factor.
+    ``test="auto"`` is the paired t test, cluster-robust where cases share clusters. Errors as in ``between``.
+    """
+    table = {name: _by_case(v) for name, v in roles.items()}
+    if len(table) < 2 or not all(table.values()):
+        raise NoCasesError(f"roles {list(table)} have sizes {[len(v) for v in table.values()]}; give at least two")
+    near = clusters if clusters is None or isinstance(clusters, Mapping) else dict(enumerate(clusters))
+    rows = []
+    for first, second in combinations(table, 2):
+        shared = [c for c in table[first] if c in table[second]]
+        d = finite([table[first][c] - table[second][c] for c in shared], f"{first} - {second}")
+        group = None if near is None else [near.get(c) for c in shared]
+        dropped = len(set(table[first]) | set(table[second])) - len(shared)
+        row: Row = {"quantity": quantity, "group": f"{first} - {second}", "n": len(shared), "n_dropped": dropped}
+        rows.append(row | _paired_row(d, group, test, level, resamples, seed))
+    settings = {"level": level, "resamples": resamples, "seed": seed, "test": test}
+    return ProbeResult("contrast", adjust(rows, family or quantity), settings=settings)
+
+
+def _by_case(values: Mapping[str, float] | Sequence[float]) -> dict[Any, float]:
+    return dict(values) if isinstance(values, Mapping) else dict(enumerate(values))
+
+
+def _paired_row(d: Array, clusters: Clusters, test: PairedTest, level: float, resamples: int, seed: int) -> Row:
+    if d.size < 2:
+        return _impossible(f"{NO_CONTRAST}: {d.size} cases have both roles; at least 2 are needed")
+    difference = mean_interval(d, clusters, level=level, resamples=resamples, seed=seed)
+    name, p = _paired_p(d, clusters, test, resamples, seed)
+    return _contrast(difference, hedges_g_paired(d, level), name, p, smallest_detectable(d.size))
+
+
+def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, seed: int) -> tuple[str, float]:
+    if np.all(d == 0):
+        return "none (no difference)", 1.0
+    group = codes(clusters, d.size, "cases")
+    if test == "auto" and group is not None:
+        return "cluster-robust t", cluster_robust_p(d, np.ones((d.size, 1)), group)
+    if group is not None:
+        raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
+    if test in ("auto", "t"):
+        return "paired t", 0.0 if np.ptp(d) == 0 else float(stats.ttest_1samp(d, 0).pvalue)
+    if test == "wilcoxon":
+        return "Wilcoxon", float(stats.wilcoxon(d).pvalue)
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(resamples, d.size))
+    reached = np.abs(signs @ d) >= abs(d.sum()) * (1 - 1e-12)
+    return "sign-flip permutation", float((1 + reached.sum()) / (1 + resamples))
+
+
+def adjust(rows: Sequence[Row], family: str) -> list[Row]:
+    """Rows with ``p_adjusted`` (Holm over all rows given: one declared family) and the family's name."""
+    adjusted = holm([float(r["p"]) for r in rows])
+    return [{**r, "p_adjusted": p, "family": family} for r, p in zip(rows, adjusted, strict=True)]
+
+
+@dataclass(frozen=True)
+class MapTest:
+    """A whole map (layer x head, layer, ...) tested at once."""
+
+    difference: NDArray[np.float64]
+    statistic: NDArray[np.float64]
+    """Welch t (independent groups) or one-sample t (paired), per cell."""
+    p: NDArray[np.float64]
+    """Adjusted over the map: the share of permutations whose largest |t| anywhere reaches the cell's."""
+    threshold: float
+    """|t| that a cell must reach at the given level."""
+    n: tuple[int, int]
+    permutations: int
+    method: str
+
+
+def map_test(
+    first: ArrayLike, second: ArrayLike, *, paired: bool = False, permutations: int = 1000, level: float = 0.95,
+    clusters: tuple[Clusters, Clusters] = (None, None), seed: int = 0,
+) -> MapTest:  # fmt: skip
+    """Maximum-statistic permutation test of ``first`` [case ...] against ``second`` [case ...].
+
+    Controls the chance of any false cell in the map (Nichols & Holmes 2002). Labels are permuted over cases, or signs
+    flipped when ``paired``; with ``clusters`` whole clusters keep their label, or flip together. Raises ``InputError``
+    for NaN, unequal maps, and for clusters that reach into both groups of an unpaired test (pair them instead).
+    """
+    x, y = (np.asarray(v, dtype=np.float64) for v in (first, second))
+    if x.shape[1:] != y.shape[1:] or (paired and x.shape != y.shape):
+        raise InputError(f"maps have shapes {x.shape} and {y.shape}; cells (and cases when paired) must agree")
+    if len(x) < 2 or len(y) < 2:
+        raise NoCasesError(f"maps of {len(x)} and {len(y)} cases; a map test needs at least 2 of each")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise InputError("maps hold NaN or infinite cells; average over the steps where they are defined first")
+    cells = x.shape[1:]
+    flat_x, flat_y = x.reshape(len(x), -1), y.reshape(len(y), -1)
+    rng = np.random.default_rng(seed)
+    if paired:
+        data, null = flat_x - flat_y, None
+        signs = _flips(codes(clusters[0], len(x), "cases"), len(x), permutations, rng)
+        statistic, null = _one_sample_t(data, np.ones((1, len(x))))[0], _one_sample_t(data, signs)
+        method = "sign-flip maximum statistic"
+    else:
+        data = np.concatenate([flat_x, flat_y])
+        labels = _relabel(clusters, len(x), len(y), permutations, rng)
+        own = np.r_[np.ones(len(x)), np.zeros(len(y))][None]
+        statistic, null = _welch_t(data, own)[0], _welch_t(data, labels)
+        method = "label permutation, maximum statistic"
+    largest = np.abs(null).max(1)
+    p = (1 + (largest[:, None] >= np.abs(statistic) * (1 - 1e-12)).sum(0)) / (1 + permutations)
+    difference = (flat_x.mean(0) - flat_y.mean(0)).reshape(cells)
+    threshold = float(np.quantile(largest, level))
+    n = (len(x), len(y))
+    return MapTest(difference, statistic.reshape(cells), p.reshape(cells), threshold, n, permutations, method)
+
+
+def _flips(group: NDArray[np.intp] | None, n: int, permutations: int, rng: np.random.Generator) -> Array:
+    units = n if group is None else int(group.max()) + 1
+    signs = rng.choice([-1.0, 1.0], size=(permutations, units))
+    return signs if group is None else signs[:, group]
+
+
+def _relabel(clusters: tuple[Clusters, Clusters], n: int, m: int, permutations: int, rng: np.random.Generator) -> Array:
+    """Permuted labels [permutation case]: 1 for the first group."""
+    joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
+    group = codes(joint, n + m, "cases")
+    own = np.r_[np.ones(n), np.zeros(m)]
+    if group is None:
+        return rng.permuted(np.tile(own, (permutations, 1)), axis=1)
+    if set(group[:n]) & set(group[n:]):
+        raise InputError("some clusters have cases in both groups; use paired=True on their means")
+    of_cluster = np.array([own[group == g][0] for g in range(int(group.max()) + 1)])
+    return rng.permuted(np.tile(of_cluster, (permutations, 1)), axis=1)[:, group]
+
+
+def _welch_t(data: Array, labels: Array) -> Array:
+    """Welch t per permutation and cell; labels [permutation case]."""
+    data = data - data.mean(0)
+    squares = data**2
+    n = labels.sum(1, keepdims=True)
+    m = labels.shape[1] - n
+    mean_a, mean_b = labels @ data / n, (1 - labels) @ data / m
+    var_a = np.maximum(labels @ squares / n - mean_a**2, 0) / np.maximum(n - 1, 1)
+    var_b = np.maximum((1 - labels) @ squares / m - mean_b**2, 0) / np.maximum(m - 1, 1)
+    scale = np.sqrt(var_a + var_b)
+    return np.divide(mean_a - mean_b, scale, out=np.zeros_like(scale), where=scale > 1e-12)
+
+
+def _one_sample_t(data: Array, signs: Array) -> Array:
+    n = data.shape[0]
+    mean = signs @ data / n
+    scale = np.sqrt(np.maximum((data**2).mean(0) - mean**2, 0) / (n - 1))
+    return np.divide(mean, scale, out=np.zeros_like(mean), where=scale > 1e-12)

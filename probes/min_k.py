@@ -1,0 +1,214 @@
+"""Min-K% and Min-K%++: was this text in the training data? The lowest-scoring tokens say.
+
+Min-K% (Shi et al. 2024, eq. 1) averages the k% lowest token log-probabilities. Min-K%++ (Zhang et al. 2025, eq. 3-4)
+first standardizes each one by what the model expected: z_t = (log p(x_t | x_<t) - mu_t) / sigma_t with mu and sigma
+the mean and standard deviation of log p(v | x_<t) over the vocabulary, v ~ p. Higher = more likely seen. The first
+token of a text is never scored. Scores of different lengths, dtypes or tokenizers do not compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..hooks.capture import Request, capture
+from ..hooks.head import head_of, vocabulary_statistics
+from .effects import Estimate
+from .examples import Example
+from .result import ProbeResult
+from .tables import Values, group_rows, kinds_of
+
+if TYPE_CHECKING:
+    from ..hooks.model import Model
+
+Array = NDArray[np.float64]
+Ids = Sequence[int]
+RATIOS = tuple(i / 10 for i in range(1, 11))
+SMALL_SIGMA = 1e-2
+
+
+class MinKScores(NamedTuple):
+    """One float64 number per text."""
+
+    min_k: Array
+    min_k_pp: Array
+    log_prob: Array
+    """Mean log-probability of the scored tokens (minus the loss)."""
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """The scored tokens of one text, float64."""
+
+    log_prob: Array
+    mean: Array
+    """Expected log-probability under the model's prediction."""
+    variance: Array
+    z: Array
+    """(log_prob - mean) / sqrt(variance); unbounded below where the model was sure and wrong."""
+    positions: tuple[int, ...]
+    """Positions of the scored tokens in the text."""
+
+    @property
+    def small_sigma(self) -> int:
+        """Tokens predicted so surely (standard deviation < 0.01) that their z is numerically delicate."""
+        return int((self.variance < SMALL_SIGMA**2).sum())
+
+
+def token_scores(
+    lm: Model, ids: Sequence[Ids], spans: Sequence[tuple[int, int] | None] | None = None, *,
+    sigma_floor: float = 0.0, max_tokens: int = 4096, rows: int = 512, tile: int = 2048,
+) -> list[TokenScores]:  # fmt: skip
+    """Log-probability and z of every token but the first, or of those inside each text's half-open span.
+
+    Tokens outside the span still condition the others. Where a prediction has no spread at all z is 0 for the
+    predicted token (never NaN); ``sigma_floor`` bounds sigma from below (0 = as published). Logits are never held.
+    Raises ``InputError`` for texts of fewer than two tokens and spans with nothing to score.
+    """
+    spans = [None] * len(ids) if spans is None else spans
+    scored = [_scored(t, s, i) for i, (t, s) in enumerate(zip(ids, spans, strict=True))]
+    requests = [Request(t[:b], hidden=(a - 1, b - 1)) for t, (a, b) in zip(ids, scored, strict=True)]
+    head = head_of(lm.model)
+    out: dict[int, TokenScores] = {}
+    for i, got in capture(lm, requests, max_tokens=max_tokens):
+        assert got.hidden is not None
+        a, b = scored[i]
+        found = vocabulary_statistics(head, got.hidden, torch.as_tensor(ids[i][a:b]), rows=rows, tile=tile)
+        log_prob, mean, variance = (x.numpy() for x in found)
+        z = standardize(log_prob, mean, variance, sigma_floor)
+        out[i] = TokenScores(log_prob, mean, variance, z, tuple(range(a, b)))
+    return [out[i] for i in range(len(ids))]
+
+
+def _scored(ids: Ids, span: tuple[int, int] | None, i: int) -> tuple[int, int]:
+    a, b = (1, len(ids)) if span is None else (max(1, span[0]), span[1])
+    if len(ids) < 2:
+        raise InputError(f"text {i}: {len(ids)} tokens; the first one is never scored, so give at least two")
+    if not a < b <= len(ids):
+        raise InputError(f"text {i}: span {span} leaves nothing to score in {len(ids)} tokens")
+    return a, b
+
+
+def standardize(log_prob: Array, mean: Array, variance: Array, sigma_floor: float = 0.0) -> Array:
+    """z = (log_prob - mean) / sigma; 0 where sigma is 0 and the token is the certain one, minus infinity otherwise."""
+    sigma = np.maximum(np.sqrt(variance), sigma_floor)
+    gap = log_prob - mean
+    sure = np.where(np.abs(gap) <= 1e-12, 0.0, np.sign(gap) * np.inf)
+    return np.divide(gap, sigma, out=sure, where=sigma > 0)
+
+
+def lowest(values: Array, k: float, at_least_one: bool = False) -> float:
+    """Mean of the int(n * k) lowest values (the reference's count, in floating point); NaN where that is none."""
+    if not 0 < k <= 1:
+        raise InputError(f"k is {k}; give a ratio above 0 and at most 1")
+    count = int(len(values) * k)
+    if count == 0:
+        if not at_least_one:
+            return float("nan")
+        count = 1
+    return float(np.sort(values)[:count].mean())
+
+
+def aggregate(tokens: Sequence[TokenScores], k: float = 0.2, at_least_one: bool = False) -> MinKScores:
+    """Text scores from token scores at one ratio."""
+    return MinKScores(
+        np.array([lowest(t.log_prob, k, at_least_one) for t in tokens], dtype=np.float64),
+        np.array([lowest(t.z, k, at_least_one) for t in tokens], dtype=np.float64),
+        np.array([t.log_prob.mean() for t in tokens], dtype=np.float64),
+    )
+
+
+def score(
+    lm: Model, ids: Sequence[Ids], k: float = 0.2, *, spans: Sequence[tuple[int, int] | None] | None = None,
+    at_least_one: bool = False, max_tokens: int = 4096,
+) -> MinKScores:  # fmt: skip
+    """Min-K%, Min-K%++ and mean log-probability of texts given as token ids; one number per text.
+
+    ``k`` is the share of tokens averaged: int(n * k) of the n scored ones as in the reference, NaN where that is 0
+    (``at_least_one`` takes one then). ``spans`` limits scoring to the question's own tokens.
+    """
+    lowest(np.zeros(1), k)  # refuse a bad ratio before the forward pass
+    return aggregate(token_scores(lm, ids, spans, max_tokens=max_tokens), k, at_least_one)
+
+
+def score_ratios(
+    lm: Model, ids: Sequence[Ids], ratios: Sequence[float] = RATIOS, **options: object
+) -> dict[float, MinKScores]:
+    """Scores at several ratios from one pass; options as for ``token_scores``."""
+    tokens = token_scores(lm, ids, **options)  # type: ignore[arg-type]
+    return {k: aggregate(tokens, k) for k in ratios}
+
+
+def robust(tokens: TokenScores) -> dict[str, float]:
+    """Aggregates that a few extreme z do not carry away: median, 10% trimmed mean, share with z < -1."""
+    cut = int(0.1 * len(tokens.z))
+    trimmed = np.sort(tokens.z)[cut : len(tokens.z) - cut]
+    return {
+        "z_median": float(np.median(tokens.z)),
+        "z_trimmed": float(trimmed.mean()),
+        "z_low": float((tokens.z < -1).mean()),
+    }
+
+
+def membership(
+    lm: Model, members: Sequence[Ids], non_members: Sequence[Ids], k: float = 0.2, **options: object
+) -> dict[str, Estimate]:
+    """AUROC of known members of the training data against non-members, per score, with intervals.
+
+    0.5 = the score cannot tell them apart. Texts too short for k are left out.
+    """
+    from .validity import auroc
+
+    scores = [score(lm, texts, k, **options) for texts in (members, non_members)]  # type: ignore[arg-type]
+    pairs = {name: [x[np.isfinite(x)] for x in (getattr(s, name) for s in scores)] for name in MinKScores._fields}
+    return {name: auroc(a, b) for name, (a, b) in pairs.items()}
+
+
+def over_examples(
+    lm: Model, examples: Sequence[Example], *, k: float = 0.2, ratios: Sequence[float] = RATIOS,
+    question_only: bool = True, max_tokens: int = 4096, seed: int = 0,
+) -> ProbeResult:  # fmt: skip
+    """Min-K scores of the prompts of labelled examples, by kind and group.
+
+    Only the question's own tokens are scored (``question_only``), conditioned on the template before them: template
+    tokens are predicted with certainty and say nothing. Table: ``min_k_pp``, ``min_k``, ``log_prob`` and the robust
+    ``z_median`` by kind and group, failure against success per kind, kinds within cases. Tensors:
+    ``min_k_pp.{kind}.{group}`` ``[case]``, ``by_ratio.{kind}.{group}`` ``[ratio]``, ``tokens.{kind}.{group}``
+    ``[case]`` (scored tokens: the scores depend on them).
+    """
+    tokens = token_scores(
+        lm, [e.prompt_ids for e in examples], [e.question_span for e in examples] if question_only else None,
+        max_tokens=max_tokens,
+    )  # fmt: skip
+    scores = aggregate(tokens, k)
+    columns = {"min_k_pp": scores.min_k_pp, "min_k": scores.min_k, "log_prob": scores.log_prob}
+    columns["z_median"] = np.array([np.median(t.z) for t in tokens])
+    rows = []
+    for quantity, column in columns.items():
+        values: Values[float] = [(e, float(v)) for e, v in zip(examples, column, strict=True)]
+        rows += group_rows(quantity, values, seed=seed)
+    tensors: dict[str, torch.Tensor] = {}
+    for kind in kinds_of(examples):
+        for group in sorted({e.group for e in examples}):
+            mine = [i for i, e in enumerate(examples) if e.kind == kind and e.group == group]
+            if mine:
+                curve = [np.nanmean([lowest(tokens[i].z, r, True) for i in mine]) for r in ratios]
+                tensors[f"min_k_pp.{kind}.{group}"] = torch.from_numpy(scores.min_k_pp[mine])
+                tensors[f"by_ratio.{kind}.{group}"] = torch.tensor(curve, dtype=torch.float64)
+                tensors[f"tokens.{kind}.{group}"] = torch.tensor([len(tokens[i].z) for i in mine])
+    axes = {name: ("ratio",) if name.startswith("by_ratio") else ("case",) for name in tensors}
+    short, delicate = int(np.isnan(scores.min_k).sum()), sum(t.small_sigma for t in tokens)
+    settings = {
+        "k": k, "ratios": list(ratios), "question_only": question_only, "dtype": str(lm.model.dtype), "seed": seed,
+        "small_sigma_tokens": delicate, "short_texts": short,
+    }  # fmt: skip
+    warnings = [f"{short} questions have too few tokens for k={k} and are left out"] if short else []
+    if delicate:
+        warnings.append(f"{delicate} scored tokens have sigma < {SMALL_SIGMA}: their z is extreme; see z_median")
+    return ProbeResult("min_k", rows, tensors, axes, settings, warnings)

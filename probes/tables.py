@@ -1,0 +1,150 @@
+"""What the probes' tables have in common: values of labelled examples, summarized and contrasted by kind and group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import NoCasesError
+from .contrast import adjust, between, map_test, paired, summary_row
+from .effects import mean_interval
+from .examples import Example
+from .result import Row
+
+T = TypeVar("T")
+Values = list[tuple[Example, T]]
+GROUPS = ("failure", "success")
+
+
+def by_case(values: Sequence[tuple[Example, float]]) -> dict[tuple[str, str], dict[str, float]]:
+    """Values by (kind, group) and case: parts of one kind are averaged within their case, NaN values left out."""
+    raw: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for example, value in values:
+        cell = raw.setdefault((example.kind, example.group), {})
+        if np.isfinite(value):
+            cell.setdefault(example.case, []).append(value)
+    return {key: {case: float(np.mean(v)) for case, v in cell.items()} for key, cell in raw.items()}
+
+
+def kinds_of(examples: Sequence[Example]) -> list[str]:
+    """Kinds in a stable order, the composition first."""
+    found = dict.fromkeys(e.kind for e in examples)
+    return sorted(found, key=lambda k: (k != "composition", list(found).index(k)))
+
+
+def group_rows(quantity: str, values: Values[float], *, seed: int = 0) -> list[Row]:
+    """Rows for one number per example: by kind and group, failure against success, kind against kind within cases.
+
+    The last two are declared families of their own for Holm. Intervals and tests respect the cases' clusters. Raises
+    ``NoCasesError`` when there are no examples.
+    """
+    if not values:
+        raise NoCasesError(f"{quantity}: no examples; give at least one labelled failure or success")
+    cells = by_case(values)
+    cluster = {e.case: e.cluster for e, _ in values}
+    kinds = kinds_of([e for e, _ in values])
+    groups = sorted({g for _, g in cells})
+    rows: list[Row] = []
+    for kind in kinds:
+        for group in groups:
+            if (kind, group) in cells:
+                rows.append(_summary(quantity, kind, group, cells[kind, group], cluster, seed))
+    across = [
+        {**r, "kind": kind}
+        for kind in kinds
+        if (r := _failure_against_success(quantity, kind, cells, cluster, seed)) is not None
+    ]
+    within = [
+        {**r, "kind": f"{a} - {b}", "group": group}
+        for group in groups
+        for a, b in combinations(kinds, 2)
+        if cells.get((a, group)) and cells.get((b, group))
+        for r in paired({a: cells[a, group], b: cells[b, group]}, quantity=quantity, clusters=cluster, seed=seed).table
+    ]
+    rows += adjust(across, f"{quantity}: failure - success") + adjust(within, f"{quantity}: kinds within cases")
+    return rows
+
+
+def _summary(
+    quantity: str, kind: str, group: str, cell: Mapping[str, float], cluster: Mapping[str, str | None], seed: int
+) -> Row:
+    values = list(cell.values())
+    row = summary_row(quantity, group, values, [cluster[c] for c in cell], seed=seed)
+    return {**row, "kind": kind, "sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")}
+
+
+def _failure_against_success(
+    quantity: str, kind: str, cells: Mapping[tuple[str, str], Mapping[str, float]],
+    cluster: Mapping[str, str | None], seed: int,
+) -> Row | None:  # fmt: skip
+    sides = {g: cells.get((kind, g), {}) for g in GROUPS}
+    if not all(sides.values()):
+        return None
+    near = {g: [cluster[c] for c in cell] for g, cell in sides.items()}
+    found = between({g: list(v.values()) for g, v in sides.items()}, quantity=quantity, clusters=near, seed=seed)
+    return found.table[-1]
+
+
+def cell_maps(
+    name: str, quantity: str, values: Values[Tensor], axes: tuple[str, ...], *, permutations: int, seed: int = 0
+) -> tuple[dict[str, Tensor], dict[str, tuple[str, ...]], list[Row]]:
+    """Mean maps by kind and group, their differences, and p-values adjusted over each whole map.
+
+    Tensors ``{name}.{kind}.{group}``, ``difference.{kind}`` (failure - success) and ``p.{kind}`` (where each group
+    has two cases), all over ``axes``; one table row per kind with the most different cell.
+    """
+    tensors: dict[str, Tensor] = {}
+    rows: list[Row] = []
+    for kind in kinds_of([e for e, _ in values]):
+        stacks = {g: _case_maps([v for v in values if v[0].kind == kind and v[0].group == g]) for g in GROUPS}
+        for group, (stack, _) in stacks.items():
+            if len(stack):
+                tensors[f"{name}.{kind}.{group}"] = torch.from_numpy(stack.mean(0)).float()
+        (failure, near_f), (success, near_s) = stacks["failure"], stacks["success"]
+        if not len(failure) or not len(success):
+            continue
+        tensors[f"difference.{kind}"] = torch.from_numpy(failure.mean(0) - success.mean(0)).float()
+        if min(len(failure), len(success)) >= 2 and not (set(near_f) & set(near_s) - {None}):
+            found = map_test(failure, success, permutations=permutations, clusters=(near_f, near_s), seed=seed)
+            tensors[f"p.{kind}"] = torch.from_numpy(found.p).float()
+            rows.append(_map_row(quantity, kind, found, failure, success, axes))
+    return tensors, dict.fromkeys(tensors, axes), rows
+
+
+def _case_maps(values: Sequence[tuple[Example, Tensor]]) -> tuple[np.ndarray, list[str | None]]:
+    """Maps averaged within cases [case ...] and the cases' clusters; maps with NaN cells are left out."""
+    cases: dict[str, list[np.ndarray]] = {}
+    cluster: dict[str, str | None] = {}
+    for example, value in values:
+        if torch.isfinite(value).all():
+            cases.setdefault(example.case, []).append(value.double().cpu().numpy())
+            cluster[example.case] = example.cluster
+    if not cases:
+        return np.zeros((0,)), []
+    return np.stack([np.mean(v, axis=0) for v in cases.values()]), list(cluster.values())
+
+
+def _map_row(quantity: str, kind: str, found, failure: np.ndarray, success: np.ndarray, axes: tuple[str, ...]) -> Row:
+    cell = np.unravel_index(int(np.abs(found.statistic).argmax()), found.statistic.shape)
+    x, y = failure[(slice(None), *cell)], success[(slice(None), *cell)]
+    apart = between({"failure": x, "success": y}, quantity=quantity).table[-1]
+    where = {axis: int(i) for axis, i in zip(axes, cell, strict=True)}
+    significant = int((found.p < 0.05).sum())
+    return {
+        **apart, "kind": kind, **where, "p": float(found.p[cell]), "p_adjusted": float(found.p[cell]),
+        "test": found.method, "family": f"{quantity}: all cells of {kind}",
+        "note": f"most different of {found.p.size} cells, chosen after seeing them; {significant} cells at p < 0.05",
+    }  # fmt: skip
+
+
+def mean_row(quantity: str, group: str, values: Sequence[float], clusters: Sequence[str | None], **keys: object) -> Row:
+    """One mean with interval and further keys (layer, role, ...); NaN values are left out and counted."""
+    kept = [(v, c) for v, c in zip(values, clusters, strict=True) if np.isfinite(v)]
+    e = mean_interval([v for v, _ in kept], [c for _, c in kept])
+    row: Row = {"quantity": quantity, "group": group, "n": len(kept), "value": e.value, "low": e.low, "high": e.high}
+    return {**row, "interval": e.interval, "n_nan": len(values) - len(kept), **keys}

@@ -1,0 +1,268 @@
+"""Where the residual stream is at the prompt's end, and how far it moves from step to step of the response.
+
+Composition collapse (App. I): the state h_l is the output of decoder block l, before the final norm, at the last token
+of the full prompt. Cosines are formed in float64, since in bfloat16 they saturate at 0.9999; plain ones are dominated by a few
+massive dimensions and by the template, so centered ones (minus the mean state of the layer) stand beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import InputError, NoCasesError
+from ..hooks.capture import Captured, Request, capture, capture_all
+from .examples import Example
+from .result import ProbeResult, Row
+from .tables import Values, cell_maps, mean_row
+
+if TYPE_CHECKING:
+    from ..hooks.model import Model
+
+Alignment = Literal["predictive", "token"]
+Ids = Sequence[int]
+
+
+def _states(captured: Captured) -> Tensor:
+    assert captured.states is not None
+    return captured.states.double().cpu()
+
+
+def prompt_end_states(lm: Model, prompts: Sequence[Ids], *, max_tokens: int = 4096) -> Tensor:
+    """Block outputs at the last token of every prompt: [prompt layer d_model], float64."""
+    requests = [Request(p, states=(len(p) - 1, len(p))) for p in prompts]
+    return torch.stack([_states(c)[:, 0] for c in capture_all(lm, requests, max_tokens=max_tokens)])
+
+
+def cosine_matrix(states: Tensor, centered: bool = False) -> Tensor:
+    """Cosine of every pair of states, per layer: [layer n n] from [n layer d_model]."""
+    x = states.double().transpose(0, 1)
+    if centered:
+        x = x - x.mean(1, keepdim=True)
+    x = torch.nn.functional.normalize(x, dim=-1, eps=0.0 if not centered else 1e-12)
+    return x @ x.mT
+
+
+@dataclass(frozen=True)
+class PromptEndCosines:
+    """Mean cosines per layer: within donors (pairs i<j), within recipients, across; NaN where there is no pair."""
+
+    dd: Tensor
+    rr: Tensor
+    dr: Tensor
+    matrix: Tensor
+    """[layer n n], donors first"""
+    centered: bool
+
+
+def prompt_end_cosines(
+    lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], *, centered: bool = False,
+    max_tokens: int = 4096,
+) -> PromptEndCosines:  # fmt: skip
+    """Cosines between prompt-end states of two groups of prompts, per layer (float64).
+
+    ``centered`` subtracts the mean state of all prompts given. Raises ``NoCasesError`` for an empty group.
+    """
+    if not donors or not recipients:
+        raise NoCasesError(f"{len(donors)} donors and {len(recipients)} recipients; give at least one of each")
+    matrix = cosine_matrix(prompt_end_states(lm, [*donors, *recipients], max_tokens=max_tokens), centered)
+    return _split(matrix, len(donors), centered)
+
+
+def _split(matrix: Tensor, n: int, centered: bool) -> PromptEndCosines:
+    def within(m: Tensor) -> Tensor:
+        i, j = torch.triu_indices(m.shape[1], m.shape[2], offset=1)
+        return m[:, i, j].mean(1)
+
+    dr = matrix[:, :n, n:].mean((1, 2))
+    return PromptEndCosines(within(matrix[:, :n, :n]), within(matrix[:, n:, n:]), dr, matrix, centered)
+
+
+@dataclass(frozen=True)
+class StepCosines:
+    """One response: cos(h_l(t), h_l(t+1)) [layer step] and the norms of the states [layer state], float64."""
+
+    cosines: Tensor
+    norms: Tensor
+    alignment: Alignment
+
+
+def step_cosines(
+    lm: Model, prompts: Sequence[Ids], responses: Sequence[Ids], *, alignment: Alignment = "predictive",
+    steps: int = 40, eos: int | None = None, max_tokens: int = 4096,
+) -> list[StepCosines]:  # fmt: skip
+    """Cosines between consecutive states over the first ``steps`` response tokens, teacher-forced on token ids.
+
+    ``predictive``: the states that predict the tokens, the first one at the prompt's end (what a step-wise runner
+    sees); ``token``: the states at the tokens themselves, without a final ``eos``. n states give n - 1 cosines; a
+    response of one token gives none. Raises ``InputError`` for an unknown alignment or an empty response.
+    """
+    requests = [
+        _request(p, r, alignment, steps, eos, i) for i, (p, r) in enumerate(zip(prompts, responses, strict=True))
+    ]
+    out: dict[int, StepCosines] = {}
+    for i, got in capture(lm, requests, max_tokens=max_tokens):
+        out[i] = _steps(_states(got), alignment)
+    return [out[i] for i in range(len(requests))]
+
+
+def _request(prompt: Ids, response: Ids, alignment: Alignment, steps: int, eos: int | None, i: int) -> Request:
+    if alignment not in ("predictive", "token"):
+        raise InputError(f"alignment is {alignment!r}; use 'predictive' or 'token'")
+    if not prompt or not response:
+        raise InputError(
+            f"pair {i}: {len(prompt)} prompt and {len(response)} response tokens; give at least one of each"
+        )
+    kept, n = list(response[:steps]), len(prompt)
+    if alignment == "predictive":
+        return Request([*prompt, *kept[:-1]], states=(n - 1, n - 1 + len(kept)))
+    if kept[-1] == eos and len(kept) > 1:
+        kept = kept[:-1]
+    return Request([*prompt, *kept], states=(n, n + len(kept)))
+
+
+def _steps(states: Tensor, alignment: Alignment) -> StepCosines:
+    norms = states.norm(dim=-1)
+    dots = (states[:, 1:] * states[:, :-1]).sum(-1)
+    return StepCosines(dots / (norms[:, 1:] * norms[:, :-1]), norms, alignment)
+
+
+def over_examples(
+    lm: Model, examples: Sequence[Example], *, role: str = "whole", alignment: Alignment = "predictive",
+    steps: int = 40, eos: int | None = None, permutations: int = 1000, seed: int = 0, max_tokens: int = 4096,
+) -> ProbeResult:  # fmt: skip
+    """Prompt-end cosines (donors = successes, recipients = failures) and step cosines by group, for one role.
+
+    Table: per layer the plain and centered cosines ``dd``, ``rr``, ``dr`` with intervals from resampling cases (pairs
+    share cases and are not independent), their ``separation`` (mean within groups - across) with a label-permutation
+    p adjusted over layers, and mean step cosines by group. Tensors: ``prompt_end.dd|rr|dr`` and ``centered.dd|rr|dr``
+    ``[layer]``, ``step.{group}`` and ``step_norm.{group}`` ``[layer step]``, ``step_n.{group}`` ``[step]``. A group
+    without examples is left out and said in the warnings.
+    """
+    chosen = [e for e in examples if e.role == role]
+    if not chosen:
+        raise NoCasesError(f"no example has the role {role!r}; roles are {sorted({e.role for e in examples})}")
+    rows: list[Row] = []
+    tensors: dict[str, Tensor] = {}
+    warnings: list[str] = []
+    donors = [e for e in chosen if e.group == "success"]
+    recipients = [e for e in chosen if e.group == "failure"]
+    if donors and recipients:
+        states = prompt_end_states(lm, [e.prompt_ids for e in (*donors, *recipients)], max_tokens=max_tokens)
+        for name, centered in (("prompt_end", False), ("centered", True)):
+            cosines = _split(cosine_matrix(states, centered), len(donors), centered)
+            tensors |= {f"{name}.{k}": getattr(cosines, k).float() for k in ("dd", "rr", "dr")}
+            rows += _cosine_rows(f"{name}_cosine", cosines.matrix, len(donors), permutations, seed)
+    else:
+        warnings.append(f"{len(donors)} successes and {len(recipients)} failures: no prompt-end comparison possible")
+    found = step_cosines(
+        lm, [e.prompt_ids for e in chosen], [e.response_ids for e in chosen], alignment=alignment, steps=steps, eos=eos,
+        max_tokens=max_tokens,
+    )  # fmt: skip
+    step_rows, step_tensors = _step_summary(chosen, found, steps, permutations, seed)
+    axes = {
+        k: ("layer",) if k.startswith(("prompt", "cent")) else ("layer", "step") for k in {**tensors, **step_tensors}
+    }
+    axes |= {k: ("step",) for k in step_tensors if k.startswith("step_n.")}
+    axes |= {k: ("layer",) for k in step_tensors if k.startswith("step_p")}
+    settings = {
+        "role": role, "alignment": alignment, "steps": steps, "state": "block output before the final norm",
+        "dtype": str(lm.model.dtype), "permutations": permutations, "seed": seed,
+    }  # fmt: skip
+    return ProbeResult("trajectory", [*rows, *step_rows], {**tensors, **step_tensors}, axes, settings, warnings)
+
+
+def _cosine_rows(quantity: str, matrix: Tensor, n: int, permutations: int, seed: int) -> list[Row]:
+    m = matrix.numpy()
+    total = m.shape[1]
+    labels = np.r_[np.ones(n), np.zeros(total - n)]
+    rng = np.random.default_rng(seed)
+    draws = np.concatenate(
+        [rng.multinomial(k, np.full(k, 1 / k), size=permutations) for k in (n, total - n)], axis=1
+    ).astype(float)
+    booted = _means(m, draws * labels, draws * (1 - labels))
+    value = _means(m, labels[None], 1 - labels[None])
+    shuffled = rng.permuted(np.tile(labels, (permutations, 1)), axis=1)
+    null = _separation(_means(m, shuffled, 1 - shuffled))
+    counts = {"dd": n * (n - 1) // 2, "rr": (total - n) * (total - n - 1) // 2, "dr": n * (total - n)}
+    rows: list[Row] = []
+    for name, group in (("dd", "within successes"), ("rr", "within failures"), ("dr", "across")):
+        for layer in range(len(m)):
+            low, high = np.nanpercentile(booted[name][layer], [2.5, 97.5]) if counts[name] > 1 else (np.nan, np.nan)
+            rows.append({
+                "quantity": quantity, "group": group, "layer": layer, "n": counts[name], "n_cases": total,
+                "value": float(value[name][layer, 0]), "low": float(low), "high": float(high),
+                "interval": "bootstrap over cases",
+            })  # fmt: skip
+    if min(n, total - n) >= 2:
+        rows += _separation_rows(quantity, _separation(value)[:, 0], _separation(booted), null, total)
+    return rows
+
+
+def _means(m: np.ndarray, a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
+    """Weighted mean cosines [layer draw] for case weights a (donors) and b (recipients) [draw case], no self pairs."""
+
+    def mean(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        total = np.einsum("ri,lij,rj->lr", u, m, v, optimize=True) - np.einsum("ri,ri,lii->lr", u, v, m, optimize=True)
+        weight = u.sum(1) * v.sum(1) - (u * v).sum(1)
+        return np.divide(total, weight, out=np.full_like(total, np.nan), where=weight > 0)
+
+    return {"dd": mean(a, a), "rr": mean(b, b), "dr": mean(a, b)}
+
+
+def _separation(means: dict[str, np.ndarray]) -> np.ndarray:
+    return (means["dd"] + means["rr"]) / 2 - means["dr"]
+
+
+def _separation_rows(quantity: str, value: np.ndarray, booted: np.ndarray, null: np.ndarray, n: int) -> list[Row]:
+    sd = null.std(1)
+    scaled = np.abs(null - null.mean(1, keepdims=True)) / np.maximum(sd[:, None], 1e-300)
+    own = np.divide(value - null.mean(1), sd, out=np.zeros_like(value), where=sd > 0)
+    rows: list[Row] = []
+    for layer, v in enumerate(value):
+        low, high = np.nanpercentile(booted[layer], [2.5, 97.5])
+        rows.append({
+            "quantity": f"{quantity}_separation", "group": "within - across", "layer": layer, "n": n,
+            "value": float(v), "low": float(low), "high": float(high), "interval": "bootstrap over cases",
+            "effect": float(own[layer]), "effect_size": "permutation z", "test": "label permutation",
+            "p": float((1 + (scaled[layer] >= abs(own[layer])).sum()) / (1 + null.shape[1])),
+            "p_adjusted": float((1 + (scaled.max(0) >= abs(own[layer])).sum()) / (1 + null.shape[1])),
+            "family": f"{quantity}: all layers, maximum statistic",
+        })  # fmt: skip
+    return rows
+
+
+def _step_summary(
+    examples: Sequence[Example], found: Sequence[StepCosines], steps: int, permutations: int, seed: int
+) -> tuple[list[Row], dict[str, Tensor]]:
+    rows: list[Row] = []
+    tensors: dict[str, Tensor] = {}
+    maps: Values[Tensor] = []
+    for group in sorted({e.group for e in examples}):
+        mine = [(e, f) for e, f in zip(examples, found, strict=True) if e.group == group]
+        width = max(f.norms.shape[1] for _, f in mine)
+        cosines = torch.stack([_padded(f.cosines, width - 1) for _, f in mine])
+        tensors[f"step.{group}"] = cosines.nanmean(0).float()
+        tensors[f"step_norm.{group}"] = torch.stack([_padded(f.norms, width) for _, f in mine]).nanmean(0).float()
+        tensors[f"step_n.{group}"] = (~cosines[:, 0].isnan()).sum(0)
+        per_layer = cosines.nanmean(2)
+        maps += [(e, x) for (e, _), x in zip(mine, per_layer, strict=True)]
+        clusters = [e.cluster for e, _ in mine]
+        rows += [
+            mean_row("step_cosine", group, per_layer[:, layer].tolist(), clusters, layer=layer)
+            for layer in range(per_layer.shape[1])
+        ]
+    cells, _, map_rows = cell_maps(
+        "step_mean", "step_cosine_layers", maps, ("layer",), permutations=permutations, seed=seed
+    )
+    tensors |= {f"step_p.{k.split('.', 1)[1]}": v for k, v in cells.items() if k.startswith("p.")}
+    return rows + map_rows, tensors
+
+
+def _padded(x: Tensor, width: int) -> Tensor:
+    return torch.nn.functional.pad(x, (0, width - x.shape[1]), value=torch.nan)

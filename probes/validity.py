@@ -1,0 +1,260 @@
+"""Does a probe measure what it says? Known answers put to it: doses, members, shuffled labels, planted effects.
+
+All functions take plain numbers (one score per case or text), so any user can run them on any probe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from ..errors import InputError, NoCasesError
+from .effects import Array, Clusters, Estimate, codes, finite, hedges_g, mean_interval
+from .result import ProbeResult, Row
+
+
+def auroc(
+    positive: ArrayLike, negative: ArrayLike, clusters: tuple[Clusters, Clusters] = (None, None), *,
+    level: float = 0.95, resamples: int = 2000, seed: int = 0,
+) -> Estimate:  # fmt: skip
+    """Probability that a positive scores above a negative, ties counting half; 0.5 = cannot tell them apart.
+
+    Interval: DeLong's variance on the logit scale (Clopper-Pearson on the smaller group where the sample separates
+    perfectly), or a percentile bootstrap over clusters where cases share them. Raises ``NoCasesError`` for an empty
+    side.
+    """
+    x, y = finite(positive, "positives"), finite(negative, "negatives")
+    if not x.size or not y.size:
+        raise NoCasesError(f"{x.size} positives and {y.size} negatives; an AUROC needs at least one of each")
+    joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
+    group = codes(joint, x.size + y.size, "scores")
+    wins = (x[:, None] > y[None]) + 0.5 * (x[:, None] == y[None])
+    value = float(wins.mean())
+    if group is not None:
+        return Estimate(value, *_cluster_auroc(wins, group, level, resamples, seed), "cluster bootstrap")
+    if value in (0.0, 1.0):
+        bound = ((1 - level) / 2) ** (1 / min(x.size, y.size))
+        return Estimate(value, *((bound, 1.0) if value else (0.0, 1 - bound)), "Clopper-Pearson (smaller group)")
+    if min(x.size, y.size) < 2:
+        return Estimate(value, float("nan"), float("nan"), "none")
+    variance = wins.mean(1).var(ddof=1) / x.size + wins.mean(0).var(ddof=1) / y.size
+    half = stats.norm.ppf((1 + level) / 2) * np.sqrt(variance) / (value * (1 - value))
+    logit = np.log(value / (1 - value))
+    low, high = 1 / (1 + np.exp(-(logit - half))), 1 / (1 + np.exp(-(logit + half)))
+    return Estimate(value, float(low), float(high), "DeLong (logit)")
+
+
+def _cluster_auroc(
+    wins: Array, group: NDArray[np.intp], level: float, resamples: int, seed: int
+) -> tuple[float, float]:
+    rng = np.random.default_rng(seed)
+    k, n = int(group.max()) + 1, wins.shape[0]
+    draws = rng.multinomial(k, np.full(k, 1 / k), size=resamples).astype(float)
+    a, b = draws[:, group[:n]], draws[:, group[n:]]
+    weight = a.sum(1) * b.sum(1)
+    total = np.einsum("ri,ij,rj->r", a, wins, b, optimize=True)
+    values = np.divide(total, weight, out=np.full(resamples, np.nan), where=weight > 0)
+    low, high = np.nanpercentile(values, [50 * (1 - level), 50 * (1 + level)])
+    return float(low), float(high)
+
+
+def failure_auroc(
+    failures: ArrayLike, successes: ArrayLike, *, quantity: str = "score",
+    clusters: tuple[Clusters, Clusters] = (None, None), permutations: int = 2000, seed: int = 0,
+) -> ProbeResult:  # fmt: skip
+    """Does the score tell failures from successes? AUROC (above 0.5: failures score higher) with a shuffled-label p."""
+    return _two_sided_auroc("failure", "success", failures, successes, quantity, clusters, permutations, seed)
+
+
+def membership_auroc(
+    members: ArrayLike, non_members: ArrayLike, *, quantity: str = "score",
+    clusters: tuple[Clusters, Clusters] = (None, None), permutations: int = 2000, seed: int = 0,
+) -> ProbeResult:  # fmt: skip
+    """Does the score tell members of the training data from non-members? AUROC with a shuffled-label p."""
+    return _two_sided_auroc("member", "non-member", members, non_members, quantity, clusters, permutations, seed)
+
+
+def _two_sided_auroc(
+    first: str, second: str, a: ArrayLike, b: ArrayLike, quantity: str, clusters: tuple[Clusters, Clusters],
+    permutations: int, seed: int,
+) -> ProbeResult:  # fmt: skip
+    x, y = finite(a, first), finite(b, second)
+    found = auroc(x, y, clusters, seed=seed)
+    g = hedges_g(x, y)
+    row: Row = {
+        "quantity": f"{quantity}: auroc", "group": f"{first} - {second}", "n": int(x.size + y.size),
+        "n_first": int(x.size), "n_second": int(y.size), **_columns(found), "effect": g.value, "effect_low": g.low,
+        "effect_high": g.high, "effect_size": "hedges_g", "test": "label permutation",
+        "p": shuffled_p(x, y, permutations=permutations, seed=seed), "verdict": _verdict(found, 0.5),
+    }  # fmt: skip
+    return ProbeResult("validity", [row], settings={"permutations": permutations, "seed": seed})
+
+
+def _columns(e: Estimate) -> Row:
+    return {"value": e.value, "low": e.low, "high": e.high, "interval": e.interval}
+
+
+def _verdict(e: Estimate, null: float) -> str:
+    if not (np.isfinite(e.low) and np.isfinite(e.high)):
+        return "cannot say (no interval)"
+    if e.low > null:
+        return "yes"
+    return "yes, reversed" if e.high < null else "no"
+
+
+def shuffled_p(
+    first: ArrayLike, second: ArrayLike, statistic: Callable[[Array, Array], float] | None = None, *,
+    permutations: int = 2000, seed: int = 0,
+) -> float:  # fmt: skip
+    """Two-sided p of a statistic (default: AUROC) when labels are shuffled; its distance from the shuffled mean."""
+    x, y = finite(first, "first"), finite(second, "second")
+    pooled = np.concatenate([x, y])
+    rng = np.random.default_rng(seed)
+    orders = rng.permuted(np.tile(np.arange(pooled.size), (permutations, 1)), axis=1)
+    if statistic is None:
+        ranks = stats.rankdata(pooled)
+        own, null = ranks[: x.size].sum(), ranks[orders[:, : x.size]].sum(1)
+    else:
+        own = statistic(x, y)
+        null = np.array([statistic(pooled[o[: x.size]], pooled[o[x.size :]]) for o in orders])
+    center = null.mean()
+    return float((1 + (np.abs(null - center) >= abs(own - center) * (1 - 1e-12)).sum()) / (1 + permutations))
+
+
+def dose_series(
+    doses: Mapping[str, ArrayLike], *, quantity: str = "score", expected: str = "increasing",
+    clusters: Mapping[str, Clusters] | None = None, permutations: int = 2000, seed: int = 0,
+) -> ProbeResult:  # fmt: skip
+    """Does the score follow the dose? ``doses`` maps models, lowest dose first, to one score per case.
+
+    Rows: each dose's mean; ``trend`` = Kendall's tau-b between dose order and score over all cases (its interval by
+    resampling clusters or cases within doses); the Jonckheere-Terpstra statistic as a permutation p, one-sided for
+    ``expected`` ("increasing" or "decreasing", declared beforehand) ; ``monotone`` = whether the means are strictly
+    ordered that way. One seed per dose stays descriptive: cases do not vary trainings.
+    """
+    if expected not in ("increasing", "decreasing"):
+        raise InputError(f"expected is {expected!r}; use 'increasing' or 'decreasing'")
+    values = {name: finite(v, f"dose {name!r}") for name, v in doses.items()}
+    if len(values) < 2 or not all(v.size for v in values.values()):
+        raise NoCasesError(f"doses have {[int(v.size) for v in values.values()]} scores; give at least two doses")
+    near: dict[str, Clusters] = {k: None if clusters is None else clusters.get(k) for k in values}
+    rows: list[Row] = []
+    for name, v in values.items():
+        mean = _columns(mean_interval(v, near[name], seed=seed))
+        rows.append({"quantity": quantity, "group": name, "n": int(v.size), **mean})
+    order = np.concatenate([np.full(v.size, i, float) for i, v in enumerate(values.values())])
+    pooled = np.concatenate(list(values.values()))
+    trend = _trend(order, pooled, near, values, seed)
+    p = _jonckheere_p(order, pooled, expected, permutations, seed)
+    means = [float(v.mean()) for v in values.values()]
+    sign = 1 if expected == "increasing" else -1
+    rows.append({
+        "quantity": f"{quantity}: trend", "group": " < ".join(values), "n": int(pooled.size), **_columns(trend),
+        "effect": trend.value, "effect_size": "kendall_tau_b", "test": "Jonckheere-Terpstra, label permutation",
+        "p": p, "monotone": all(sign * (b - a) > 0 for a, b in pairwise(means)), "expected": expected,
+        "verdict": _verdict(Estimate(sign * trend.value, *sorted((sign * trend.low, sign * trend.high)), ""), 0.0),
+    })  # fmt: skip
+    return ProbeResult("validity", rows, settings={"permutations": permutations, "seed": seed, "expected": expected})
+
+
+def _trend(
+    order: Array, pooled: Array, clusters: Mapping[str, Clusters], values: Mapping[str, Array], seed: int,
+    resamples: int = 500,
+) -> Estimate:  # fmt: skip
+    value = _tau(order, pooled)
+    rng = np.random.default_rng(seed)
+    groups = [codes(clusters[k], v.size, k) for k, v in values.items()]
+    arrays = list(values.values())
+    draws = []
+    for _ in range(resamples):
+        picked = [_resample(v, g, rng) for v, g in zip(arrays, groups, strict=True)]
+        doses = np.concatenate([np.full(x.size, i, float) for i, x in enumerate(picked)])
+        draws.append(_tau(doses, np.concatenate(picked)))
+    low, high = np.nanpercentile(draws, [2.5, 97.5])
+    clustered = any(g is not None for g in groups)
+    return Estimate(value, float(low), float(high), f"{'cluster ' if clustered else ''}bootstrap within doses")
+
+
+def _tau(order: Array, values: Array) -> float:
+    if np.ptp(values) == 0:
+        return 0.0
+    return float(stats.kendalltau(order, values).statistic)
+
+
+def _resample(values: Array, group: NDArray[np.intp] | None, rng: np.random.Generator) -> Array:
+    if group is None:
+        return values[rng.integers(values.size, size=values.size)]
+    members = [np.flatnonzero(group == g) for g in range(int(group.max()) + 1)]
+    return values[np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])]
+
+
+def _jonckheere_p(order: Array, values: Array, expected: str, permutations: int, seed: int) -> float:
+    """Permutation p of J = sum over dose pairs of Mann-Whitney counts, in the expected direction."""
+    levels = np.unique(order)
+    sign = np.sign(values[None, :] - values[:, None])
+    rng = np.random.default_rng(seed)
+
+    def statistic(o: Array) -> float:
+        member = (o[:, None] == levels).astype(float)
+        counts = member.T @ sign @ member
+        return float(np.triu(counts, 1).sum()) * (1 if expected == "increasing" else -1)
+
+    own = statistic(order)
+    null = np.array([statistic(rng.permutation(order)) for _ in range(permutations)])
+    return float((1 + (null >= own - 1e-9).sum()) / (1 + permutations))
+
+
+def planted_recovery(
+    baseline: ArrayLike, *, n: int, effects: Sequence[float] = (0.0, 0.2, 0.5, 0.8, 1.2), trials: int = 200,
+    alpha: float = 0.05, power: float = 0.8, quantity: str = "score", seed: int = 0,
+    plant: Callable[[Array, float], Array] | None = None, test: Callable[[Array, Array], float] | None = None,
+) -> ProbeResult:  # fmt: skip
+    """How small an effect would the probe's contrast have found with ``n`` cases a side?
+
+    Two samples are drawn from ``baseline`` scores, an effect is planted in one (default: a shift in standard
+    deviations; give ``plant(scores, effect)`` for other mechanisms) and tested (default: Welch's t; give
+    ``test(a, b) -> p``). One row per effect: the share of trials found, with its Clopper-Pearson interval; the row
+    of effect 0 is the false-positive rate. The last row is the smallest effect found with the asked power
+    (interpolated; infinite when none was).
+    """
+    x = finite(baseline, "baseline")
+    if x.size < 2 or n < 2:
+        raise NoCasesError(f"{x.size} baseline scores and n={n}; give at least two of each")
+    rng = np.random.default_rng(seed)
+    sd = float(x.std(ddof=1))
+    put = plant or (lambda scores, effect: scores + effect * sd)
+    p_of = test or (lambda a, b: float(stats.ttest_ind(a, b, equal_var=False).pvalue))
+    rows: list[Row] = []
+    for effect in sorted(effects):
+        found = 0
+        for _ in range(trials):
+            a, b = rng.choice(x, n), rng.choice(x, n)
+            found += p_of(np.asarray(put(a, effect)), b) < alpha
+        ci = stats.binomtest(found, trials).proportion_ci(method="exact")
+        rows.append({
+            "quantity": f"{quantity}: recovery", "group": f"effect {effect:g}", "n": n, "value": found / trials,
+            "low": float(ci.low), "high": float(ci.high), "interval": "clopper-pearson", "effect": effect,
+            "trials": trials,
+        })  # fmt: skip
+    smallest = _crossing([r["effect"] for r in rows], [r["value"] for r in rows], power)
+    rows.append({
+        "quantity": f"{quantity}: smallest effect", "group": f"power {power:g}", "n": n, "value": smallest,
+        "low": float("nan"), "high": float("nan"), "interval": "none", "effect": smallest, "trials": trials,
+    })  # fmt: skip
+    settings: dict[str, Any] = {"alpha": alpha, "power": power, "trials": trials, "seed": seed}
+    return ProbeResult("validity", rows, settings=settings)
+
+
+def _crossing(effects: Sequence[float], rates: Sequence[float], power: float) -> float:
+    for i, rate in enumerate(rates):
+        if rate >= power:
+            if i == 0:
+                return float(effects[0])
+            share = (power - rates[i - 1]) / (rate - rates[i - 1])
+            return float(effects[i - 1] + share * (effects[i] - effects[i - 1]))
+    return float("inf")
