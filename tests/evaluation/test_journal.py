@@ -161,9 +161,17 @@ def test_answers_made_under_another_provenance_are_refused_unless_reused(
         assert "reused as asked" in journal.warnings[0]
 
 
+HOLD = """
+import sys, time
+from composcope.evaluation.journal import Journal
+journal = Journal(sys.argv[1])
+print("open", flush=True)
+time.sleep(60)
+"""
+
+
 def test_two_runs_on_one_journal_are_refused_and_the_holder_is_named(tmp_path: Path) -> None:
-    code = "import sys, time; from composcope.evaluation.journal import Journal; j = Journal(sys.argv[1]); print('open', flush=True); time.sleep(60)"
-    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout is not None and holder.stdout.readline() == "open\n"
         with pytest.raises(JournalError, match=f"pid {holder.pid} on .* is writing here"):

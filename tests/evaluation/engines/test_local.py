@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from composcope.errors import ModelError
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.engines.base import cut_after_stop
+from composcope.evaluation.engines.local import LocalEngine
+from composcope.evaluation.engines.text import StopFinder
+
+ARCHITECTURES = ("llama", "gpt2", "sliding")
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def model(request: pytest.FixtureRequest, make_llama: Any, make_gpt2: Any) -> Any:
+    if request.param == "sliding":
+        from transformers import MistralConfig, MistralForCausalLM
+
+        torch.manual_seed(0)
+        return MistralForCausalLM(
+            MistralConfig(**{**_sizes(), "sliding_window": 8, "initializer_range": 0.3}, eos_token_id=257)
+        ).eval()
+    return make_llama() if request.param == "llama" else make_gpt2()
+
+
+def _sizes() -> dict[str, int]:
+    return {
+        "vocab_size": 259,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+    }
+
+
+def varied(make_ask: Callable[..., Ask], n: int = 60) -> list[Ask]:
+    rng = random.Random(0)
+    return [make_ask("q" * rng.randint(1, 60) + str(i), case=f"c{i}", max_tokens=rng.randint(1, 30)) for i in range(n)]
+
+
+def answers(engine: LocalEngine, asks: list[Ask]) -> dict[str, Response]:
+    found = {a.case: r for a, r in engine.answer(asks)}
+    assert len(found) == len(asks)
+    return found
+
+
+def generate(model: Any, ids: tuple[int, ...], max_tokens: int, **options: Any) -> tuple[int, ...]:
+    prompt = torch.tensor([ids])
+    out = model.generate(
+        prompt,
+        attention_mask=torch.ones_like(prompt),
+        max_new_tokens=max_tokens,
+        do_sample=False,
+        pad_token_id=257,
+        **options,
+    )
+    return tuple(out[0, len(ids) :].tolist())
+
+
+def test_greedy_answers_equal_generate_one_by_one(model: Any, tokenizer: Any, make_ask: Callable[..., Ask]) -> None:
+    asks = varied(make_ask)
+    for ask, response in LocalEngine(model, tokenizer, batch_size=16).answer(asks):
+        assert response.prompt_ids is not None
+        assert response.response_ids == generate(model, response.prompt_ids, ask.max_tokens)
+        assert response.finish_reason == ("stop" if response.response_ids[-1] == 257 else "length")
+        assert (response.prompt_tokens, response.response_tokens) == (
+            len(response.prompt_ids),
+            len(response.response_ids),
+        )
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, None])
+def test_fp32_answers_do_not_depend_on_batch_size_padding_or_order(
+    model: Any, tokenizer: Any, make_tokenizer: Any, make_ask: Callable[..., Ask], batch_size: int | None
+) -> None:
+    asks = varied(make_ask)
+    one = answers(LocalEngine(model, tokenizer, batch_size=23), asks)
+    other = answers(LocalEngine(model, tokenizer, batch_size=batch_size), asks[::-1])
+    assert {k: r.response_ids for k, r in one.items()} == {k: r.response_ids for k, r in other.items()}
+    assert len({r.response_tokens for r in one.values()}) > 5, "rows must finish at different steps"
+
+
+def test_prompts_are_the_chat_template_or_raw_with_bos(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    engine = LocalEngine(make_llama(), tokenizer)
+    chat, raw = engine.prompt_ids([make_ask("Hi"), make_ask("Hi", prompting="raw")])
+    assert tokenizer.decode(chat) == "<bos>user: Hi\nassistant:"
+    assert tokenizer.decode(raw) == "<bos>Hi"
+
+
+def test_a_tokenizer_without_pad_token_answers_as_one_with(make_llama: Any, make_tokenizer: Any, make_ask: Any) -> None:
+    asks = varied(make_ask)
+    bare = answers(LocalEngine(make_llama(), make_tokenizer(pad=False), batch_size=8), asks)
+    padded = answers(LocalEngine(make_llama(), make_tokenizer(pad=True), batch_size=8), asks)
+    assert {k: r.text for k, r in bare.items()} == {k: r.text for k, r in padded.items()}
+
+
+def test_a_missing_chat_template_is_said(make_llama: Any, make_tokenizer: Any, make_ask: Any) -> None:
+    engine = LocalEngine(make_llama(), make_tokenizer(template=None))
+    with pytest.raises(ModelError, match=r"no chat template.*raw"):
+        list(engine.answer([make_ask()]))
+    assert len(list(engine.answer([make_ask(prompting="raw")]))) == 1
+
+
+def test_text_ends_exactly_after_the_first_stop_string(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    engine = LocalEngine(make_llama(), tokenizer, batch_size=7)
+    asks = varied(make_ask)
+    free = answers(engine, asks)
+    stopped = 0
+    for ask in asks:
+        text = free[ask.case].text
+        readable = [text[i : i + 2] for i in range(2, len(text) - 3) if "\ufffd" not in text[i : i + 2]]
+        stop = readable[0] if readable else "never there"
+        [(_, cut)] = engine.answer([replace(ask, stop=("also never", stop))])
+        if stop in text:
+            stopped += 1
+            assert cut.text == text[: text.index(stop) + len(stop)] and cut.finish_reason == "stop"
+            assert cut.response_ids == free[ask.case].response_ids[: cut.response_tokens]  # type: ignore[index]
+        else:
+            assert cut.response_ids == free[ask.case].response_ids
+    assert stopped > 5
+
+
+def test_a_stop_string_is_found_where_tokens_and_letters_do_not_line_up(make_tokenizer: Any) -> None:
+    tokenizer = make_tokenizer()
+    finder = StopFinder(tokenizer, ("</answer>", "über"))
+    ids: list[int] = []
+    text = "x" * 100 + " < /answer> ü ber </answer"
+    for token in tokenizer(text).input_ids[1:]:
+        ids.append(token)
+        assert not finder.found(ids)
+    assert finder.found([*ids, *tokenizer(">").input_ids[1:]])
+    assert StopFinder(tokenizer, ("\n\n",)).found(tokenizer("a\n\n").input_ids[1:])
+    assert finder.cut("a</answer>b</answer>") == "a</answer>"
+
+
+def test_the_stop_string_that_ends_first_wins() -> None:
+    assert cut_after_stop("one two three", ("three", "two")) == ("one two", "two")
+    assert cut_after_stop("one", ("two",)) == ("one", None)
+
+
+def test_a_prompt_longer_than_the_context_is_refused_and_never_shortened(
+    make_gpt2: Any, tokenizer: Any, make_ask: Any
+) -> None:
+    engine = LocalEngine(make_gpt2(context=64), tokenizer)
+    found = answers(engine, [make_ask("x" * 200, case="long"), make_ask("x", case="short")])
+    assert found["long"].finish_reason == "error" and found["long"].text == ""
+    assert "218 tokens" in str(found["long"].error) and "context of 64" in str(found["long"].error)
+    assert found["short"].error is None
+
+
+def test_an_answer_that_reaches_the_end_of_the_context_says_so(make_gpt2: Any, tokenizer: Any, make_ask: Any) -> None:
+    engine = LocalEngine(make_gpt2(seed=1, context=64), tokenizer)
+    [(_, response)] = engine.answer([make_ask("x" * 30, max_tokens=500)])
+    assert response.finish_reason == "length" and response.prompt_tokens + response.response_tokens == 64
+    assert response.provenance == {"limited_by": "context of 64"}
+
+
+def test_logits_that_are_not_numbers_stop_with_the_ask_named(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    model = make_llama()
+    with torch.no_grad():
+        model.model.layers[1].mlp.down_proj.weight[0, 0] = float("nan")
+    with pytest.raises(ModelError, match=r"case 'bad', role 'whole': the logits of token 1 are nan.*float32"):
+        list(LocalEngine(model, tokenizer).answer([make_ask(case="bad")]))
+
+
+class SmallMemory(torch.nn.Module):
+    """Makes a model run out of memory above a number of rows, or above a number of rows times steps."""
+
+    def __init__(self, model: Any, rows: int) -> None:
+        super().__init__()
+        self.rows, self.largest = rows, 0
+        self.handle = model.register_forward_pre_hook(self._check, with_kwargs=True)
+
+    def _check(self, module: Any, args: Any, kwargs: Any) -> None:
+        rows = kwargs["input_ids"].shape[0]
+        if rows > self.rows:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        self.largest = max(self.largest, rows)
+
+
+def test_out_of_memory_halves_the_batch_and_loses_nothing(
+    make_llama: Any, tokenizer: Any, make_ask: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asks = varied(make_ask)
+    plain = answers(LocalEngine(make_llama(), tokenizer), asks)
+    model = make_llama()
+    limit = SmallMemory(model, rows=9)
+    engine = LocalEngine(model, tokenizer)
+    small = answers(engine, asks)
+    assert {k: r.text for k, r in small.items()} == {k: r.text for k, r in plain.items()}
+    assert limit.largest == engine.max_rows == 7  # 60 -> 30 -> 15 -> 7
+    assert "batch size now 7" in capsys.readouterr().err
+
+
+def test_one_prompt_that_does_not_fit_is_an_error_of_its_own(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    model = make_llama()
+    SmallMemory(model, rows=0)
+    [(_, response)] = LocalEngine(model, tokenizer).answer([make_ask()])
+    assert response.finish_reason == "error" and "out of memory with one prompt" in str(response.error)
+
+
+def test_other_runtime_errors_are_not_taken_for_memory(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    model = make_llama()
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    model.model.layers[0].register_forward_pre_hook(fail)
+    with pytest.raises(RuntimeError, match="mat1"):
+        list(LocalEngine(model, tokenizer).answer([make_ask()]))
+
+
+def test_samples_follow_their_own_seed_and_not_the_batch(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    asks = [replace(a, temperature=1.0, max_tokens=12) for a in varied(make_ask, 20)]
+    model = make_llama()
+    one = answers(LocalEngine(model, tokenizer, batch_size=1), asks)
+    many = answers(LocalEngine(model, tokenizer, batch_size=20), asks)
+    assert {k: r.text for k, r in one.items()} == {k: r.text for k, r in many.items()}
+    reseeded = answers(LocalEngine(model, tokenizer), [replace(a, seed=1) for a in asks])
+    repeated = answers(LocalEngine(model, tokenizer), [replace(a, repeat=1) for a in asks])
+    texts = [tuple(r[a.case].text for a in asks) for r in (one, reseeded, repeated)]
+    assert len(set(texts)) == 3
+
+
+def test_samples_follow_the_models_own_distribution(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    model, n = make_llama(), 2000
+    engine = LocalEngine(model, tokenizer)
+    asks = [make_ask("Hi", case=str(i), max_tokens=1, temperature=0.7, repeat=i) for i in range(n)]
+    counts = torch.zeros(259)
+    for _, response in engine.answer(asks):
+        counts[response.response_ids[0]] += 1  # type: ignore[index]
+    with torch.inference_mode():
+        p = torch.softmax(model(torch.tensor([engine.prompt_ids(asks[:1])[0]])).logits[0, -1] / 0.7, -1)
+    # Total variation of n draws from p stays below sum sqrt(p / n), its expectation's upper bound.
+    assert 0.5 * (counts / n - p).abs().sum() < 0.5 * (p / n).sqrt().sum() * 1.5
+
+
+def test_the_model_is_left_as_it_was(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    model = make_llama(attention_dropout=0.5).train()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    engine = LocalEngine(model, tokenizer)
+    first = answers(engine, varied(make_ask, 10))
+    assert model.training
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+    stream = engine.answer(varied(make_ask, 10))
+    next(stream)
+    stream.close()  # type: ignore[attr-defined]
+    assert model.training
+    assert {k: r.text for k, r in answers(engine, varied(make_ask, 10)).items()} == {
+        k: r.text for k, r in first.items()
+    }
+
+
+def test_every_end_of_text_token_ends_an_answer(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    model = make_llama()
+    free = answers(LocalEngine(model, tokenizer), varied(make_ask, 20))
+    token = next(r.response_ids[2] for r in free.values() if r.response_tokens > 3)  # type: ignore[index]
+    model.generation_config.eos_token_id = [257, token]
+    for response in answers(LocalEngine(model, tokenizer), varied(make_ask, 20)).values():
+        assert response.response_ids is not None
+        inside = set(response.response_ids[:-1])
+        assert not inside & {257, token}
+        assert response.finish_reason == ("stop" if response.response_ids[-1] in (257, token) else "length")
+
+
+def test_identity_follows_weights_tokenizer_template_and_not_dtype(
+    make_llama: Any, make_tokenizer: Any, tmp_path: Path
+) -> None:
+    model, tokenizer = make_llama(), make_tokenizer()
+    model.save_pretrained(tmp_path / "a")
+    tokenizer.save_pretrained(tmp_path / "a")
+    base = LocalEngine(tmp_path / "a")
+    assert LocalEngine(tmp_path / "a", dtype=torch.bfloat16).identity == base.identity
+    assert LocalEngine(tmp_path / "a", dtype=torch.bfloat16).provenance != base.provenance
+    again = LocalEngine(base.model, base.tokenizer, folder=tmp_path / "a")
+    assert again.identity == base.identity
+    in_memory = LocalEngine(base.model, base.tokenizer)
+    assert {k for k in base.identity if in_memory.identity[k] != base.identity[k]} == {"weights"}
+    assert LocalEngine(make_llama(seed=1), tokenizer).identity["weights"] != in_memory.identity["weights"]
+    thinking = LocalEngine(tmp_path / "a", chat_options={"enable_thinking": False})
+    assert {k for k in base.identity if thinking.identity[k] != base.identity[k]} == {"chat_template"}
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (None, "no such model folder"),
+        ((), "no config.json"),
+        (("config.json",), r"no \*.safetensors"),
+        (("config.json", "model.safetensors"), "cannot be loaded as a causal language model"),
+    ],
+)
+def test_a_folder_that_holds_no_model_is_refused_in_one_line(
+    tmp_path: Path, files: tuple[str, ...] | None, message: str
+) -> None:
+    folder = tmp_path / "model"
+    if files is not None:
+        folder.mkdir()
+        for name in files:
+            (folder / name).write_text("{}")
+    with pytest.raises(ModelError, match=message) as error:
+        LocalEngine(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_batch_is_faster_than_a_generate_loop(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    import time
+
+    asks = varied(make_ask, 100)
+    model = make_llama()
+    engine = LocalEngine(model, tokenizer)
+    start = time.perf_counter()
+    found = answers(engine, asks)
+    ours = time.perf_counter() - start
+    start = time.perf_counter()
+    for ask in asks:
+        generate(model, found[ask.case].prompt_ids, ask.max_tokens)  # type: ignore[arg-type]
+    assert ours * 3 < time.perf_counter() - start  # measured: about 10 times
