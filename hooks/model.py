@@ -106,6 +106,13 @@ class Model:
         mask = None if mask is None else mask.to(self.device)
         return backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
 
+    def read_trunk(self, ids: Tensor, read: Iterable[Site] | Mapping[Site, Reducer | None]) -> dict[Site, Tensor]:
+        """Activations of right-padded ``batch pos`` ids without computing logits; ``read`` as in ``run``."""
+        wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
+        for site in wanted:
+            check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
+        return backend_transformers.trunk(self.model, self.anatomy, self._check_ids(ids), wanted)
+
     @torch.no_grad()
     def prefill(self, ids: Tensor, mask: Tensor | None = None) -> Cache:
         """Keys and values of ``ids`` for use as ``past``; nothing is evicted on sliding-window layers."""

@@ -76,10 +76,10 @@ class _Visit:
         return y.reshape(shape)
 
 
-def _replace_first(value: Any, new: Tensor) -> Any:
+def replace_first(value: Any, new: Tensor) -> Any:
     if isinstance(value, Tensor):
         return new
-    return type(value)((_replace_first(value[0], new), *value[1:]))
+    return type(value)((replace_first(value[0], new), *value[1:]))
 
 
 def _install(at: Tap, visit: Put, heads: tuple[int, int]) -> Any:
@@ -98,7 +98,7 @@ def _install(at: Tap, visit: Put, heads: tuple[int, int]) -> Any:
         y = visit(x)
         if named:
             return args, {**kwargs, "hidden_states": y}
-        return (_replace_first(args, y), kwargs)
+        return (replace_first(args, y), kwargs)
 
     def after(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> Any:
         y = first_tensor(output)
@@ -106,7 +106,7 @@ def _install(at: Tap, visit: Put, heads: tuple[int, int]) -> Any:
             raise ModelError(f"{type(module).__name__}: gave no tensor")
         p = at.projection
         if p is None:
-            return _replace_first(output, visit(y))
+            return replace_first(output, visit(y))
         x = cut(y, p.layout, p.part, *heads)
         assert x is not None
         z = visit(x)
@@ -141,6 +141,43 @@ def position_ids(ids: Tensor, mask: Tensor | None, offset: int, context: int | N
     return positions
 
 
+class Values(NamedTuple):
+    """Activations by site, and what the forward pass itself returned."""
+
+    output: Any
+    acts: dict[Site, Tensor]
+
+
+def visited(
+    model: PreTrainedModel,
+    anatomy: Anatomy,
+    shape: tuple[int, int],
+    read: Mapping[Site, Reducer | None],
+    edit: Mapping[Site, Edit],
+    forward: Callable[[], Any],
+) -> Values:
+    """Call ``forward`` with every site read and edited on the way; hooks are gone afterwards, whatever happened."""
+    visits = {s: _Visit(s, edit.get(s), read.get(s), s in read, shape) for s in {**edit, **read}}
+    heads = (anatomy.n_heads, anatomy.n_kv_heads)
+    maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
+    handles: list[Any] = []
+    try:
+        for site, visit in visits.items():
+            if site not in maps:
+                handles.append(_install(tap(anatomy.layers[site.layer], site), visit, heads))
+        with ExitStack() as stack:
+            if maps:
+                stack.enter_context(patterns.interpose(model, _pattern_callback(anatomy, maps)))
+            output = forward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    for site, visit in visits.items():
+        if visit.count != 1:
+            raise ModelError(f"{site}: its module ran {visit.count} times in one forward pass, need once")
+    return Values(output, {s: v.kept for s, v in visits.items() if v.kept is not None})
+
+
 def run(
     model: PreTrainedModel,
     anatomy: Anatomy,
@@ -155,34 +192,32 @@ def run(
     if mask is not None and mask.shape[1] == ids.shape[1] and offset:
         mask = torch.cat([mask.new_ones(mask.shape[0], offset), mask], 1)
     positions = position_ids(ids, mask, offset, anatomy.context)
-    shape = (int(ids.shape[0]), int(ids.shape[1]))
-    visits = {s: _Visit(s, edit.get(s), read.get(s), s in read, shape) for s in {**edit, **read}}
-    heads = (anatomy.n_heads, anatomy.n_kv_heads)
-    maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
-    handles: list[Any] = []
-    try:
-        for site, visit in visits.items():
-            if site not in maps:
-                handles.append(_install(tap(anatomy.layers[site.layer], site), visit, heads))
-        with ExitStack() as stack:
-            if maps:
-                stack.enter_context(patterns.interpose(model, _pattern_callback(anatomy, maps)))
-            logits = model(
-                input_ids=ids,
-                attention_mask=mask,
-                position_ids=positions,
-                past_key_values=None if past is None else private_cache(past),
-                use_cache=False,
-            ).logits
-    finally:
-        for handle in handles:
-            handle.remove()
-    for site, visit in visits.items():
-        if visit.count != 1:
-            raise ModelError(f"{site}: its module ran {visit.count} times in one forward pass, need once")
-    if torch.isnan(logits.detach()).any():
+
+    def forward() -> Any:
+        return model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            past_key_values=None if past is None else private_cache(past),
+            use_cache=False,
+        )
+
+    values = visited(model, anatomy, (int(ids.shape[0]), int(ids.shape[1])), read, edit, forward)
+    if torch.isnan(values.output.logits.detach()).any():
         raise ModelError(f"{type(model).__name__}: NaN in the logits; check weights, dtype and edits")
-    return Run(logits, {s: v.kept for s, v in visits.items() if v.kept is not None})
+    return Run(values.output.logits, values.acts)
+
+
+def trunk(
+    model: PreTrainedModel, anatomy: Anatomy, ids: Tensor, read: Mapping[Site, Reducer | None]
+) -> dict[Site, Tensor]:
+    """Activations alone: the decoder without its vocabulary head, so that no logits are ever held."""
+    positions = position_ids(ids, None, 0, anatomy.context)
+
+    def forward() -> Any:
+        return model.get_decoder()(input_ids=ids, position_ids=positions, use_cache=False)
+
+    return visited(model, anatomy, (int(ids.shape[0]), int(ids.shape[1])), read, {}, forward).acts
 
 
 def _pattern_callback(anatomy: Anatomy, maps: Mapping[Site, _Visit]) -> patterns.Callback:
