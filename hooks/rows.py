@@ -1,0 +1,398 @@
+"""Exact suffix recomputation: many variants of one position, all against the keys and values of one prefix.
+
+What is changed at a position changes nothing before it. So the prefix is run once, and every variant (layer x
+integration node, donor x layer) is a *row*: a single token on the sequence axis, at the same position as the others,
+that attends to the shared prefix, to its own earlier suffix and to itself. Rows are born where they first differ from
+the unchanged one (row 0): a row changed after block l costs nothing in blocks 0..l. Each prefill is checked: row 0 must
+reproduce the full forward pass.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import ModelError
+from . import patterns
+from .anatomy import first_tensor
+from .backends.transformers import replace_first
+from .model import Model
+from .sites import Site
+
+
+class Query(NamedTuple):
+    """One position of one prompt at which rows are wanted."""
+
+    prompt: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Keys and values of some prompts, and the positions asked about."""
+
+    keys: tuple[Tensor, ...]
+    """Per layer: prompt kv_head pos d_head, after rotary embedding"""
+    values: tuple[Tensor, ...]
+    windows: tuple[int | None, ...]
+    """Per layer: how many keys back (itself included) a query sees; ``None``: all."""
+    queries: tuple[Query, ...]
+    tokens: Tensor
+    """query: the token id at each query"""
+    final: Tensor
+    """query d_model: residual stream after the last block, from the full forward pass"""
+    states: Mapping[Site, Tensor] = field(default_factory=dict)
+    """What else was read at the queries: query width"""
+
+    @property
+    def positions(self) -> Tensor:
+        return torch.tensor([q.position for q in self.queries], device=self.tokens.device)
+
+    def select(self, chosen: Sequence[int]) -> Prefix:
+        """The same prompts, some of the queries."""
+        index = torch.tensor(list(chosen), device=self.tokens.device)
+        return Prefix(
+            self.keys,
+            self.values,
+            self.windows,
+            tuple(self.queries[i] for i in chosen),
+            self.tokens[index],
+            self.final[index],
+            {s: x[index] for s, x in self.states.items()},
+        )
+
+    def shared(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of each query's prompt, ``query|1 kv_head pos d_head``, as far back as any query needs."""
+        longest = max(q.position for q in self.queries)
+        prompts = [q.prompt for q in self.queries]
+        k, v = self.keys[layer][:, :, :longest], self.values[layer][:, :, :longest]
+        if prompts == list(range(k.shape[0])):
+            return k, v
+        if len(set(prompts)) == 1:
+            return k[prompts[0]][None], v[prompts[0]][None]
+        index = torch.tensor(prompts, device=k.device)
+        return k[index], v[index]
+
+
+@dataclass
+class Step:
+    """One position for every row."""
+
+    logits: Tensor
+    """query row vocab"""
+    keys: list[Tensor]
+    """Per layer: query kv_head row d_head; fewer rows in the layers before some were born"""
+    values: list[Tensor]
+    parents: list[int]
+    """For each row the row whose keys and values it has in layers before its birth"""
+
+
+Grow = Callable[[Tensor], Tensor]
+
+
+@contextmanager
+def hooked(hooks: Sequence[tuple[nn.Module, Callable[[Any], Any]]]) -> Iterator[None]:
+    """Forward hooks on module outputs (hidden states in and out; ``None`` leaves the output), removed afterwards."""
+
+    def attach(module: nn.Module, fn: Callable[[Any], Any]) -> Any:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> Any:
+            x = first_tensor(output)
+            new = fn(x)
+            return output if new is None else replace_first(output, new)
+
+        return module.register_forward_hook(hook)
+
+    handles = [attach(m, fn) for m, fn in hooks]
+    try:
+        yield
+    finally:
+        for h in handles:
+            h.remove()
+
+
+@contextmanager
+def frozen(model: nn.Module) -> Iterator[None]:
+    """No parameter asks for gradients inside; flags as before afterwards."""
+    wanted = [p for p in model.parameters() if p.requires_grad]
+    try:
+        for p in wanted:
+            p.requires_grad_(False)
+        yield
+    finally:
+        for p in wanted:
+            p.requires_grad_(True)
+
+
+def _layer_of(lm: Model) -> dict[nn.Module, int]:
+    return {m: i for i, layer in enumerate(lm.anatomy.layers) for m in layer.attn.modules()}
+
+
+def _window(call: patterns.Call, layer: int) -> int | None:
+    """The layer's sliding window, as announced to the kernel; checked against the mask that the kernel was given."""
+    window = call.kwargs.get("sliding_window")
+    n = call.key.shape[2]
+    if call.mask is None:
+        # Kernels are left without a mask when plain causal attention does.
+        return window
+    row = call.mask[0, 0, -1, :n]
+    seen = row if row.dtype is torch.bool else row > torch.finfo(row.dtype).min / 2
+    expected = torch.arange(n, device=row.device) > n - 1 - (window or n + 1)
+    if not torch.equal(seen, expected):
+        raise ModelError(
+            f"layer {layer}: the last token attends to {int(seen.sum())} of {n} keys, which a sliding window of "
+            f"{window} does not explain; suffix recomputation is not available for this attention"
+        )
+    return None if window is None else int(window)
+
+
+@torch.no_grad()
+def prefill(
+    lm: Model,
+    prompts: Sequence[Sequence[int]],
+    queries: Sequence[Query | tuple[int, int]] | None = None,
+    read: Sequence[Site] = (),
+) -> Prefix:
+    """Run prompts once and keep the keys and values of every layer.
+
+    Args:
+        prompts: token ids; right-padded to one batch, which changes no real token.
+        queries: (prompt, position) pairs; by default the last position of every prompt.
+        read: sites whose activations at the queries are kept, except ``q``, ``k``, ``v`` and ``pattern``.
+    """
+    ids, _ = lm.pad(prompts)
+    if lm.anatomy.context is not None and ids.shape[1] > lm.anatomy.context:
+        raise ModelError(f"prompt of {ids.shape[1]} tokens: the model's context holds {lm.anatomy.context}; shorten it")
+    wanted = tuple(Query(*q) for q in (queries or [(i, len(p) - 1) for i, p in enumerate(prompts)]))
+    rows = torch.tensor([q.prompt for q in wanted], device=ids.device)
+    cols = torch.tensor([q.position for q in wanted], device=ids.device)
+    layer_of = _layer_of(lm)
+    keys: dict[int, Tensor] = {}
+    values: dict[int, Tensor] = {}
+    windows: dict[int, int | None] = {}
+
+    def record(call: patterns.Call) -> Tensor:
+        layer = layer_of[call.module]
+        keys[layer], values[layer] = call.key.detach(), call.value.detach()
+        windows[layer] = _window(call, layer)
+        return call.output()
+
+    last = Site(lm.anatomy.n_layers - 1, "resid_post")
+
+    def at_queries(x: Tensor) -> Tensor:
+        return x[rows, cols].clone()
+
+    with patterns.interpose(lm.model, record):
+        acts = lm.read_trunk(ids, dict.fromkeys((*read, last), at_queries))
+    if sorted(keys) != list(range(lm.anatomy.n_layers)):
+        raise ModelError(f"{type(lm.model).__name__}: {len(keys)} of {lm.anatomy.n_layers} layers called the attention")
+    order = range(lm.anatomy.n_layers)
+    return Prefix(
+        keys=tuple(keys[i] for i in order),
+        values=tuple(values[i] for i in order),
+        windows=tuple(windows[i] for i in order),
+        queries=wanted,
+        tokens=ids[rows, cols],
+        final=acts[last],
+        states={s: acts[s] for s in read},
+    )
+
+
+class History(NamedTuple):
+    """Suffix of every row so far, per layer: query kv_head row step d_head."""
+
+    keys: list[Tensor]
+    values: list[Tensor]
+
+
+def extend(history: History | None, step: Step, parents: Sequence[int] | None = None) -> History:
+    """Append one step; rows that were not born yet in a layer take their parent's keys and values there."""
+    n = len(step.parents) if parents is None else len(parents)
+    index = step.parents if parents is None else list(parents)
+
+    def complete(x: Tensor) -> Tensor:
+        born = x.shape[2]
+        if born < n:
+            x = torch.cat([x, x[:, :, torch.tensor(index[born:], device=x.device)]], 2)
+        return x[:, :, :, None]
+
+    new_k, new_v = [complete(k) for k in step.keys], [complete(v) for v in step.values]
+    if history is None:
+        return History(new_k, new_v)
+    return History(
+        [torch.cat([a, b], 3) for a, b in zip(history.keys, new_k, strict=True)],
+        [torch.cat([a, b], 3) for a, b in zip(history.values, new_v, strict=True)],
+    )
+
+
+def _attend(call: patterns.Call, shared: tuple[Tensor, Tensor], visible: Tensor, own: list[tuple[Tensor, Tensor]]):
+    """Rows' attention: ``query row head d_head``.
+
+    ``visible``: query pos, which prefix keys each query sees. ``own``: the row's keys and values at each of its own
+    positions, ``query kv_head row step d_head``.
+    """
+    q = call.query
+    n_kv, groups = call.key.shape[1], q.shape[1] // call.key.shape[1]
+    scale = call.kwargs.get("scaling")
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    if call.kwargs.get("position_bias") is not None:
+        raise ModelError(f"{type(call.module).__name__}: attention with position bias is not supported by rows")
+    grouped = q.unflatten(1, (n_kv, groups))  # query kv group row d
+    k, v = shared
+    flat = grouped.flatten(2, 3)
+    prefix = (flat @ k.transpose(-1, -2)).unflatten(2, (groups, -1))  # query kv group row pos
+    mine = [torch.einsum("bkgrd,bkrsd->bkgrs", grouped, key) for key, _ in own]
+    scores = torch.cat([prefix, *mine], -1) * scale
+    softcap = call.kwargs.get("softcap")
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    n = prefix.shape[-1]
+    hidden = torch.zeros(scores.shape[0], scores.shape[-1], dtype=torch.bool, device=q.device)
+    hidden[:, :n] = ~visible
+    scores = scores.masked_fill(hidden[:, None, None, None], -torch.inf)
+    wide = torch.promote_types(scores.dtype, torch.float32)
+    sinks = call.kwargs.get("s_aux")
+    if sinks is not None:
+        column = sinks.to(scores.dtype).view(1, n_kv, groups, 1, 1).expand(*scores.shape[:4], 1)
+        pattern = torch.cat([scores, column], -1).softmax(-1, dtype=wide)[..., :-1].to(v.dtype)
+    else:
+        pattern = scores.softmax(-1, dtype=wide).to(v.dtype)
+    out = (pattern[..., :n].flatten(2, 3) @ v).unflatten(2, (groups, -1))
+    start = n
+    for _, value in own:
+        stop = start + value.shape[3]
+        out = out + torch.einsum("bkgrs,bkrsd->bkgrd", pattern[..., start:stop], value)
+        start = stop
+    return out.flatten(1, 2).transpose(1, 2)
+
+
+def step(
+    lm: Model,
+    prefix: Prefix,
+    tokens: Tensor | None = None,
+    *,
+    offset: int = 0,
+    history: History | None = None,
+    grow: Mapping[int, Grow] | None = None,
+    watch: Sequence[tuple[nn.Module, Callable[[Any], Any]]] = (),
+    parents: Sequence[int] | None = None,
+) -> Step:
+    """One position for all rows.
+
+    Args:
+        tokens: ``query row`` ids; by default the queries' own tokens, one row each.
+        offset: how many positions after the queries.
+        history: the rows' suffix so far, ``offset`` steps.
+        grow: per layer l, what to make of the rows' residual stream after block l (``query row d_model``): append
+            rows there, or change some. ``-1``: before block 0.
+        watch: more (module, function of its output) hooks.
+        parents: for every row at the end, the row whose earlier layers it shares (default: row 0).
+    """
+    first = tokens is None
+    ids = prefix.tokens[:, None] if tokens is None else tokens
+    positions = (prefix.positions + offset)[:, None].expand(ids.shape)
+    context = lm.anatomy.context
+    if context is not None and int(positions.max()) >= context:
+        raise ModelError(f"position {int(positions.max())}: the model's context holds {context} tokens; generate fewer")
+    layer_of = _layer_of(lm)
+    n_layers = lm.anatomy.n_layers
+    keys: list[Tensor] = [torch.empty(0)] * n_layers
+    values: list[Tensor] = [torch.empty(0)] * n_layers
+
+    def attend(call: patterns.Call) -> Tensor:
+        layer = layer_of[call.module]
+        keys[layer], values[layer] = call.key, call.value
+        window = prefix.windows[layer]
+        shared = prefix.shared(layer)
+        j = torch.arange(shared[0].shape[2], device=ids.device)
+        visible = j < prefix.positions[:, None]
+        own = []
+        past = 0 if history is None else history.keys[layer].shape[3]
+        back = past if window is None else min(past, window - 1)
+        if window is not None:
+            visible = visible & (j > (prefix.positions + offset - window)[:, None])
+        if history is not None and back:
+            own.append((history.keys[layer][:, :, :, past - back :], history.values[layer][:, :, :, past - back :]))
+        own.append((call.key[:, :, :, None], call.value[:, :, :, None]))
+        return _attend(call, shared, visible, own)
+
+    hooks = [*watch]
+    for layer, fn in (grow or {}).items():
+        if layer >= 0:
+            hooks.append((lm.anatomy.layers[layer].block, fn))
+    with patterns.interpose(lm.model, attend, without_mask=True), hooked(hooks), _before_first(lm, grow):
+        logits = lm.model(input_ids=ids, position_ids=positions, use_cache=False).logits
+    logits = logits.reshape(ids.shape[0], -1, logits.shape[-1])
+    if torch.isnan(logits.detach()).any():
+        raise ModelError(
+            f"{type(lm.model).__name__}: NaN in the logits of recomputed rows; check weights, dtype and edits"
+        )
+    n_rows = logits.shape[1]
+    return Step(logits, keys, values, list(parents) if parents is not None else [0] * n_rows if first else [])
+
+
+@contextmanager
+def _before_first(lm: Model, grow: Mapping[int, Grow] | None) -> Iterator[None]:
+    fn = (grow or {}).get(-1)
+    if fn is None:
+        yield
+        return
+
+    def hook(_module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        if args:
+            return replace_first(args, fn(args[0])), kwargs
+        return args, {**kwargs, "hidden_states": fn(kwargs["hidden_states"])}
+
+    handle = lm.anatomy.layers[0].block.register_forward_pre_hook(hook, with_kwargs=True)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def verify(lm: Model, prefix: Prefix) -> float:
+    """Largest difference of row 0's final state from the full forward pass, relative to the state's size.
+
+    Raises ``ModelError`` where rows do not reproduce the model: attention with something that rows do not know.
+    """
+    kept: list[Tensor] = []
+    with torch.no_grad():
+        step(lm, prefix, watch=[(lm.anatomy.layers[-1].block, lambda x: kept.append(x))])
+    got = kept[0].reshape(prefix.final.shape)
+    error = float((got - prefix.final).abs().max() / prefix.final.abs().max().clamp_min(1e-30))
+    limit = 1e-3 if prefix.final.dtype in (torch.float32, torch.float64) else 0.1
+    if not error <= limit:
+        raise ModelError(
+            f"{type(lm.model).__name__}: a recomputed row differs from the full forward pass by {error:.1e} of its size; "
+            "suffix recomputation is not available for this attention"
+        )
+    return error
+
+
+def row_budget(lm: Model, n_queries: int, prefix_len: int, graph: bool, limit: int | None = None) -> int:
+    """How many rows of each query fit into memory at once.
+
+    Counts what one row holds: its activations in every layer (kept only with a graph), its attention over the prefix
+    and its logits. Uses a quarter of the free memory, at most 256 MB on a CPU.
+    """
+    a = lm.anatomy
+    size = torch.finfo(lm.dtype).bits // 8
+    per_layer = 14 * a.d_model + 5 * a.d_mlp + 3 * a.n_heads * prefix_len
+    layers = a.n_layers if graph else 2
+    per_row = size * per_layer * layers + 4 * 4 * a.vocab_size
+    free = limit if limit is not None else _free_memory(lm.device)
+    return max(1, int(free // (per_row * max(1, n_queries))))
+
+
+def _free_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0] // 4
+    try:
+        return min(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4, 256 * 2**20)
+    except (ValueError, OSError, AttributeError):
+        return 256 * 2**20
