@@ -1,8 +1,8 @@
 """Where the residual stream is at the prompt's end, and how far it moves from step to step of the response.
 
 Composition collapse (App. I): the state h_l is the output of decoder block l, before the final norm, at the last token
-of the full prompt. Cosines are formed in float64, since in bfloat16 they saturate at 0.9999; plain ones are dominated by a few
-massive dimensions and by the template, so centered ones (minus the mean state of the layer) stand beside them.
+of the full prompt. Cosines are formed in float64, since in bfloat16 they saturate at 0.9999; plain ones are dominated
+by a few massive dimensions and by the template, so centered ones (minus the mean state of the layer) stand beside them.
 """
 
 from __future__ import annotations
@@ -165,16 +165,14 @@ def over_examples(
         max_tokens=max_tokens,
     )  # fmt: skip
     step_rows, step_tensors = _step_summary(chosen, found, steps, permutations, seed)
-    axes = {
-        k: ("layer",) if k.startswith(("prompt", "cent")) else ("layer", "step") for k in {**tensors, **step_tensors}
-    }
-    axes |= {k: ("step",) for k in step_tensors if k.startswith("step_n.")}
-    axes |= {k: ("layer",) for k in step_tensors if k.startswith("step_p")}
+    tensors |= step_tensors
+    by_prefix = {"step_n": ("step",), "step": ("layer", "step"), "step_norm": ("layer", "step")}
+    axes = {name: by_prefix.get(name.split(".")[0], ("layer",)) for name in tensors}
     settings = {
         "role": role, "alignment": alignment, "steps": steps, "state": "block output before the final norm",
         "dtype": str(lm.model.dtype), "permutations": permutations, "seed": seed,
     }  # fmt: skip
-    return ProbeResult("trajectory", [*rows, *step_rows], {**tensors, **step_tensors}, axes, settings, warnings)
+    return ProbeResult("trajectory", [*rows, *step_rows], tensors, axes, settings, warnings)
 
 
 def _cosine_rows(quantity: str, matrix: Tensor, n: int, permutations: int, seed: int) -> list[Row]:
