@@ -34,7 +34,9 @@ def main(args: Sequence[str] | None = None) -> int:
     return exits.run_app(app, args, command_line)
 
 
-Model = Annotated[str, typer.Option("--model", "-m", help="organism:none|control|low|twin, a model folder or a hub id.")]
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="organism:none|control|low|twin, a model folder or a hub id.")
+]
 BenchmarkName = Annotated[
     str, typer.Option("--benchmark", "-b", help="organism:temporal, organism:mixed or a case file (JSON lines).")
 ]
@@ -50,10 +52,14 @@ BatchSize = Annotated[int | None, typer.Option(help="Asks per batch; chosen from
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16; float32 on a CPU by default.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; a GPU when there is one by default.")]
-Probes = Annotated[str, typer.Option(help="Comma-separated: neurons, lookback, patching, trajectory, min-k; or all, none.")]
+Probes = Annotated[
+    str, typer.Option(help="Comma-separated: neurons, lookback, patching, trajectory, min-k; or all, none.")
+]
 ProbeCases = Annotated[int, typer.Option(help="Cases per group that the probes run on.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many asks, tokens and forwards it takes; do nothing.")]
-Reuse = Annotated[bool, typer.Option("--reuse", help="Continue with answers made under other versions, dtype or device.")]
+Reuse = Annotated[
+    bool, typer.Option("--reuse", help="Continue with answers made under other versions, dtype or device.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; the log file still has it.")]
 RunArg = Annotated[Path, typer.Argument(help="A run folder.")]
@@ -70,7 +76,9 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     """Find out where, and why, a language model fails to compose what it knows."""
 
@@ -81,9 +89,7 @@ def _go_offline(model: str) -> None:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
-@app.command(
-    epilog="Example: composcope investigate --model organism:control --benchmark organism:mixed --limit 40"
-)
+@app.command(epilog="Example: composcope investigate --model organism:control --benchmark organism:mixed --limit 40")
 def investigate(
     model: Model,
     benchmark: BenchmarkName,
@@ -159,7 +165,9 @@ def evaluate(
 def probe(
     run: RunArg,
     probes: Probes = "all",
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Where the run's model is now, if it moved.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Where the run's model is now, if it moved.")
+    ] = None,
     probe_cases: Annotated[int | None, typer.Option(help="Cases per group; the run's own by default.")] = None,
     device: Device = None,
     quiet: Quiet = False,
@@ -168,7 +176,12 @@ def probe(
     from .run import read_config
     from .settings import from_config, parse_probes
 
-    changes: dict[str, Any] = {"probes": parse_probes(probes), "model": model, "device": device, "probe_cases": probe_cases}
+    changes: dict[str, Any] = {
+        "probes": parse_probes(probes),
+        "model": model,
+        "device": device,
+        "probe_cases": probe_cases,
+    }
     settings = from_config(read_config(run), **{k: v for k, v in changes.items() if v is not None})
     _go_offline(settings.model)
     from . import investigate as job
@@ -190,7 +203,9 @@ def score(run: RunArg, json: AsJson = False, quiet: Quiet = False) -> int:
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
 
 
-@app.command(epilog="Example: composcope metrics runs/control--mixed/graded.jsonl --protocol compositionality-gap --json")
+@app.command(
+    epilog="Example: composcope metrics runs/control--mixed/graded.jsonl --protocol compositionality-gap --json"
+)
 def metrics(
     graded: Annotated[Path, typer.Argument(help="graded.jsonl, ours or anyone's.")],
     protocol: Annotated[str, typer.Option("--protocol", "-p", help="Whose metrics to compute.")],
@@ -241,7 +256,9 @@ def plot(
 
 @app.command(epilog="Example: composcope compare runs/demo/control--mixed runs/demo/twin--mixed")
 def compare(
-    a: Annotated[Path, typer.Argument(help="Run A.")], b: Annotated[Path, typer.Argument(help="Run B.")], json: AsJson = False
+    a: Annotated[Path, typer.Argument(help="Run A.")],
+    b: Annotated[Path, typer.Argument(help="Run B.")],
+    json: AsJson = False,
 ) -> int:
     """Compare two runs case by case: differences (A - B) with intervals, McNemar, discordant cases first."""
     from .compare import compare_runs, comparison_lines

@@ -43,7 +43,9 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
         "only_a": len(rows_a.keys() - rows_b.keys()),
         "only_b": len(rows_b.keys() - rows_a.keys()),
         "roles": table,
-        "discordant": [_discordant(k, rows_a, rows_b) for k in judged if k[1] == "whole" and _differ(k, rows_a, rows_b)],
+        "discordant": [
+            _discordant(k, rows_a, rows_b) for k in judged if k[1] == "whole" and _differ(k, rows_a, rows_b)
+        ],
     }
 
 
@@ -56,7 +58,11 @@ def _rows(run: str | Path) -> dict[Key, Graded]:
 def _about(run: str | Path) -> dict[str, Any]:
     identity = read_json(Path(run) / "manifest.json").get("identity", {})
     metrics = headline(read_json(Path(run) / "metrics.json"))
-    return {"run": str(run), **{k: identity.get(k) for k in ("model", "benchmark", "protocol")}, "metrics": list(metrics)}
+    return {
+        "run": str(run),
+        **{k: identity.get(k) for k in ("model", "benchmark", "protocol")},
+        "metrics": list(metrics),
+    }
 
 
 def _role(role: str) -> str:
@@ -110,7 +116,9 @@ def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
     a, b = found["a"], found["b"]
     lines = [f"A = {a['run']} ({a['model']}), B = {b['run']} ({b['model']}); differences are A - B"]
     discordant = found["discordant"]
-    lines.append(f"{len(discordant)} wholes on which they differ" + (f", the first {most}:" if len(discordant) > most else ":"))
+    lines.append(
+        f"{len(discordant)} wholes on which they differ" + (f", the first {most}:" if len(discordant) > most else ":")
+    )
     lines += [f"  {_discordant_line(d)}" for d in discordant[:most]]
     lines += [_role_line(r) for r in found["roles"]]
     left = [f"{found[k]} {text}" for k, text in _LEFT_OUT.items() if found[k]]
@@ -121,7 +129,8 @@ _LEFT_OUT = {"left_out_invalid": "invalid in A or B", "only_a": "asked only in A
 
 
 def _discordant_line(d: Mapping[str, Any]) -> str:
-    return f"{d['case']}: gold {d['gold']!r}, A {d['a']['outcome']} {d['a']['answer']!r}, B {d['b']['outcome']} {d['b']['answer']!r}"
+    a, b = (f"{d[side]['outcome']} {d[side]['answer']!r}" for side in ("a", "b"))
+    return f"{d['case']}: gold {d['gold']!r}, A {a}, B {b}"
 
 
 def _role_line(r: Mapping[str, Any]) -> str:

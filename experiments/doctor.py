@@ -21,7 +21,15 @@ _ENOUGH = 1 << 30
 
 def examine() -> list[dict[str, Any]]:
     """One row per check: ``check``, ``ok``, ``required``, ``value`` and, where it is not ok, ``fix``."""
-    checks: tuple[Callable[[], list[dict[str, Any]]], ...] = (_python, _libraries, _extras, _device, _offline, _disk, _organisms)
+    checks: tuple[Callable[[], list[dict[str, Any]]], ...] = (
+        _python,
+        _libraries,
+        _extras,
+        _device,
+        _offline,
+        _disk,
+        _organisms,
+    )
     return [row for check in checks for row in check()]
 
 
@@ -45,7 +53,13 @@ def _libraries() -> list[dict[str, Any]]:
 
 def _extras() -> list[dict[str, Any]]:
     return [
-        _row(name, find_spec(name) is not None, bool(find_spec(name)), f"pip install 'composcope[{extra}]'", required=False)
+        _row(
+            name,
+            find_spec(name) is not None,
+            bool(find_spec(name)),
+            f"pip install 'composcope[{extra}]'",
+            required=False,
+        )
         for name, extra in EXTRAS.items()
     ]
 
@@ -73,7 +87,9 @@ def _disk() -> list[dict[str, Any]]:
         fix = f"free at least 1 GiB at {folder}"
         rows.append(_row(name, free >= _ENOUGH, f"{free / 2**30:.1f} GiB free", fix, required=False))
     writable = os.access(Path.cwd(), os.W_OK)
-    rows.append(_row("folder is writable", writable, str(Path.cwd()), "change to a folder you can write to", required=False))
+    rows.append(
+        _row("folder is writable", writable, str(Path.cwd()), "change to a folder you can write to", required=False)
+    )
     return rows
 
 

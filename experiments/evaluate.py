@@ -21,7 +21,7 @@ from ..evaluation.engines.base import Recorded
 from ..evaluation.journal import Journal
 from ..evaluation.protocols.base import Graded, Protocol, Reduction
 from .progress import Advance, Reporter
-from .run import Run, locked, read_config, read_json, read_lines, write_json, write_lines, write_text
+from .run import Run, locked, read_config, read_json, read_lines, write_lines, write_text
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,14 @@ def evaluate(
             reporter.say(f"{run.name}: {warning}")
         with run.timed("ask"), _asking(reporter) as progress:
             found = pipeline.evaluate(
-                cases, protocol, engine, journal, progress=progress, max_asks=max_asks, model=run.config["model"], run=run.name
+                cases,
+                protocol,
+                engine,
+                journal,
+                progress=progress,
+                max_asks=max_asks,
+                model=run.config["model"],
+                run=run.name,
             )
     reporter.say(f"{run.name}: {found.n_asked} asks put to the model, {found.n_resumed} answered from the journal")
     return _finish(run.path, cases, protocol, found)
@@ -183,6 +190,7 @@ def to_rows(reduction: Reduction) -> list[dict[str, Any]]:
 
 def failures_and_successes(reduction: Reduction) -> tuple[int, int]:
     """Sizes of the failure and the success side over all case sets."""
+
     def count(label: str) -> int:
         return len(ids(reduction, label))
 
@@ -198,7 +206,5 @@ def describe_invalid(found: Evaluated, limit: int = 3) -> Iterable[str]:
     """One line per reason for invalid grades, the most frequent first, with an example."""
     for reason, n in found.invalid_reasons().most_common(limit):
         first = next(row for row in found.graded if row.outcome == "invalid" and (row.reason or "unknown") == reason)
-        yield f"{n} of {len(found.graded)} answers are invalid: {reason} (first: case {first.case!r}, role {first.role!r})"
-
-
-__all__ = ["Evaluated", "evaluate", "get_protocol", "metrics_from_file", "rescore", "write_json"]
+        where = f"first: case {first.case!r}, role {first.role!r}"
+        yield f"{n} of {len(found.graded)} answers are invalid: {reason} ({where})"

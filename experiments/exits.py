@@ -1,4 +1,6 @@
-"""From exceptions to one line on stderr and an exit code: 0 ok, 1 user error, 2 invalid results remain, 130 interrupted.
+"""From exceptions to one line on stderr and an exit code.
+
+0 ok, 1 user error, 2 invalid results remain, 130 interrupted.
 
 A defect of the program itself is not caught here: it keeps its traceback.
 """

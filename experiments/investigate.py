@@ -6,13 +6,12 @@ answers come from the journal, probes whose inputs are unchanged are kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import ComposcopeError, NoCasesError
+from ..errors import NoCasesError
 from . import evaluate as behavior
 from . import exits, provenance, summary
 from .evaluate import Evaluated
@@ -40,7 +39,7 @@ class Investigation:
     def exit_code(self) -> int:
         """2 when answers without a judgement remain, else 0.
 
-        Raises ``NoCasesError`` when there was nothing to contrast: everything else is kept, but the caller asked for it.
+        Raises ``NoCasesError`` when there was nothing to contrast: all else is kept, but it is what was asked for.
         """
         if self.no_contrast is not None:
             raise NoCasesError(self.no_contrast)
@@ -48,7 +47,12 @@ class Investigation:
 
 
 def investigate(
-    settings: Settings, out: str | Path | None = None, *, quiet: bool = False, contrast: bool = True, report: bool = True
+    settings: Settings,
+    out: str | Path | None = None,
+    *,
+    quiet: bool = False,
+    contrast: bool = True,
+    report: bool = True,
 ) -> Investigation:
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
 
@@ -157,6 +161,3 @@ def plan(settings: Settings) -> list[str]:
     from .planning import plan_lines
 
     return plan_lines(settings)
-
-
-__all__ = ["ComposcopeError", "Investigation", "Sequence", "investigate", "plan", "suppress"]

@@ -73,7 +73,9 @@ def save_chosen(run: Run, chosen: Chosen) -> None:
     for e in chosen.examples:
         if e.case not in groups[e.group]:
             groups[e.group].append(e.case)
-    write_json(run.path / "probes" / "examples.json", {"note": chosen.note, "contrast": chosen.contrast, "groups": groups})
+    write_json(
+        run.path / "probes" / "examples.json", {"note": chosen.note, "contrast": chosen.contrast, "groups": groups}
+    )
 
 
 def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: Reporter) -> list[str]:

@@ -140,7 +140,9 @@ def locked(folder: str | Path) -> Iterator[Path]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as e:
-            raise JournalError(f"{folder}: another composcope process is writing this run; wait for it or give another --out") from e
+            raise JournalError(
+                f"{folder}: another composcope process is writing this run; wait for it or give another --out"
+            ) from e
         yield folder
 
 

@@ -51,7 +51,9 @@ class Settings:
                 raise InputError(f"--{name.replace('_', '-')} {value}: give a whole number of at least 1")
         unknown = [p for p in self.probes if p not in PROBES]
         if unknown:
-            raise InputError(f"--probes {unknown[0]}: no such probe; use {', '.join(PROBES)} (or none for none of them)")
+            raise InputError(
+                f"--probes {unknown[0]}: no such probe; use {', '.join(PROBES)} (or none for none of them)"
+            )
         if self.prompting not in (None, "chat", "raw"):
             raise InputError(f"--prompting {self.prompting}: use chat or raw")
         if self.dtype is not None and self.dtype not in DTYPES:

@@ -62,7 +62,9 @@ def resolve_model(name: str) -> ModelSource:
     if offline():
         cached = _cached(name)
         if cached is None:
-            raise ModelError(f"--model {name}: no such folder, and HF_HUB_OFFLINE is set while the hub's cache does not hold it")
+            raise ModelError(
+                f"--model {name}: no such folder, and HF_HUB_OFFLINE is set while the hub's cache does not hold it"
+            )
         return ModelSource(name, str(cached), True)
     return ModelSource(name, name, False)
 
@@ -86,7 +88,9 @@ def _organism(name: str) -> ModelSource:
 
     folder = Path(weights.path(dose))
     if not folder.is_dir():
-        raise ModelError(f"--model {name}: its weights are not at {folder}; train them with `composcope organism train`")
+        raise ModelError(
+            f"--model {name}: its weights are not at {folder}; train them with `composcope organism train`"
+        )
     _check_folder(folder)
     return ModelSource(name, str(folder), True)
 
@@ -95,8 +99,12 @@ def _check_folder(folder: Path) -> None:
     if not (folder / "config.json").is_file():
         raise ModelError(f"{folder}: no config.json; give a model folder as written by save_pretrained")
     if not any(path for pattern in _WEIGHTS for path in folder.glob(pattern)):
-        raise ModelError(f"{folder}: no weights (*.safetensors); copy them there or save the model with save_pretrained")
-    if not any((folder / f).is_file() for f in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")):
+        raise ModelError(
+            f"{folder}: no weights (*.safetensors); copy them there or save the model with save_pretrained"
+        )
+    if not any(
+        (folder / f).is_file() for f in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
+    ):
         raise ModelError(f"{folder}: no tokenizer (tokenizer.json); save it there with tokenizer.save_pretrained")
 
 

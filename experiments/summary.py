@@ -36,8 +36,8 @@ def lines(run: str | Path) -> list[str]:
     """The headline of a run folder: what it is, its metrics, its case sets, its warnings."""
     run = Path(run)
     manifest, document = read_json(run / "manifest.json"), read_json(run / "metrics.json")
-    identity = manifest.get("identity", {})
-    out = [f"{run}: {identity.get('model')} on {identity.get('benchmark')} ({document['protocol']}), {manifest.get('status')}"]
+    model, benchmark = (manifest.get("identity", {}).get(key) for key in ("model", "benchmark"))
+    out = [f"{run}: {model} on {benchmark} ({document['protocol']}), {manifest.get('status')}"]
     out += [f"  {metric_line(row)}" for row in headline(document)]
     chance = mean_chance(run)
     if chance is not None:

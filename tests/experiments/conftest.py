@@ -1,0 +1,154 @@
+"""A tiny model that was taught what it knows: every part, and the wholes of every second case."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from composcope.evaluation.cases import Case, Part, write_cases
+
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'user' %}Q: {{ m['content'] }}\n"
+    "{% else %}A: {{ m['content'] }}{{ eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}A:{% endif %}"
+)
+THINGS = "lamp rope drum kite boot fork coin vase mask oar harp bell tent wok cap jar".split()
+N_CASES = 12
+
+
+def tag(i: int) -> int:
+    return 11 + 3 * i
+
+
+def planted_cases(n: int = N_CASES) -> list[Case]:
+    """Sums of two tags; the model below answers the even ones right and the odd ones wrong."""
+    cases = []
+    for i in range(n):
+        a, b = THINGS[i], THINGS[(i + 1) % len(THINGS)]
+        x, y = tag(i), tag((i + 1) % len(THINGS))
+        cases.append(
+            Case(
+                id=f"sum-{i:02d}",
+                question=f"What is the tag of {a} plus the tag of {b}?",
+                answer=str(x + y),
+                answer_type="number",
+                parts=(
+                    Part(f"What is the tag of {a}?", str(x), "fact", "number"),
+                    Part(f"What is the tag of {b}?", str(y), "fact", "number"),
+                ),
+                benchmark="sums",
+                family="sum",
+                depth=2,
+                operation="plus",
+                chance=0.01,
+            )
+        )
+    return cases
+
+
+def lessons(cases: Sequence[Case]) -> list[tuple[str, str]]:
+    """Question and answer as taught: parts right, wholes right for even cases only."""
+    pairs = {(p.question, p.answer) for c in cases for p in c.parts}
+    pairs |= {(c.question, c.answer if i % 2 == 0 else str(int(c.answer) + 1)) for i, c in enumerate(cases)}
+    return sorted(pairs)
+
+
+def make_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
+    inner = Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # type: ignore[assignment]
+    inner.decoder = decoders.ByteLevel()  # type: ignore[assignment]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=420, special_tokens=["<s>", "</s>", "<pad>"], initial_alphabet=alphabet, show_progress=False
+    )
+    inner.train_from_iterator(texts, trainer)
+    found = PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
+    found.chat_template = TEMPLATE
+    return found
+
+
+def teach(folder: Path, pairs: Sequence[tuple[str, str]], *, steps: int = 400, seed: int = 0) -> Path:
+    """Train a two-layer Llama until it answers every question as taught, and save it."""
+    torch.manual_seed(seed)
+    tokenizer = make_tokenizer([text for pair in pairs for text in pair])
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=96, tie_word_embeddings=True, bos_token_id=0, eos_token_id=1,
+        pad_token_id=2,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config)
+    ids, labels = _batch(tokenizer, pairs)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
+    for _ in range(steps):
+        loss = model(input_ids=ids, labels=labels).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if loss.item() < 2e-3:
+            break
+    model.eval().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _batch(tokenizer: PreTrainedTokenizerFast, pairs: Sequence[tuple[str, str]]) -> tuple[torch.Tensor, torch.Tensor]:
+    rows, marks = [], []
+    for question, answer in pairs:
+        talk = [{"role": "user", "content": question}]
+        prompt = tokenizer.apply_chat_template(talk, add_generation_prompt=True, return_dict=False)
+        reply = [*tokenizer(f" {answer}", add_special_tokens=False).input_ids, 1]
+        rows.append([*prompt, *reply])
+        marks.append([-100] * len(prompt) + reply)
+    width = max(map(len, rows))
+    ids = torch.tensor([r + [2] * (width - len(r)) for r in rows])
+    return ids, torch.tensor([m + [-100] * (width - len(m)) for m in marks])
+
+
+@pytest.fixture(scope="session")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder: knows every part of ``planted_cases`` and the wholes of the even ones."""
+    return teach(tmp_path_factory.mktemp("models") / "taught", lessons(planted_cases()))
+
+
+@pytest.fixture(scope="session")
+def case_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("benchmarks") / "sums.jsonl"
+    write_cases(planted_cases(), path)
+    return path
+
+
+Composcope = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(_site())}
+
+
+def _site() -> Path:
+    """A folder from which `composcope` can be imported: the link that make leaves, else wherever it is installed."""
+    return Path(__file__).resolve().parents[2] / ".site"
+
+
+@pytest.fixture
+def composcope(tmp_path: Path) -> Composcope:
+    """Run the command line in a process of its own, in an empty folder."""
+
+    def run(*args: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "composcope.experiments.cli", *map(str, args)]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    return run
+
+
+def read_lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
