@@ -1,0 +1,273 @@
+"""What the model gets wrong, drawn from ``metrics.json``: curves over depth, steps against the whole, gaps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from . import style
+from .drawing import Drawing, caption, words
+from .io import Row, RunData, labels
+
+STEPS = {"both": "both", "composition": "whole"}
+
+
+def point(run: RunData, label: str, metric: Row, **keys: Any) -> Row:
+    """One row of a figure from one metric row."""
+    fields = ("n", "n_invalid", "count", "value", "interval", "low", "high", "bound_low", "bound_high")
+    return {"run": run.name, "model": label, **keys, **{k: metric.get(k) for k in fields}}
+
+
+def collapse_curve(runs: Sequence[RunData]) -> Drawing:
+    """Residual failure P(whole wrong | both gates) over depth, a line per model (Composition collapse, Fig. 2)."""
+    rows = _over_depth(runs)
+    if not rows:
+        return words("No run here has residual failure over depth: the protocol double-gate measures it.", runs)
+    fig, panels = style.grid_of(1, 1, 6.2, 3.9)
+    ax = panels[0][0]
+    _depth_panel(ax, rows, "Wrong although every part is known")
+    style.legend(ax, loc="best")
+    text = "Residual failure: share of wholes answered wrong among cases that passed both gates, by depth."
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, depth {depth}"),
+                   {"kind": "lines", "x": "depth", "series": "model", "xlabel": "depth", "ylabel": "residual failure",
+                    "percent": True})  # fmt: skip
+
+
+def family_curves(runs: Sequence[RunData]) -> Drawing:
+    """The collapse curve with one panel a family (Composition collapse, Fig. 6)."""
+    rows = _over_depth(runs, "family")
+    families = sorted({r["family"] for r in rows})
+    if not families:
+        return words("No run here has residual failure by family and depth.", runs)
+    fig, panels = style.grid_of(1, len(families), 3.3, 3.3, sharey=True)
+    for i, (ax, family) in enumerate(zip(panels[0], families, strict=True)):
+        _depth_panel(
+            ax, [r for r in rows if r["family"] == family], family, y="" if i else "residual failure", runs=rows
+        )
+    style.legend(panels[0][0], loc="best")
+    text = "Residual failure by depth, one panel a family; axes are shared."
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {family}, depth {depth}"),
+                   {"kind": "lines", "x": "depth", "series": "model", "panel": "family", "xlabel": "depth",
+                    "ylabel": "residual failure", "percent": True})  # fmt: skip
+
+
+def family_heatmap(runs: Sequence[RunData]) -> Drawing:
+    """Residual failure of model x family x depth as a table of colors (Composition collapse, Fig. 5)."""
+    rows = _over_depth(runs, "family")
+    if not rows:
+        return words("No run here has residual failure by family and depth.", runs)
+    columns = sorted({(r["family"], r["depth"]) for r in rows})
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    fig, panels = style.grid_of(1, 1, 1.6 + 0.62 * len(columns), 1.5 + 0.42 * len(models))
+    ax = panels[0][0]
+    for row in rows:
+        row["drawn"] = "undefined" if row["value"] is None else style.weight(row["n"])
+        _cell(ax, columns.index((row["family"], row["depth"])), models.index(row["model"]), row)
+    ax.set_xticks(range(len(columns)), [f"{style.plain(f, 12)}\n{d}" for f, d in columns])
+    ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
+    ax.set_xlim(-0.5, len(columns) - 0.5)
+    ax.set_ylim(len(models) - 0.5, -0.5)
+    style.dress(ax, "Residual failure, %", "family and depth", grid=None)
+    text = "Residual failure in percent; cells with n < 5 are outlined without a color."
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {family}, depth {depth}"))
+
+
+def step_bars(runs: Sequence[RunData]) -> Drawing:
+    """Accuracy on each step, on both and on the whole, per model (AgentCoMa, Fig. 3)."""
+    rows = _steps(runs)
+    if not rows:
+        return words("No run here has step accuracies: the protocol compositionality-gap measures them.", runs)
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    steps = list(dict.fromkeys(r["step"] for r in rows))
+    fig, panels = style.grid_of(1, 1, 6.4, 1.2 + 0.27 * len(models) * (len(steps) + 1))
+    ax = panels[0][0]
+    height = len(steps) + 1
+    for i, step in enumerate(steps):
+        mine = [r for r in rows if r["step"] == step]
+        places = [models.index(r["model"]) * height + i for r in mine]
+        style.points(ax, mine, places, style.color(i), step, line=False, horizontal=True)
+    ax.set_yticks([m * height + (len(steps) - 1) / 2 for m in range(len(models))], [style.plain(m, 30) for m in models])
+    ax.set_ylim(len(models) * height - 0.5, -1)
+    style.percent(ax, "x")
+    style.dress(ax, "Accuracy on the parts and on the whole", grid="x")
+    style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    text = f"Accuracy per step, on both steps and on the whole.{_chance(runs)}"
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {step}"))
+
+
+def gap_slopes(runs: Sequence[RunData]) -> Drawing:
+    """One line a model over step 1, step 2, both and the whole; a panel per benchmark (AgentCoMa, Fig. 4)."""
+    rows = _steps(runs)
+    if not rows:
+        return words("No run here has step accuracies: the protocol compositionality-gap measures them.", runs)
+    benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
+    steps = list(dict.fromkeys(r["step"] for r in rows))
+    fig, panels = style.grid_of(1, len(benchmarks), 5.2, 3.8, sharey=True)
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    for ax, benchmark in zip(panels[0], benchmarks, strict=True):
+        for i, model in enumerate(models):
+            mine = [r for r in rows if r["model"] == model and r["benchmark"] == benchmark]
+            nudge = (i - (len(models) - 1) / 2) * 0.05
+            style.points(ax, mine, [steps.index(r["step"]) + nudge for r in mine], style.color(i), model)
+        ax.set_xticks(range(len(steps)), steps)
+        style.percent(ax)
+        style.dress(ax, benchmark, y="accuracy")
+        style.legend(ax, loc="lower left")
+    text = f"Accuracy from the single steps to both to the whole.{_chance(runs)}{_gaps(runs)}"
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {step}"),
+                   {"kind": "lines", "x": "step", "series": "model", "panel": "benchmark", "xlabel": "",
+                    "ylabel": "accuracy", "percent": True})  # fmt: skip
+
+
+def gap_scatter(runs: Sequence[RunData]) -> Drawing:
+    """The whole against the geometric mean of the steps, with y = x^2 (Compositional GSM, Fig. 1)."""
+    names = labels(runs)
+    rows = []
+    for run in runs:
+        first, second, whole = (run.one(m) for m in ("step:0", "step:1", "composition"))
+        if first and second and whole and None not in (first["value"], second["value"], whole["value"]):
+            rows.append(
+                {**point(run, names[run.path], whole), "root_s1_s2": math.sqrt(first["value"] * second["value"])}
+            )
+    if not rows:
+        return words("No run here has two step accuracies and one of the whole.", runs)
+    fig, panels = style.grid_of(1, 1, 4.4, 4.2)
+    ax = panels[0][0]
+    grid = [i / 50 for i in range(51)]
+    ax.plot(grid, [g * g for g in grid], "--", color=style.MUTED, linewidth=1.2, label="independent steps: y = x²")
+    for i, row in enumerate(rows):
+        style.points(ax, [row], [row["root_s1_s2"]], style.color(i), row["model"])
+    style.percent(ax)
+    style.percent(ax, "x")
+    style.dress(ax, "Below the curve: worse than independent steps", "√(S1 · S2)", "accuracy on the whole", grid="both")
+    style.legend(ax, loc="upper left")
+    text = (
+        "Accuracy on the whole against the geometric mean of both steps; the curve: what independent steps would give."
+    )
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}"))
+
+
+def gap_bars(runs: Sequence[RunData]) -> Drawing:
+    """The published gaps side by side: comp - both, comp - S1*S2, P(fail | both right)."""
+    names = labels(runs)
+    metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "press_gap": "P(whole wrong | both right)"}
+    rows = [point(r, names[r.path], m, gap=k) for k in metrics for r in runs if (m := r.one(k))]
+    if not rows:
+        return words("No run here has a compositionality gap.", runs)
+    fig, panels = style.grid_of(1, len(metrics), 3.3, 1.3 + 0.34 * len(runs))
+    for ax, (key, title) in zip(panels[0], metrics.items(), strict=True):
+        mine = [r for r in rows if r["gap"] == key]
+        for i, row in enumerate(mine):
+            style.points(ax, [row], [i], style.color(0), "", line=False, horizontal=True)
+        ax.axvline(0, color=style.MUTED, linewidth=1)
+        ax.set_yticks(range(len(mine)), [style.plain(r["model"], 24) for r in mine])
+        ax.set_ylim(max(len(mine), 1) - 0.5, -0.5)
+        style.dress(ax, title, "points" if key != "press_gap" else "share", grid="x")
+    text = "Three published gaps on the same answers; they differ by what the whole is compared with."
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {gap}"))
+
+
+def stability_scatter(runs: Sequence[RunData]) -> Drawing:
+    """Residual failure at depth 4 against atom stability (Composition collapse, Fig. 4)."""
+    names = labels(runs)
+    rows = []
+    for run in runs:
+        stable = run.one("atom_stability", per="fact") or run.one("atom_stability")
+        failed = next((m for m in run.select("residual_failure", "depth_bin") if m["group"]["depth_bin"] == 4), None)
+        if stable and failed and stable["value"] is not None:
+            rows.append(
+                {**point(run, names[run.path], failed), "atom_stability": stable["value"], "n_atoms": stable["n"]}
+            )
+    if not rows:
+        return words("No run here has both atom stability and residual failure at depth 4.", runs)
+    fig, panels = style.grid_of(1, 1, 4.4, 3.8)
+    ax = panels[0][0]
+    for i, row in enumerate(rows):
+        style.points(ax, [row], [row["atom_stability"]], style.color(i), row["model"])
+    style.percent(ax)
+    style.percent(ax, "x")
+    style.dress(
+        ax, "Knowing is not composing", "atoms right in every wording", "residual failure at depth 4", grid="both"
+    )
+    style.legend(ax, loc="best")
+    text = "Residual failure at depth 4 against the share of atoms that are right in every wording."
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}"))
+
+
+def _over_depth(runs: Sequence[RunData], *by: str) -> list[Row]:
+    names = labels(runs)
+    rows = []
+    for run in runs:
+        metrics = run.select("residual_failure", "depth_bin", *by) or run.select("residual_failure", "depth", *by)
+        for m in metrics:
+            depth = m["group"].get("depth_bin", m["group"].get("depth"))
+            keys = {k: m["group"][k] for k in by}
+            rows.append(point(run, names[run.path], m, **keys, depth=depth))
+    return sorted(rows, key=lambda r: ([str(r[k]) for k in by], r["depth"]))
+
+
+def _depth_panel(
+    ax: Axes, rows: Sequence[Row], title: str, y: str = "residual failure", runs: Sequence[Row] = ()
+) -> None:
+    models = list(dict.fromkeys(r["model"] for r in runs or rows))
+    depths = sorted({r["depth"] for r in rows})
+    for i, model in enumerate(sorted(models)):
+        mine = [r for r in rows if r["model"] == model]
+        nudge = (i - (len(models) - 1) / 2) * 0.07
+        style.points(ax, mine, [r["depth"] + nudge for r in mine], style.color(i), model)
+    ax.set_xticks(depths)
+    ax.set_xlim(min(depths) - 0.6, max(depths) + 0.6)
+    style.percent(ax)
+    style.dress(ax, title, "depth", y)
+
+
+def _steps(runs: Sequence[RunData]) -> list[Row]:
+    names = labels(runs)
+    rows = []
+    for run in runs:
+        single = sorted({m["metric"] for m in run.metrics if str(m["metric"]).startswith("step:")})
+        for metric in (*single, *STEPS):
+            name = STEPS.get(metric) or f"step {int(metric.split(':')[1]) + 1}"
+            if single and (m := run.one(metric)):
+                rows.append(point(run, names[run.path], m, benchmark=run.benchmark, step=name))
+    return rows
+
+
+def _chance(runs: Sequence[RunData]) -> str:
+    levels = {(r.benchmark, c) for r in runs if (c := chance(r)) is not None}
+    return "".join(f" Chance level of the whole on {b}: {100 * c:.3g} %." for b, c in sorted(levels))
+
+
+def chance(run: RunData) -> float | None:
+    """Mean probability that a guess in the right format is right; None where the benchmark does not say."""
+    values = [c["chance"] for c in run.cases.values() if c.get("chance") is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _gaps(runs: Sequence[RunData]) -> str:
+    names = labels(runs)
+    found = [(names[r.path], m) for r in runs if (m := r.one("gap")) and m["value"] is not None]
+    return "".join(
+        f" Gap (whole − both) of {style.plain(n)}: {100 * m['value']:+.1f} points, n={m['n']}." for n, m in found
+    )
+
+
+def _cell(ax: Axes, x: int, y: int, row: Row) -> None:
+    if row["drawn"] == "undefined":
+        ax.text(x, y, "–", ha="center", va="center", fontsize=8, color=style.MUTED)
+        return
+    hollow = row["drawn"] == "hollow"
+    face = "none" if hollow else style.SEQUENTIAL(row["value"])
+    ax.add_patch(_square(x, y, face))
+    ink = style.MUTED if hollow else style.legible(row["value"], 0, 1, style.SEQUENTIAL)
+    star = "*" if row["drawn"] == "marked" else ""
+    ax.text(x, y, f"{100 * row['value']:.0f}{star}", ha="center", va="center", fontsize=8, color=ink)
+
+
+def _square(x: int, y: int, face: Any) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=face, edgecolor=style.GRID, linewidth=0.8)

@@ -1,0 +1,91 @@
+"""Drawing: a figure, the rows behind it and its caption, and how it is written to disk."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from ..run import write_text
+from . import style
+from .io import Row, RunData
+
+DPI = 160
+_DARK = {style.INK: "#e6edf3", style.MUTED: "#9198a1", style.GRID: "#3d444d", style.PAPER: "#151b23"}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a figure function returns."""
+
+    figure: Figure
+    rows: Sequence[Row]
+    """Everything that is drawn, one row a mark: the csv."""
+    caption: str
+    chart: dict[str, Any] | None = None
+    """How the rows are read by an interactive view: its kind and which columns are what."""
+    empty: str | None = None
+    """Why there is nothing to draw; None when there is."""
+
+
+def words(reason: str, runs: Sequence[RunData]) -> Drawing:
+    """The drawing that says why there is no picture."""
+    fig, panels = style.grid_of(1, 1, 5.5, 1.8)
+    style.note(panels[0][0], reason)
+    return Drawing(style.finished(fig), [], f"{reason} {source(runs)}", empty=reason)
+
+
+def source(runs: Sequence[RunData]) -> str:
+    """The caption's last sentence: which runs, made by which commands."""
+    commands = list(dict.fromkeys(r.command for r in runs if r.command))
+    made = f" Made by: {' ; '.join(commands)}." if commands else ""
+    return f"Runs: {', '.join(r.name for r in runs)}.{made}"
+
+
+def caption(
+    text: str, rows: Sequence[Row], runs: Sequence[RunData], cell: str = "", *, intervals: str | None = None
+) -> str:
+    """Text, few-case list (``cell`` names a row), interval method and source in one paragraph."""
+    few = style.few_cases(rows, cell) if cell else ""
+    parts = [text, few, intervals or style.interval_methods(rows), source(runs)]
+    return " ".join(p for p in parts if p)
+
+
+def write(drawing: Drawing, name: str, out: str | Path, *, dark: bool = False) -> list[Path]:
+    """Write ``name.png``, ``.svg``, ``.csv`` and ``.txt`` (with ``dark`` also ``name-dark.svg``); returns the paths."""
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    drawing.figure.savefig(png, dpi=DPI, metadata={"Software": "composcope"})
+    # The layout is solved once: solving it again for the vector file would double the time.
+    drawing.figure.set_layout_engine("none")
+    text = io.StringIO()
+    drawing.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "composcope"})
+    paths = [png, write_text(svg, text.getvalue())]
+    if dark:
+        paths.append(write_text(folder / f"{name}-dark.svg", darkened(text.getvalue())))
+    paths.append(write_text(folder / f"{name}.csv", to_csv(drawing.rows)))
+    paths.append(write_text(folder / f"{name}.txt", drawing.caption + "\n"))
+    return paths
+
+
+def darkened(svg: str) -> str:
+    """The same picture for a dark page: ink, grid and paper swapped, data colors kept."""
+    for light, dark in _DARK.items():
+        svg = svg.replace(light, dark)
+    return svg
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """Rows as csv; columns in order of first appearance, None as an empty cell."""
+    names = list(dict.fromkeys(k for row in rows for k in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,264 @@
+"""Where cases go: through the gates, by outcome, by which step failed, by how many steps had to be revealed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from . import style
+from .behaviour import point
+from .drawing import Drawing, caption, source, words
+from .io import Row, RunData, labels
+
+QUADRANTS = {
+    "both-right": "every step right",
+    "first-only": "only step 1 right",
+    "second-only": "only step 2 right",
+    "neither": "no step right",
+}
+COUNTS = "Counts, no intervals."
+_QUADRANT_COLORS = (style.FAILURE, "#E69F00", "#56B4E9", "#8C8C8C")
+
+
+def gate_funnel(runs: Sequence[RunData]) -> Drawing:
+    """From all cases through the gates to the failures, with counts."""
+    names = labels(runs)
+    rows = [{"run": r.name, "model": names[r.path], **stage} for r in runs for stage in _stages(r)]
+    if not rows:
+        return words("No run here has gate counts.", runs)
+    shown = [r for r in runs if any(row["run"] == r.name for row in rows)]
+    columns = min(len(shown), 4)
+    lines = -(-len(shown) // columns)
+    fig, panels = style.grid_of(lines, columns, 3.6, 2.1)
+    axes = [ax for row in panels for ax in row]
+    for ax, run in zip(axes, shown, strict=False):
+        mine = [row for row in rows if row["run"] == run.name]
+        top = max((row["count"] for row in mine), default=1) or 1
+        for i, row in enumerate(mine):
+            failed = row["stage"].startswith("whole wrong")
+            ax.barh(
+                i,
+                row["count"],
+                color=style.FAILURE if failed else style.SUCCESS,
+                alpha=0.9 if failed else 0.75,
+                height=0.62,
+            )
+            ax.text(row["count"] + 0.02 * top, i, str(row["count"]), va="center", fontsize=8, color=style.INK)
+        ax.set_yticks(range(len(mine)), [row["stage"] for row in mine])
+        ax.set_ylim(len(mine) - 0.4, -0.6)
+        ax.set_xlim(0, top * 1.16)
+        style.dress(ax, names[run.path], grid=None)
+        ax.tick_params(left=False)
+        ax.set_xticks([])
+        ax.spines["bottom"].set_visible(False)
+    for ax in axes[len(shown) :]:
+        ax.set_axis_off()
+    text = (
+        "Cases that pass each gate, and those that are then answered wrong. A case whose gate is unknown (an invalid "
+        "answer) passes none."
+    )
+    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=COUNTS))
+
+
+def _stages(run: RunData) -> list[Row]:
+    """The funnel of one run, first stage first."""
+    both, whole = run.one("double_gate"), run.one("residual_failure")
+    if both and whole:
+        atom, sub = run.one("atom_gate"), run.one("sub_question_gate")
+        found = [("all cases", both["n"])]
+        found += [(n, m["count"]) for n, m in (("atoms stable", atom), ("sub-questions right", sub)) if m]
+        return _counted([*found, ("both gates", both["count"]), ("whole wrong, gated", whole["count"])])
+    both, press = run.one("both"), run.one("press_gap")
+    if both and press:
+        steps = [(f"step {i + 1} right", m["count"]) for i in range(9) if (m := run.one(f"step:{i}"))]
+        return _counted(
+            [
+                ("all cases", both["n"]),
+                *steps,
+                ("both right", both["count"]),
+                ("whole wrong, both right", press["count"]),
+            ]
+        )
+    return []
+
+
+def _counted(found: Sequence[tuple[str, Any]]) -> list[Row]:
+    whole = found[0][1]
+    return [{"stage": s, "count": int(c), "n": whole} for s, c in found if c is not None]
+
+
+def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
+    """Failed wholes split by which steps were right (AgentCoMa, Fig. 5)."""
+    names = labels(runs)
+    rows = []
+    for run in runs:
+        found = [(q, m) for m in run.metrics if m["metric"] == "quadrant" and (q := quadrant(m.get("group") or {}))]
+        rows += [point(run, names[run.path], m, quadrant=q) for q, m in found]
+    if not rows:
+        return words("No run here has failure quadrants: the protocol compositionality-gap counts them.", runs)
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    keys = list(dict.fromkeys(r["quadrant"] for r in rows))
+    fig, panels = style.grid_of(1, 1, 6.6, 1.3 + 0.42 * len(models))
+    ax = panels[0][0]
+    for y, model in enumerate(models):
+        left = 0.0
+        for i, key in enumerate(keys):
+            row = next((r for r in rows if r["model"] == model and r["quadrant"] == key), None)
+            if row is None or row["value"] is None:
+                continue
+            ax.barh(y, row["value"], left=left, height=0.62, color=_QUADRANT_COLORS[i % 4],
+                    label=QUADRANTS.get(key, key) if y == 0 else "_nolegend_")  # fmt: skip
+            if row["value"] > 0.08:
+                ax.text(
+                    left + row["value"] / 2,
+                    y,
+                    f"{row['count']:.0f}",
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color=style.ON_LIGHT,
+                )
+            left += row["value"]
+        n = next((r["n"] for r in rows if r["model"] == model), 0)
+        ax.text(1.02, y, f"n={n}", va="center", fontsize=8, color=style.MUTED)
+    ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
+    ax.set_ylim(len(models) - 0.4, -0.6)
+    style.percent(ax, "x")
+    ax.set_xlim(0, 1.12)
+    style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
+    style.legend(ax, loc="upper center", bbox_to_anchor=(0.45, -0.28), ncols=4)
+    text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs))
+
+
+def quadrant(group: Row) -> str | None:
+    """Name of a quadrant from its group keys; None for rows that are split further (family, domain, ...)."""
+    free = set(group) - {"quadrant", "step:0", "step:1", "first", "second", "model", "prompt"}
+    if free:
+        return None
+    if "quadrant" in group:
+        return str(group["quadrant"])
+    first, second = group.get("step:0", group.get("first")), group.get("step:1", group.get("second"))
+    if first is None or second is None:
+        return None
+    right = [v in (True, 1, "correct", "right") for v in (first, second)]
+    return {(True, True): "both-right", (True, False): "first-only", (False, True): "second-only"}.get(
+        (right[0], right[1]), "neither"
+    )
+
+
+def outcomes(runs: Sequence[RunData]) -> Drawing:
+    """Correct, incorrect, abstained and invalid answers by what was asked: nothing is dropped silently."""
+    names = labels(runs)
+    rows = []
+    for run in runs:
+        counts = Counter((role_class(g["role"]), g["outcome"]) for g in run.graded)
+        for role in dict.fromkeys(k for k, _ in counts):
+            n = sum(v for (k, _), v in counts.items() if k == role)
+            rows += [{"run": run.name, "model": names[run.path], "role": role, "outcome": o, "count": counts[role, o],
+                      "n": n, "value": counts[role, o] / n} for o in style.OUTCOME_COLORS]  # fmt: skip
+    if not rows:
+        return words("No run here has graded answers yet.", runs)
+    bars = list(dict.fromkeys((r["model"], r["role"]) for r in rows))
+    fig, panels = style.grid_of(1, 1, 6.6, 1.2 + 0.28 * len(bars))
+    ax = panels[0][0]
+    left = dict.fromkeys(bars, 0.0)
+    for outcome, shade in style.OUTCOME_COLORS.items():
+        for row in (r for r in rows if r["outcome"] == outcome):
+            bar = (row["model"], row["role"])
+            ax.barh(bars.index(bar), row["value"], left=left[bar], height=0.66, color=shade,
+                    label=outcome if bar == bars[0] else "_nolegend_")  # fmt: skip
+            left[bar] += row["value"]
+    totals = {(r["model"], r["role"]): r["n"] for r in rows}
+    for y, bar in enumerate(bars):
+        ax.text(1.01, y, f"n={totals[bar]}", va="center", fontsize=7.5, color=style.MUTED)
+    ax.set_yticks(range(len(bars)), [f"{style.plain(m, 24)} · {style.plain(r, 24)}" for m, r in bars])
+    ax.set_ylim(len(bars) - 0.4, -0.6)
+    style.percent(ax, "x")
+    ax.set_xlim(0, 1.12)
+    style.dress(ax, "How every answer was graded", "share of answers", grid=None)
+    style.legend(ax, loc="upper center", bbox_to_anchor=(0.45, -0.12 - 0.6 / len(bars)), ncols=4)
+    return Drawing(
+        style.finished(fig),
+        rows,
+        f"Outcomes of all graded answers by what was asked. Counts, no intervals. {source(runs)}",
+    )
+
+
+def role_class(role: str) -> str:
+    """``part:0:paraphrase:2`` -> ``part paraphrase``: roles without their numbers."""
+    return " ".join(word for word in str(role).split(":") if not word.isdigit())
+
+
+def k_histogram(runs: Sequence[RunData]) -> Drawing:
+    """How many steps had to be revealed before the whole was right (STaD, min-k)."""
+    names = labels(runs)
+    rows = []
+    for run in runs:
+        counts, unknown = min_k_counts(run.graded)
+        n = sum(counts.values())
+        rows += [{"run": run.name, "model": names[run.path], "k": k, "count": c, "n": n, "value": c / n,
+                  "n_unknown": unknown} for k, c in sorted(counts.items(), key=lambda x: (x[0] < 0, x[0]))]  # fmt: skip
+    if not rows:
+        return words("No run here asked with scaffolds: the protocol scaffolding does.", runs)
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    fig, panels = style.grid_of(1, len(models), 3.0, 2.8, sharey=True)
+    for ax, model in zip(panels[0], models, strict=True):
+        mine = [r for r in rows if r["model"] == model]
+        ax.bar(range(len(mine)), [r["count"] for r in mine], width=0.7,
+               color=[style.FAILURE if r["k"] == -1 else style.SUCCESS for r in mine])  # fmt: skip
+        for i, row in enumerate(mine):
+            ax.text(i, row["count"], str(row["count"]), ha="center", va="bottom", fontsize=8, color=style.INK)
+        ax.set_xticks(range(len(mine)), ["none" if r["k"] == -1 else str(r["k"]) for r in mine])
+        style.dress(
+            ax, f"{style.plain(model, 24)}, n={mine[0]['n']}", "steps revealed", "cases" if ax is panels[0][0] else ""
+        )
+    text = "Fewest revealed steps after which the whole is right: 0 = none needed, “none” = wrong at every level."
+    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=COUNTS))
+
+
+def min_k_counts(graded: Sequence[Row]) -> tuple[Counter[int], int]:
+    """Cases by k (-1: no level helped), and how many are unknown because an invalid answer decides."""
+    levels: dict[str, dict[int, str]] = {}
+    for g in graded:
+        if g["role"] == "whole" or str(g["role"]).startswith("scaffold:"):
+            level = 0 if g["role"] == "whole" else int(str(g["role"]).split(":")[1])
+            levels.setdefault(g["case"], {})[level] = g["outcome"]
+    counts: Counter[int] = Counter()
+    unknown = 0
+    for by_level in levels.values():
+        if len(by_level) < 2 and by_level.get(0) != "correct":
+            continue
+        right = [k for k, o in sorted(by_level.items()) if o == "correct"]
+        k = right[0] if right else -1
+        if any(o == "invalid" and (k == -1 or j < k) for j, o in by_level.items()):
+            unknown += 1
+        else:
+            counts[k] += 1
+    scaffolded = any(len(v) > 1 for v in levels.values())
+    return (counts, unknown) if scaffolded else (Counter(), 0)
+
+
+def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
+    """The skills whose reveal most often turned a failure into a success (STaD, Fig. 3)."""
+    names = labels(runs)
+    rows = []
+    for run in runs:
+        found = [m for m in run.metrics if m["metric"] == "bottleneck" and m.get("count")]
+        for m in sorted(found, key=lambda m: -m["count"])[:top]:
+            skill = m["group"].get("skill") or m["group"].get("combination") or "?"
+            skill = " + ".join(map(str, skill)) if isinstance(skill, list) else str(skill)
+            rows.append(point(run, names[run.path], m, skill=skill))
+    if not rows:
+        return words("No run here has bottleneck skills: the protocol scaffolding counts them.", runs)
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    fig, panels = style.grid_of(len(models), 1, 5.6, 2.1)
+    for (ax,), model in zip(panels, models, strict=True):
+        mine = [r for r in rows if r["model"] == model]
+        ax.barh(range(len(mine)), [r["count"] for r in mine], color=style.SUCCESS, height=0.6)
+        ax.set_yticks(range(len(mine)), [style.plain(r["skill"], 44) for r in mine])
+        ax.set_ylim(len(mine) - 0.4, -0.6)
+        style.dress(ax, model, "cases", grid="x")
+    text = f"The {top} most frequent bottleneck skills per model. Counts, no intervals."
+    return Drawing(style.finished(fig), rows, f"{text} {source(runs)}")

@@ -1,0 +1,151 @@
+"""What happens layer by layer and step by step: patching sweeps and cosines of the residual stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import style
+from .drawing import Drawing, caption
+from .io import ProbeData, Row, RunData
+from .mechanism import NO_CELLS, cells, color_bar, heat, missing, number, with_probe
+
+COSINES = {"dd": "within successes", "rr": "within failures", "dr": "across"}
+_COSINE_COLORS = {"dd": style.SUCCESS, "rr": style.FAILURE, "dr": "#8C8C8C"}
+
+
+def patching(runs: Sequence[RunData]) -> Drawing:
+    """A success's state put at the prompt end of a failure, layer by layer (Composition collapse, App. I)."""
+    found = with_probe(runs, "patching")
+    rows = [row for f in found for row in _patch_rows(*f)]
+    if not rows:
+        return missing("a patching sweep", "patching", runs)
+    titles = {"flip_rate": "Continuations that flip", "kl": "Change of the next token (KL, nats)",
+              "answer_log_prob": "Log-probability of the answer"}  # fmt: skip
+    quantities = [q for q in titles if any(r["measure"] == q for r in rows)]
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    fig, grid = style.grid_of(len(models), len(quantities), 3.4, 2.7)
+    for line, model in zip(grid, models, strict=True):
+        for ax, quantity in zip(line, quantities, strict=True):
+            mine = [r for r in rows if r["model"] == model and r["measure"] == quantity]
+            for i, control in enumerate(dict.fromkeys(r["patch"] for r in mine)):
+                picked = [r for r in mine if r["patch"] == control]
+                style.points(
+                    ax, picked, [r["layer"] for r in picked], style.color(i), control, style="-" if i == 0 else "--"
+                )
+            if quantity == "flip_rate":
+                style.percent(ax)
+            style.dress(ax, f"{model} · {titles[quantity]}", "layer of the patch")
+            style.legend(ax, loc="best")
+    text = (
+        "Sweep over layers: the last prompt position of a failing case gets the state of a succeeding one; dashed "
+        "lines are controls."
+    )
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {measure}, {patch}, layer {layer}"),
+                   {"kind": "lines", "x": "layer", "series": "patch", "panel": "measure", "facet": "model",
+                    "xlabel": "layer of the patch"})  # fmt: skip
+
+
+def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
+    """Cosines between prompt-end states within successes, within failures and across, per layer, centered and plain."""
+    found = with_probe(runs, "trajectory")
+    rows = [row for f in found for row in _cosine_rows(*f)]
+    if not rows:
+        return missing("prompt-end cosines", "trajectory", runs)
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    forms = list(dict.fromkeys(r["form"] for r in rows))
+    fig, grid = style.grid_of(len(models), len(forms), 3.4, 2.6)
+    for line, model in zip(grid, models, strict=True):
+        for ax, form in zip(line, forms, strict=True):
+            for key, name in COSINES.items():
+                mine = [r for r in rows if (r["model"], r["form"], r["pairs"]) == (model, form, name)]
+                style.points(ax, mine, [r["layer"] for r in mine], _COSINE_COLORS[key], name)
+            style.dress(ax, f"{model} · {form}", "layer", "cosine")
+            style.legend(ax, loc="best")
+    text = (
+        "Cosine between residual states at the last prompt token, per layer. Plain cosines are dominated by a few "
+        "large dimensions; centered ones subtract the layer's mean."
+    )
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {form}, {pairs}, layer {layer}"),
+                   {"kind": "lines", "x": "layer", "series": "pairs", "panel": "form", "facet": "model",
+                    "xlabel": "layer", "ylabel": "cosine"})  # fmt: skip
+
+
+def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
+    """Step-to-step cosine of the residual stream, success against failure (Composition collapse, Fig. 7)."""
+    found = [f for f in with_probe(runs, "trajectory") if f[2].named("step")]
+    if not found:
+        return missing("step-to-step cosines", "trajectory", runs)
+    rows: list[Row] = []
+    for run, label, probe in found:
+        for group, matrix in probe.named("step").items():
+            counts = probe.tensors.get(f"step_n.{group}")
+            known = [] if counts is None else [int(c) for c in counts]
+            for row in cells(matrix, ("layer", "step"), run=run.name, model=label, group=group):
+                rows.append({**row, "n": known[row["step"]] if row["step"] < len(known) else None})
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    groups = [g for g in ("failure", "success") if any(r["group"] == g for r in rows)] or sorted(
+        {r["group"] for r in rows}
+    )
+    values = [r["value"] for r in rows if r["value"] is not None]
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    fig, grid = style.grid_of(len(models), len(groups), 3.4, 2.2)
+    for line, (_, label, probe) in zip(grid, found, strict=True):
+        for ax, group in zip(line, groups, strict=True):
+            if f"step.{group}" not in probe.tensors:
+                style.note(ax, f"no {group} cases")
+                continue
+            image = heat(ax, probe.tensors[f"step.{group}"], style.SEQUENTIAL, low, high)
+            style.dress(ax, f"{label} · {group}", "response step", "layer", grid=None)
+            color_bar(fig, ax, image)
+    text = (
+        "Cosine between consecutive residual states over the response, mean over cases; later steps rest on fewer "
+        "cases (n in the csv)."
+    )
+    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} per layer."),
+                   {"kind": "heatmap", "x": "step", "y": "layer", "facet": "model", "panel": "group",
+                    "low": low, "high": high})  # fmt: skip
+
+
+def _patch_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:
+    """One row per measure, patch (the donor or a control) and layer; intervals from the table where it has them."""
+    rows = []
+    for name, tensor in probe.tensors.items():
+        measure, _, control = name.partition(".")
+        if measure not in ("flip_rate", "kl", "answer_log_prob") or tensor.ndim != 1:
+            continue
+        table = {r.get("layer"): r for r in _patch_table(probe, measure, control)}
+        layers = probe.settings.get("layers") or list(range(len(tensor)))
+        for layer, value in zip(layers, tensor, strict=False):
+            known = {k: table.get(layer, {}).get(k) for k in ("n", "low", "high", "interval")}
+            n = known.pop("n") or probe.settings.get("pairs") or probe.settings.get("n_pairs")
+            rows.append({"run": run.name, "model": label, "measure": measure, "patch": control or "donor",
+                         "layer": layer, "n": n if isinstance(n, int) else None, "value": number(value),
+                         **known})  # fmt: skip
+    return rows
+
+
+def _patch_table(probe: ProbeData, measure: str, control: str) -> list[Row]:
+    for quantity in dict.fromkeys((f"{measure}.{control}" if control else measure, measure)):
+        rows = probe.rows(quantity)
+        if control and quantity == measure:
+            rows = [r for r in rows if control in (r.get("control"), r.get("group"), r.get("patch"))]
+        if not control:
+            rows = [r for r in rows if r.get("control") in (None, "", "donor") and r.get("layer") is not None]
+        if rows:
+            return rows
+    return []
+
+
+def _cosine_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:
+    rows = []
+    for form, name in (("plain", "prompt_end"), ("centered", "centered")):
+        for key, words_ in COSINES.items():
+            tensor = probe.tensors.get(f"{name}.{key}")
+            if tensor is None:
+                continue
+            table = {r.get("layer"): r for r in probe.rows(f"{name}_cosine", group=words_)}
+            for layer, value in enumerate(tensor):
+                known = {k: table.get(layer, {}).get(k) for k in ("n", "low", "high", "interval")}
+                rows.append({"run": run.name, "model": label, "form": form, "pairs": words_, "layer": layer,
+                             "value": number(value), **known})  # fmt: skip
+    return rows

@@ -1,0 +1,267 @@
+"""Why it fails, drawn from the probes' tensors and tables: heads, neurons, layers, steps, exposure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
+from matplotlib.figure import Figure
+
+from . import style
+from .drawing import Drawing, caption, words
+from .io import Array, ProbeData, Row, RunData, labels
+
+Found = list[tuple[RunData, str, ProbeData]]
+NO_CELLS = "Cells without intervals; the table has them"
+
+
+def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
+    """How many of the most attributed neurons two tasks share, task x task (AgentCoMa, Fig. 8)."""
+    found = [f for f in with_probe(runs, "neurons") if "overlap" in f[2].tensors]
+    if not found:
+        return missing("neuron attribution", "neurons", runs)
+    rows: list[Row] = []
+    fig, axes = panels_of(len(found), 2.9, 2.9)
+    for ax, (run, label, probe) in zip(axes, found, strict=False):
+        matrix = np.asarray(probe.tensors["overlap"], dtype=float)
+        tasks = [str(t) for t in probe.settings.get("tasks", range(len(matrix)))]
+        heat(ax, matrix, style.SEQUENTIAL, 0, 1, annotate=True)
+        ax.set_xticks(range(len(tasks)), [style.plain(t, 14) for t in tasks], rotation=30, ha="right")
+        ax.set_yticks(range(len(tasks)), [style.plain(t, 14) for t in tasks])
+        style.dress(ax, label, grid=None)
+        for i, a in enumerate(tasks):
+            for j, b in enumerate(tasks):
+                rows.append({"run": run.name, "model": label, "task": a, "other": b, "value": number(matrix[i, j]),
+                             **_interval(probe, a, b)})  # fmt: skip
+    chosen = _settings(found, "selected", "n_selected", "rule", "steps")
+    text = f"Share of the selected neurons that two tasks have in common.{chosen}"
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs),
+                   {"kind": "heatmap", "x": "other", "y": "task", "facet": "model", "low": 0, "high": 1})  # fmt: skip
+
+
+def neuron_map(runs: Sequence[RunData]) -> Drawing:
+    """Where the selected neurons lie: layer x position in the layer, a panel per task (AgentCoMa, Fig. 9)."""
+    found = [f for f in with_probe(runs, "neurons") if f[2].named("location_map")]
+    if not found:
+        return missing("neuron attribution", "neurons", runs)
+    kinds = list(dict.fromkeys(k for _, _, p in found for k in p.named("location_map")))
+    top = max(float(np.nanmax(m)) for _, _, p in found for m in p.named("location_map").values()) or 1.0
+    rows: list[Row] = []
+    fig, panels = style.grid_of(len(found), len(kinds), 3.0, 1.9)
+    for line, (run, label, probe) in zip(panels, found, strict=True):
+        maps = probe.named("location_map")
+        for ax, kind in zip(line, kinds, strict=True):
+            if kind not in maps:
+                style.note(ax, "not measured")
+                continue
+            heat(ax, maps[kind], style.SEQUENTIAL, 0, top)
+            style.dress(ax, f"{label} · {kind}", "position in the layer (bin)", "layer", grid=None)
+            rows += cells(maps[kind], ("layer", "bin"), run=run.name, model=label, kind=kind)
+    text = (
+        "Selected neurons by layer and position; the order of neurons within a layer carries no meaning by itself."
+        f"{_settings(found, 'selected', 'n_selected')}"
+    )
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs),
+                   {"kind": "heatmap", "x": "bin", "y": "layer", "facet": "model", "panel": "kind",
+                    "low": 0, "high": top})  # fmt: skip
+
+
+def lookback(runs: Sequence[RunData]) -> Drawing:
+    """Lookback ratio, layer x head, for failures, successes and their difference."""
+    found = [f for f in with_probe(runs, "lookback") if f[2].named("ratio")]
+    if not found:
+        return missing("lookback ratios", "lookback", runs)
+    panels = [(f, kind) for f in found for kind in _kinds(f[2])]
+    shown = [(f, k) for f, k in panels if k == "composition"] or panels
+    rows: list[Row] = []
+    for (run, label, probe), kind in panels:
+        for name, matrix in _lookback_maps(probe, kind).items():
+            rows += cells(matrix, ("layer", "head"), run=run.name, model=label, kind=kind, show=name)
+    fig, grid = style.grid_of(len(shown), 3, 2.9, 2.2)
+    reach = (
+        max((abs(r["value"]) for r in rows if r["show"] == "difference" and r["value"] is not None), default=0.1) or 0.1
+    )
+    for line, ((_, label, probe), kind) in zip(grid, shown, strict=True):
+        maps = _lookback_maps(probe, kind)
+        for ax, name in zip(line, ("failure", "success", "difference"), strict=True):
+            if name not in maps:
+                style.note(ax, f"no {name} cases" if name != "difference" else "no contrast possible")
+                continue
+            diverging = name == "difference"
+            image = heat(
+                ax,
+                maps[name],
+                style.DIVERGING if diverging else style.SEQUENTIAL,
+                -reach if diverging else 0,
+                reach if diverging else 1,
+            )
+            style.dress(ax, f"{label} · {name}", "head", "layer", grid=None)
+            color_bar(fig, ax, image)
+    asked = "whole" if shown[0][1] == "composition" else shown[0][1]
+    text = (
+        "Lookback ratio of each head: share of attention that goes back to the prompt, mean per token, averaged over "
+        f"steps and cases, while answering the {asked}; difference = failure − success."
+        f"{_counts(found, 'lookback_ratio')}{_best_cell(found)}"
+    )
+    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} for the means."),
+                   {"kind": "heatmap", "x": "head", "y": "layer", "facet": "model", "panel": "show", "switch": "kind",
+                    "diverging": ["difference"], "reach": reach, "low": 0, "high": 1})  # fmt: skip
+
+
+def lookback_means(runs: Sequence[RunData]) -> Drawing:
+    """Mean lookback ratio by kind and group with intervals (AgentCoMa, Table 3)."""
+    text = (
+        "Mean lookback ratio over layers, heads and steps, one value per case. It falls as responses get longer: "
+        "compare like with like."
+    )
+    title = "Attention that goes back to the prompt"
+    return _by_kind(runs, "lookback", "lookback_ratio", "lookback ratios", title, "lookback ratio", text)
+
+
+def min_k(runs: Sequence[RunData]) -> Drawing:
+    """Min-K%++ of the questions by what is asked (AgentCoMa, Fig. 7): higher means more like the training data."""
+    text = "Mean Min-K%++ of the question's own tokens; higher is more like text the model was trained on."
+    title = "How familiar the question is to the model"
+    return _by_kind(runs, "min_k", "min_k_pp", "Min-K%++", title, "Min-K%++", text)
+
+
+def with_probe(runs: Sequence[RunData], name: str) -> Found:
+    names = labels(runs)
+    return [(r, names[r.path], p) for r in runs if (p := r.probe(name)) is not None]
+
+
+def missing(what: str, probe: str, runs: Sequence[RunData]) -> Drawing:
+    ran = [r for r in runs if r.probe(probe) is not None]
+    if ran:
+        said = " ".join(w for r in ran for w in (r.probe(probe) or ran[0]).warnings)  # type: ignore[union-attr]
+        return words(f"The probe {probe} ran but found nothing to draw here: no {what}. {said}".strip(), runs)
+    return words(f"No run here holds {what}: the probe {probe} did not run.", runs)
+
+
+def panels_of(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    columns = min(n, 4)
+    fig, grid = style.grid_of(-(-n // columns), columns, width, height)
+    axes = [ax for row in grid for ax in row]
+    for ax in axes[n:]:
+        ax.set_axis_off()
+    return fig, axes
+
+
+def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *, annotate: bool = False) -> Any:
+    """A grid of colored cells, first row on top; cells that are NaN stay empty."""
+    values = np.ma.masked_invalid(np.asarray(matrix, dtype=float))
+    image = ax.imshow(values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+    if annotate and values.size <= 100:
+        for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float)):
+            if np.isfinite(v):
+                ax.text(j, i, f"{v:.2f}", ha="center", va="center", fontsize=8, color=style.legible(v, low, high, cmap))
+    _whole_ticks(ax, values.shape[1], values.shape[0])
+    return image
+
+
+def _whole_ticks(ax: Axes, width: int, height: int) -> None:
+    ax.set_xticks(range(0, width, max(1, -(-width // 10))))
+    ax.set_yticks(range(0, height, max(1, -(-height // 10))))
+
+
+def color_bar(fig: Figure, ax: Axes, image: Any) -> None:
+    bar = fig.colorbar(image, ax=ax, fraction=0.05, pad=0.02)
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+    bar.ax.tick_params(labelsize=7, colors=style.MUTED, length=2)
+
+
+def number(value: Any) -> float | None:
+    value = float(value)
+    return round(value, 6) if np.isfinite(value) else None
+
+
+def cells(matrix: Array, axes: tuple[str, str], **keys: Any) -> list[Row]:
+    return [
+        {**keys, axes[0]: i, axes[1]: j, "value": number(v)}
+        for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float))
+    ]
+
+
+def _kinds(probe: ProbeData) -> list[str]:
+    kinds = dict.fromkeys(name.rsplit(".", 1)[0] for name in probe.named("ratio"))
+    return sorted(kinds, key=lambda k: k != "composition")
+
+
+def _lookback_maps(probe: ProbeData, kind: str) -> dict[str, Array]:
+    maps = {
+        g: probe.tensors[f"ratio.{kind}.{g}"] for g in ("failure", "success") if f"ratio.{kind}.{g}" in probe.tensors
+    }
+    if f"difference.{kind}" in probe.tensors:
+        maps["difference"] = probe.tensors[f"difference.{kind}"]
+    return maps
+
+
+def _interval(probe: ProbeData, a: str, b: str) -> Row:
+    """The table's interval of one cell of the overlap matrix, where it has one."""
+    for row in probe.rows("overlap"):
+        pair = {
+            str(row.get(k)) for k in ("kind", "other", "task", "task_a", "task_b", "with") if row.get(k) is not None
+        }
+        if pair == {a, b}:
+            return {k: row.get(k) for k in ("n", "low", "high", "interval")}
+    return {}
+
+
+def _by_kind(
+    runs: Sequence[RunData], probe_name: str, quantity: str, what: str, title: str, axis: str, text: str
+) -> Drawing:
+    """Means by kind and group of one quantity as dots with intervals, a panel per run."""
+    found = with_probe(runs, probe_name)
+    fields = ("n", "value", "low", "high", "interval")
+    rows = [
+        {"run": run.name, "model": label, "kind": r["kind"], "group": r["group"], **{k: r.get(k) for k in fields}}
+        for run, label, probe in found
+        for r in probe.rows(quantity)
+        if r.get("kind") and r.get("group") in style.GROUP_COLORS and " - " not in str(r["kind"])
+    ]
+    if not rows:
+        return missing(what, probe_name, runs)
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    kinds = list(dict.fromkeys(r["kind"] for r in rows))
+    fig, axes = panels_of(len(models), 3.3, 1.1 + 0.45 * len(kinds))
+    for ax, model in zip(axes, models, strict=False):
+        for nudge, (group, shade) in zip((-0.13, 0.13), style.GROUP_COLORS.items(), strict=True):
+            mine = [r for r in rows if r["model"] == model and r["group"] == group]
+            style.points(
+                ax, mine, [kinds.index(r["kind"]) + nudge for r in mine], shade, group, line=False, horizontal=True
+            )
+        ax.set_yticks(range(len(kinds)), [style.plain(k, 20) for k in kinds])
+        ax.set_ylim(len(kinds) - 0.5, -0.5)
+        style.dress(ax, model, axis, grid="x")
+    style.legend(axes[0], loc="best")
+    fig.suptitle(title, x=0.01, ha="left", fontsize=10, color=style.INK, fontweight="bold")
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {kind}, {group}"))
+
+
+def _counts(found: Found, quantity: str) -> str:
+    parts = []
+    for _, label, probe in found:
+        rows = {
+            r["group"]: r["n"] for r in probe.rows(quantity, kind="composition") if r.get("group") in style.GROUP_COLORS
+        }
+        if rows:
+            parts.append(f"{style.plain(label)}: " + ", ".join(f"{n} {g}" for g, n in rows.items()))
+    return f" n: {'; '.join(parts)}." if parts else ""
+
+
+def _best_cell(found: Found) -> str:
+    out = ""
+    for _, label, probe in found:
+        for r in probe.rows("lookback_ratio_map", kind="composition"):
+            if r.get("value") is not None and r.get("p_adjusted") is not None:
+                out += (f" Most different head of {style.plain(label)}: layer {r.get('layer')}, head {r.get('head')}, "
+                        f"{r['value']:+.3f} (adjusted p={r['p_adjusted']:.3g}).")  # fmt: skip
+    return out
+
+
+def _settings(found: Found, *names: str) -> str:
+    said = {n: found[0][2].settings[n] for n in names if n in found[0][2].settings}
+    return f" Settings: {', '.join(f'{k}={style.plain(v, 40)}' for k, v in said.items())}." if said else ""

@@ -1,0 +1,185 @@
+"""How every figure looks: one palette, one rule for few cases, one way to write a caption.
+
+The palette is Okabe and Ito's, told apart with every common form of color blindness. Nothing here touches matplotlib's
+global state, so figures can be drawn from several threads. Cells with fewer than 5 cases are hollow and without a line
+or interval, cells with fewer than 15 are diamonds, and what is undefined is named in the caption, never drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+HOLLOW_BELOW = 5
+MARKED_BELOW = 15
+
+INK, MUTED, GRID, PAPER = "#1f2328", "#656d76", "#d8dee4", "#ffffff"
+ON_LIGHT, ON_DARK = "#101010", "#fdfdfd"
+"""Text inside a colored cell: distinct from INK and PAPER so that a dark variant can leave it alone."""
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A6A00", "#8C8C8C")
+FAILURE, SUCCESS = "#D55E00", "#0072B2"
+OUTCOME_COLORS = {"correct": "#0072B2", "incorrect": "#D55E00", "abstained": "#E69F00", "invalid": "#8C8C8C"}
+KIND_COLORS = {"composition": "#D55E00", "math": "#0072B2", "commonsense": "#009E73", "date": "#0072B2"}
+GROUP_COLORS = {"failure": FAILURE, "success": SUCCESS}
+SEQUENTIAL: Colormap = LinearSegmentedColormap.from_list("composcope", ["#f4f6f8", "#9cc5e3", "#2f7fb8", "#083a63"])
+DIVERGING: Colormap = LinearSegmentedColormap.from_list(
+    "composcope-diff", [SUCCESS, "#8fc0de", "#f4f4f4", "#f0a877", FAILURE]
+)
+"""Centered on zero: the failure color where failures have more, the success color where successes have more."""
+
+
+def color(i: int) -> str:
+    return PALETTE[i % len(PALETTE)]
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure in inches, white, with a layout that keeps labels apart."""
+    return Figure(figsize=(width, height), facecolor=PAPER, layout="constrained")
+
+
+def grid_of(
+    n_rows: int, n_columns: int, width: float, height: float, **options: Any
+) -> tuple[Figure, list[list[Axes]]]:
+    """A figure of panels, each ``width`` x ``height`` inches."""
+    fig = figure(max(width * n_columns, 3.6), max(height * n_rows, 1.8))
+    panels = fig.subplots(n_rows, n_columns, squeeze=False, **options)
+    return fig, [list(row) for row in panels]
+
+
+def dress(ax: Axes, title: str = "", x: str = "", y: str = "", *, grid: str | None = "y") -> None:
+    """Quiet axes: two spines, small gray ticks, a title on the left."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(GRID)
+    ax.tick_params(colors=MUTED, labelsize=8, length=3, width=0.8)
+    ax.set_axisbelow(True)
+    if grid:
+        ax.grid(axis=grid, color=GRID, linewidth=0.7)  # pyright: ignore[reportArgumentType]
+    if title:
+        ax.set_title(plain(title), loc="left", fontsize=9.5, color=INK, fontweight="bold")
+    ax.set_xlabel(plain(x), fontsize=8.5, color=MUTED)
+    ax.set_ylabel(plain(y), fontsize=8.5, color=MUTED)
+
+
+def percent(ax: Axes, axis: str = "y", low: float = 0.0, high: float = 1.0) -> None:
+    """A rate axis from 0 to 100 %, with a little air so that intervals at the ends are seen."""
+    ticks = [0, 0.25, 0.5, 0.75, 1]
+    names = [f"{round(100 * t)} %" for t in ticks]
+    if axis == "y":
+        ax.set_ylim(low - 0.03, high + 0.03)
+        ax.set_yticks(ticks, names)
+    else:
+        ax.set_xlim(low - 0.03, high + 0.03)
+        ax.set_xticks(ticks, names)
+
+
+def legend(ax: Axes | Figure, **options: Any) -> None:
+    handles, names = ax.get_legend_handles_labels() if isinstance(ax, Axes) else ([], [])
+    if names:
+        ax.legend(handles, names, frameon=False, fontsize=8, labelcolor=INK, **options)
+
+
+def note(ax: Axes, text: str) -> None:
+    """Words where a picture would have been."""
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, _wrapped(plain(text)), ha="center", va="center", fontsize=9, color=MUTED, transform=ax.transAxes)
+
+
+def finished(fig: Figure) -> Figure:
+    """Nothing that comes from a model or a file is ever read as math markup."""
+    for text in fig.findobj(Text):
+        text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]
+    return fig
+
+
+def plain(text: Any, limit: int = 90) -> str:
+    """Text from outside made safe for a label: one line, no control or direction characters, cut with an ellipsis."""
+    kept = "".join(c for c in str(text).replace("\n", " ") if c.isprintable() and c not in _DIRECTION)
+    return kept if len(kept) <= limit else kept[: limit - 1] + "…"
+
+
+_DIRECTION = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def weight(n: int | float | None) -> str:
+    """How a cell of n cases is drawn: ``hollow`` (n < 5), ``marked`` (n < 15) or ``solid``."""
+    if n is None or n < HOLLOW_BELOW:
+        return "hollow"
+    return "marked" if n < MARKED_BELOW else "solid"
+
+
+def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: str, label: str, *, line: bool = True,
+           style: str = "-", horizontal: bool = False) -> None:  # fmt: skip
+    """Values with intervals, joined by a line that skips hollow and undefined ones.
+
+    Each row has ``value`` (None where undefined), ``low``, ``high`` and ``n``; its ``drawn`` is filled in.
+    """
+    shown = label
+    joined: list[tuple[float, float]] = []
+    for place, row in zip(x, rows, strict=True):
+        row["drawn"] = "undefined" if row.get("value") is None else weight(row.get("n"))
+        if row["drawn"] == "undefined":
+            continue
+        spot = (row["value"], place) if horizontal else (place, row["value"])
+        hollow = row["drawn"] == "hollow"
+        if not hollow:
+            joined.append(spot)
+            _interval(ax, row, place, shade, horizontal)
+        marker = "D" if row["drawn"] == "marked" else "o"
+        ax.plot(*spot, marker, color=shade, markerfacecolor=PAPER if hollow else shade, markersize=5.5,
+                markeredgewidth=1.3, zorder=3, label=shown)  # fmt: skip
+        shown = "_nolegend_"
+    if line and len(joined) > 1:
+        ax.plot(*zip(*joined, strict=True), style, color=shade, linewidth=1.6, alpha=0.9, zorder=2)
+
+
+def _interval(ax: Axes, row: dict[str, Any], place: float, shade: str, horizontal: bool) -> None:
+    low, high = row.get("low"), row.get("high")
+    if low is None or high is None:
+        return
+    ends = ([low, high], [place, place]) if horizontal else ([place, place], [low, high])
+    ax.plot(*ends, color=shade, linewidth=1.3, alpha=0.65, solid_capstyle="butt", zorder=2)
+
+
+def legible(value: float, low: float, high: float, cmap: Colormap) -> str:
+    """Black or white, whichever reads on the cell's color."""
+    share = 0.5 if high <= low else (value - low) / (high - low)
+    r, g, b, _ = cmap(min(max(share, 0.0), 1.0))
+    return ON_LIGHT if 0.299 * r + 0.587 * g + 0.114 * b > 0.55 else ON_DARK
+
+
+def few_cases(rows: Iterable[dict[str, Any]], name: str) -> str:
+    """The caption's list of what is hollow, marked or undefined; ``name`` is a format over a row."""
+    lists: dict[str, list[str]] = {"hollow": [], "marked": [], "undefined": []}
+    for row in rows:
+        if row.get("drawn") in lists:
+            lists[row["drawn"]].append(f"{name.format(**row)} (n={row.get('n', 0)})")
+    words = {
+        "hollow": f"Hollow, without line or interval (n < {HOLLOW_BELOW})",
+        "marked": f"Diamonds (n < {MARKED_BELOW})",
+        "undefined": "Undefined, not drawn",
+    }
+    return " ".join(f"{words[k]}: {'; '.join(v)}." for k, v in lists.items() if v)
+
+
+def interval_methods(rows: Iterable[dict[str, Any]]) -> str:
+    """The caption's sentence about intervals."""
+    methods = sorted({str(r["interval"]) for r in rows if r.get("interval") and r.get("low") is not None})
+    return f"Intervals: 95 %, {', '.join(methods)}." if methods else "No intervals."
+
+
+def _wrapped(text: str, width: int = 62) -> str:
+    lines, line = [], ""
+    for word in text.split():
+        if line and len(line) + len(word) + 1 > width:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}".strip()
+    return "\n".join([*lines, line])
