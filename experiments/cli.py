@@ -228,10 +228,11 @@ def metrics(
 @app.command(epilog="Example: composcope report runs/demo --out runs/demo")
 def report(runs: RunArgs, out: Out = None) -> int:
     """Write one static report over one or more runs."""
-    from .report import write
     from .run import find_runs
 
     folders = find_runs(runs)
+    from .report import write
+
     print(write(folders, out or (folders[0] if len(folders) == 1 else runs[0])))
     return exits.OK
 

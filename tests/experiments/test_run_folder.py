@@ -1,0 +1,153 @@
+"""The run folder: atomic files, one writer, one run per folder, a manifest that says how it was made."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError, JournalError
+from composcope.experiments.progress import Reporter
+from composcope.experiments.run import (
+    find_runs,
+    locked,
+    open_run,
+    read_config,
+    read_json,
+    read_lines,
+    write_lines,
+    write_text,
+)
+
+IDENTITY = {"model": "m", "data": "abc", "protocol": "p"}
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:
+    path = write_text(tmp_path / "a.txt", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(path, "new \ud800")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_json_lines_carry_a_schema_and_survive_unicode_line_separators(tmp_path: Path) -> None:
+    rows = [{"text": "a\u2028b\nc"}, {"text": "ß"}]
+    path = write_lines(tmp_path / "rows.jsonl", rows)
+    assert [r["text"] for r in read_lines(path)] == ["a\u2028b\nc", "ß"]
+    assert all(r["schema"] == 1 for r in read_lines(path))
+
+
+def test_another_schema_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    path = write_text(tmp_path / "rows.jsonl", '{"schema": 1}\n{"schema": 9}\n')
+    with pytest.raises(InputError, match=r"rows\.jsonl:2: schema is 9"):
+        read_lines(path)
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    path = write_text(tmp_path / "rows.jsonl", '{"a": 1}\n{"a":\n')
+    with pytest.raises(InputError, match=r"rows\.jsonl:2: not valid JSON"):
+        read_lines(path)
+
+
+def test_the_manifest_says_code_versions_machine_command_and_timings(tmp_path: Path) -> None:
+    with open_run(tmp_path / "r", {"seed": 3, "model": "m"}, identity=IDENTITY) as run:
+        with run.timed("ask"):
+            pass
+        assert read_json(run.path / "manifest.json")["status"] == "running"
+    manifest = read_json(tmp_path / "r" / "manifest.json")
+    assert manifest["status"] == "complete"
+    assert manifest["seed"] == 3
+    assert manifest["identity"] == IDENTITY
+    assert len(manifest["composcope"]["source"]) == 64
+    assert manifest["versions"]["torch"]
+    assert manifest["timings"]["ask"] >= 0
+    assert manifest["invocations"][0]["status"] == "complete"
+    assert read_config(tmp_path / "r") == {"schema": 1, "seed": 3, "model": "m"}
+
+
+def test_no_file_of_a_run_holds_the_path_of_its_folder(tmp_path: Path) -> None:
+    with open_run(tmp_path / "r", {"seed": 0}, identity=IDENTITY):
+        pass
+    manifest = read_json(tmp_path / "r" / "manifest.json")
+    del manifest["command"], manifest["invocations"]  # what the user typed
+    assert str(tmp_path) not in json.dumps(manifest)
+
+
+def test_reopening_adds_an_invocation_and_keeps_the_creation_time(tmp_path: Path) -> None:
+    for _ in range(2):
+        with open_run(tmp_path / "r", {}, identity=IDENTITY):
+            pass
+    assert len(read_json(tmp_path / "r" / "manifest.json")["invocations"]) == 2
+
+
+def test_another_run_in_the_same_folder_is_refused_and_the_difference_named(tmp_path: Path) -> None:
+    with open_run(tmp_path / "r", {}, identity=IDENTITY):
+        pass
+    with (
+        pytest.raises(JournalError, match="data was 'abc' and is 'xyz'"),
+        open_run(tmp_path / "r", {}, identity={**IDENTITY, "data": "xyz"}),
+    ):
+        pass
+    assert read_json(tmp_path / "r" / "manifest.json")["identity"] == IDENTITY
+
+
+def test_an_interrupted_and_a_failed_run_say_so(tmp_path: Path) -> None:
+    for error, status in ((KeyboardInterrupt(), "interrupted"), (ValueError("no"), "failed")):
+        with pytest.raises(type(error)), open_run(tmp_path / status, {}, identity=IDENTITY):
+            raise error
+        assert read_json(tmp_path / status / "manifest.json")["status"] == status
+
+
+def test_a_folder_has_one_writer_and_a_killed_writer_does_not_block_the_next(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from composcope.experiments.run import locked\n"
+        "with locked(sys.argv[1]):\n    print('held', flush=True); time.sleep(60)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / ".site")}
+    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "r")], stdout=subprocess.PIPE, env=env)
+    assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+    with pytest.raises(JournalError, match="another composcope process"), locked(tmp_path / "r"):
+        pass
+    holder.kill()
+    holder.wait()
+    with locked(tmp_path / "r") as path:
+        assert path.is_dir()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text("")
+    with pytest.raises(InputError, match="is a file; give a folder"), locked(tmp_path / "r"):
+        pass
+
+
+def test_runs_are_found_in_a_study_folder(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        with open_run(tmp_path / "study" / name, {}, identity=IDENTITY):
+            pass
+    (tmp_path / "study" / "figures").mkdir()
+    assert [p.name for p in find_runs([tmp_path / "study"])] == ["a", "b"]
+    assert [p.name for p in find_runs([tmp_path / "study" / "b", tmp_path / "study"])] == ["b", "a"]
+    with pytest.raises(InputError, match="holds no run"):
+        find_runs([tmp_path])
+
+
+def test_progress_in_a_log_is_one_line_per_tenth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = Reporter(tmp_path / "log.txt")
+    with reporter.bar("asking", 1000) as advance:
+        for _ in range(1000):
+            advance(1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[0] == "asking: 10 % (100/1000)"
+    assert len(err.splitlines()) == 10
+    assert len((tmp_path / "log.txt").read_text().splitlines()) == 10
+
+
+def test_quiet_progress_still_reaches_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Reporter(tmp_path / "log.txt", quiet=True).say("hello")
+    assert capsys.readouterr().err == ""
+    assert (tmp_path / "log.txt").read_text().endswith(" hello\n")
