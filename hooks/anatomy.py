@@ -351,7 +351,7 @@ def _ups(rest: Sequence[_Event], down: _Event | None) -> tuple[nn.Module, ...]:
 def _middle(
     pre: Tensor, post: Tensor, attn: _Event, mlp: _Event, events: Sequence[_Event]
 ) -> tuple[nn.Module | None, float]:
-    """Where the residual stream passes between attention and MLP; ``None`` for parallel blocks. And the factor on ``mlp_out``.
+    """Where the residual stream passes between attention and MLP; ``None`` for parallel blocks; and the MLP factor.
 
     Also checks that the two contributions found add up to the block: ``post = pre + attn + mlp`` (each up to a fixed
     residual multiplier).

@@ -3,8 +3,8 @@
 What is changed at a position changes nothing before it. So the prefix is run once, and every variant (layer x
 integration node, donor x layer) is a *row*: a single token on the sequence axis, at the same position as the others,
 that attends to the shared prefix, to its own earlier suffix and to itself. Rows are born where they first differ from
-the unchanged one (row 0): a row changed after block l costs nothing in blocks 0..l. Each prefill is checked: row 0 must
-reproduce the full forward pass.
+the unchanged one (row 0): a row changed after block l costs nothing in blocks 0..l. Row 0 must
+reproduce the full forward pass, which is checked on the way.
 """
 
 from __future__ import annotations
@@ -96,19 +96,41 @@ class Step:
 Grow = Callable[[Tensor], Tensor]
 
 
+class Watch(NamedTuple):
+    """A function of what goes ``in`` or comes ``out`` of a module, ``query row width``; ``None`` leaves it as it is."""
+
+    module: nn.Module
+    side: str
+    fn: Callable[[Tensor], Tensor | None]
+
+
 @contextmanager
-def hooked(hooks: Sequence[tuple[nn.Module, Callable[[Any], Any]]]) -> Iterator[None]:
-    """Forward hooks on module outputs (hidden states in and out; ``None`` leaves the output), removed afterwards."""
+def hooked(watches: Sequence[Watch], n_queries: int) -> Iterator[None]:
+    """The watches as hooks, in order, taken off afterwards."""
 
-    def attach(module: nn.Module, fn: Callable[[Any], Any]) -> Any:
-        def hook(_module: nn.Module, _args: Any, output: Any) -> Any:
-            x = first_tensor(output)
-            new = fn(x)
-            return output if new is None else replace_first(output, new)
+    def apply(fn: Callable[[Tensor], Tensor | None], value: Any) -> Any:
+        x = first_tensor(value)
+        if x is None:
+            raise ModelError("a module of the model was called without hidden states")
+        new = fn(x.reshape(n_queries, -1, x.shape[-1]))  # some architectures flatten batch and positions
+        if new is None:
+            return None
+        return replace_first(value, new if x.dim() == 3 else new.reshape(-1, new.shape[-1]))
 
-        return module.register_forward_hook(hook)
+    def attach(w: Watch) -> Any:
+        if w.side == "out":
+            return w.module.register_forward_hook(lambda _m, _a, output: apply(w.fn, output))
 
-    handles = [attach(m, fn) for m, fn in hooks]
+        def before(_module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]] | None:
+            value = args if args else kwargs["hidden_states"]
+            new = apply(w.fn, value)
+            if new is None:
+                return None
+            return (new, kwargs) if args else (args, {**kwargs, "hidden_states": new})
+
+        return w.module.register_forward_pre_hook(before, with_kwargs=True)
+
+    handles = [attach(w) for w in watches]
     try:
         yield
     finally:
@@ -279,7 +301,8 @@ def step(
     offset: int = 0,
     history: History | None = None,
     grow: Mapping[int, Grow] | None = None,
-    watch: Sequence[tuple[nn.Module, Callable[[Any], Any]]] = (),
+    watch: Sequence[Watch] = (),
+    check: bool = True,
     parents: Sequence[int] | None = None,
 ) -> Step:
     """One position for all rows.
@@ -290,7 +313,8 @@ def step(
         history: the rows' suffix so far, ``offset`` steps.
         grow: per layer l, what to make of the rows' residual stream after block l (``query row d_model``): append
             rows there, or change some. ``-1``: before block 0.
-        watch: more (module, function of its output) hooks.
+        watch: more functions of what goes into or comes out of modules.
+        check: that row 0 at the queries themselves (``offset`` 0, left unchanged) equals the full forward pass.
         parents: for every row at the end, the row whose earlier layers it shares (default: row 0).
     """
     first = tokens is None
@@ -321,57 +345,30 @@ def step(
         own.append((call.key[:, :, :, None], call.value[:, :, :, None]))
         return _attend(call, shared, visible, own)
 
-    hooks = [*watch]
+    blocks = [layer.block for layer in lm.anatomy.layers]
+    watches = [*watch]
+    if check and first:
+        watches.append(Watch(blocks[-1], "out", lambda x: _check(lm, prefix, x[:, 0].detach())))
     for layer, fn in (grow or {}).items():
-        if layer >= 0:
-            hooks.append((lm.anatomy.layers[layer].block, fn))
-    with patterns.interpose(lm.model, attend, without_mask=True), hooked(hooks), _before_first(lm, grow):
-        logits = lm.model(input_ids=ids, position_ids=positions, use_cache=False).logits
+        watches.append(Watch(blocks[layer], "out", fn) if layer >= 0 else Watch(blocks[0], "in", fn))
+    with patterns.interpose(lm.model, attend, without_mask=True), hooked(watches, ids.shape[0]):
+        mask = torch.ones_like(ids)  # unused: the callback decides what is visible; keeps models from warning
+        logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
     logits = logits.reshape(ids.shape[0], -1, logits.shape[-1])
     if torch.isnan(logits.detach()).any():
-        raise ModelError(
-            f"{type(lm.model).__name__}: NaN in the logits of recomputed rows; check weights, dtype and edits"
-        )
+        raise ModelError(f"{type(lm.model).__name__}: NaN logits in recomputed rows; check weights, dtype and edits")
     n_rows = logits.shape[1]
     return Step(logits, keys, values, list(parents) if parents is not None else [0] * n_rows if first else [])
 
 
-@contextmanager
-def _before_first(lm: Model, grow: Mapping[int, Grow] | None) -> Iterator[None]:
-    fn = (grow or {}).get(-1)
-    if fn is None:
-        yield
-        return
-
-    def hook(_module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        if args:
-            return replace_first(args, fn(args[0])), kwargs
-        return args, {**kwargs, "hidden_states": fn(kwargs["hidden_states"])}
-
-    handle = lm.anatomy.layers[0].block.register_forward_pre_hook(hook, with_kwargs=True)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def verify(lm: Model, prefix: Prefix) -> float:
-    """Largest difference of row 0's final state from the full forward pass, relative to the state's size.
-
-    Raises ``ModelError`` where rows do not reproduce the model: attention with something that rows do not know.
-    """
-    kept: list[Tensor] = []
-    with torch.no_grad():
-        step(lm, prefix, watch=[(lm.anatomy.layers[-1].block, lambda x: kept.append(x))])
-    got = kept[0].reshape(prefix.final.shape)
-    error = float((got - prefix.final).abs().max() / prefix.final.abs().max().clamp_min(1e-30))
+def _check(lm: Model, prefix: Prefix, row: Tensor) -> None:
+    error = float((row - prefix.final).abs().max() / prefix.final.abs().max().clamp_min(1e-30))
     limit = 1e-3 if prefix.final.dtype in (torch.float32, torch.float64) else 0.1
     if not error <= limit:
         raise ModelError(
-            f"{type(lm.model).__name__}: a recomputed row differs from the full forward pass by {error:.1e} of its size; "
-            "suffix recomputation is not available for this attention"
+            f"{type(lm.model).__name__}: a recomputed row differs from the full forward pass by {error:.1e} of its "
+            "size; suffix recomputation is not available for this attention"
         )
-    return error
 
 
 def row_budget(lm: Model, n_queries: int, prefix_len: int, graph: bool, limit: int | None = None) -> int:

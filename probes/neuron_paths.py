@@ -1,0 +1,128 @@
+"""The straight path of one layer's neurons from silent to full, as rows of the suffix engine, and scores along it.
+
+Scaling the neurons z of layer l at one position by a moves that position's residual stream along a straight line,
+``r(a) = r(1) - (1 - a) * W_down z``. So the rows of a layer are points on a line in d_model, and
+
+    score_i = z_i * (W_down^T g)_i,   g = integral over a of dP/dr(a)
+
+gives all its neurons from one vector g (Dai et al. 2022, eq. 4, for the input of the down projection). Behind a norm
+of the MLP output (Gemma-2, OLMo-2) the line runs after the norm, whose factor is frozen: scaling z before it would put
+the whole effect at a = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ..errors import ModelError
+from ..hooks.anatomy import Layer
+from ..hooks.rows import Watch
+
+PathSite = Literal["down", "pre"]
+
+
+@dataclass
+class Path:
+    """One layer's rows. Filled as the forward pass goes by."""
+
+    layer: Layer
+    nodes: Tensor
+    """node: where on the path the rows lie"""
+    site: PathSite
+    seen: dict[str, Tensor] = field(default_factory=dict)
+    leaf: Tensor | None = None
+    """query node width: what the gradient is taken of"""
+
+    def watches(self) -> list[Watch]:
+        layer = self.layer
+        if layer.down is None:
+            raise ModelError("neurons inside experts cannot be attributed to yet; use a model with dense MLPs")
+        out = [Watch(layer.down, "in", self._keep("z")), Watch(layer.mlp_tail, "out", self._keep("y"))]
+        if layer.post_norm is not None:
+            _check_norm(layer)
+            out += [Watch(layer.post_norm, "in", self._keep("a")), Watch(layer.post_norm, "out", self._keep("b"))]
+        if self.site == "pre":
+            out.append(Watch(self._up(), "out", self._keep("u")))
+        return out
+
+    def grow(self, x: Tensor) -> Tensor:
+        """Append this layer's rows to the residual stream after the block: query row d_model."""
+        return torch.cat([x, self._points(x[:, :1].detach())], 1)
+
+    def scores(self, gradient: Tensor) -> Tensor:
+        """Attribution of every neuron from the weighted sum of gradients over nodes: query neuron."""
+        g = gradient.sum(1)
+        if self.site == "pre":
+            return self.seen["u"][:, 0] * g
+        factor = self.layer.mlp_scale
+        if self.layer.post_norm is not None:
+            before, after = self.seen["a"][:, 0], self.seen["b"][:, 0]
+            g = g * torch.where(before == 0, 0, after / before)
+        with torch.enable_grad():
+            z = self.seen["z"].clone().requires_grad_()
+            assert self.layer.down is not None
+            (back,) = torch.autograd.grad(self.layer.down(z), z, (factor * g)[:, None])
+        return (self.seen["z"] * back)[:, 0]
+
+    def _keep(self, name: str) -> Callable[[Tensor], None]:
+        def keep(x: Tensor) -> None:
+            self.seen[name] = x[:, :1].detach()
+
+        return keep
+
+    def _points(self, end: Tensor) -> Tensor:
+        if self.site == "pre":
+            return self._points_before_activation(end)
+        y = self.layer.mlp_scale * (self.seen["y"] - self._constant())
+        leaf = end - (1 - self.nodes[:, None]) * y
+        self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
+        return self.leaf
+
+    def _constant(self) -> Tensor | float:
+        """The part of the MLP output that does not come from its neurons: the bias of the down projection."""
+        bias = getattr(self.layer.down, "bias", None)
+        return 0.0 if bias is None or self.layer.post_norm is not None else bias.detach()
+
+    def _points_before_activation(self, end: Tensor) -> Tensor:
+        leaf = self.nodes[:, None] * self.seen["u"]
+        self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
+        put = self._up().register_forward_hook(lambda _m, _a, _o: self.leaf)
+        try:
+            assert self.layer.mlp is not None
+            y = self.layer.mlp(end.repeat(1, len(self.nodes), 1))
+        finally:
+            put.remove()
+        return end - self.layer.mlp_scale * self.seen["y"] + self.layer.mlp_scale * y
+
+    def _up(self) -> torch.nn.Module:
+        if len(self.layer.up) != 1 or self.layer.mlp is None or self.layer.post_norm is not None:
+            raise ModelError('site "pre" needs an MLP with one projection before its activation; use site "down"')
+        return self.layer.up[0]
+
+
+def _check_norm(layer: Layer) -> None:
+    """The frozen factor is right for norms that only rescale (RMS norms), not for those that subtract a mean."""
+    assert layer.post_norm is not None
+    weight = next(iter(layer.post_norm.parameters()), None)
+    if weight is None:
+        return
+    ones = torch.ones(1, 1, weight.shape[-1], device=weight.device, dtype=weight.dtype)
+    plus, minus = layer.post_norm(ones), layer.post_norm(-ones)
+    if not torch.equal(plus, -minus) or float(plus.abs().max()) < 1e-3:
+        raise ModelError(
+            f"{type(layer.post_norm).__name__} after the MLP is not an RMS norm; attribution is not defined"
+        )
+
+
+def gated(layer: Layer) -> bool:
+    """Whether the MLP multiplies two projections; then scaling one of them is scaling the neuron."""
+    if len(layer.up) != 1 or layer.down is None:
+        return True
+    width = getattr(layer.up[0], "out_features", None) or getattr(layer.up[0], "nf", 0)
+    into = getattr(layer.down, "in_features", None) or getattr(layer.down, "nx", 0)
+    return int(width) != int(into)
