@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from ..errors import InputError, NoCasesError
+from ..evaluation.statistics import holm
 from .effects import (
     Array,
     Clusters,
@@ -27,7 +28,6 @@ from .effects import (
     finite,
     hedges_g,
     hedges_g_paired,
-    holm,
     mean_interval,
     smallest_detectable,
 )
@@ -189,8 +189,11 @@ def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, se
 
 def adjust(rows: Sequence[Row], family: str) -> list[Row]:
     """Rows with ``p_adjusted`` (Holm over all rows given: one declared family) and the family's name."""
-    adjusted = holm([float(r["p"]) for r in rows])
-    return [{**r, "p_adjusted": p, "family": family} for r, p in zip(rows, adjusted, strict=True)]
+    adjusted = holm([None if np.isnan(r["p"]) else float(r["p"]) for r in rows])
+    missing = float("nan")
+    return [
+        {**r, "p_adjusted": missing if p is None else p, "family": family} for r, p in zip(rows, adjusted, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -149,18 +149,6 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
     return float(2 * u / (x.size * y.size) - 1)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment within one family of tests; NaN (no test possible) is left out and stays NaN."""
-    from statsmodels.stats.multitest import multipletests
-
-    p = np.asarray(p_values, dtype=np.float64)
-    out = np.full(p.shape, np.nan)
-    known = ~np.isnan(p)
-    if known.any():
-        out[known] = multipletests(p[known], method="holm")[1]
-    return [float(v) for v in out]
-
-
 def smallest_detectable(n: int, m: int | None = None, *, alpha: float = 0.05, power: float = 0.8) -> float:
     """Smallest standardized effect that a two-sided t test finds with the given power: what a null result excludes.
 

@@ -1,13 +1,33 @@
-"""Example: one prompt with the model's response and the gold answer, as token ids and spans, labelled for contrasts."""
+"""Example: one prompt with the model's response and the gold answer, as token ids and spans, labelled for contrasts.
+
+``from_case_sets`` makes them from what an evaluation left behind. Prompt and response ids are the ones that were fed
+and generated; only the gold answer is tokenized here, in the context of its prompt, and everything is checked to
+round-trip through the tokenizer.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import InputError, NoCasesError
+from ..evaluation.asks import Ask, Response
+from ..evaluation.cases import Case, Part
+from ..evaluation.prompts import write_answer
+
+if TYPE_CHECKING:
+    from ..evaluation.protocols.base import CaseSet
+
+AnswerText = Literal["worked", "answer", "written"]
+Ids = tuple[int, ...]
+_ROLE = re.compile(r"whole|part:\d+")
 
 
 @dataclass(frozen=True)
 class Example:
-    """What a probe runs on. Token ids are those that were fed and generated, never re-tokenised text."""
+    """What a probe runs on. Token ids are those that were fed and generated, never re-tokenized text."""
 
     case: str
     role: str
@@ -16,12 +36,12 @@ class Example:
     """What the role asks about: ``composition`` for wholes, else the part's kind (``commonsense``, ``math``, ...)."""
     group: str
     """Label from the case set: ``failure`` or ``success``."""
-    prompt_ids: tuple[int, ...]
+    prompt_ids: Ids
     """Template and BOS included."""
-    response_ids: tuple[int, ...]
+    response_ids: Ids
     """As generated, final EOS included when there was one."""
-    answer_ids: tuple[int, ...]
-    """The gold answer (``worked`` when the case gives it) tokenised in the context of the prompt."""
+    answer_ids: Ids
+    """The gold answer (``worked`` when the case gives it) tokenized in the context of the prompt."""
     cue_tokens: int
     """Trailing prompt tokens that belong to the template's generation prompt: they count as new, not as context."""
     question_span: tuple[int, int]
@@ -30,3 +50,174 @@ class Example:
     depth: int | None = None
     operation: str | None = None
     cluster: str | None = None
+
+
+def from_case_sets(
+    tokenizer: Any, cases: Mapping[str, Case] | Iterable[Case], asks: Mapping[str, Ask],
+    responses: Mapping[str, Response], case_sets: Iterable[CaseSet], roles: Sequence[str] | None = None, *,
+    answer: AnswerText = "worked", chat_options: Mapping[str, Any] | None = None,
+) -> list[Example]:  # fmt: skip
+    """Examples for every case in a failure or success set, one per role that was asked.
+
+    ``asks`` and ``responses`` are keyed by ask identity, as the pipeline returns them. ``roles`` limits and extends
+    the roles (default: ``whole`` and every ``part:i``). ``answer`` says which gold text becomes ``answer_ids``: the
+    ``worked`` answer where the case has one, the bare ``answer``, or ``written`` as the prompt format wants it.
+    Sets with other labels than failure and success are passed over. Raises ``NoCasesError`` when nothing is labelled,
+    ``InputError`` for a case with both labels, without its whole, without token ids, and for prompts and answers
+    that do not round-trip through the tokenizer.
+    """
+    table = dict(cases) if isinstance(cases, Mapping) else {c.id: c for c in cases}
+    labels = _labels(case_sets)
+    if not labels:
+        raise NoCasesError("no case is labelled failure or success; there is nothing to open up")
+    found: dict[tuple[str, str], str] = {}
+    for key, ask in asks.items():
+        wanted = ask.role in roles if roles is not None else _ROLE.fullmatch(ask.role) is not None
+        if ask.case in labels and wanted and key in responses and ask.repeat == 0:
+            found.setdefault((ask.case, ask.role), key)
+    writer = _Writer(tokenizer, dict(chat_options or {}), answer)
+    out: list[Example] = []
+    for case_id, group in labels.items():
+        if case_id not in table:
+            raise InputError(f"case set: case {case_id!r} is not among the {len(table)} cases given")
+        mine = sorted((role for case, role in found if case == case_id), key=_role_order)
+        if "whole" not in mine and (roles is None or "whole" in roles):
+            raise InputError(f"case {case_id!r}: no response to its whole; the journal is incomplete")
+        for role in mine:
+            key = found[case_id, role]
+            out.append(writer.example(table[case_id], asks[key], responses[key], group))
+    return out
+
+
+def _labels(case_sets: Iterable[CaseSet]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for case_set in case_sets:
+        if case_set.label not in ("failure", "success"):
+            continue
+        for case in case_set.ids:
+            if labels.setdefault(case, case_set.label) != case_set.label:
+                raise InputError(f"case {case!r} is in failure and success sets; give the sets of one protocol only")
+    return labels
+
+
+def _role_order(role: str) -> tuple[bool, list[tuple[bool, int, str]]]:
+    pieces = [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in role.split(":")]
+    return role != "whole", pieces
+
+
+def part_of(case: Case, role: str) -> Part | None:
+    """The part that a ``part:i...`` role asks about; None for wholes and everything else."""
+    pieces = role.split(":")
+    if pieces[0] != "part" or len(pieces) < 2 or not pieces[1].isdigit():
+        return None
+    index = int(pieces[1])
+    if index >= len(case.parts):
+        raise InputError(f"case {case.id!r}: role {role!r}, but the case has {len(case.parts)} parts")
+    return case.parts[index]
+
+
+def _question(case: Case, part: Part | None, ask: Ask) -> str:
+    """The question's own wording inside the ask's prompt (the whole prompt where no known wording is in it)."""
+    wordings = [case.question] if part is None else [part.question, *part.paraphrases, part.extra_context or ""]
+    known = [w for w in wordings if w and w in ask.prompt]
+    return max(known, key=len) if known else ask.prompt
+
+
+@dataclass(frozen=True)
+class _Writer:
+    tokenizer: Any
+    chat_options: dict[str, Any]
+    answer: AnswerText
+
+    def example(self, case: Case, ask: Ask, response: Response, group: str) -> Example:
+        where = f"case {case.id!r}, role {ask.role!r}"
+        if response.prompt_ids is None or response.response_ids is None:
+            raise InputError(f"{where}: the engine returned no token ids; ask again with the transformers engine")
+        if response.error is not None or not response.response_ids:
+            raise InputError(f"{where}: no response to look into ({response.error or 'no tokens'}); run it again")
+        part = part_of(case, ask.role)
+        prompt_ids, text = tuple(response.prompt_ids), self._text(ask, response.prompt_ids, where)
+        gold = self._gold(case if part is None else part, ask.format)
+        return Example(
+            case=case.id, role=ask.role, kind="composition" if part is None else part.kind or ask.kind or "part",
+            group=group, prompt_ids=prompt_ids, response_ids=tuple(response.response_ids),
+            answer_ids=self._answer_ids(ask, text, prompt_ids, gold, response, where),
+            cue_tokens=self._cue_tokens(ask, prompt_ids),
+            question_span=self._span(ask, text, prompt_ids, _question(case, part, ask), where),
+            family=case.family, depth=case.depth, operation=case.operation, cluster=case.cluster,
+        )  # fmt: skip
+
+    def _gold(self, source: Case | Part, format: str) -> str:
+        if self.answer == "written":
+            return write_answer(source.answer, source.worked, format)
+        return source.answer if self.answer == "answer" else source.worked or source.answer
+
+    def _encode(self, text: str, ask: Ask) -> Ids:
+        # A chat template writes its special tokens itself.
+        return tuple(self.tokenizer(text, add_special_tokens=ask.prompting == "raw").input_ids)
+
+    def _chat(self, ask: Ask, cue: bool) -> str:
+        talk = [{"role": "user", "content": ask.prompt}]
+        options = {"add_generation_prompt": cue, "tokenize": False, **self.chat_options}
+        return self.tokenizer.apply_chat_template(talk, **options)
+
+    def _text(self, ask: Ask, ids: Sequence[int], where: str) -> str:
+        """The prompt as text, such that tokenizing it gives the ids that were fed."""
+        rendered = self._chat(ask, True) if ask.prompting == "chat" else ask.prompt
+        if self._encode(rendered, ask) == tuple(ids):
+            return rendered
+        decoded = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        if self._encode(decoded, ask) == tuple(ids):
+            return decoded
+        raise InputError(f"{where}: prompt ids do not round-trip through the tokenizer; use the one it was asked with")
+
+    def _cue_tokens(self, ask: Ask, ids: Ids) -> int:
+        if ask.prompting == "raw":
+            return 0
+        return len(ids) - _shared_prefix(self._encode(self._chat(ask, False), ask), ids)
+
+    def _span(self, ask: Ask, text: str, ids: Ids, question: str, where: str) -> tuple[int, int]:
+        message = text.rfind(ask.prompt)
+        start = text.rfind(question.strip()) if message < 0 else message + ask.prompt.rfind(question)
+        if start < 0:
+            raise InputError(f"{where}: the question is not in the rendered prompt; does the template rewrite it?")
+        size = len(question.strip()) if message < 0 else len(question)
+        first = _shared_prefix(self._encode(text[:start], ask), ids)
+        through = self._encode(text[: start + size], ask)
+        last = _shared_prefix(through, ids)
+        # A token that reaches over the question's end holds some of it.
+        return first, max(last if last == len(through) else last + 1, first + 1)
+
+    def _answer_ids(self, ask: Ask, text: str, ids: Ids, gold: str, response: Response, where: str) -> Ids:
+        written = self._separator(ask, text, ids, response) + gold
+        full = self._encode(text + written, ask)
+        if _shared_prefix(full, ids) == len(ids):
+            found = full[len(ids) :]
+        else:  # the first answer token would merge with the prompt's last: the model cannot write it that way
+            found = tuple(self.tokenizer(written, add_special_tokens=False).input_ids)
+        if not found or not gold.strip():
+            raise InputError(f"{where}: the gold answer {gold!r} tokenizes to nothing")
+        back = self.tokenizer.decode(list(found), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        if "".join(back.split()) != "".join(gold.split()):
+            raise InputError(f"{where}: the gold answer {gold!r} comes back from the tokenizer as {back!r}")
+        return found
+
+    def _separator(self, ask: Ask, text: str, ids: Ids, response: Response) -> str:
+        """The white space that the model itself put before its answer."""
+        body = response.text.lstrip()
+        lead = response.text[: len(response.text) - len(body)]
+        first = (response.response_ids or (None,))[0]
+        for candidate in dict.fromkeys((lead, "", " ", "\n")) if body else ():
+            tokens = self._encode(text + candidate + body, ask)[len(ids) :]
+            if tokens and tokens[0] == first:
+                return candidate
+        return lead
+
+
+def _shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    n = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        n += 1
+    return n

@@ -99,7 +99,7 @@ def standardize(log_prob: Array, mean: Array, variance: Array, sigma_floor: floa
     """z = (log_prob - mean) / sigma; 0 where sigma is 0 and the token is the certain one, minus infinity otherwise."""
     sigma = np.maximum(np.sqrt(variance), sigma_floor)
     gap = log_prob - mean
-    sure = np.where(np.abs(gap) <= 1e-12, 0.0, np.sign(gap) * np.inf)
+    sure = np.where(np.abs(gap) <= 1e-12, 0.0, np.where(gap > 0, np.inf, -np.inf))
     return np.divide(gap, sigma, out=sure, where=sigma > 0)
 
 
@@ -209,6 +209,8 @@ def over_examples(
         "small_sigma_tokens": delicate, "short_texts": short,
     }  # fmt: skip
     warnings = [f"{short} questions have too few tokens for k={k} and are left out"] if short else []
+    if unbounded := sum(not np.isfinite(t.z).all() for t in tokens):
+        warnings.append(f"{unbounded} questions hold an impossible token (z is minus infinity) and are left out")
     if delicate:
         warnings.append(f"{delicate} scored tokens have sigma < {SMALL_SIGMA}: their z is extreme; see z_median")
     return ProbeResult("min_k", rows, tensors, axes, settings, warnings)
