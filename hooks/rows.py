@@ -187,7 +187,8 @@ def prefill(
         queries: (prompt, position) pairs; by default the last position of every prompt.
         read: sites whose activations at the queries are kept, except ``q``, ``k``, ``v`` and ``pattern``.
     """
-    ids, _ = lm.pad(prompts)
+    ids, mask = lm.pad(prompts)
+    ids = torch.where(mask.bool(), ids, ids[:, :1])  # any id pads; the tokenizer's own makes some models warn
     if lm.anatomy.context is not None and ids.shape[1] > lm.anatomy.context:
         raise ModelError(f"prompt of {ids.shape[1]} tokens: the model's context holds {lm.anatomy.context}; shorten it")
     wanted = tuple(Query(*q) for q in (queries or [(i, len(p) - 1) for i, p in enumerate(prompts)]))

@@ -91,12 +91,14 @@ class Path:
     def _points_before_activation(self, end: Tensor) -> Tensor:
         leaf = self.nodes[:, None] * self.seen["u"]
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
+        seen = dict(self.seen)  # the extra call below passes the watches again
         put = self._up().register_forward_hook(lambda _m, _a, _o: self.leaf)
         try:
             assert self.layer.mlp is not None
             y = self.layer.mlp(end.repeat(1, len(self.nodes), 1))
         finally:
             put.remove()
+            self.seen = seen
         return end - self.layer.mlp_scale * self.seen["y"] + self.layer.mlp_scale * y
 
     def _up(self) -> torch.nn.Module:

@@ -1,0 +1,189 @@
+"""From attributions to query-relevant neurons, and what sets of neurons share.
+
+Chen et al. 2024 (QRNCA): the neurons of a query above ``t`` times the largest score form its coarse set, summed over
+the query's prompt variants (cluster). With score s and |Q| queries
+
+    NA(n) = s(n) / sum of s over the cluster,  ICA(n) = ln(|Q| / (df(n) + 1)),  df(n) = number of queries with n
+
+and the key neurons are the ``v`` largest NA * ICA above zero. Neurons in more than ``u`` of all queries are common and
+removed *before* that cut (the published code means to do so after it, and through a type mix-up never does).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+
+Neuron = tuple[int, int]
+"""(layer, index)"""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Key neurons of every query, most relevant first."""
+
+    neurons: list[list[Neuron]]
+    naica: list[list[float]]
+    clusters: list[dict[Neuron, float]]
+    """Coarse set of every query with summed scores."""
+    common: frozenset[Neuron]
+    df: Mapping[Neuron, int]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def coarse(scores: Tensor, t: float = 0.2, decimals: int | None = None) -> dict[Neuron, float]:
+    """Neurons with a score above ``t`` times the largest: ``layer neuron`` scores to a sparse set."""
+    s = scores.double()
+    if not torch.isfinite(s).all():
+        raise InputError("scores hold NaN or infinity; they cannot be ranked")
+    top = float(s.max())
+    if top <= 0:
+        return {}
+    layers, index = (scores > t * scores.max()).nonzero(as_tuple=True)
+    values = s[layers, index].tolist()
+    found = {(int(a), int(b)): v for a, b, v in zip(layers.tolist(), index.tolist(), values, strict=True)}
+    return found if decimals is None else {n: round(v, decimals) for n, v in found.items()}
+
+
+def select(
+    scores: Sequence[Tensor],
+    *,
+    t: float = 0.2,
+    u: float = 0.3,
+    v: int = 10,
+    decimals: int | None = None,
+    remove_common: bool = True,
+) -> Selection:
+    """Key neurons of every query.
+
+    Args:
+        scores: per query ``variant layer neuron`` (prompt variants) or ``layer neuron``. All tasks' queries belong in
+            one call: inverse cluster attribution depends on the pool.
+        t, u, v: coarse threshold, share of queries above which a neuron is common, how many to keep.
+        decimals: round kept scores; 6 reproduces the published code.
+        remove_common: ``False`` reproduces the published code, which keeps common neurons.
+
+    Ties are broken by layer, then index. Raises ``InputError`` for fewer than 3 queries, where inverse cluster
+    attribution is never positive for a neuron that any query has.
+    """
+    if len(scores) < 3:
+        raise InputError(f"{len(scores)} queries; inverse cluster attribution needs at least 3 in the pool")
+    if v < 1 or not 0 <= t < 1 or not 0 <= u <= 1:
+        raise InputError(f"t={t}, u={u}, v={v}; need 0 <= t < 1, 0 <= u <= 1 and v >= 1")
+    clusters = [_cluster(s, t, decimals) for s in scores]
+    df = Counter(n for c in clusters for n in c)
+    common = frozenset(n for n, count in df.items() if count > int(u * len(scores)))
+    ranked = [_rank(c, df, len(scores), common if remove_common else frozenset(), v) for c in clusters]
+    settings = {
+        "t": t, "u": u, "v": v, "queries": len(scores), "decimals": decimals, "remove_common": remove_common,
+    }  # fmt: skip
+    return Selection(
+        neurons=[[n for n, _ in r] for r in ranked],
+        naica=[[x for _, x in r] for r in ranked],
+        clusters=clusters,
+        common=common,
+        df=dict(df),
+        settings=settings,
+    )
+
+
+def _cluster(scores: Tensor, t: float, decimals: int | None) -> dict[Neuron, float]:
+    total: dict[Neuron, float] = {}
+    for variant in scores if scores.dim() == 3 else scores[None]:
+        for neuron, value in coarse(variant, t, decimals).items():
+            total[neuron] = total.get(neuron, 0.0) + value
+    return total
+
+
+def _rank(
+    cluster: Mapping[Neuron, float], df: Mapping[Neuron, int], n_queries: int, drop: frozenset[Neuron], v: int
+) -> list[tuple[Neuron, float]]:
+    whole = sum(cluster.values())
+    if whole <= 0:
+        return []
+    naica = {n: s / whole * math.log(n_queries / (df[n] + 1)) for n, s in cluster.items() if n not in drop}
+    kept = [(n, x) for n, x in naica.items() if x > 0]
+    return sorted(kept, key=lambda item: (-item[1], item[0]))[:v]
+
+
+class Shared(NamedTuple):
+    """How much two sets of neurons share."""
+
+    overlap: float
+    """Overlap coefficient |A & B| / min(|A|, |B|)"""
+    jaccard: float
+    dice: float
+
+
+def share(a: Sequence[Neuron], b: Sequence[Neuron]) -> Shared:
+    """Overlap coefficient, Jaccard index and Dice coefficient; NaN where a set is empty."""
+    x, y = set(a), set(b)
+    if not x or not y:
+        return Shared(math.nan, math.nan, math.nan)
+    both = len(x & y)
+    return Shared(both / min(len(x), len(y)), both / len(x | y), 2 * both / (len(x) + len(y)))
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Sets of one task against those of another, case by case."""
+
+    matched: list[Shared]
+    """Per case: the two tasks' sets of that case."""
+    mismatched: list[Shared]
+    """One task's set of a case against the other's of another case: what overlap comes from the tasks alone."""
+    pooled: Shared
+    """Union over cases of either task."""
+    chance: float
+    """Expected overlap coefficient of two random sets of these sizes."""
+    empty: int
+    """Cases left out because a set was empty."""
+
+    def mean(self, which: str = "matched", measure: str = "overlap") -> float:
+        """Mean over defined pairs; NaN when there is none."""
+        values = [getattr(s, measure) for s in getattr(self, which)]
+        values = [x for x in values if not math.isnan(x)]
+        return float(np.mean(values)) if values else math.nan
+
+
+def overlap(a: Sequence[Sequence[Neuron]], b: Sequence[Sequence[Neuron]], n_neurons: int) -> Overlap:
+    """Overlap of two tasks over the same cases.
+
+    Args:
+        a, b: key neurons per case, aligned.
+        n_neurons: neurons in the model (layers x width), for the chance level: two random sets of sizes m and n share
+            ``m n / N``, so their overlap coefficient is ``max(m, n) / N``.
+    """
+    if len(a) != len(b):
+        raise InputError(f"{len(a)} and {len(b)} sets; overlap compares the same cases, one set of each per case")
+    matched = [share(x, y) for x, y in zip(a, b, strict=True)]
+    mismatched = [share(x, y) for i, x in enumerate(a) for j, y in enumerate(b) if i != j]
+    sizes = [max(len(x), len(y)) for x, y in zip(a, b, strict=True) if x and y]
+    return Overlap(
+        matched=matched,
+        mismatched=mismatched,
+        pooled=share([n for s in a for n in s], [n for s in b for n in s]),
+        chance=float(np.mean(sizes)) / n_neurons if sizes else math.nan,
+        empty=sum(math.isnan(s.overlap) for s in matched),
+    )
+
+
+def location_map(sets: Sequence[Sequence[Neuron]], n_layers: int, d_mlp: int, bins: int = 16) -> Tensor:
+    """Where key neurons lie: counts ``layer bin`` per query, bin = index * bins // d_mlp.
+
+    Neurons have no order within a layer, so bins along the index are cosmetic; the sum over bins is what can be read.
+    """
+    counts = torch.zeros(n_layers, bins, dtype=torch.float64)
+    for neurons in sets:
+        for layer, index in neurons:
+            counts[layer, index * bins // d_mlp] += 1
+    return counts / max(1, len(sets))
