@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from composcope.evaluation.asks import Ask
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from composcope.evaluation.asks import Ask
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"

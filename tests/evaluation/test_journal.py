@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from composcope.errors import JournalError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.journal import Journal, ask_identity, read_journal

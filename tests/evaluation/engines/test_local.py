@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines.base import cut_after_stop
@@ -68,7 +69,7 @@ def generate(model: Any, ids: tuple[int, ...], max_tokens: int, **options: Any) 
 def test_greedy_answers_equal_generate_one_by_one(model: Any, tokenizer: Any, make_ask: Callable[..., Ask]) -> None:
     asks = varied(make_ask)
     for ask, response in LocalEngine(model, tokenizer, batch_size=16).answer(asks):
-        assert response.prompt_ids is not None
+        assert response.prompt_ids is not None and response.response_ids is not None
         assert response.response_ids == generate(model, response.prompt_ids, ask.max_tokens)
         assert response.finish_reason == ("stop" if response.response_ids[-1] == 257 else "length")
         assert (response.prompt_tokens, response.response_tokens) == (

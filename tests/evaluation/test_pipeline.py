@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError, JournalError, ModelError
+from composcope.evaluation.asks import Ask, Grade, Response
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.engines.base import Recorded, error_response
+from composcope.evaluation.engines.local import LocalEngine
+from composcope.evaluation.journal import Journal, ask_identity, read_journal
+from composcope.evaluation.pipeline import Progress, evaluate
+from composcope.evaluation.protocols.base import Reduction
+
+
+class PartsThenWhole:
+    """Round 1: the parts. Round 2: the whole, unless a part is wrong."""
+
+    name = "parts-then-whole"
+
+    def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+        parts = [
+            Ask(case.id, f"part:{i}", p.question, p.answer, p.answer_type, kind=p.kind, max_tokens=8)
+            for i, p in enumerate(case.parts)
+        ]
+        if any(a.role not in graded for a in parts):
+            return parts
+        if any(graded[a.role].outcome == "incorrect" for a in parts):
+            return []
+        return [Ask(case.id, "whole", case.question, case.answer, case.answer_type, max_tokens=8)]
+
+    def reduce(self, rows: Any, cases: Any = None) -> Reduction:
+        return Reduction(())
+
+
+class Table:
+    """An engine that answers from a table, counting what it was asked; None is an infrastructure failure."""
+
+    provenance: Mapping[str, Any] = {"engine": "table"}
+
+    def __init__(self, table: Mapping[str, str | None], name: str = "table") -> None:
+        self.table, self.asked = table, []
+        self.identity = {"weights": name}
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        for ask in reversed(asks):
+            self.asked.append(ask.prompt)
+            text = self.table[ask.prompt]
+            if text is None:
+                yield ask, error_response(ask, self.identity, "the server is away")
+            else:
+                yield ask, Response(ask_identity(ask, self.identity), text, "stop", 1, 1)
+
+
+def exact(text: str, finish: str, gold: str, kind: str, **_: Any) -> Grade:
+    return Grade("correct" if text == gold else "incorrect", text, "exact")
+
+
+def shared_fact(n: int = 3) -> list[Case]:
+    return [
+        Case(f"c{i}", f"whole {i}", "w", (Part("shared", "s", atom="fact"), Part(f"own {i}", "o", "math")), family="f")
+        for i in range(n)
+    ]
+
+
+TABLE = {"shared": "s", **{f"own {i}": "o" for i in range(9)}, **{f"whole {i}": "w" for i in range(9)}}
+
+
+def test_identical_asks_are_put_once_and_graded_for_every_case(tmp_path: Path) -> None:
+    engine = Table(TABLE)
+    with Journal(tmp_path) as journal:
+        found = evaluate(shared_fact(), PartsThenWhole(), engine, journal, grade=exact, model="m", run="r")
+    assert sorted(engine.asked) == sorted({*engine.asked}) and len(engine.asked) == 7
+    assert [(g.case, g.role) for g in found.graded if g.role == "part:0"] == [(f"c{i}", "part:0") for i in range(3)]
+    assert len({g.ask for g in found.graded if g.role == "part:0"}) == 1
+    assert len(found.graded) == 9 and len(found.responses) == len(found.asks) == 7
+    row = found.graded[0]
+    assert (row.model, row.run, row.family, row.outcome, row.answer, row.gold) == ("m", "r", "f", "correct", "s", "s")
+    assert found.complete and (found.n_asked, found.n_resumed, found.n_pending, found.n_invalid) == (7, 0, 0, 0)
+
+
+def test_later_rounds_depend_on_the_grades_of_earlier_ones(tmp_path: Path) -> None:
+    engine = Table({**TABLE, "own 1": "wrong"})
+    with Journal(tmp_path) as journal:
+        found = evaluate(shared_fact(), PartsThenWhole(), engine, journal, grade=exact)
+    assert {g.case for g in found.graded if g.role == "whole"} == {"c0", "c2"}
+    assert "whole 1" not in engine.asked
+
+
+def test_the_same_call_again_asks_nothing_and_finds_the_same(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        first = evaluate(shared_fact(), PartsThenWhole(), Table(TABLE), journal, grade=exact)
+    engine = Table(TABLE)
+    with Journal(tmp_path) as journal:
+        again = evaluate(shared_fact(), PartsThenWhole(), engine, journal, grade=exact)
+    assert engine.asked == [] and again.graded == first.graded
+    assert (again.n_asked, again.n_resumed) == (0, 7)
+
+
+def test_another_model_does_not_get_the_answers_of_the_first(tmp_path: Path) -> None:
+    other = Table(TABLE, name="other")
+    with Journal(tmp_path) as journal:
+        evaluate(shared_fact(), PartsThenWhole(), Table(TABLE), journal, grade=exact)
+        evaluate(shared_fact(), PartsThenWhole(), other, journal, grade=exact)
+    assert len(other.asked) == 7
+
+
+@pytest.mark.parametrize("limit", [{"max_asks": 2}, {"max_tokens": 2}])
+def test_a_limit_stops_and_the_same_call_goes_on(tmp_path: Path, limit: dict[str, int]) -> None:
+    asked: list[str] = []
+    for round in range(4):
+        engine = Table(TABLE)
+        with Journal(tmp_path) as journal:
+            found = evaluate(shared_fact(), PartsThenWhole(), engine, journal, grade=exact, **limit)
+        assert len(engine.asked) == found.n_asked == (2 if round < 3 else 1)
+        asked += engine.asked
+        assert found.complete == (round == 3)
+        if round == 0:
+            assert found.n_pending == 2 and found.stopped == f"{next(iter(limit))}=2"
+    assert len(asked) == len(set(asked)) == 7
+    assert len(found.graded) == 9
+
+
+def test_an_infrastructure_failure_is_invalid_and_mended_by_the_next_run(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        broken = evaluate(shared_fact(), PartsThenWhole(), Table({**TABLE, "own 1": None}), journal, grade=exact)
+    bad = [g for g in broken.graded if g.outcome == "invalid"]
+    assert [(g.case, g.role, g.reason) for g in bad] == [("c1", "part:1", "error: the server is away")]
+    assert broken.n_invalid == 1
+    engine = Table(TABLE)
+    with Journal(tmp_path) as journal:
+        mended = evaluate(shared_fact(), PartsThenWhole(), engine, journal, grade=exact)
+    assert engine.asked == ["own 1"] and mended.n_invalid == 0
+
+
+def test_progress_counts_every_ask_of_a_round_once(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    with Journal(tmp_path) as journal:
+        evaluate(shared_fact(), PartsThenWhole(), Table(TABLE), journal, grade=exact, progress=seen.append)
+    assert [(p.round, p.done, p.total) for p in seen] == [(1, d, 4) for d in range(5)] + [(2, d, 3) for d in range(4)]
+
+
+class Contradicting(PartsThenWhole):
+    def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+        return [Ask(case.id, "whole", prompt, "1", "text") for prompt in ("one", "two")]
+
+
+class Endless(PartsThenWhole):
+    def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+        return [Ask(case.id, "whole", "shared", "1", "text")]
+
+
+def test_two_different_asks_in_one_role_are_refused(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal, pytest.raises(InputError, match="two asks in role 'whole'"):
+        evaluate(shared_fact(), Contradicting(), Table(TABLE), journal, grade=exact)
+
+
+def test_a_protocol_that_repeats_itself_still_ends(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        assert len(evaluate(shared_fact(), Endless(), Table(TABLE), journal, grade=exact).graded) == 3
+
+
+def test_grading_again_needs_no_model_but_says_what_is_missing(tmp_path: Path) -> None:
+    cases = shared_fact()
+    with Journal(tmp_path) as journal:
+        first = evaluate(cases[:2], PartsThenWhole(), Table(TABLE), journal, grade=exact)
+    [known] = read_journal(tmp_path).engines.values()
+    recorded = Recorded(known["identity"], known["provenance"][0])
+    with Journal(tmp_path) as journal:
+        assert evaluate(cases[:2], PartsThenWhole(), recorded, journal, grade=exact).graded == first.graded
+        with pytest.raises(JournalError, match=r"1 asks are not in the journal \(first: case 'c2'"):
+            evaluate(cases, PartsThenWhole(), recorded, journal, grade=exact)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ModelError])
+def test_whatever_stops_the_engine_the_answers_before_are_kept(tmp_path: Path, error: type[BaseException]) -> None:
+    class Stopping(Table):
+        def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+            for n, pair in enumerate(super().answer(asks)):
+                if n == 2:
+                    raise error
+                yield pair
+
+    with pytest.raises(error), Journal(tmp_path) as journal:
+        evaluate(shared_fact(), PartsThenWhole(), Stopping(TABLE), journal, grade=exact)
+    contents = read_journal(tmp_path)
+    assert len(contents.responses) == 2 and contents.warnings == []
+
+
+def test_a_model_answers_cases_end_to_end(tmp_path: Path, make_llama: Callable[..., Any], tokenizer: Any) -> None:
+    with Journal(tmp_path) as journal:
+        found = evaluate(shared_fact(), PartsThenWhole(), LocalEngine(make_llama(), tokenizer), journal)
+    assert {g.outcome for g in found.graded} <= {"correct", "incorrect", "abstained", "invalid"}
+    assert all(found.responses[g.ask].response_ids for g in found.graded if g.ask)
+
+
+BATCH = 16
+RUN = """
+import sys
+from composcope.evaluation.asks import Ask, Grade
+from composcope.evaluation.cases import Case
+from composcope.evaluation.engines.local import LocalEngine
+from composcope.evaluation.journal import Journal
+from composcope.evaluation.pipeline import evaluate
+
+class Whole:
+    name = "whole"
+    def asks(self, case, graded):
+        return [] if graded else [Ask(case.id, "whole", case.question, case.answer, "text", max_tokens=40)]
+
+class Watched(LocalEngine):
+    def _answer_batch(self, batch):
+        with open(sys.argv[3], "a") as started:
+            started.write("".join(p.ask.case + chr(10) for p in batch))
+        yield from super()._answer_batch(batch)
+
+def grade(text, *a, **k):
+    return Grade("incorrect", text)
+
+cases = [Case(f"c{i}", f"question {i} " + "?" * (i % 40), "a") for i in range(500)]
+engine = Watched(sys.argv[1], batch_size=int(sys.argv[4]))
+with Journal(sys.argv[2]) as journal:
+    found = evaluate(cases, Whole(), engine, journal, grade=grade)
+print(found.n_asked, found.n_resumed, len(found.graded))
+"""
+
+
+def _count_answers(folder: Path) -> int:
+    return sum(p.read_bytes().count(b'"key"') for p in folder.glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("stop", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+def test_a_run_killed_among_500_asks_goes_on_without_repeating_an_answer(
+    tmp_path: Path, make_llama: Callable[..., Any], make_tokenizer: Callable[..., Any], stop: signal.Signals
+) -> None:
+    make_llama().save_pretrained(tmp_path / "model")
+    make_tokenizer().save_pretrained(tmp_path / "model")
+    journal = tmp_path / "journal"
+
+    def command(started: str) -> list[str]:
+        return [sys.executable, "-c", RUN, *map(str, (tmp_path / "model", journal, tmp_path / started, BATCH))]
+
+    first = subprocess.Popen(command("first"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while _count_answers(journal) < 120 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    first.send_signal(stop)
+    assert first.wait(30) != 0, "the process must be stopped before it is done"
+    before = read_journal(journal)
+    assert 120 <= len(before.responses) < 500
+
+    second = subprocess.run(command("second"), capture_output=True, text=True, timeout=120, check=True)
+    n_asked, n_resumed, n_graded = map(int, second.stdout.split())
+    assert (n_asked, n_resumed, n_graded) == (500 - len(before.responses), len(before.responses), 500)
+    keys = [
+        json.loads(line)["key"]
+        for segment in journal.glob("*.jsonl")
+        for line in segment.read_bytes().split(b"\n")
+        if b'"key"' in line and line.endswith(b"}")
+    ]
+    assert len(keys) == len(set(keys)) == 500
+    repeated = set((tmp_path / "first").read_text().split()) & set((tmp_path / "second").read_text().split())
+    assert len(repeated) <= BATCH
+
+    engine = LocalEngine(tmp_path / "model")
+    asks = [Ask(f"c{i}", "whole", f"question {i} " + "?" * (i % 40), "a", "text", max_tokens=40) for i in range(500)]
+    plain = {ask_identity(a, engine.identity): r.text for a, r in engine.answer(asks)}
+    assert plain == {k: r.text for k, r in read_journal(journal).responses.items()}
