@@ -18,7 +18,6 @@ from typing import Any
 from .interpreter import power
 from .scopes import Refused
 
-
 # Loads what strptime loads on its first use, because later no file can be opened.
 datetime.datetime.strptime("2000", "%Y")
 

@@ -1,0 +1,205 @@
+"""GSM8K items with code-form solutions, and the numbers in them that can be replaced.
+
+A *slot* is a number that stands exactly once in the question (as digits or as a word) and exactly once as a constant
+in the solution: replacing it in both keeps question and solution about the same thing.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..benchmarks.lines import read_lines
+from ..sandbox import Sandbox
+
+WHAT = "JSON lines with question, code and answer, or GSM-Hard rows with input and code"
+
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+)
+WORDS: dict[str, float] = {word: i for i, word in enumerate([*_UNITS.split(), "eighteen", "nineteen"])}
+WORDS |= {w: 10 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_NUMBER = r"(?<![\w.,:/])\d+(?:,\d{3})*(?:\.\d+)?(?![\d:/]|\.\d|,\d{3}|st\b|nd\b|rd\b|th\b|\s*%)"
+_MENTION = re.compile(
+    rf"{_NUMBER}|\b(?:{'|'.join(w for w in WORDS if w not in ('zero', 'one'))})\b(?!-)", re.IGNORECASE
+)
+_ANY_NUMBER = re.compile(rf"\d+(?:,\d{{3}})*(?:\.\d+)?|\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class CodeItem:
+    """A question with a solution in code that comes to its answer."""
+
+    id: str
+    question: str
+    code: str
+    """Defines ``solution()`` without arguments; the question is not repeated in it."""
+    answer: int
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A number of an item that can be replaced."""
+
+    value: float
+    span: tuple[int, int]
+    """Where it stands in the question."""
+    line: int
+    start: int
+    end: int
+    """Where its constant stands in the code: line from 1, byte columns."""
+
+
+def slots(item: CodeItem) -> tuple[list[Slot], list[dict[str, Any]]]:
+    """The replaceable numbers of an item, and for every other constant of its code why it is none."""
+    constants = code_constants(item.code)
+    times = Counter(float(c.value) for c in constants)
+    mentions = [(number_value(m.group()), m.span()) for m in _MENTION.finditer(item.question)]
+    everywhere = Counter(number_value(m.group()) for m in _ANY_NUMBER.finditer(item.question))
+    found, refused = [], []
+    for value in sorted(times):
+        spans = [span for v, span in mentions if v == value]
+        if times[value] > 1:
+            refused.append({"constant": value, "reason": "several-in-code"})
+        elif everywhere[value] > 1:
+            refused.append({"constant": value, "reason": "several-in-question"})
+        elif not spans:
+            refused.append({"constant": value, "reason": "not-in-question"})
+        else:
+            node = next(c for c in constants if float(c.value) == value)
+            found.append(Slot(value, spans[0], node.lineno, node.col_offset, node.end_col_offset or 0))
+    return found, refused
+
+
+def number_value(text: str) -> float:
+    """The value of a number in digits or as one word."""
+    return WORDS.get(text.lower(), -1.0) if text[0].isalpha() else float(text.replace(",", ""))
+
+
+def code_constants(code: str) -> list[Any]:
+    """The number constants of a program (``ast.Constant`` nodes), in order."""
+    nodes = [n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Constant)]
+    numbers = [n for n in nodes if isinstance(n.value, int | float) and not isinstance(n.value, bool)]
+    return sorted(numbers, key=lambda n: (n.lineno, n.col_offset))
+
+
+def with_constant(code: str, slot: Slot, text: str) -> str:
+    """The program with the slot's constant replaced by ``text``."""
+    lines = code.split("\n")
+    line = lines[slot.line - 1].encode()
+    lines[slot.line - 1] = (line[: slot.start] + text.encode() + line[slot.end :]).decode()
+    return "\n".join(lines)
+
+
+def with_mention(question: str, slot: Slot, text: str) -> str:
+    """The question with the slot's number replaced by ``text``."""
+    return question[: slot.span[0]] + text + question[slot.span[1] :]
+
+
+def read_code_items(
+    path: str | Path, answers: Mapping[str, str] | None = None
+) -> tuple[list[CodeItem], list[dict[str, Any]]]:
+    """Read items with code-form solutions; keep those whose code comes to their positive whole-number answer.
+
+    Two shapes are read: ``{id, question, code, answer}``, and GSM-Hard's ``{input, code, target}`` (Gao et al. 2023,
+    PAL), where one number was made absurdly large: the original is restored from the question kept in the code's
+    docstring. ``answers`` maps questions to gold answers (GSM8K's test set) and is what a restored item is checked
+    against; without it GSM-Hard rows are not usable.
+
+    Returns the items and one record per row left out, with its reason. Raises ``InputError`` for unusable files.
+    """
+    known = {_squeeze(q): a for q, a in (answers or {}).items()}
+    items: list[CodeItem] = []
+    rejected: list[dict[str, Any]] = []
+    with Sandbox() as box:
+        for n, row in enumerate(read_lines(path, WHAT)):
+            made = _item(row, n, known, box, f"{path}:{n + 1}")
+            if isinstance(made, CodeItem):
+                items.append(made)
+            else:
+                rejected.append({"item": str(row.get("id", n)), "stage": "item", "reason": made})
+    ids = Counter(i.id for i in items)
+    if twice := [i for i, k in ids.items() if k > 1]:
+        raise InputError(f"{path}: id {twice[0]!r} is used {ids[twice[0]]} times; ids are unique")
+    return items, rejected
+
+
+def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], box: Sandbox, where: str) -> CodeItem | str:
+    if not isinstance(row.get("code"), str) or not ("input" in row or {"question", "answer"} <= row.keys()):
+        raise InputError(f"{where}: fields {sorted(row)} are neither of the shapes; give {WHAT}")
+    try:
+        hard = "input" in row
+        question, code = _restored(row) if hard else (str(row["question"]), without_docstring(row["code"]))
+    except SyntaxError as e:
+        return f"code-syntax: {e.msg}"
+    gold = known.get(_squeeze(question)) if hard else str(row["answer"])
+    if gold is None:
+        return "no-gold-answer"
+    result = box.run(code)
+    if not result.ok:
+        return f"code-{result.reason}"
+    answer = whole(result.value)
+    if answer is None or str(answer) != gold.replace(",", "").removesuffix(".0"):
+        return f"code-answer-differs: {result.text} for {gold}"
+    if answer < 1:
+        return f"answer-no-positive-integer: {answer}"
+    return CodeItem(str(row.get("id", f"gsm8k-{n:04d}")), question, code, answer)
+
+
+def whole(value: Any) -> int | None:
+    """The integer that a result is, up to the rounding of floating point; None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    nearest = round(value)
+    return nearest if abs(value - nearest) <= 1e-9 * max(1, abs(value)) else None
+
+
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _restored(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Question and code of a GSM-Hard row with the original number back in."""
+    tree = ast.parse(row["code"])
+    function = next((n for n in tree.body if isinstance(n, ast.FunctionDef)), None)
+    question = (ast.get_docstring(function, clean=False) if function else None) or row["input"]
+    code = without_docstring(row["code"])
+    for old, new in _changes(question, row["input"]):
+        for node in reversed(code_constants(code)):
+            if float(node.value) == new:
+                code = with_constant(code, Slot(new, (0, 0), node.lineno, node.col_offset, node.end_col_offset), old)
+    return question, code
+
+
+def _changes(question: str, changed: str) -> Iterable[tuple[str, float]]:
+    """Pairs of (original number as code writes it, value it was replaced by)."""
+    a, b = (re.findall(r"\d[\d,]*(?:\.\d+)?|\w+|\S", t) for t in (question, changed))
+    for op, a0, a1, b0, b1 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if op == "replace" and a1 - a0 == b1 - b0 == 1 and b[b0][0].isdigit():
+            value = number_value(a[a0]) if a[a0][0].isalnum() else -1.0
+            if value >= 0:
+                yield (str(int(value)) if value == int(value) else repr(value)), number_value(b[b0])
+
+
+def without_docstring(code: str) -> str:
+    """The program without docstrings: a solution must not carry its question along."""
+    tree = ast.parse(code)
+    lines: list[str | None] = list(code.split("\n"))
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.FunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+            and len(node.body) > 1
+        ):
+            first = node.body[0]
+            lines[first.lineno - 1 : first.end_lineno] = [None] * (
+                (first.end_lineno or first.lineno) - first.lineno + 1
+            )
+    return "\n".join(line for line in lines if line is not None).strip() + "\n"

@@ -1,0 +1,146 @@
+"""Which built items a person should look at: those whose executed answer a strong solver rarely reaches.
+
+Hosseini et al. 2024 (App. A) sample 16 solutions per modified question and rewrite by hand every question for which
+fewer than 4 agree with the answer that the code computed (about a quarter of theirs). The solver here is any engine,
+or several, which share the samples between them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...errors import InputError
+from .. import prompts
+from ..asks import Ask, Grade, Response
+from ..cases import Case
+from ..engines.base import Engine
+from ..journal import Journal
+from .asking import ask_all
+
+DECISIONS = ("open", "keep", "drop", "edit")
+
+
+def queue(
+    cases: Sequence[Case],
+    solvers: Sequence[Engine],
+    journal: Journal | None = None,
+    *,
+    part: int = 1,
+    samples: int = 16,
+    minimum: int = 4,
+    temperature: float = 0.7,
+    max_tokens: int = 1024,
+    seed: int = 0,
+    grade: Callable[..., Grade] | None = None,
+) -> list[dict[str, Any]]:
+    """The items to review, one record each: part ``part`` of ``cases`` whose answer fewer than ``minimum`` of
+    ``samples`` samples reach.
+
+    A record holds the counts of every outcome, the answers that were reached, and ``decision: "open"``, which a person
+    changes to ``keep``, ``drop`` or ``edit`` (then with the new ``question`` and ``answer``) for ``settle``. Samples
+    without a judgement do not count as agreement: such an item is queued, and its record says how many there were.
+
+    Raises ``InputError`` for a minimum above the number of samples or no solver.
+    """
+    if not solvers or not 0 < minimum <= samples:
+        raise InputError(
+            f"minimum is {minimum} of {samples} samples by {len(solvers)} solvers; give 1..samples and one"
+        )
+    judge = grade or _default_grade()
+    asks = [_ask(case, part, r, temperature, max_tokens, seed) for case in cases for r in range(samples)]
+    grades: dict[str, list[Grade]] = {case.id: [] for case in cases}
+    for n, solver in enumerate(solvers):
+        mine = [a for a in asks if a.repeat % len(solvers) == n]
+        for ask, response in zip(mine, ask_all(solver, mine, journal), strict=True):
+            grades[ask.case].append(_judged(ask, response, judge))
+    records = [_record(case, part, grades[case.id], minimum) for case in cases]
+    return [r for r in records if r["agreeing"] < minimum]
+
+
+def _default_grade() -> Callable[..., Grade]:
+    from .. import grading
+
+    return grading.grade
+
+
+def _ask(case: Case, part: int, repeat: int, temperature: float, max_tokens: int, seed: int) -> Ask:
+    if part >= len(case.parts):
+        raise InputError(f"case {case.id!r}: has {len(case.parts)} parts, part {part} is to be reviewed")
+    p = case.parts[part]
+    return Ask(
+        case=case.id,
+        role=f"part:{part}",
+        prompt=prompts.render(p.question, "cot"),
+        gold=p.answer,
+        answer_type=p.answer_type,
+        format="cot",
+        aliases=p.aliases,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        seed=seed + repeat,
+        repeat=repeat,
+    )
+
+
+def _judged(ask: Ask, response: Response, grade: Callable[..., Grade]) -> Grade:
+    if response.finish_reason == "error":
+        return Grade("invalid", None, None, f"error: {response.error}")
+    return grade(
+        response.text, response.finish_reason, ask.gold, ask.answer_type, aliases=ask.aliases, format=ask.format
+    )
+
+
+def _record(case: Case, part: int, grades: Sequence[Grade], minimum: int) -> dict[str, Any]:
+    outcomes = Counter(g.outcome for g in grades)
+    return {
+        "case": case.id,
+        "question": case.parts[part].question,
+        "answer": case.parts[part].answer,
+        "agreeing": outcomes["correct"],
+        "minimum": minimum,
+        "samples": len(grades),
+        "outcomes": dict(outcomes),
+        "answers": dict(Counter(g.answer for g in grades if g.answer is not None).most_common()),
+        "decision": "open",
+    }
+
+
+def settle(cases: Iterable[Case], reviewed: Iterable[Mapping[str, Any]]) -> tuple[list[Case], list[dict[str, Any]]]:
+    """Apply a person's decisions; returns the cases and the records still open, whose cases are left out.
+
+    ``keep`` leaves a case as it is, ``drop`` leaves it out, ``edit`` puts the record's ``question_2`` (with X),
+    ``question`` (with the number) and ``answer`` in place. Raises ``InputError`` for anything else.
+    """
+    decided = {str(r.get("case")): dict(r) for r in reviewed}
+    kept: list[Case] = []
+    left_open: list[dict[str, Any]] = []
+    for case in cases:
+        record = decided.get(case.id, {"decision": "keep"})
+        decision = record.get("decision")
+        if decision not in DECISIONS:
+            raise InputError(f"review of {case.id!r}: decision is {decision!r}; use one of {', '.join(DECISIONS)}")
+        if decision == "keep":
+            kept.append(case)
+        elif decision == "edit":
+            kept.append(_edited(case, record))
+        elif decision == "open":
+            left_open.append(record)
+    return kept, left_open
+
+
+def _edited(case: Case, record: Mapping[str, Any]) -> Case:
+    for name in ("question", "question_2", "answer"):
+        if not str(record.get(name) or "").strip():
+            raise InputError(f"review of {case.id!r}: decision is edit, but {name!r} is missing; give the new text")
+    second = replace(case.parts[1], question=str(record["question"]), answer=str(record["answer"]))
+    return replace(
+        case,
+        question=prompts.pair(case.parts[0].question, str(record["question_2"])),
+        answer=str(record["answer"]),
+        parts=(case.parts[0], second),
+        # The computed solution belongs to the old wording.
+        meta={k: v for k, v in case.meta.items() if k != "code"} | {"question_2": record["question_2"], "edited": True},
+    )

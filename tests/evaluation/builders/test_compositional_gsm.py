@@ -1,0 +1,222 @@
+"""The Compositional GSM builder on hand-made items with code-form solutions."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.asks import Ask, Grade
+from composcope.evaluation.builders import review
+from composcope.evaluation.builders.code_items import CodeItem, read_code_items, slots, with_constant, with_mention
+from composcope.evaluation.builders.compositional_gsm import Rules, build
+from composcope.evaluation.cases import read_cases, write_cases
+from composcope.evaluation.journal import Journal
+from composcope.evaluation.sandbox import run_code
+
+
+def _item(name: str, question: str, answer: int, *lines: str) -> CodeItem:
+    return CodeItem(name, question, "def solution():\n" + "".join(f"    {line}\n" for line in lines), answer)
+
+
+BAGS = _item(
+    "bags",
+    "A box holds five bags of 12 marbles. 7 marbles roll away. How many marbles are left?",
+    53,
+    "bags = 5",
+    "per_bag = 12",
+    "left = bags * per_bag - 7",
+    "return left",
+)
+BOOKS = _item("books", "Mia reads 6 pages a day for 3 days. How many pages?", 18, "return 6 * 3")
+SHARE = _item("share", "24 sweets are shared by 4 children. How many each?", 6, "each = 24 / 4", "return each")
+STEPS = _item("steps", "Leo walks 10 steps, then 4 steps back. How far?", 6, "far = 10 - 4", "return far")
+TEN = _item("ten", "Nine birds and 1 more. How many?", 10, "return 9 + 1")
+ITEMS = [BAGS, BOOKS, SHARE, STEPS, TEN]
+
+
+def test_slots_are_numbers_that_stand_once_in_question_and_code() -> None:
+    found, refused = slots(BAGS)
+    assert [s.value for s in found] == [5, 7, 12] and refused == []
+    assert [BAGS.question[slice(*s.span)] for s in found] == ["five", "7", "12"]
+    both = slots(_item("x", "4 cats and 4 dogs see 30% of 9:30 and 3/5. 8", 1, "return 4 + 30 + 9 + 3 + 8 + 8 + 2"))
+    assert both[0] == []
+    assert {(r["constant"], r["reason"]) for r in both[1]} == {
+        (4, "several-in-question"),
+        (30, "several-in-question"),
+        (9, "not-in-question"),
+        (3, "not-in-question"),
+        (8, "several-in-code"),
+        (2, "not-in-question"),
+    }
+
+
+def test_a_slot_is_replaced_at_its_place_also_after_letters_of_several_bytes() -> None:
+    item = _item("e", "Zoë’s café sells 12 cakes.", 13, "s = 'Zoë’s café'; n = 12", "return n + 1")
+    slot = slots(item)[0][0]
+    assert with_mention(item.question, slot, "X") == "Zoë’s café sells X cakes."
+    assert run_code(with_constant(item.code, slot, "40")).value == 41
+
+
+def test_pairs_follow_from_their_first_answer() -> None:
+    built = build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100), seed=3)
+    answers = {i.id: i.answer for i in ITEMS}
+    assert built.cases
+    for case in built.cases:
+        first, second = case.id.split("+")
+        x = case.meta["x"]
+        assert case.parts[0].answer == str(x) == str(answers[first])
+        assert case.parts[1].question.count(str(x)) >= 1 and "X" not in case.parts[1].question
+        assert case.meta["question_2"].count("X") == 1 and case.meta["question_2"] in case.question
+        assert int(case.answer) > 0 and int(case.answer) != answers[second]
+        assert case.answer == case.parts[1].answer == run_code(case.meta["code"]).text
+    firsts, seconds = zip(*(c.id.split("+") for c in built.cases), strict=True)
+    assert len(set(firsts)) == len(firsts) and len(set(seconds)) == len(seconds)
+
+
+def test_equal_seeds_build_equal_benchmarks() -> None:
+    rules = Rules(max_ratio=100, max_constant_ratio=100, tries=2)
+    one, two = build(ITEMS, seed=1, rules=rules), build(ITEMS, seed=1, rules=rules)
+    assert (one.cases, one.rejected) == (two.cases, two.rejected)
+
+
+def _reasons(first: CodeItem, second: CodeItem, **rules: float) -> set[str]:
+    wide: Any = {"max_ratio": 1e9, "max_constant_ratio": 1e9, **rules}
+    # The other way round there is always a pair: something to build.
+    spare = _item("spare", "Add 1000 and 17.", 1017, "return 1000 + 17")
+    rejected = build([first, second, spare], rules=Rules(**wide)).rejected
+    return {r["reason"] for r in rejected if r.get("q1") == first.id and r["q2"] == second.id}
+
+
+@pytest.mark.parametrize(
+    ("answer", "second", "rules", "reason"),
+    [
+        (3, BOOKS, {}, "same-number"),
+        (3, STEPS, {}, "not-positive"),
+        (5, SHARE, {}, "no-integer"),
+        (50, BOOKS, {"max_ratio": 4}, "answer-too-far"),
+        (100, _item("s", "Ann has 60 plums, 90 pears. Smallest?", 60, "return min(60, 90)"), {}, "answer-unchanged"),
+        (
+            7,
+            _item("h", "Half of 8 eggs, twice?", 8, "half = 8 / 2", "return half * 2"),
+            {},
+            "implausible-step",
+        ),
+        (7, _item("z", "9 litres are poured out of 8.", 9, "return 9 // (8 - 7)"), {}, "code-error"),
+        (7, _item("w", "6 is not 4.", 4, "n = 6", "while n != 4: n -= 1 + 1", "return n"), {}, "code-steps"),
+    ],
+)
+def test_every_candidate_left_out_says_why(answer: int, second: CodeItem, rules: dict[str, float], reason: str) -> None:
+    first = _item("first", "?", answer, f"return {answer}")
+    assert reason in _reasons(first, second, **rules)
+
+
+def test_answer_magnitudes_of_the_pairs_follow_those_of_the_items() -> None:
+    rng = random.Random(5)
+    sums = [tuple(rng.sample(range(2, 10 ** rng.randint(1, 4)), 2)) for _ in range(120)]
+    items = [_item(f"i{n}", f"{a} red, {b} blue. All?", a + b, f"return {a} + {b}") for n, (a, b) in enumerate(sums)]
+    built = build(items, size=40, seed=2)
+    assert len(built.cases) == built.magnitude["n_pairs"] == 40
+    assert built.magnitude["statistic"] < 0.15
+    assert {r["reason"] for r in built.rejected if r["stage"] == "magnitude"} == {"quota-full"}
+
+
+def test_no_pairs_is_an_error_that_says_so() -> None:
+    with pytest.raises(NoCasesError, match="none of 1 items"):
+        build([BAGS])
+    with pytest.raises(NoCasesError, match="size is 99"):
+        build(ITEMS, size=99, rules=Rules(max_ratio=100, max_constant_ratio=100))
+    with pytest.raises(InputError, match="ratios"):
+        Rules(max_ratio=1)
+
+
+def test_gsm_hard_rows_are_restored_and_checked_against_the_gold_answers(tmp_path: Path) -> None:
+    question = "Ann buys five pens at $4 each and a pad for $2.50.\nShe gets 2 free. Cost?"
+    doc = '    """' + question + '"""\n'
+    good = {
+        "input": question.replace("five", "8123456"),
+        "code": "\ndef solution():\n" + doc + "    pens = 8123456\n    return pens * 4 + 2.5 * 2\n\n\n",
+        "target": 1.0,
+    }
+    wrong = {**good, "code": good["code"].replace("* 4", "* 3")}
+    other = {**good, "code": good["code"].replace("Cost?", "Price?"), "input": good["input"].replace("Cost", "Price")}
+    path = tmp_path / "hard.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in (good, wrong, other)))
+    items, rejected = read_code_items(path, {question.replace("\n", "  "): "25"})
+    assert [(i.question, i.answer) for i in items] == [(question, 25)]
+    assert items[0].code == "def solution():\n    pens = 5\n    return pens * 4 + 2.5 * 2\n"
+    assert [r["reason"].split(":")[0] for r in rejected] == ["code-answer-differs", "no-gold-answer"]
+
+
+def test_files_of_another_shape_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text('{"question": "q", "answer": 3}\n')
+    with pytest.raises(InputError, match=r"items.jsonl:1: fields .*neither"):
+        read_code_items(path)
+
+
+def test_gsm8k_items_are_restored_and_paired(shared: Path) -> None:
+    gold = {}
+    for line in (shared / "data" / "gsm8k_test.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        gold[row["question"]] = row["answer"].rpartition("####")[2].strip()
+    items, rejected = read_code_items(shared / "data" / "gsm8k_code_solutions.jsonl", gold)
+    assert (len(items), len(rejected)) == (651, 9)
+    built = build(items[:150], rules=Rules(tries=8))
+    assert len(built.cases) > 50
+    assert built.magnitude["p"] > 0.5
+
+
+def _last_number(text: str, finish: str, gold: str, kind: str, **_: object) -> Grade:
+    words = text.split()
+    return (
+        Grade("invalid", None, None, "no-answer")
+        if not words
+        else Grade("correct" if words[-1] == gold else "incorrect", words[-1])
+    )
+
+
+def test_items_that_few_samples_solve_are_queued_and_a_person_settles_them(engine, tmp_path: Path) -> None:
+    cases = build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100), seed=3).cases
+    gold = {c.id: c.parts[1].answer for c in cases}
+    easy, hard, shaky = cases[0].id, cases[1].id, cases[2].id
+
+    def solve(ask: Ask) -> str:
+        right = {easy: 16, hard: 3, shaky: 4}.get(ask.case, 16)
+        if ask.case == hard and ask.repeat == 15:
+            return "!server gone"
+        return f"So the final answer is: {gold[ask.case] if ask.repeat < right else 1}"
+
+    one, two = engine("solver-a", solve), engine("solver-b", solve)
+    with Journal(tmp_path / "journal") as journal:
+        records = review.queue(cases, [one, two], journal, grade=_last_number)
+    assert len(one.asked) == len(two.asked) == 8 * len(cases)
+    assert len({(a.case, a.seed) for a in one.asked + two.asked}) == 16 * len(cases)
+    assert [(r["case"], r["agreeing"], r["outcomes"]["invalid"]) for r in records] == [(hard, 3, 1)]
+
+    # Again: only what failed is asked again.
+    with Journal(tmp_path / "journal") as journal:
+        assert review.queue(cases, [one, two], journal, grade=_last_number) == records
+    assert len(one.asked) + len(two.asked) == 16 * len(cases) + 1
+
+    kept, left = review.settle(cases, records)
+    assert [r["case"] for r in left] == [hard] and hard not in {c.id for c in kept}
+    edit = {**records[0], "decision": "edit", "question": "Now 3?", "question_2": "Now X?", "answer": 4}
+    (changed,) = [c for c in review.settle(cases, [edit])[0] if c.id == hard]
+    assert (changed.answer, changed.parts[1].question, "Now X?" in changed.question) == ("4", "Now 3?", True)
+    assert len(review.settle(cases, [{**edit, "decision": "drop"}])[0]) == len(cases) - 1
+    with pytest.raises(InputError, match="decision is 'maybe'"):
+        review.settle(cases, [{**edit, "decision": "maybe"}])
+
+
+def test_the_benchmark_file_reads_back(tmp_path: Path) -> None:
+    cases = build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100)).cases
+    write_cases(cases, tmp_path / "cases.jsonl")
+    back = read_cases(tmp_path / "cases.jsonl")
+    assert [(c.id, c.question, c.parts, c.meta["x"]) for c in back] == [
+        (c.id, c.question, c.parts, c.meta["x"]) for c in cases
+    ]
