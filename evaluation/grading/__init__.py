@@ -1,1 +1,6 @@
-"""evaluation/grading"""
+"""Grading: from a response to correct, incorrect, abstained or invalid."""
+
+from .extract import extract
+from .grade import grade
+
+__all__ = ["extract", "grade"]

@@ -1,0 +1,146 @@
+"""A model as judge: its prompt, its verdict, and how far it agrees with people.
+
+A reply that gives no clear verdict makes the grade invalid; it is never read as "wrong".
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..asks import Ask, Grade
+
+PROMPT = """You compare a given answer with the right answer to a question.
+Accept other wordings, formats and units of the same value, number words for numerals, and short forms of a name that \
+can mean nothing else. Reject another value or entity, a part of what is asked, and more than one answer.
+
+Question: {question}
+Right answer: {gold}
+Given answer: {answer}
+
+Reply with one JSON object: {{"score": 1}} if the given answer is right, {{"score": 0}} if it is wrong."""
+
+_YES = {"1", "1.0", "true", "yes", "correct", "right", "equivalent", "match"}
+_NO = {"0", "0.0", "false", "no", "incorrect", "wrong", "not equivalent", "not correct"}
+_FIELDS = ("score", "verdict", "correct", "judgement", "judgment", "decision", "result")
+_LABELLED = re.compile(
+    r"\b(?:final\s+)?(?:verdict|judge?ment|score|decision)\b[\"'*\s]*(?:is\b|:|=)[\"'*\s:]*"
+    r"(?P<word>not\s+(?:correct|equivalent)|incorrect|correct|wrong|right|true|false|yes|no|1(?:\.0)?|0(?:\.0)?)\b",
+    re.IGNORECASE,
+)
+
+
+def ask(case: str, role: str, question: str, gold: str, answer: str, max_tokens: int = 256) -> Ask:
+    """The judge's ask about one answer; its role is the judged role with ``judge:`` before it."""
+    prompt = PROMPT.format(question=question, gold=gold, answer=answer)
+    return Ask(case, f"judge:{role}", prompt, gold="1", answer_type="number", max_tokens=max_tokens)
+
+
+def verdict(reply: str) -> bool | None:
+    """True for right, False for wrong, None where a reply does not say, or says both.
+
+    Read are JSON objects (also fenced, single-quoted, or with a broken tail after the score), a labelled verdict
+    ("Verdict: correct") and a reply that is nothing but the verdict. Prose that merely mentions such words is not.
+    """
+    closed = reply.rfind("</think>")
+    text = reply[closed + len("</think>") :] if closed >= 0 else reply
+    if closed < 0 and text.lstrip().startswith("<think>"):
+        return None
+    for found in (_objects(text), _fields(text), [_word(m["word"]) for m in _LABELLED.finditer(text)]):
+        said = {v for v in found if v is not None}
+        if said:
+            return said.pop() if len(said) == 1 and None not in found else None
+    return _word(re.sub(r"[\"'`*.!\s]+", " ", text))
+
+
+def _word(value: object) -> bool | None:
+    text = " ".join(str(value).strip().casefold().split())
+    return True if text in _YES else False if text in _NO else None
+
+
+def _objects(text: str) -> list[bool | None]:
+    found: list[bool | None] = []
+    for m in re.finditer(r"\{[^{}]*\}", text, re.DOTALL):
+        loaded = _loaded(m[0])
+        if loaded is not None:
+            found += [_word(loaded[k]) for k in loaded if str(k).casefold() in _FIELDS]
+    return found
+
+
+def _loaded(text: str) -> dict[object, object] | None:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            loaded = read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(loaded, dict):
+            return loaded
+    return None
+
+
+def _fields(text: str) -> list[bool | None]:
+    """Scores of an object that is broken elsewhere (quotes or braces inside its justification)."""
+    pattern = rf"[\"'](?:{'|'.join(_FIELDS)})[\"']\s*:\s*[\"']?([A-Za-z0-9. ]+?)[\"']?\s*(?=[,}}\n]|$)"
+    return [_word(v) for v in re.findall(pattern, text, re.IGNORECASE)]
+
+
+def apply(grade: Grade, reply: str | None) -> Grade:
+    """The grade after a judge's reply about it; None is a reply that never came.
+
+    Invalid and abstained grades have no answer to judge and stay as they are.
+    """
+    if grade.outcome not in ("correct", "incorrect"):
+        return grade
+    if reply is None:
+        return Grade("invalid", grade.answer, "judge", "judge-error")
+    said = verdict(reply)
+    if said is None:
+        return Grade("invalid", grade.answer, "judge", "judge-parse")
+    return Grade("correct" if said else "incorrect", grade.answer, "judge")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A judge against human labels; rates are None where they have no cases."""
+
+    n: int
+    n_unjudged: int
+    both_right: int
+    judge_only: int
+    human_only: int
+    both_wrong: int
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the judge's "right" that people call right."""
+        judged = self.both_right + self.judge_only
+        return self.both_right / judged if judged else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of what people call right that the judge calls right."""
+        right = self.both_right + self.human_only
+        return self.both_right / right if right else None
+
+    @property
+    def kappa(self) -> float | None:
+        """Cohen's kappa; None where one of the two always says the same."""
+        from sklearn.metrics import cohen_kappa_score
+
+        cells = ((1, 1, self.both_right), (1, 0, self.judge_only), (0, 1, self.human_only), (0, 0, self.both_wrong))
+        judge = [j for j, _, k in cells for _ in range(k)]
+        human = [h for _, h, k in cells for _ in range(k)]
+        return float(cohen_kappa_score(judge, human)) if len(set(judge)) > 1 and len(set(human)) > 1 else None
+
+
+def agreement(pairs: Iterable[tuple[bool | None, bool]]) -> Agreement:
+    """Confusion of (judge's verdict, human label) pairs; verdicts of None are counted as unjudged."""
+    rows: Sequence[tuple[bool | None, bool]] = list(pairs)
+    cells = {(j, h): sum(r == (j, h) for r in rows) for j in (True, False) for h in (True, False)}
+    unjudged = sum(j is None for j, _ in rows)
+    return Agreement(
+        len(rows) - unjudged, unjudged, cells[True, True], cells[True, False], cells[False, True], cells[False, False]
+    )

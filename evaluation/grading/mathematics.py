@@ -1,0 +1,69 @@
+"""math-verify as the judge of formulas, and as a second opinion on plain numbers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+SECONDS = 5
+
+
+def available_here() -> bool:
+    """math-verify limits its time by a signal, which only the main thread can receive."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def verify(answer: str, gold: str) -> bool | None:
+    """Whether math-verify finds the two expressions equal; None where it cannot read one of them.
+
+    Raises ``RuntimeError`` outside the main thread: without its time limit a formula can hang the process.
+    """
+    if not available_here():
+        raise RuntimeError("math-verify needs the main thread: its time limit is a signal")
+    import logging
+
+    from math_verify import parse
+    from math_verify import verify as equal
+
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)
+    wanted, given = (parse(_as_math(t), parsing_timeout=SECONDS) for t in (gold, answer))
+    if not wanted or not given:
+        return None
+    return bool(equal(wanted, given, timeout_seconds=SECONDS))
+
+
+def _as_math(text: str) -> str:
+    text = text.strip()
+    return text if "$" in text or "\\boxed" in text else f"${text}$"
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """How often math-verify and our own numbers differ, and on which answers."""
+
+    n: int
+    """Answers that both could judge."""
+    n_unread: int
+    """Answers that math-verify could not read."""
+    disagreements: tuple[tuple[str, str, bool], ...]
+    """(answer, gold, our verdict) of those on which they differ."""
+
+    @property
+    def rate(self) -> float | None:
+        return len(self.disagreements) / self.n if self.n else None
+
+
+def second_opinion(judged: Iterable[tuple[str, str, bool]]) -> SecondOpinion:
+    """Let math-verify judge (answer, gold, our verdict) triples again; main thread only."""
+    n = unread = 0
+    differ = []
+    for answer, gold, ours in judged:
+        theirs = verify(answer, gold)
+        if theirs is None:
+            unread += 1
+            continue
+        n += 1
+        if theirs != ours:
+            differ.append((answer, gold, ours))
+    return SecondOpinion(n, unread, tuple(differ))

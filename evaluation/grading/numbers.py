@@ -1,0 +1,264 @@
+"""Numbers in free text: which one is the answer, and whether it equals the gold number.
+
+Signs, thousands, decimals, percent, fractions, scientific notation, LaTeX, units and number words are read exactly
+(as fractions). No number is None, never 0.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from . import units, words
+
+TOLERANCE = Fraction(1, 10**6)
+"""Relative difference up to which two numbers are equal (long decimals of the same fraction)."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it stands in a text."""
+
+    value: Fraction
+    start: int
+    end: int
+    dimension: str | None = None
+    """Dimension of its unit (``mass``, ``dollar``, ...); None without a known unit."""
+    factor: Fraction = Fraction(1)
+    """Size of the unit in the dimension's base unit."""
+    percent: bool = False
+    word: bool = False
+    """True for numbers written as words."""
+
+
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_SPACES = re.compile("(?<=\\d)[\u00a0\u202f\u2009'’_](?=\\d{3}(?!\\d))")
+_LATEX = [
+    (re.compile(r"\$(?! )([^$\n]*[^$\n ])\$"), r"\1"),
+    (re.compile(r"\\(?:boxed|text|mathrm|mathbf|textbf|left|right)\b"), ""),
+    (re.compile(r"(\d)\s*\\[dt]?frac\s*\{?(\d+)\}?\s*\{?(\d+)\}?"), r"\1 \2/\3"),
+    (re.compile(r"\\[dt]?frac\s*\{\s*([-+]?\d+)\s*\}\s*\{\s*(\d+)\s*\}"), r"\1/\2"),
+    (re.compile(r"\\[dt]?frac\s*(\d)\s*(\d)"), r"\1/\2"),
+    (re.compile(r"\\(?:times|cdot)\b"), "×"),
+    (re.compile(r"\\div\b"), "÷"),
+    (re.compile(r"\^\s*\{?\s*\\circ\s*\}?"), "°"),
+    (re.compile(r"\{,\}"), ","),
+    (re.compile(r"\\([%$€£])"), r"\1"),
+    (re.compile(r"\\[,;:! ]|~"), " "),
+    (re.compile(r"\^\s*\{\s*([-+]?\d+)\s*\}"), r"^\1"),
+    (re.compile(r"[{}]|\\[\[\]()]|\*\*"), " "),
+]
+
+
+def normalized(text: str) -> str:
+    """The text with LaTeX, Unicode digits, fractions, minus signs and digit group marks written plainly."""
+    text = re.sub(r"([⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda m: "^" + m[1].translate(_SUPERSCRIPTS), text)
+    text = _SPACES.sub("", text)
+    text = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", text)
+    text = unicodedata.normalize("NFKC", text).replace("\u2044", "/").replace("\u2212", "-")
+    for pattern, plain in _LATEX:
+        text = pattern.sub(plain, text)
+    text = re.sub(r"(?<=\d)(?:[ ]000)+(?!\d)", lambda m: m[0].replace(" ", ""), text)
+    return re.sub(r"(?<=\d)\s*x\s*(?=\d)", " × ", text)
+
+
+_PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.\d+|\.\d+|\d+"
+_NUMBER = re.compile(
+    rf"""(?<![A-Za-z_^\d.])(?P<sign>[-+–]\s?)?(?P<currency>[{re.escape(units.CURRENCY_SIGNS)}]\s?(?P<inner>[-+–])?)?
+    (?: (?P<mixed>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)(?![\d/])
+      | (?P<over>{_PLAIN})\s?/\s?(?P<under>{_PLAIN})(?![\d/])
+      | (?P<base>\d+)\s?\^\s?(?P<power>-?\d+)
+      | (?P<comma>\d+,\d{{1,2}})(?![\d,])
+      | (?P<plain>{_PLAIN})
+        (?: [eE](?P<exponent>[-+]?\d+)(?!\w) | \s*[x×*·]\s*10\s*\^\s*\(?(?P<ten>[-+]?\d+)\)? )?
+    )
+    (?:\s?(?P<scale>thousand|million|billion|trillion|dozen|k|bn)\b)?
+    (?:(?P<ordinal>st|nd|rd|th)\b)?
+    (?P<percent>\s?%|\s+per\s?cent\b)?
+    (?:\s?(?P<unit>[A-Za-z°¢€£$]+(?:\s?\^\s?[23])?))?""",
+    re.VERBOSE,
+)
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12, "k": 10**3}
+_SCALES["bn"] = 10**9
+_OPERATOR = r"(?:[-+–×x*·÷/^]|times|plus|minus|multiplied\s+by|divided\s+by|added\s+to|less|over)"
+_OPERATION = re.compile(rf"^\s*(?:[^\W\d]+\s+){{0,3}}?{_OPERATOR}\s*[({re.escape(units.CURRENCY_SIGNS)}]*\s*$", re.I)
+_NEGATED = re.compile(
+    r"(?:\bnot|n't|\bnever|\brather than|\binstead of)\s+(?:be\s+|equal\s+to\s+|exactly\s+)?[$€£]?$", re.I
+)
+_HEDGE = re.compile(r"^\s*(?:[^\W\d]+\s+){0,2}or\s+(?:maybe\s+|possibly\s+|perhaps\s+)?[$€£]?$", re.I)
+_COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)
+
+
+def find_all(text: str) -> list[Number]:
+    """All numbers of a ``normalized`` text in order; numbers as words only where they stand outside digits."""
+    found = [n for m in _NUMBER.finditer(text) if (n := _number(m, text)) is not None]
+    taken = [(n.start, n.end) for n in found]
+    for m in words.PATTERN.finditer(text):
+        value = words.value(m[0])
+        if value is not None and not any(m.start() < end and start < m.end() for start, end in taken):
+            number = Number(value, m.start(), m.end(), word=True)
+            unit = re.match(r"\s?(%|per\s?cent\b|[A-Za-z]+)", text[m.end() :])
+            found.append(_with_unit(number, unit[1] if unit else None))
+    return sorted(found, key=lambda n: n.start)
+
+
+def _number(m: re.Match[str], text: str) -> Number | None:
+    g = m.groupdict()
+    start, sign = m.start(), 1
+    if g["sign"]:
+        before = text[: m.start()].rstrip()
+        # "12 - 5" and "5–7": the dash stands between two numbers
+        binary = (bool(before) and (before[-1].isdigit() or before[-1] in ")%")) or g["sign"][-1:].isspace()
+        if binary:
+            start += len(g["sign"])
+        elif g["sign"][0] in "-–":
+            sign = -1
+    if g["inner"] and g["inner"] != "+":
+        sign = -sign
+    value = _value(g)
+    if value is None:
+        return None
+    if g["scale"]:
+        value *= _SCALES[g["scale"].lower()]
+    end = m.start("unit") if g["unit"] else m.end()
+    number = Number(sign * value, start, end)
+    if g["percent"]:
+        return replace(number, value=number.value / 100, percent=True)
+    currency = g["currency"][0] if g["currency"] else None
+    return _with_unit(number, currency or g["unit"])
+
+
+def _value(g: dict[str, str | None]) -> Fraction | None:
+    def plain(text: str | None) -> Fraction:
+        return Fraction((text or "0").replace(",", "") or "0")
+
+    if g["mixed"]:
+        bottom = plain(g["bottom"])
+        return plain(g["mixed"]) + plain(g["top"]) / bottom if bottom else None
+    if g["over"]:
+        under = plain(g["under"])
+        return plain(g["over"]) / under if under else None
+    if g["base"]:
+        power = int(g["power"] or 0)
+        return (
+            Fraction(int(g["base"])) ** power if abs(power) <= 64 and len(g["base"]) < 10 and g["base"] != "0" else None
+        )
+    if g["comma"]:
+        return Fraction(g["comma"].replace(",", "."))
+    exponent = int(g["exponent"] or g["ten"] or 0)
+    if abs(exponent) > 400 or len(g["plain"] or "") > 400:
+        return None
+    return plain(g["plain"]) * Fraction(10) ** exponent
+
+
+def _with_unit(number: Number, unit: str | None) -> Number:
+    if unit is None:
+        return number
+    if unit == "%" or re.fullmatch(r"per\s?cent", unit):
+        return replace(number, value=number.value / 100, percent=True)
+    found = units.lookup(unit.replace(" ", ""))
+    return number if found is None else replace(number, dimension=found[0], factor=found[1])
+
+
+@dataclass(frozen=True)
+class Found:
+    """The number that answers, or why there is none (``no-answer``, ``hedged``, ``expression``)."""
+
+    number: Number | None
+    reason: str | None = None
+
+
+def answer(text: str, first: bool = False) -> Found:
+    """The number that a text answers with.
+
+    After an answer cue (``first``) it is the first number that is no operand, otherwise the last one; what stands after
+    the last equals sign goes before all. Negated numbers ("not 12") do not count, two joined by "or" are ``hedged``.
+    """
+    plain = normalized(text)
+    tail = re.split(r"[=≈]", plain)[-1]
+    if tail != plain and find_all(tail):
+        plain, first = tail, True
+    if not first:
+        outside = re.sub(r"\([^()]*\)", " ", plain)
+        plain = outside if _candidates(outside) else plain
+    if plain.strip(" .!").lower() in ("none", "nothing"):
+        return Found(Number(Fraction(0), 0, len(plain), word=True))
+    numbers = [n for n in find_all(plain) if not _NEGATED.search(plain[: n.start])]
+    if not numbers:
+        return Found(None, "no-answer")
+    chosen = _candidates(plain)
+    if not chosen:
+        return Found(None, "expression")
+    position = 0 if first else len(chosen) - 1
+    neighbours = chosen[position : position + 2] if first else chosen[max(0, position - 1) :]
+    if len(neighbours) == 2 and _HEDGE.match(plain[neighbours[0].end : neighbours[1].start]):
+        return Found(None, "hedged")
+    return Found(chosen[position])
+
+
+def _candidates(text: str) -> list[Number]:
+    """Numbers that can be an answer: no operands, none negated, digits before words, 2 h 30 min as one."""
+    numbers = find_all(text)
+    operands: set[int] = set()
+    for i in range(len(numbers) - 1):
+        if _OPERATION.match(text[numbers[i].end : numbers[i + 1].start]):
+            operands |= {i, i + 1}
+    free = [n for i, n in enumerate(numbers) if i not in operands and not _NEGATED.search(text[: n.start])]
+    free = [n for n in free if not n.word] or free
+    merged: list[Number] = []
+    for n in free:
+        last = merged[-1] if merged else None
+        if last and last.dimension and n.dimension == last.dimension and n.factor < last.factor:
+            gap = re.sub(r"^\s*[^\W\d]+\.?", "", text[last.end : n.start])
+            if _COMPOUND.match(gap):
+                total = last.value + n.value * n.factor / last.factor
+                merged[-1] = replace(last, value=total, end=n.end)
+                continue
+        merged.append(n)
+    return merged
+
+
+def parse(text: str) -> Number | None:
+    """The number of a gold answer or alias, which is nothing but a number (with its unit), or None."""
+    found = answer(text, first=True)
+    return found.number
+
+
+def equal(a: Number, gold: Number) -> bool:
+    """Equal in value and, where both carry a known unit, in dimension.
+
+    A percentage equals its decimal, and the bare number where the gold answer is a percentage or has no sign.
+    """
+    if a.dimension and gold.dimension:
+        return a.dimension == gold.dimension and _close(a.value * a.factor, gold.value * gold.factor)
+    if _close(a.value, gold.value):
+        return True
+    return a.percent != gold.percent and _close(*(n.value * 100 if n.percent else n.value for n in (a, gold)))
+
+
+def _close(a: Fraction, b: Fraction) -> bool:
+    return a == b or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+
+
+def show(number: Number) -> str:
+    """The number as it is written into ``graded.jsonl``: an integer, a short decimal or a fraction."""
+    value = number.value * 100 if number.percent else number.value
+    text = str(value.numerator) if value.denominator == 1 else _decimal_text(value)
+    return text + ("%" if number.percent else "")
+
+
+def _decimal_text(value: Fraction) -> str:
+    denominator = value.denominator
+    for prime in (2, 5):
+        while denominator % prime == 0:
+            denominator //= prime
+    if denominator != 1:
+        return f"{value.numerator}/{value.denominator}"
+    digits = 1
+    while (value * 10**digits).denominator != 1:
+        digits += 1
+    scaled = abs(value.numerator * 10**digits // value.denominator)
+    whole, rest = divmod(scaled, 10**digits)
+    return f"{'-' if value < 0 else ''}{whole}.{rest:0{digits}d}"

@@ -1,0 +1,123 @@
+"""Names and phrases: normalized equality, aliases, short sentences around the gold answer, and abstention."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ..prompts import ABSTENTION
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer)"
+_ABSTAIN = re.compile(
+    r"^\W*(?:(?:i am|i'm|i|we|it|this|that|the (?:answer|year|date)|there|sorry|unfortunately|based on \w+ \w+"
+    r"|as an ai\w*)\b[\s,]*){0,4}"
+    r"(?:do(?:es)? not know|don't know|not sure|unsure|not certain|uncertain"
+    rf"|(?:cannot|can't|can not|could not|couldn't|unable to) {_KNOWN}|no idea|have no idea"
+    r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence|data|context)"
+    r"|unknown|n/?a\b|is (?:unknown|unclear)|is not (?:given|known|provided|specified))",
+    re.IGNORECASE,
+)
+_REFUSE = re.compile(
+    r"^\W*(?:(?:i'm|i am) sorry|sorry)?[\s,.]*(?:but )?i (?:can't|cannot|won't) (?:help|assist|do that)", re.I
+)
+_COMMITS = re.compile(
+    r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b", re.I
+)
+_NEGATION = re.compile(r"\b(?:not|never|neither|nor|no|isnt|wasnt|arent|rather than|instead of|except)\b")
+_OPENINGS = re.compile(
+    r"^(?:so\b[\s,]*)?(?:(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\s+(?:is|was|are|would be)"
+    r"|it(?:\s+is|\s+was|'s)|this\s+(?:is|was)|that\s+(?:is|was)|that's|they\s+(?:are|were)|these\s+are|answer)\b\s*:?\s*",
+    re.I,
+)
+_LONGEST = 12
+"""Words that a short sentence around a gold answer may have beyond the gold answer itself."""
+
+
+@lru_cache(maxsize=65536)
+def normalize(text: str) -> str:
+    """Lower case, no punctuation, no articles, single spaces, compatible Unicode forms, LaTeX text unwrapped."""
+    text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|boxed)\s*\{([^{}]*)\}", r"\1", text)
+    text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
+    text = re.sub(r"'s\b", "s", text).replace("'", "")
+    text = re.sub(r"[^\w\s]|_", " ", text)
+    shorter = _ARTICLES.sub(" ", text)
+    return " ".join((shorter if shorter.strip() else text).split())
+
+
+def strip_opening(text: str) -> str:
+    """The answer without the words that introduce it ("It is ...", "The answer is ...")."""
+    return _OPENINGS.sub("", text.strip(), count=1)
+
+
+def abstains(text: str) -> bool:
+    """True where an answer declines to answer; a guess after the doubt ("..., but I think 1876") is an answer."""
+    if ABSTENTION in text or ABSTENTION.replace("_", " ") in text.upper().replace("-", " "):
+        return True
+    match = _ABSTAIN.match(text.replace("’", "'"))
+    return bool(match) and not _COMMITS.search(text[match.end() :] if match else "")
+
+
+def refuses(text: str) -> bool:
+    """True where a model declines the request itself."""
+    return bool(_REFUSE.match(text.replace("’", "'")))
+
+
+def match(answer: str, golds: Sequence[str], consistency: bool = False) -> str | None:
+    """How an answer matches one of ``golds`` (the gold answer first, then aliases), or None.
+
+    ``exact`` and ``alias`` compare normalized texts; ``contained`` finds the gold answer in a short sentence without
+    negation or another choice; with ``consistency`` the last name of a person or a longer form of the name counts.
+    """
+    given = normalize(strip_opening(answer)) or normalize(answer)
+    wanted = [normalize(g) for g in golds]
+    if given and given == wanted[0]:
+        return "exact"
+    if given and given in wanted[1:]:
+        return "alias"
+    for gold in wanted:
+        if gold and _contains(given, gold) and _commits_to(answer, given, gold):
+            return "contained"
+    if consistency and any(_partial_name(given, gold) for gold in wanted):
+        return "consistency"
+    return None
+
+
+def _contains(text: str, phrase: str) -> bool:
+    return f" {phrase} " in f" {text} "
+
+
+def _commits_to(answer: str, given: str, gold: str) -> bool:
+    short = len(given.split()) <= len(gold.split()) + _LONGEST
+    before, _, after = f" {given} ".partition(f" {gold} ")
+    hedged = re.search(r"\bor\s*$", before) or re.match(r"\s*or\b", after) or re.search(r"\beither\b", before)
+    # a list of candidates is no choice
+    listed = re.search(r"[,;/]", answer) is not None and len(given.split()) > 2 * len(gold.split()) + 4
+    return (
+        short
+        and not hedged
+        and not listed
+        and not _NEGATION.search(before)
+        and not re.match(r"\s*(?:is|was) not\b", after)
+    )
+
+
+def _partial_name(given: str, gold: str) -> bool:
+    words = gold.split()
+    return len(words) >= 2 and bool(given) and given == words[-1] and len(given) > 2 and not given.isdigit()
+
+
+def boolean(text: str) -> bool | None:
+    """Yes or no, as the first or the last such word of an answer; None where there is none or both ends differ."""
+    found = [
+        w in ("yes", "true", "correct")
+        for w in re.findall(r"\b(yes|no|true|false|correct|incorrect)\b", text.casefold())
+    ]
+    if not found:
+        return None
+    if re.match(r"\W*(?:yes|no|true|false)\b", text.casefold()):
+        return found[0]
+    return found[-1] if len(set(found)) == 1 else None

@@ -1,0 +1,86 @@
+"""Numbers written in English words: "minus forty-two", "a hundred and five", "three and a half", "two thirds"."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_SMALL = {
+    word: n
+    for n, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
+    )
+}
+_TENS = {w: 10 * n for n, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourth": 4, "fourths": 4}
+_PARTS |= {"fifth": 5, "fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10, "tenths": 10}
+_FRACTION_ALONE = {"half", "quarter"}
+_WORD = "|".join(sorted([*_SMALL, *_TENS, *_SCALES, *_PARTS, "hundred", "dozen"], key=len, reverse=True))
+PATTERN = re.compile(
+    rf"\b(?:(?:minus|negative)\s+)?(?:an?\s+)?(?:{_WORD})\b"
+    rf"(?:(?:\s+|-|\s+and\s+(?:an?\s+)?|\s+point\s+)(?:{_WORD})\b)*",
+    re.IGNORECASE,
+)
+"""A run of number words, with its sign."""
+
+
+def value(text: str) -> Fraction | None:
+    """The value of a run of number words as ``PATTERN`` finds it, or None where it makes no number."""
+    tokens = text.lower().replace("-", " ").split()
+    sign = -1 if tokens[0] in ("minus", "negative") else 1
+    tokens = tokens[1:] if sign < 0 else tokens
+    if "point" in tokens:
+        return _decimal(tokens, sign)
+    whole, fraction = _split_fraction([t for t in tokens if t not in ("and", "a", "an")])
+    if fraction is None:
+        return None
+    total = _integer(whole) if whole else 0
+    return None if total is None else sign * (total + fraction)
+
+
+def _decimal(tokens: list[str], sign: int) -> Fraction | None:
+    at = tokens.index("point")
+    whole = _integer([t for t in tokens[:at] if t != "and"])
+    digits = [_SMALL.get(t) for t in tokens[at + 1 :]]
+    if whole is None or not digits or any(d is None or d > 9 for d in digits):
+        return None
+    return sign * (whole + Fraction(int("".join(map(str, digits))), 10 ** len(digits)))
+
+
+def _split_fraction(tokens: list[str]) -> tuple[list[str], Fraction | None]:
+    """(tokens of the whole part, fractional part); the fraction is None where the words make no number."""
+    if not tokens or tokens[-1] not in _PARTS:
+        return tokens, Fraction(0)
+    denominator, rest = _PARTS[tokens[-1]], tokens[:-1]
+    if tokens[-1].endswith("s") or tokens[-1] == "halves":
+        if not rest or rest[-1] not in _SMALL:
+            return tokens, None
+        return rest[:-1], Fraction(_SMALL[rest[-1]], denominator)
+    if rest and rest[-1] == "one":
+        return rest[:-1], Fraction(1, denominator)
+    # "three and a half" is a number, "the third" is not
+    return rest, Fraction(1, denominator) if tokens[-1] in _FRACTION_ALONE else None
+
+
+def _integer(tokens: list[str]) -> int | None:
+    total, current, seen = 0, 0, False
+    for token in tokens:
+        if token in _SMALL:
+            tens = current % 100 >= 20 and current % 10 == 0 and _SMALL[token] < 10
+            if seen and current % 100 and not tens:
+                return None  # "four nine" is two numbers, not one
+            current += _SMALL[token]
+        elif token in _TENS:
+            if current % 100:
+                return None
+            current += _TENS[token]
+        elif token == "hundred":
+            current = (current or 1) * 100
+        elif token == "dozen":
+            current = (current or 1) * 12
+        else:
+            total, current = total + (current or 1) * _SCALES[token], 0
+        seen = True
+    return total + current if seen else None
