@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from ..evaluation import pipeline, protocols
 from ..evaluation.asks import Ask, Response
 from ..evaluation.cases import Case, case_from_dict, case_to_dict, read_cases
 from ..evaluation.engines.base import Recorded
-from ..evaluation.journal import Journal
-from ..evaluation.protocols.base import Graded, Protocol, Reduction
+from ..evaluation.journal import Journal, read_journal
+from ..evaluation.protocols.base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
 from .progress import Advance, Reporter
 from .run import Run, locked, read_config, read_json, read_lines, write_lines, write_text
 
@@ -39,6 +39,16 @@ class Evaluated:
     @property
     def n_invalid(self) -> int:
         return sum(row.outcome == "invalid" for row in self.graded)
+
+    def per_case(self) -> tuple[dict[str, Ask], dict[str, Response]]:
+        """Asks and responses with one entry per case and role: an ask that several cases share stands for each."""
+        asks, responses = {}, {}
+        for row in self.graded:
+            if row.ask in self.responses:
+                key = f"{row.ask}/{row.case}/{row.role}"
+                asks[key] = replace(self.asks[row.ask], case=row.case, role=row.role)
+                responses[key] = self.responses[row.ask]
+        return asks, responses
 
     def invalid_reasons(self) -> Counter[str]:
         """How often each reason for an invalid grade occurs."""
@@ -166,6 +176,37 @@ def _regrade(path: Path, cases: Sequence[Case], config: Mapping[str, Any], journ
 def read_cases_lines(folder: Path) -> list[dict[str, Any]]:
     """The cases that a run asked about, as JSON objects without the schema version."""
     return [{k: v for k, v in raw.items() if k != "schema"} for raw in read_lines(folder / "cases.jsonl")]
+
+
+def load_run(folder: str | Path) -> Evaluated:
+    """What an evaluated run holds, read from its files; nothing is graded, counted or written.
+
+    Raises ``InputError`` for a folder that is no evaluated run.
+    """
+    path = Path(folder)
+    cases = [case_from_dict(raw, str(path / "cases.jsonl")) for raw in read_cases_lines(path)]
+    asks = {raw["ask"]: _ask_from(raw) for raw in read_lines(path / "asks.jsonl")}
+    graded = [
+        Graded.from_dict(raw, f"{path / 'graded.jsonl'}:{n}")
+        for n, raw in enumerate(read_lines(path / "graded.jsonl"), 1)
+    ]
+    metrics = tuple(metric_rows.from_document(read_json(path / "metrics.json"), str(path / "metrics.json")))
+    sets = tuple(_case_set(p) for p in sorted((path / "casesets").glob("*.jsonl")))
+    responses = read_journal(path / "journal").responses
+    return Evaluated({c.id: c for c in cases}, asks, responses, graded, Reduction(metrics, sets))
+
+
+def _ask_from(raw: Mapping[str, Any]) -> Ask:
+    known = {f.name: raw[f.name] for f in fields(Ask) if f.name in raw}
+    return Ask(**{k: tuple(v) if isinstance(v, list) else v for k, v in known.items()})
+
+
+def _case_set(path: Path) -> CaseSet:
+    rows = read_lines(path)
+    label = rows[0]["label"] if rows else "other"
+    return CaseSet(
+        path.stem, label, tuple(Entry(row["case"], tuple(Evidence(**e) for e in row["evidence"])) for row in rows)
+    )
 
 
 def metrics_from_file(

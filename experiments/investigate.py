@@ -116,15 +116,14 @@ def _evaluate(run: Run, settings: Settings, benchmark: Benchmark, target: Target
 
 def _probe(run: Run, settings: Settings, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
     """Run the probes; returns why there is no contrast, or None."""
+    missing = no_contrast(found, run.path)
+    if not settings.probes or not any(behavior.ids(found.reduction, label) for label in ("failure", "success")):
+        return missing
     from ..probes import examples
     from . import probing
 
-    missing = no_contrast(found, run.path)
-    labelled = examples.from_case_sets(
-        target.tokenizer, found.cases, found.asks, found.responses, found.reduction.case_sets
-    )
-    if not labelled or not settings.probes:
-        return missing
+    asks, responses = found.per_case()
+    labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
     chosen = probing.choose(labelled, settings.probe_cases)
     reporter.say(f"{run.name}: {chosen.note}")
     probing.save_chosen(run, chosen)

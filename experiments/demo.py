@@ -1,0 +1,186 @@
+"""``composcope demo``: the shipped dose series, investigated on both of its worlds, in one report.
+
+Four organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Eight
+runs, then the validity of each probe on them, then one report. The same command continues after an interruption.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from ..errors import ComposcopeError
+from . import exits
+from .organism.weights import DOSES
+from .progress import Reporter
+from .provenance import machine
+from .run import command_line, locked, read_json, write_json
+from .summary import mean_chance
+
+LIMITS = {"mixed": 200, "temporal": 24}
+"""Cases per family x depth: what two cores do in about three minutes."""
+PROBE_CASES = 24
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the demo."""
+
+    dose: str
+    world: str
+    out: str
+    seed: int
+    device: str | None
+    quiet: bool
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.out) / f"{self.dose}--{self.world}"
+
+
+def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet: bool = False) -> list[str]:
+    """Run (or finish) the demo in a study folder; returns its summary, ten lines.
+
+    Raises ``ComposcopeError`` when a run fails; whatever the others did is kept.
+    """
+    start = time.monotonic()
+    with locked(out) as folder:
+        reporter = Reporter(folder / "log.txt", quiet=quiet)
+        jobs = [Job(dose, world, str(folder), seed, device, quiet) for dose in DOSES for world in LIMITS]
+        _run_jobs(jobs, reporter)
+        runs = [job.folder for job in jobs]
+        from . import report, validity
+
+        reporter.say("validity of the probes on the dose series")
+        found = validity.examine(folder, {dose: folder / f"{dose}--mixed" for dose in DOSES}, seed=seed, device=device)
+        reporter.say("report")
+        written = Path(report.write(runs, folder))
+        seconds = time.monotonic() - start
+        lines = summary(jobs, found, written, seconds)
+        write_json(folder / "study.json", {"runs": [r.name for r in runs], "seconds": seconds, "summary": lines})
+    return lines
+
+
+def _run_jobs(jobs: Sequence[Job], reporter: Reporter) -> None:
+    """All jobs, on as many processes as there are cores (four at most; one where there is a GPU to share)."""
+    workers = 1 if _on_gpu(jobs[0].device) else min(4, machine()["cores"] or 1)
+    shares = [list(jobs[k::workers]) for k in range(workers)]
+    reporter.say(f"{len(jobs)} runs on {workers} {'process' if workers == 1 else 'processes'}")
+    if workers == 1:
+        work(shares[0], threads=None)
+        return
+    context = multiprocessing.get_context("spawn")
+    processes: list[BaseProcess] = [context.Process(target=_worker, args=(share,)) for share in shares]
+    for process in processes:
+        process.start()
+    try:
+        for process in processes:
+            process.join()
+    except KeyboardInterrupt:
+        _stop(processes)
+        raise
+    failed = [p.exitcode for p in processes if p.exitcode]
+    if exits.INTERRUPTED in failed:
+        raise KeyboardInterrupt
+    if failed:
+        raise ComposcopeError(f"{len(failed)} of {workers} processes failed (see above); the same command continues")
+
+
+def _on_gpu(device: str | None) -> bool:
+    if device is not None:
+        return device.startswith("cuda")
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _stop(processes: Sequence[BaseProcess]) -> None:
+    """Let each worker finish its sentence: an interruption, not a kill."""
+    for process in processes:
+        if process.pid is not None and process.is_alive():
+            os.kill(process.pid, signal.SIGINT)
+    for process in processes:
+        process.join(30)
+
+
+def _worker(jobs: Sequence[Job]) -> None:
+    exits.quiet_libraries()
+    raise SystemExit(exits.guarded(lambda: work(jobs, threads=1), command_line))
+
+
+def work(jobs: Sequence[Job], threads: int | None) -> None:
+    """Investigate each job's model on its benchmark. A missing contrast is a result here, not an error."""
+    import torch
+
+    from .investigate import investigate
+    from .settings import Settings
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    for job in jobs:
+        settings = Settings(
+            f"organism:{job.dose}",
+            f"organism:{job.world}",
+            limit=LIMITS[job.world],
+            seed=job.seed,
+            device=job.device,
+            probe_cases=PROBE_CASES,
+        )
+        found = investigate(settings, job.folder, quiet=job.quiet, report=False)
+        if found.no_contrast:
+            Reporter(job.folder / "log.txt", quiet=job.quiet).say(found.no_contrast)
+
+
+def summary(jobs: Sequence[Job], validity: Sequence[Mapping[str, Any]], report: Path, seconds: float) -> list[str]:
+    """Ten lines: four doses on two worlds, the validity of the probes, duration and report."""
+    mixed = [_mixed_line(job) for job in jobs if job.world == "mixed"]
+    temporal = [_temporal_line(job) for job in jobs if job.world == "temporal"]
+    return [*mixed, *temporal, _validity_line(validity), f"{seconds:.0f} s; report: {report}"]
+
+
+def _metrics(job: Job) -> list[dict[str, Any]]:
+    return read_json(job.folder / "metrics.json")["metrics"]
+
+
+def _find(rows: Sequence[Mapping[str, Any]], metric: str, **group: Any) -> Mapping[str, Any] | None:
+    return next((r for r in rows if r["metric"] == metric and r["group"] == group), None)
+
+
+def _mixed_line(job: Job) -> str:
+    rows = _metrics(job)
+    chance = mean_chance(job.folder)
+    guess = "" if chance is None else f", chance {100 * chance:.1f} %"
+    both, whole = (_rate(_find(rows, name)) for name in ("both", "composition"))
+    return f"mixed    {job.dose:8} both parts right {both}; whole right {whole}{guess}"
+
+
+def _temporal_line(job: Job) -> str:
+    rows = [r for r in _metrics(job) if r["metric"] == "residual_failure" and set(r["group"]) == {"depth_bin"}]
+    rows.sort(key=lambda r: r["group"]["depth_bin"])
+    cells = "; ".join(f"depth {r['group']['depth_bin']} {_rate(r)}" for r in rows)
+    return f"temporal {job.dose:8} fails although all parts are stable: {cells}"
+
+
+def _rate(row: Mapping[str, Any] | None) -> str:
+    if row is None or row["value"] is None:
+        return f"undefined (n={0 if row is None else row['n']})"
+    text = f"{100 * row['value']:.0f} %"
+    if row["low"] is not None:
+        text += f" [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
+    return f"{text} (n={row['n']})"
+
+
+def _validity_line(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Which probes follow the dose, tell failure from success, tell members from the rest."""
+    verdicts: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("verdict") and row.get("headline"):
+            verdicts.setdefault(str(row["question"]), []).append(f"{row['probe']} {row['verdict']}")
+    return "validity " + "; ".join(f"{question}: {', '.join(found)}" for question, found in verdicts.items())
