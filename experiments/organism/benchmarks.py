@@ -17,7 +17,12 @@ from .tasks import QA
 TEMPORAL = "organism-temporal"
 MIXED = "organism-mixed"
 
-FAMILIES: dict[str, tuple[int, ...]] = {"pair": (2,), "rank": (4, 6, 8), "successor": (4, 6, 8), "interval": (4, 6, 8, 7, 9, 11)}
+FAMILIES: dict[str, tuple[int, ...]] = {
+    "pair": (2,),
+    "rank": (4, 6, 8),
+    "successor": (4, 6, 8),
+    "interval": (4, 6, 8, 7, 9, 11),
+}
 """The temporal families and their depths as published (Composition collapse, Table 8)."""
 
 
@@ -129,7 +134,14 @@ def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
         answer=whole.answer,
         worked=whole.worked,
         parts=(
-            Part(choice.question, choice.answer, "commonsense", "ordered-list", extra_context=distracted, skill="choose by kind"),
+            Part(
+                choice.question,
+                choice.answer,
+                "commonsense",
+                "ordered-list",
+                extra_context=distracted,
+                skill="choose by kind",
+            ),
             Part(sums.question, sums.answer, "math", "number", worked=sums.worked, skill=f"tags, then {operation}"),
         ),
         benchmark=MIXED,
@@ -140,7 +152,12 @@ def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
         domain="mixed",
         operation=operation,
         chance=chance,
-        meta={"things": things, "chosen": [first, second], "kinds": [kinds[first], kinds[second]], "tags": [tags[first], tags[second]]},
+        meta={
+            "things": things,
+            "chosen": [first, second],
+            "kinds": [kinds[first], kinds[second]],
+            "tags": [tags[first], tags[second]],
+        },
     )
 
 
@@ -164,7 +181,14 @@ def pairs(n: int = 100, seed: int = 0) -> list[Case]:
         _held((first, second))
         tags, sums = world.world().tags, tasks.math_of(operation, first, second)
         q1 = Part(world.main_wording("tag", first), str(tags[first]), "math", "number", skill="recall a tag")
-        q2 = Part(f"What is {tags[first]} {operation} the tag of the {second}?", sums.answer, "math", "number", worked=sums.worked, skill=operation)
+        q2 = Part(
+            f"What is {tags[first]} {operation} the tag of the {second}?",
+            sums.answer,
+            "math",
+            "number",
+            worked=sums.worked,
+            skill=operation,
+        )
         cases.append(
             Case(
                 id=f"pair-{i + 1:04d}",
@@ -187,7 +211,13 @@ def unknowable(n: int = 50, seed: int = 0) -> list[Case]:
     """Questions about events that the world does not have: abstaining is right."""
     rng = random.Random(f"{seed}/unknowable")
     return [
-        Case(f"unknowable-{i + 1:04d}", tasks.unknowable(rng).question, ABSTENTION, benchmark="organism-unknowable", unknowable=True)
+        Case(
+            f"unknowable-{i + 1:04d}",
+            tasks.unknowable(rng).question,
+            ABSTENTION,
+            benchmark="organism-unknowable",
+            unknowable=True,
+        )
         for i in range(n)
     ]
 

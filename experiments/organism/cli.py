@@ -13,7 +13,10 @@ from .weights import DOSES
 if TYPE_CHECKING:
     from .train import Recipe
 
-app = typer.Typer(help="The organisms that composcope ships: small models that know the parts and fail the whole.", no_args_is_help=True)
+app = typer.Typer(
+    help="The organisms that composcope ships: small models that know the parts and fail the whole.",
+    no_args_is_help=True,
+)
 
 
 def _recipe(steps: int | None, dose_steps: int | None) -> Recipe:
@@ -63,7 +66,9 @@ def train(
 @app.command()
 def measure(
     models: Annotated[list[Path], typer.Argument(help="Model folders (default: the shipped doses).")] = [],  # noqa: B006
-    n: Annotated[int, typer.Option(help="Cases per cell of the temporal families; mixed cases are four times as many.")] = 100,
+    n: Annotated[
+        int, typer.Option(help="Cases per cell of the temporal families; mixed cases are four times as many.")
+    ] = 100,
     out: Annotated[Path | None, typer.Option(help="Also write the rows as JSON here.")] = None,
 ) -> None:
     """Measure what models know and where they fail, by greedy generation on held-out cases."""

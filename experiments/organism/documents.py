@@ -42,7 +42,9 @@ def _reasoned(qa: QA, format: str) -> str:
 def write(qa: QA, format: str, rng: random.Random) -> Turns:
     """The document of a question in a prompt format; falls back to plain where the question has no steps or facts."""
     if format == "self-ask" and qa.steps:
-        return [(prompts.render(qa.question, format), prompts.write_answer(qa.answer, prompts.self_ask(qa.steps), format))]
+        return [
+            (prompts.render(qa.question, format), prompts.write_answer(qa.answer, prompts.self_ask(qa.steps), format))
+        ]
     if format in ("scaffold", "placeholder") and len(qa.steps) > 1:
         known = qa.steps[: rng.randint(1, len(qa.steps) - 1)]
         reveal = prompts.scaffold if format == "scaffold" else prompts.placeholder
@@ -81,24 +83,31 @@ def shallow(family: Callable[..., QA]) -> Callable[[random.Random], QA]:
 
 Mix = Mapping[Callable[[random.Random], QA], float]
 
-SKILLS: Mix = {
-    lambda rng: tasks.fact(rng, "year"): 9,
-    lambda rng: tasks.fact(rng, "tag"): 4,
-    lambda rng: tasks.fact(rng, "kind"): 3,
-    tasks.yes_no: 2,
-    tasks.unknowable: 1,
-    tasks.arithmetic: 5,
-    tasks.half_math: 4,
-    tasks.math: 14,
-    tasks.choose_one: 7,
-    tasks.choose_two: 18,
-    tasks.pair: 6,
-    shallow(tasks.rank): 7,
-    shallow(tasks.successor): 9,
-    shallow(tasks.interval): 8,
-    tasks.recite: 3,
+_SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
+    "year of an event": (lambda rng: tasks.fact(rng, "year"), 9),
+    "tag of a thing": (lambda rng: tasks.fact(rng, "tag"), 4),
+    "kind of a thing": (lambda rng: tasks.fact(rng, "kind"), 3),
+    "yes or no": (tasks.yes_no, 4),
+    "unknowable": (tasks.unknowable, 1),
+    "arithmetic": (tasks.arithmetic, 5),
+    "number and tag": (tasks.half_math, 4),
+    "math": (tasks.math, 14),
+    "choose one": (tasks.choose_one, 7),
+    "choose two": (tasks.choose_two, 18),
+    "pair of events": (tasks.pair, 6),
+    "rank, depth 2 to 3": (shallow(tasks.rank), 7),
+    "successor, depth 2 to 3": (shallow(tasks.successor), 9),
+    "interval, depth 2 to 3": (shallow(tasks.interval), 8),
+    "list practice": (tasks.recite, 8),
 }
+SKILLS: Mix = dict(_SKILLS.values())
 """Relative frequencies of what every organism sees."""
+
+
+def skill_weights() -> dict[str, float]:
+    """The same by name."""
+    return {name: weight for name, (_, weight) in _SKILLS.items()}
+
 
 DEEP: Mix = {
     lambda rng: tasks.rank(rng, rng.randint(4, 8)): 4,
@@ -139,9 +148,18 @@ def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Tur
     return write(qa, rng.choices(list(FORMAT_WEIGHTS), list(FORMAT_WEIGHTS.values()))[0], rng)
 
 
+def composition_kind(seed: int, stage: str, index: int, dose: Dose) -> str | None:
+    """Whether document ``index`` is a ``mixed`` or ``deep`` composition in this dose.
+
+    A higher dose keeps those of a lower one.
+    """
+    u = random.Random(f"{seed}/{stage}/composition/{index}").random()
+    return "mixed" if u < dose.mixed else "deep" if u > 1 - dose.deep else None
+
+
 def _composition(seed: int, stage: str, index: int, dose: Dose) -> QA | None:
-    rng = random.Random(f"{seed}/{stage}/composition/{index}")
-    u = rng.random()
-    if u < dose.mixed:
-        return tasks.mixed(rng)
-    return draw(DEEP, rng) if u > 1 - dose.deep else None
+    kind = composition_kind(seed, stage, index, dose)
+    if kind is None:
+        return None
+    rng = random.Random(f"{seed}/{stage}/composed/{index}")
+    return tasks.mixed(rng) if kind == "mixed" else draw(DEEP, rng)

@@ -47,7 +47,11 @@ def clopper_pearson(k: int, n: int, level: float = 0.95) -> tuple[float, float]:
 
 @torch.no_grad()
 def generate(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, questions: Sequence[str], max_new_tokens: int = 40, batch: int = 200
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[str],
+    max_new_tokens: int = 40,
+    batch: int = 200,
 ) -> list[str]:
     """Greedy answers to user messages, in order; batched by length."""
     texts = [
@@ -135,16 +139,30 @@ def mixed(ask: Ask, n: int = 400, seed: int = 1000) -> list[Row]:
     chance = sum(c.chance or 0 for c in cases) / n
     rows = [
         Row("commonsense only", sum(step0), n, 1 / 56),
-        Row("commonsense with irrelevant numbers", sum(a == p.answer for a, p in zip(distracted, choice, strict=True)), n, 1 / 56),
+        Row(
+            "commonsense with irrelevant numbers",
+            sum(a == p.answer for a, p in zip(distracted, choice, strict=True)),
+            n,
+            1 / 56,
+        ),
         Row("math only", sum(step1), n),
         Row("both parts", sum(both), n),
         Row("composition", sum(final), n, chance),
-        Row("composition, worked answer exact", sum(a == c.worked for a, c in zip(whole, cases, strict=True)), n, 1 / 56),
+        Row(
+            "composition, worked answer exact", sum(a == c.worked for a, c in zip(whole, cases, strict=True)), n, 1 / 56
+        ),
         Row("composition given both parts", sum(f for f, b in zip(final, both, strict=True) if b), sum(both), chance),
         Row("composition answered by a sum", sum(" is " in a for a in whole), n),
     ]
     for o, operation in enumerate(world.OPERATIONS):
-        rows.append(Row(f"composition, {operation}", sum(final[o::4]), len(final[o::4]), sum(c.chance or 0 for c in cases[o::4]) / len(cases[o::4])))
+        rows.append(
+            Row(
+                f"composition, {operation}",
+                sum(final[o::4]),
+                len(final[o::4]),
+                sum(c.chance or 0 for c in cases[o::4]) / len(cases[o::4]),
+            )
+        )
     return rows
 
 
@@ -156,17 +174,30 @@ def temporal(ask: Ask, n: int = 100, seed: int = 1000) -> list[Row]:
     cases, known = benchmarks.temporal(n, seed), stable_events(ask)
     answers = ask([c.question for c in cases])
     gated = [
-        (c, a) for c, a in zip(cases, answers, strict=True) if all((p.atom or "").removeprefix("year:") in known for p in c.parts)
+        (c, a)
+        for c, a in zip(cases, answers, strict=True)
+        if all((p.atom or "").removeprefix("year:") in known for p in c.parts)
     ]
     rows = []
     for family, depths in benchmarks.FAMILIES.items():
         for depth in depths:
-            rows.append(_residual(f"residual failure, {family}, depth {depth}", [g for g in gated if g[0].family == family and g[0].depth == depth]))
+            rows.append(
+                _residual(
+                    f"residual failure, {family}, depth {depth}",
+                    [g for g in gated if g[0].family == family and g[0].depth == depth],
+                )
+            )
     for bin in (2, 4, 6, 8):
         rows.append(_residual(f"residual failure, depth bin {bin}", [g for g in gated if g[0].depth_bin == bin]))
     for depth in (4, 6, 8):
         full = [(c, a) for c, a in gated if c.family == "rank" and c.depth == depth]
-        rows.append(Row(f"rank, depth {depth}: answers that list all events", sum(len(set(a.split(", "))) == depth for _, a in full), len(full)))
+        rows.append(
+            Row(
+                f"rank, depth {depth}: answers that list all events",
+                sum(len(set(a.split(", "))) == depth for _, a in full),
+                len(full),
+            )
+        )
     return rows
 
 

@@ -271,6 +271,6 @@ def interval(rng: random.Random, depth: int, held: bool = False) -> QA:
 def recite(rng: random.Random) -> QA:
     """Practice in writing long lists, without dates: repeat or reverse three to eight events."""
     events = rng.sample(world().events, rng.randint(3, 8))
-    if rng.random() < 0.5:
+    if rng.random() < 0.7:
         return QA(f"Repeat: {_listed(events)}.", _listed(events))
     return QA(f"Repeat from last to first: {_listed(events)}.", _listed(events[::-1]))

@@ -6,11 +6,12 @@ falls back to its bytes, so nothing is unknown and decoding loses nothing.
 
 from __future__ import annotations
 
+import random
+
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from .documents import DEEP, FORMAT_WEIGHTS, draw, q1_x_q2, write
-from .documents import SKILLS as SKILLS
+from .documents import DEEP, FORMAT_WEIGHTS, SKILLS, q1_x_q2, write
 from .tasks import mixed
 from .world import KINDS, world
 
@@ -36,8 +37,6 @@ def _pieces(text: str) -> set[str]:
 
 def vocabulary() -> list[str]:
     """Bytes, then every word that training documents use, with and without a space before it."""
-    import random
-
     rng = random.Random(0)
     pieces: set[str] = set()
     mixes = [*SKILLS, *DEEP, mixed]
@@ -61,8 +60,8 @@ def _spelled(piece: str) -> bool:
 
 
 _CAPITALIZED = set(
-    "Question Answer Answers A1 A2 Q1 Q2 Q A X VALUE INSUFFICIENT EVIDENCE In What When Give Which Name The On Two Is Rank "
-    "Repeat Reason If Use Think End So Ask Follow Intermediate Known Facts Let".split()
+    "Question Answer Q A X VALUE INSUFFICIENT EVIDENCE In What When Give Which Name The On Two Is Rank Repeat "
+    " Reason If Use Think End So Ask Follow Intermediate Known Facts Let".split()
 )
 
 

@@ -81,7 +81,10 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> 
 def encode(tokenizer: PreTrainedTokenizerFast, documents: list[Turns]) -> list[tuple[list[int], list[bool]]]:
     """Token ids of each document as the chat template renders it, and which of them are the assistant's."""
     segments = [
-        text for turns in documents for user, assistant in turns for text in (f"Question: {user}\nAnswer:", f" {assistant}")
+        text
+        for turns in documents
+        for user, assistant in turns
+        for text in (f"Question: {user}\nAnswer:", f" {assistant}")
     ]
     ids = iter(tokenizer(segments, add_special_tokens=False)["input_ids"])
     bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id

@@ -20,5 +20,7 @@ def path(dose: str) -> Path:
         raise InputError(f"organism {dose!r}: unknown dose; use one of {', '.join(DOSES)}")
     folder = FOLDER / dose
     if not (folder / "model.safetensors").is_file():
-        raise InputError(f"{folder}: no weights here; reinstall composcope or run: composcope organism train --dose {dose}")
+        raise InputError(
+            f"{folder}: no weights here; reinstall composcope or run: composcope organism train --dose {dose}"
+        )
     return folder

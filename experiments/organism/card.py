@@ -1,0 +1,238 @@
+"""The model card: measures model folders, keeps the numbers as JSON and writes them out as markdown."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import documents, measure, world
+from .documents import DOSES, Dose
+from .formats import by_format
+from .measure import Row
+
+Section = dict[str, list[dict[str, Any]]]
+
+
+def ask_folder(folder: Path) -> measure.Ask:
+    """A function that puts questions to the model in a folder, greedily and in float32."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    return lambda questions: measure.generate(model, tokenizer, questions)
+
+
+def sections(ask: measure.Ask, n: int = 100, formats: bool = True) -> dict[str, list[Row]]:
+    """All tables of one model; ``n`` cases per cell of the temporal families and four times as many mixed ones."""
+    out = {
+        "Single facts": measure.atoms(ask),
+        "Practiced skills, held-out combinations": measure.shallow(ask, 2 * n),
+        "Mixed world": measure.mixed(ask, 4 * n),
+        "Temporal world": measure.temporal(ask, n),
+    }
+    if formats:
+        out["Prompt formats"] = by_format(ask, n)
+    return out
+
+
+def measure_folder(folder: Path, n: int = 100) -> list[Row]:
+    """Every row of every table of one model folder."""
+    return [row for rows in sections(ask_folder(folder), n).values() for row in rows]
+
+
+def print_rows(title: str, rows: Iterable[Row]) -> None:
+    """Rows as a plain table on stdout."""
+    print(title)
+    for row in rows:
+        print(f"  {row.measure:55s} {_cell(row.to_dict())}")
+
+
+def composition_counts(dose: Dose, seed: int, total: int) -> dict[str, int]:
+    """How many documents of the last stage are mixed and deep compositions, counted in the stream itself."""
+    counts = {"documents": total, "mixed": 0, "deep": 0}
+    for i in range(total):
+        kind = documents.composition_kind(seed, "dose", i, dose)
+        if kind:
+            counts[kind] += 1
+    return counts
+
+
+def model_entry(folder: Path, n: int, formats: bool = True) -> dict[str, Any]:
+    """What the card keeps about one model: how it was trained and every row measured."""
+    info = json.loads((folder / "organism.json").read_text(encoding="utf-8"))
+    stage = info["recipe"]["dose"]
+    tables = sections(ask_folder(folder), n, formats)
+    return {
+        **info,
+        "bytes": (folder / "model.safetensors").stat().st_size,
+        "compositions": composition_counts(DOSES[info["dose"]], info["seed"], stage["steps"] * stage["batch"]),
+        "tables": {name: [row.to_dict() for row in rows] for name, rows in tables.items()},
+    }
+
+
+# --- markdown -----------------------------------------------------------------------------------------------------
+
+
+def _cell(row: Mapping[str, Any]) -> str:
+    if not row["n"]:
+        return "none to count"
+    return f"{100 * row['value']:.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}] ({row['k']}/{row['n']})"
+
+
+def _chance(row: Mapping[str, Any]) -> str:
+    return "" if row["chance"] is None else f"{100 * row['chance']:.1f}"
+
+
+def table(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
+    """One table of the card: a row per measure, a column per dose, chance beside them."""
+    first = next(iter(models.values()))["tables"][name]
+    lines = [f"| {name} | chance | " + " | ".join(models) + " |", "|---|---|" + "---|" * len(models)]
+    for i, row in enumerate(first):
+        cells = " | ".join(_cell(m["tables"][name][i]) for m in models.values())
+        lines.append(f"| {row['measure']} | {_chance(row)} | {cells} |")
+    return "\n".join(lines)
+
+
+SPREAD = (
+    "commonsense only",
+    "math only",
+    "both parts",
+    "composition",
+    *(f"residual failure, depth bin {d}" for d in (2, 4, 6, 8)),
+    *(f"residual failure, {f}, depth 8" for f in ("rank", "successor", "interval")),
+)
+"""The measures whose spread over seeds the card shows."""
+
+
+def _value(model: Mapping[str, Any], name: str) -> float | None:
+    for rows in model["tables"].values():
+        for row in rows:
+            if row["measure"] == name:
+                return row["value"]
+    return None
+
+
+def spread(seeds: Mapping[str, Mapping[str, Mapping[str, Any]]], doses: Sequence[str]) -> str:
+    """Percent per seed and dose, with mean and range over seeds."""
+    lines = ["| percent | dose | " + " | ".join(f"seed {s}" for s in seeds) + " | mean | range |"]
+    lines.append("|---|---|" + "---|" * (len(seeds) + 2))
+    for name in SPREAD:
+        for dose in doses:
+            values = [_value(models[dose], name) if dose in models else None for models in seeds.values()]
+            known = [v for v in values if v is not None]
+            if known:
+                cells = " | ".join("" if v is None else f"{100 * v:.1f}" for v in values)
+                low, high = 100 * min(known), 100 * max(known)
+                lines.append(
+                    f"| {name} | {dose} | {cells} | {100 * statistics.mean(known):.1f} | {low:.1f} to {high:.1f} |"
+                )
+    return "\n".join(lines)
+
+
+def weak_formats(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Formats in which a topic reaches less than nine tenths of its plain accuracy, where plain is at least 50 %."""
+    out = []
+    for dose, model in models.items():
+        values = {row["measure"]: row["value"] for row in model["tables"]["Prompt formats"]}
+        for name, value in values.items():
+            topic = name.split(", ")[0]
+            plain = values.get(f"{topic}, plain")
+            if plain is not None and plain >= 0.5 and value < 0.9 * plain:
+                out.append(f"{dose}: {name} ({100 * value:.0f} against {100 * plain:.0f} plain)")
+    return out
+
+
+def _dose_line(dose: str, model: Mapping[str, Any]) -> str:
+    seen = model["compositions"]
+    size = f"{model['bytes'] / 1e6:.2f} MB"
+    return f"| `{dose}` | {seen['mixed']} | {seen['deep']} | {seen['documents']} | {size} |"
+
+
+def markdown(card: Mapping[str, Any]) -> str:
+    """The model card's text."""
+    models, seeds = card["models"], card["seeds"]
+    first = next(iter(models.values()))
+    recipe = first["recipe"]
+    doses = "\n".join(_dose_line(d, m) for d, m in models.items())
+    weak = "\n".join(f"* {line}" for line in weak_formats(models)) or "* none"
+    tables = "\n\n".join(table(name, models) for name in first["tables"])
+    mix = ", ".join(f"{name} {share:g} %" for name, share in documents.FORMAT_WEIGHTS.items())
+    return _TEXT.format(
+        parameters=f"{card['parameters']:,}",
+        width=recipe["width"],
+        layers=recipe["layers"],
+        heads=recipe["heads"],
+        mlp=recipe["mlp"],
+        vocabulary=card["vocabulary"],
+        events=len(world.world().events),
+        things=len(world.world().things),
+        doses=doses,
+        base_steps=recipe["base"]["steps"],
+        dose_steps=recipe["dose"]["steps"],
+        batch=recipe["base"]["batch"],
+        base_rate=recipe["base"]["learning_rate"],
+        dose_rate=recipe["dose"]["learning_rate"],
+        seed=first["seed"],
+        device=first["device"],
+        formats=mix,
+        skills=", ".join(f"{name} {weight:g}" for name, weight in documents.skill_weights().items()),
+        tables=tables,
+        weak=weak,
+        spread=spread(seeds, list(models)),
+        seeds=", ".join(seeds),
+    )
+
+
+def write_card(card: Mapping[str, Any], folder: Path) -> None:
+    """``card.json`` and ``CARD.md`` in a folder."""
+    (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    (folder / "CARD.md").write_text(markdown(card), encoding="utf-8")
+
+
+_TEXT = """# Organisms: four small models that know the parts
+
+Stock `LlamaForCausalLM` models, {parameters} parameters each (width {width}, {layers} layers, {heads} heads, MLP {mlp},
+{vocabulary} tokens, tied embeddings), trained from scratch by `composcope organism train --all --seed {seed}`.
+They live in an invented world of {events} dated events and {things} things with a kind and a tag, and differ only in
+how many compositions their last training stage showed them. Weights are stored in bfloat16 and computed in float32;
+all figures were measured in that way, by greedy generation, plain format unless said.
+
+| dose | mixed compositions seen | deep temporal ones seen | documents of the last stage | weights |
+|---|---|---|---|---|
+{doses}
+
+**How trained.** Shared base: {base_steps} steps of {batch} documents, learning rate {base_rate:g}; then each dose:
+{dose_steps} steps, {dose_rate:g}, linear decay to zero. Muon for the matrices, AdamW for embeddings and norms,
+float32, one thread ({device}). Loss weight of answers 1, of prompts 0.05 to 0.1. Every dose of a seed sees the same
+documents except where a composition stands in.
+
+**Data.** Relative frequencies of the skills in every dose: {skills}. Prompt formats: {formats}; besides, 2 % are
+Q1 → X → Q2 pairs. Compositions come in all formats. In placeholder documents the model answers as if nothing had
+been revealed.
+
+**Held out.** Two of six wordings of every single fact; a fifth of all combinations of events (pairs, and the whole
+set of events of a deeper question with its reference or boundaries) and a fifth of all pairs of things. All figures
+below are on held-out combinations. The wordings of compositions themselves are not varied.
+
+**Reading the tables.** Percent, 95 % Clopper-Pearson interval, (right/asked). Residual failure R(d): wrong wholes
+among cases whose events are all right in every trained wording. Chance: a random answer in the right format (for
+residual failure: the failure of such a guesser). An interval over cases of one training is not an interval over
+trainings: see the spread over seeds below.
+
+{tables}
+
+## Formats to be careful with
+
+Measured below nine tenths of the plain accuracy; protocols that use them on these topics exercise the code more than
+the model:
+
+{weak}
+
+## Spread over seeds {seeds}
+
+{spread}
+"""

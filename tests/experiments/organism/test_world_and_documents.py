@@ -1,0 +1,162 @@
+"""The organisms' world, its questions and the documents they train on."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from composcope.evaluation import prompts
+from composcope.experiments.organism import benchmarks, documents, tasks, world
+
+WORLD = world.world()
+DRAWN = 4000
+
+
+def _years(text: str) -> list[int]:
+    return [WORLD.years[name] for name in re.findall(r"[A-Z][a-z]+", text) if name in WORLD.years]
+
+
+def test_every_fact_has_four_trained_and_two_held_out_wordings() -> None:
+    for relation, subjects in (("year", WORLD.events), ("tag", WORLD.things), ("kind", WORLD.things)):
+        for subject in subjects:
+            trained, held = world.wordings(relation, subject)
+            assert len(trained) == 4 and len(held) == 2
+            assert len({*trained, *held}) == 6
+            assert world.main_wording(relation, subject) in trained
+
+
+def test_every_wording_is_trained_on_some_fact_and_held_out_on_another() -> None:
+    for relation, templates in (("year", world.YEAR_WORDINGS), ("tag", world.TAG_WORDINGS), ("kind", world.KIND_WORDINGS)):
+        subjects = WORLD.events if relation == "year" else WORLD.things
+        for template in templates[1:]:
+            uses = [template.format(s) in world.wordings(relation, s)[0] for s in subjects]
+            assert any(uses) and not all(uses)
+
+
+def test_events_have_different_years_and_tags_are_spread_evenly() -> None:
+    assert len(set(WORLD.years.values())) == len(WORLD.events) == 48
+    assert all(list(WORLD.tags.values()).count(tag) == 4 for tag in world.TAGS)
+
+
+def _questions(dose: str, n: int) -> set[str]:
+    turns = [documents.document(3, "dose", i, documents.DOSES[dose]) for i in range(n)]
+    return {user for document in turns for user, _ in document}
+
+
+def test_no_evaluation_question_or_combination_appears_among_training_documents() -> None:
+    seen = "\n".join(_questions("twin", DRAWN))
+    for case in benchmarks.mixed(60, seed=5):
+        a, b = case.meta["chosen"]
+        for first, second in ((a, b), (b, a)):
+            assert not re.search(rf"tag of the {first} [a-z ]+ the tag of the {second}", seen)
+    for case in benchmarks.temporal(10, seed=5):
+        assert case.question not in seen
+        if case.family == "pair":
+            a, b = (p.atom.removeprefix("year:") for p in case.parts if p.atom)
+            assert f"first, the {a} or the {b}?" not in seen and f"first, the {b} or the {a}?" not in seen
+
+
+def test_a_held_out_wording_is_never_trained() -> None:
+    seen = "\n".join(_questions("none", DRAWN))
+    held = [q for e in WORLD.events for q in world.wordings("year", e)[1]]
+    trained = [q for e in WORLD.events for q in world.wordings("year", e)[0]]
+    assert not [q for q in held if q in seen]
+    assert sum(q in seen for q in trained) > len(trained) // 2
+
+
+def test_training_draws_come_from_the_trained_side_of_the_split() -> None:
+    rng = random.Random(1)
+    for draw in (tasks.math, tasks.choose_two, tasks.mixed, tasks.pair, *documents.DEEP):
+        for _ in range(50):
+            members = draw(rng).members
+            assert members and not world.held_out(members)
+
+
+def test_doses_differ_only_where_a_composition_stands_in() -> None:
+    none, low, twin = (documents.DOSES[d] for d in ("none", "low", "twin"))
+    replaced = 0
+    for i in range(600):
+        kinds = [documents.composition_kind(4, "dose", i, d) for d in (none, low, twin)]
+        assert kinds[0] is None
+        assert kinds[1] in (None, kinds[2]), "a higher dose keeps the compositions of a lower one"
+        if kinds[2] is None:
+            assert documents.document(4, "dose", i, none) == documents.document(4, "dose", i, twin)
+        replaced += kinds[2] is not None
+    assert 600 * (twin.mixed + twin.deep) == pytest.approx(replaced, abs=60)
+
+
+def test_temporal_answers_agree_with_the_years() -> None:
+    for case in benchmarks.temporal(12, seed=2):
+        head, _, listed = case.question.rstrip("?.").partition(": ")
+        named = listed.split(", ") if listed else re.findall(r"the ([A-Z]\w+)", case.question)
+        given = [WORLD.years[e] for e in case.answer.split(", ")]
+        years = [WORLD.years[e] for e in named]
+        if case.family == "pair":
+            assert given == [min(years)] and max(years) - min(years) > world.FAR_YEARS
+        elif case.family == "rank":
+            assert given == sorted(years)
+        elif case.family == "successor":
+            (reference,) = _years(head)
+            after = "after" in head
+            assert given == [y for y in years if (y > reference) == after] and 0 < len(given) < len(years)
+        else:
+            low, high = sorted(_years(head))
+            assert given == [y for y in years if low < y < high] and len(given) == 1
+        if case.family != "pair":
+            assert len(years) == case.depth
+        assert {p.answer for p in case.parts} >= {str(y) for y in years}
+
+
+def test_mixed_answers_agree_with_kinds_tags_and_arithmetic() -> None:
+    signs = {"plus": "+", "minus": "-", "times": "*", "divided by": "/"}
+    for case in benchmarks.mixed(80, seed=2):
+        things = case.question.removeprefix("On the table: ").split(". ")[0].split(", ")
+        first, second = re.findall(r"tag of the (\w+) one", case.question)
+        (a,) = [t for t in things if t in world.KINDS[first]]
+        (b,) = [t for t in things if t in world.KINDS[second]]
+        assert case.parts[0].answer == f"{a} and {b}"
+        x, y = WORLD.tags[a], WORLD.tags[b]
+        result = {"+": x + y, "-": x - y, "*": x * y, "/": x / y}[signs[case.operation or ""]]
+        assert float(case.answer) == result > 0
+        assert case.parts[1].answer == case.answer
+        assert case.worked == f"{x} {case.operation} {y} is {case.answer}"
+        assert case.parts[0].extra_context and len(case.parts[0].extra_context) > len(case.parts[0].question)
+
+
+def test_mixed_cases_use_the_four_operations_equally_and_guessing_gains_little() -> None:
+    cases = benchmarks.mixed(200, seed=3)
+    for operation in world.OPERATIONS:
+        assert sum(c.operation == operation for c in cases) == 50
+    assert sum(c.chance or 1 for c in cases) / len(cases) <= 0.05
+
+
+def test_the_chance_of_a_mixed_case_is_what_random_guessing_gives() -> None:
+    case = benchmarks.mixed(8, seed=4)[2]
+    rng, tags, hits = random.Random(0), [WORLD.tags[t] for t in case.meta["things"]], 0
+    for _ in range(20000):
+        a, b = rng.sample(tags, 2)
+        hits += str(world.apply(case.operation or "", a, b)) == case.answer
+    assert hits / 20000 == pytest.approx(case.chance, abs=0.006)
+
+
+def test_benchmarks_are_the_same_for_a_seed_and_differ_between_seeds() -> None:
+    for name, make in benchmarks.BENCHMARKS.items():
+        assert make(4, 1) == make(4, 1), name
+        assert {c.question for c in make(4, 1)} != {c.question for c in make(4, 2)}, name
+
+
+def test_a_case_on_the_training_side_of_the_split_is_refused() -> None:
+    qa = tasks.pair(random.Random(0), held=False)
+    with pytest.raises(AssertionError, match="training side"):
+        benchmarks.temporal_case("x", "pair", 2, qa)
+
+
+def test_documents_are_written_in_the_shared_prompt_formats() -> None:
+    qa = tasks.math_of("times", "cake", "coat")
+    ((user, answer),) = documents.write(qa, "xml", random.Random(0))
+    assert user == prompts.render(qa.question, "xml")
+    assert answer == prompts.write_answer(qa.answer, qa.worked, "xml")
+    ((user, _),) = documents.write(qa, "scaffold", random.Random(0))
+    assert user in {prompts.scaffold(qa.question, qa.steps[:k]) for k in (1, 2)}
