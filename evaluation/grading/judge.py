@@ -28,7 +28,7 @@ _NO = {"0", "0.0", "false", "no", "incorrect", "wrong", "not equivalent", "not c
 _FIELDS = ("score", "verdict", "correct", "judgement", "judgment", "decision", "result")
 _LABELLED = re.compile(
     r"\b(?:final\s+)?(?:verdict|judge?ment|score|decision)\b[\"'*\s]*(?:is\b|:|=)[\"'*\s:]*"
-    r"(?P<word>not\s+(?:correct|equivalent)|incorrect|correct|wrong|right|true|false|yes|no|1(?:\.0)?|0(?:\.0)?)\b",
+    r"(?P<word>not\s+(?:correct|equivalent)|incorrect|correct|wrong|right|true|false|yes|no|1(?:\.0)?|0(?:\.0)?)\b(?!\.?\d)",
     re.IGNORECASE,
 )
 
@@ -50,9 +50,8 @@ def verdict(reply: str) -> bool | None:
     if closed < 0 and text.lstrip().startswith("<think>"):
         return None
     for found in (_objects(text), _fields(text), [_word(m["word"]) for m in _LABELLED.finditer(text)]):
-        said = {v for v in found if v is not None}
-        if said:
-            return said.pop() if len(said) == 1 and None not in found else None
+        if found:
+            return found[0] if len(set(found)) == 1 else None
     return _word(re.sub(r"[\"'`*.!\s]+", " ", text))
 
 
