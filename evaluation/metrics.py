@@ -44,10 +44,17 @@ class Metric:
     """Worst or best case: the smallest value that any judgement of the invalid answers could give."""
     bound_high: float | None = None
     note: str | None = None
+    cluster_n: int | None = None
+    """Number of clusters; the four cluster fields are there only where cases share facts, items or templates."""
+    cluster_interval: str | None = None
+    cluster_low: float | None = None
+    """The interval to quote where cases are not independent: clusters were resampled, not cases."""
+    cluster_high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the row; no NaN and no infinity ever leaves (they become null)."""
-        return {k: _finite(v) for k, v in asdict(self).items()}
+        row = {k: _finite(v) for k, v in asdict(self).items()}
+        return row if self.cluster_n is not None else {k: v for k, v in row.items() if not k.startswith("cluster_")}
 
 
 def _finite(value: Any) -> Any:

@@ -1,0 +1,282 @@
+"""Counting that all protocols share: rows by case, three-valued logic, rates with intervals and bounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from .. import statistics
+from ..metrics import Metric, mark
+from .base import Evidence, Graded
+
+Truth = bool | None
+"""True, False, or None where an invalid answer leaves it open."""
+GROUPINGS = (("depth_bin",), ("depth",), ("family",), ("domain",), ("operation",), ("family", "depth_bin"))
+_PART = re.compile(r"part:(\d+)(?::|$)")
+
+
+@dataclass(frozen=True)
+class Item:
+    """All graded asks about one case by one model in one repeat."""
+
+    case: str
+    model: str | None
+    run: str | None
+    repeat: int
+    rows: Mapping[str, Graded]
+    """By role."""
+    first: Graded = field(repr=False)
+    """A row that carries what is known of the case (family, depth, ...)."""
+    n_parts: int = 0
+
+    def truth(self, role: str) -> Truth:
+        """Whether the answer in a role is right; None where it is invalid or was not asked."""
+        row = self.rows.get(role)
+        return None if row is None else truth(row)
+
+    def get(self, name: str) -> Any:
+        """A property of the case by group key (``family``, ``depth_bin``, ...)."""
+        return getattr(self.first, name)
+
+    @property
+    def cluster(self) -> Hashable:
+        """What resampling draws: the case's cluster, or the case itself (its repeats stay together)."""
+        return ("cluster", self.first.cluster) if self.first.cluster is not None else ("case", self.case)
+
+    def evidence(self, roles: Iterable[str]) -> tuple[Evidence, ...]:
+        """The asks of these roles, as far as there are any."""
+        return tuple(Evidence.of(self.rows[r]) for r in roles if r in self.rows)
+
+
+def truth(row: Graded) -> Truth:
+    """Right or wrong; abstaining is wrong unless nobody can know; None for invalid."""
+    if row.outcome == "invalid":
+        return None
+    return row.outcome == "correct" or (row.outcome == "abstained" and row.unknowable)
+
+
+def all_of(values: Iterable[Truth]) -> Truth:
+    """Three-valued "and": one False decides, otherwise one None leaves it open."""
+    result: Truth = True
+    for value in values:
+        if value is False:
+            return False
+        if value is None:
+            result = None
+    return result
+
+
+def part_index(role: str) -> int | None:
+    """i of the roles ``part:i...``; None for others."""
+    m = _PART.match(role)
+    return int(m[1]) if m else None
+
+
+def items(rows: Sequence[Graded]) -> list[Item]:
+    """Rows grouped by model, run, case and repeat, in order of appearance.
+
+    Raises ``InputError`` where a role was graded twice for the same case, model, run and repeat.
+    """
+    grouped: dict[tuple[Any, ...], dict[str, Graded]] = {}
+    for row in rows:
+        roles = grouped.setdefault((row.model, row.run, row.case, row.repeat), {})
+        if row.role in roles:
+            raise InputError(
+                f"graded rows: case {row.case!r} has role {row.role!r} twice (model {row.model!r}, repeat {row.repeat}); "
+                "keep one row, or number them with the field 'repeat'"
+            )
+        roles[row.role] = row
+    made = []
+    for (model, run, case, repeat), roles in grouped.items():
+        indices = [i for role in roles if (i := part_index(role)) is not None]
+        made.append(Item(case, model, run, repeat, roles, _richest(roles), max(indices, default=-1) + 1))
+    return made
+
+
+def _richest(roles: Mapping[str, Graded]) -> Graded:
+    """The whole's row if there is one (it knows chance and unknowable of the case), else any."""
+    return roles.get("whole") or next(iter(roles.values()))
+
+
+def by_model(rows: Sequence[Graded]) -> list[tuple[dict[str, Any], list[Graded]]]:
+    """Rows split by model (and run, where one model has several); the group is empty where there is only one."""
+    split: dict[tuple[str | None, str | None], list[Graded]] = {}
+    for row in rows:
+        split.setdefault((row.model, row.run), []).append(row)
+    if len(split) <= 1:
+        return [({}, list(rows))]
+    models = [m for m, _ in split]
+    return [
+        ({"model": m} if models.count(m) == 1 else {"model": m, "run": r}, chosen) for (m, r), chosen in split.items()
+    ]
+
+
+def grouped(
+    found: Sequence[Item], groupings: Sequence[tuple[str, ...]] = GROUPINGS
+) -> list[tuple[dict[str, Any], list[Item]]]:
+    """All items, then the items of every value of every grouping (values that are not known are left out)."""
+    cells: list[tuple[dict[str, Any], list[Item]]] = [({}, list(found))]
+    for keys in groupings:
+        split: dict[tuple[Any, ...], list[Item]] = {}
+        for item in found:
+            values = tuple(item.get(k) for k in keys)
+            if None not in values:
+                split.setdefault(values, []).append(item)
+        if len(keys) > 1 and len({v[0] for v in split}) < 2:
+            continue  # one family: its cells by depth are the cells by depth
+        for values in sorted(split, key=lambda v: tuple((isinstance(x, str), x) for x in v)):
+            cells.append((dict(zip(keys, values, strict=True)), split[values]))
+    return cells
+
+
+def clusters_of(found: Sequence[Item]) -> list[Hashable] | None:
+    """Clusters of the items where some share one, else None (the items are independent)."""
+    names = [item.cluster for item in found]
+    return names if len(set(names)) < len(names) else None
+
+
+def rate(
+    metric: str,
+    values: Sequence[Truth],
+    group: Mapping[str, Any],
+    *,
+    seed: int,
+    clusters: Sequence[Hashable] | None = None,
+    note: str | None = None,
+) -> Metric:
+    """A rate over the values that are known, with its Clopper-Pearson interval and the bounds over the others.
+
+    Where ``clusters`` repeat, the cluster bootstrap interval stands beside it.
+    """
+    known = [bool(v) for v in values if v is not None]
+    k, n, unknown = sum(known), len(known), len(values) - len(known)
+    exact = statistics.clopper_pearson(k, n)
+    beside: dict[str, Any] = {}
+    if clusters is not None and n:
+        own = [c for c, v in zip(clusters, values, strict=True) if v is not None]
+        beside = clustered(statistics.rate_interval(known, own, seed=seed), own)
+    total = n + unknown
+    return Metric(
+        metric,
+        dict(group),
+        n=n,
+        n_invalid=unknown,
+        count=k,
+        value=k / n if n else None,
+        interval=exact.method,
+        low=exact.low,
+        high=exact.high,
+        bound_low=k / total if total else None,
+        bound_high=(k + unknown) / total if total else None,
+        note=mark(n, note),
+        **beside,
+    )
+
+
+def clustered(interval: statistics.Interval, clusters: Sequence[Hashable]) -> dict[str, Any]:
+    """The fields of a cluster interval beside the main one; none where no cluster repeats."""
+    n = len(set(clusters))
+    if n == len(clusters):
+        return {}
+    return {
+        "cluster_n": n,
+        "cluster_interval": interval.method,
+        "cluster_low": interval.low,
+        "cluster_high": interval.high,
+    }
+
+
+def difference(
+    metric: str,
+    a: Sequence[Truth],
+    b: Sequence[Truth],
+    group: Mapping[str, Any],
+    *,
+    seed: int,
+    clusters: Sequence[Hashable] | None = None,
+    note: str | None = None,
+) -> Metric:
+    """mean(a) - mean(b) over the same cases, those where both are known; the others enter the bounds."""
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+    own = (
+        None
+        if clusters is None
+        else [c for c, x, y in zip(clusters, a, b, strict=True) if x is not None and y is not None]
+    )
+    n, total = len(pairs), len(a)
+    count = sum(int(x) - int(y) for x, y in pairs)
+    interval = statistics.paired_difference([x for x, _ in pairs], [y for _, y in pairs], seed=seed, clusters=own)
+    low = sum(_least(x, 0) - _least(y, 1) for x, y in zip(a, b, strict=True))
+    high = sum(_least(x, 1) - _least(y, 0) for x, y in zip(a, b, strict=True))
+    return Metric(
+        metric,
+        dict(group),
+        n=n,
+        n_invalid=total - n,
+        count=count,
+        value=count / n if n else None,
+        interval=interval.method,
+        low=interval.low,
+        high=interval.high,
+        bound_low=low / total if total else None,
+        bound_high=high / total if total else None,
+        note=mark(n, note),
+    )
+
+
+def _least(value: Truth, otherwise: int) -> int:
+    return otherwise if value is None else int(value)
+
+
+def statistic(
+    metric: str,
+    columns: Sequence[Sequence[float]],
+    function: Callable[[np.ndarray], np.ndarray],
+    group: Mapping[str, Any],
+    *,
+    seed: int,
+    n_invalid: int = 0,
+    count: float | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    note: str | None = None,
+    bounds: tuple[float | None, float | None] | None = None,
+) -> Metric:
+    """A function of column sums over cases with its bootstrap interval; value None where it is not finite."""
+    table = np.asarray(columns, dtype=float).reshape(len(columns), -1)
+    if not len(table):
+        return Metric(metric, dict(group), 0, n_invalid, count, interval="bootstrap", note=mark(0, note))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(function(table.sum(axis=0)))
+    interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters)
+    finite = value if np.isfinite(value) else None
+    low, high = bounds if bounds is not None else (None, None) if n_invalid else (finite, finite)
+    return Metric(
+        metric,
+        dict(group),
+        n=len(table),
+        n_invalid=n_invalid,
+        count=count,
+        value=finite,
+        interval=interval.method,
+        low=interval.low if finite is not None else None,
+        high=interval.high if finite is not None else None,
+        bound_low=low,
+        bound_high=high,
+        note=mark(len(table), note),
+    )
+
+
+def chance_note(found: Sequence[Item]) -> str | None:
+    """What guessing would give over these cases, where the cases say it."""
+    known = [item.first.chance for item in found if item.first.chance is not None]
+    return f"guessing gives {sum(known) / len(known):.1%}" if known else None
+
+
+def join(*notes: str | None) -> str | None:
+    """Notes in one line."""
+    return "; ".join(n for n in notes if n) or None
