@@ -18,7 +18,7 @@ from ..evaluation.cases import Case, Part
 from ..evaluation.prompts import write_answer
 
 if TYPE_CHECKING:
-    from ..evaluation.protocols.base import CaseSet
+    from ..evaluation.protocols.base import CaseSet, Graded
 
 AnswerText = Literal["worked", "answer", "written"]
 Ids = tuple[int, ...]
@@ -55,26 +55,29 @@ class Example:
 def from_case_sets(
     tokenizer: Any, cases: Mapping[str, Case] | Iterable[Case], asks: Mapping[str, Ask],
     responses: Mapping[str, Response], case_sets: Iterable[CaseSet], roles: Sequence[str] | None = None, *,
-    answer: AnswerText = "worked", chat_options: Mapping[str, Any] | None = None,
+    answer: AnswerText = "worked", graded: Iterable[Graded] = (), chat_options: Mapping[str, Any] | None = None,
 ) -> list[Example]:  # fmt: skip
     """Examples for every case in a failure or success set, one per role that was asked.
 
-    ``asks`` and ``responses`` are keyed by ask identity, as the pipeline returns them. ``roles`` limits and extends
-    the roles (default: ``whole`` and every ``part:i``). ``answer`` says which gold text becomes ``answer_ids``: the
-    ``worked`` answer where the case has one, the bare ``answer``, or ``written`` as the prompt format wants it.
+    ``asks`` and ``responses`` are keyed by ask identity, as the pipeline returns them. Which ask belongs to which case
+    and role is read from the sets' evidence, then from ``graded`` rows (cases may share an ask), then from the asks.
+    ``roles`` limits and extends the roles (default: ``whole`` and every ``part:i``). ``answer`` says which gold text
+    becomes ``answer_ids``: the ``worked`` answer where the case has one, the bare ``answer``, or ``written`` as the
+    prompt format wants it.
     Sets with other labels than failure and success are passed over. Raises ``NoCasesError`` when nothing is labelled,
     ``InputError`` for a case with both labels, without its whole, without token ids, and for prompts and answers
     that do not round-trip through the tokenizer.
     """
     table = dict(cases) if isinstance(cases, Mapping) else {c.id: c for c in cases}
+    case_sets = list(case_sets)
     labels = _labels(case_sets)
     if not labels:
         raise NoCasesError("no case is labelled failure or success; there is nothing to open up")
-    found: dict[tuple[str, str], str] = {}
-    for key, ask in asks.items():
-        wanted = ask.role in roles if roles is not None else _ROLE.fullmatch(ask.role) is not None
-        if ask.case in labels and wanted and key in responses and ask.repeat == 0:
-            found.setdefault((ask.case, ask.role), key)
+    found = {
+        (case, role): key
+        for (case, role), key in _keys(asks, case_sets, graded).items()
+        if case in labels and (role in roles if roles is not None else _ROLE.fullmatch(role)) and key in responses
+    }
     writer = _Writer(tokenizer, dict(chat_options or {}), answer)
     out: list[Example] = []
     for case_id, group in labels.items():
@@ -85,8 +88,26 @@ def from_case_sets(
             raise InputError(f"case {case_id!r}: no response to its whole; the journal is incomplete")
         for role in mine:
             key = found[case_id, role]
-            out.append(writer.example(table[case_id], asks[key], responses[key], group))
+            out.append(writer.example(table[case_id], role, asks[key], responses[key], group))
     return out
+
+
+def _keys(
+    asks: Mapping[str, Ask], case_sets: Iterable[CaseSet], graded: Iterable[Graded]
+) -> dict[tuple[str, str], str]:
+    """Ask identity by case and role; of repeats the first."""
+    found: dict[tuple[str, str], str] = {}
+    for case_set in case_sets:
+        for entry in case_set.entries:
+            for evidence in entry.evidence:
+                if evidence.ask in asks:
+                    found.setdefault((entry.case, evidence.role), evidence.ask)
+    for row in graded:
+        if row.ask in asks:
+            found.setdefault((row.case, row.role), row.ask)
+    for key, ask in asks.items():
+        found.setdefault((ask.case, ask.role), key)
+    return found
 
 
 def _labels(case_sets: Iterable[CaseSet]) -> dict[str, str]:
@@ -129,17 +150,17 @@ class _Writer:
     chat_options: dict[str, Any]
     answer: AnswerText
 
-    def example(self, case: Case, ask: Ask, response: Response, group: str) -> Example:
-        where = f"case {case.id!r}, role {ask.role!r}"
+    def example(self, case: Case, role: str, ask: Ask, response: Response, group: str) -> Example:
+        where = f"case {case.id!r}, role {role!r}"
         if response.prompt_ids is None or response.response_ids is None:
             raise InputError(f"{where}: the engine returned no token ids; ask again with the transformers engine")
         if response.error is not None or not response.response_ids:
             raise InputError(f"{where}: no response to look into ({response.error or 'no tokens'}); run it again")
-        part = part_of(case, ask.role)
+        part = part_of(case, role)
         prompt_ids, text = tuple(response.prompt_ids), self._text(ask, response.prompt_ids, where)
         gold = self._gold(case if part is None else part, ask.format)
         return Example(
-            case=case.id, role=ask.role, kind="composition" if part is None else part.kind or ask.kind or "part",
+            case=case.id, role=role, kind="composition" if part is None else part.kind or ask.kind or "part",
             group=group, prompt_ids=prompt_ids, response_ids=tuple(response.response_ids),
             answer_ids=self._answer_ids(ask, text, prompt_ids, gold, response, where),
             cue_tokens=self._cue_tokens(ask, prompt_ids),

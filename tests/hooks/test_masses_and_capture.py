@@ -1,0 +1,165 @@
+"""Attention masses and the capture pass: exactness, and a model that is afterwards what it was before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import CONFIGS, tiny
+
+from composcope.errors import InputError, ModelError
+from composcope.hooks import Model, load_model
+from composcope.hooks.attention import Window, attention_masses
+from composcope.hooks.capture import Request, capture, capture_all
+from composcope.hooks.head import Head, head_of, vocabulary_statistics
+
+IDS = np.random.default_rng(0).integers(3, 97, 18).tolist()
+
+
+def _snapshot(model: torch.nn.Module) -> tuple[dict, list, list, str]:
+    state = {k: v.clone() for k, v in model.state_dict().items()}
+    hooks = [(n, len(m._forward_hooks), len(m._forward_pre_hooks)) for n, m in model.named_modules()]
+    attention = [(n, m.config._attn_implementation) for n, m in model.named_modules() if hasattr(m, "config")]
+    return state, hooks, attention, repr(model)
+
+
+def _same(a: tuple, b: tuple) -> bool:
+    return a[1:] == b[1:] and all(torch.equal(a[0][k], b[0][k]) for k in a[0])
+
+
+def _full(lm: Model) -> list[Request]:
+    return [Request(IDS, states=(0, 18), masses=Window(4, 18, ((0, 4), (4, 18))), hidden=(0, 18)), Request(IDS[:9])]
+
+
+@pytest.mark.parametrize("name", list(CONFIGS))
+def test_masses_of_arbitrary_regions_equal_the_eager_maps(name: str) -> None:
+    regions = ((0, 1), (1, 4), (2, 9), (9, 18))
+    got = capture_all(load_model(tiny(name)), [Request(IDS, masses=Window(3, 18, regions)), Request(IDS[:5])])
+    oracle = tiny(name, attn="eager")
+    with torch.no_grad():
+        maps = oracle(input_ids=torch.tensor([IDS]), output_attentions=True, use_cache=False).attentions
+    for i, (a, b) in enumerate(regions):
+        want = torch.stack([m[0, :, 3:, a:b].sum(-1) for m in maps])
+        torch.testing.assert_close(got[0].masses[i], want, atol=5e-6, rtol=0)
+    assert got[1].masses is None
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2", "mistral", "qwen3_moe"])
+def test_the_model_is_unchanged_after_a_pass_and_its_outputs_too(name: str) -> None:
+    model = tiny(name)
+    before, ids = _snapshot(model), torch.tensor([IDS])
+    with torch.no_grad():
+        want = model(input_ids=ids).logits
+        windows = [Window(0, 18, ((0, 18),))]
+        with attention_masses(model, windows):
+            inside = model(input_ids=ids).logits
+    assert torch.equal(inside, want)
+    lm = load_model(model)
+    capture_all(lm, _full(lm))
+    assert _same(before, _snapshot(model))
+    with torch.no_grad():
+        assert torch.equal(model(input_ids=ids).logits, want)
+
+
+@pytest.mark.parametrize("interruption", [RuntimeError, KeyboardInterrupt])
+def test_the_model_is_unchanged_after_an_exception_in_the_middle(interruption: type[BaseException]) -> None:
+    model = tiny("mistral")
+    lm, before = load_model(model), _snapshot(model)
+
+    def stop(*_: object) -> None:
+        raise interruption("in the middle")
+
+    handle = lm.anatomy.layers[1].block.register_forward_hook(stop)
+    with pytest.raises(interruption):
+        capture_all(lm, _full(lm))
+    handle.remove()
+    assert _same(before, _snapshot(model))
+
+
+def test_states_are_block_outputs_and_hidden_states_what_the_head_reads() -> None:
+    model = tiny("qwen3")
+    got = capture_all(load_model(model), [Request(IDS[:7]), Request(IDS, states=(3, 9), hidden=(2, 18))])[1]
+    with torch.no_grad():
+        out = model(input_ids=torch.tensor([IDS]), output_hidden_states=True)
+    for layer in (0, 1):
+        torch.testing.assert_close(got.states[layer], out.hidden_states[layer + 1][0, 3:9], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(model.get_output_embeddings()(got.hidden), out.logits[0, 2:], atol=1e-5, rtol=1e-5)
+
+
+def test_one_pass_may_be_consumed_as_it_finishes_longest_first() -> None:
+    requests = [Request(IDS[:n], hidden=(0, n)) for n in (3, 18, 9)]
+    order = [i for i, _ in capture(load_model(tiny("llama")), requests, max_tokens=1)]
+    assert order == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (Request([]), "no token ids"),
+        (Request([5, 99]), "97 embeddings"),
+        (Request([5] * 65), "context of 64"),
+        (Request([5, 6], states=(1, 1)), "states span 1:1"),
+        (Request([5, 6], masses=Window(0, 3, ())), "masses span 0:3"),
+    ],
+)
+def test_requests_that_cannot_be_met_are_refused(request_: Request, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        capture_all(load_model(tiny("llama")), [request_])
+
+
+def test_a_pass_that_bypasses_layers_is_refused_instead_of_returning_part() -> None:
+    model = tiny("llama")
+    with pytest.raises(ModelError, match="0 of 3 layers"), attention_masses(model, [None]):
+        pass
+    assert model.config._attn_implementation == "sdpa"
+
+
+def test_an_unsupported_attention_implementation_is_refused_by_name() -> None:
+    model = tiny("llama")
+    model.config._attn_implementation_internal = "flex_attention"
+    with pytest.raises(ModelError, match="flex_attention"), attention_masses(model, [None]):
+        pass
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2", "cohere", "granite", "phi"])
+@pytest.mark.parametrize(("rows", "tile"), [(512, 2048), (5, 13), (1, 96)])
+def test_tiled_statistics_equal_the_float64_softmax_whatever_the_tile(name: str, rows: int, tile: int) -> None:
+    model = tiny(name)
+    hidden = capture_all(load_model(model), [Request(IDS, hidden=(0, 17))])[0].hidden
+    got = vocabulary_statistics(head_of(model), hidden, torch.tensor(IDS[1:]), rows=rows, tile=tile)
+    with torch.no_grad():
+        log_p = torch.log_softmax(model(input_ids=torch.tensor([IDS])).logits[0, :-1].double(), -1)
+    mean = (log_p.exp() * log_p).sum(-1, keepdim=True)
+    torch.testing.assert_close(
+        got.log_prob, log_p.gather(1, torch.tensor(IDS[1:])[:, None])[:, 0], atol=1e-5, rtol=1e-5
+    )
+    torch.testing.assert_close(got.mean, mean[:, 0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(got.variance, (log_p.exp() * (log_p - mean) ** 2).sum(-1), atol=1e-5, rtol=1e-4)
+
+
+def test_statistics_survive_sharp_predictions_and_impossible_entries() -> None:
+    weight = torch.zeros(1000, 1)
+    weight[3] = 25.0
+    bias = torch.zeros(1000)
+    bias[500:] = -torch.inf  # padded vocabulary
+    got = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(2, 1), torch.tensor([3, 4]), tile=64)
+    log_p = torch.log_softmax((weight[:500, 0]).double(), 0)
+    mean = (log_p.exp() * log_p).sum()
+    torch.testing.assert_close(got.log_prob, log_p[[3, 4]], atol=1e-8, rtol=1e-6)
+    torch.testing.assert_close(got.variance[0], (log_p.exp() * (log_p - mean) ** 2).sum(), atol=0, rtol=1e-4)
+    shut = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(1, 1), torch.tensor([600]))
+    assert shut.log_prob[0] == -torch.inf
+
+
+def test_a_head_that_transforms_its_logits_otherwise_is_refused() -> None:
+    model = tiny("llama")
+    model.get_output_embeddings().register_forward_hook(lambda m, a, out: out**3)
+    with pytest.raises(ModelError, match="soft cap nor a scale"):
+        head_of(model)
+
+
+def test_bfloat16_models_are_read_with_float32_softmax() -> None:
+    model = tiny("llama").bfloat16()
+    got = capture_all(load_model(model), [Request(IDS, masses=Window(2, 18, ((0, 9), (9, 18))))])[0]
+    assert got.masses.dtype == torch.float32
+    torch.testing.assert_close(got.masses.sum(0), torch.ones_like(got.masses[0]), atol=1e-6, rtol=0)

@@ -1,0 +1,178 @@
+"""Examples from what an evaluation leaves behind: ids as fed, answers in context, spans and cues found from ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tiny_models import tiny
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.engines.local import LocalEngine
+from composcope.evaluation.journal import ask_identity
+from composcope.evaluation.prompts import render
+from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
+from composcope.probes import from_case_sets
+
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+CASES = [
+    Case(
+        f"c{i}",
+        f"How many bags of item {i} times 7 plus {i}?",
+        str(8 * i),
+        (
+            Part(f"What is 7 times {i}?", str(7 * i), "math", worked=f"7 times {i} is {7 * i}"),
+            Part(f"A bag of {i}?", "yes"),
+        ),
+        family="bags",
+        depth=2,
+        cluster="k",
+        worked=f"7 times {i} plus {i} is {8 * i}",
+    )
+    for i in (3, 4)
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    special = ["<pad>", "<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=320, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    bpe.train_from_iterator([c.question for c in CASES] * 3, trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
+    fast.chat_template = TEMPLATE
+    return fast
+
+
+def _asks(prompting: str = "chat", format: str = "plain") -> list[Ask]:
+    asks = []
+    for case in CASES:
+        asks.append(Ask(case.id, "whole", render(case.question, format), case.answer, "number", format))
+        for j, part in enumerate(case.parts):
+            asks.append(Ask(case.id, f"part:{j}", render(part.question, format), part.answer, "text", format))
+    return [replace(a, max_tokens=6, prompting=prompting) for a in asks]
+
+
+def _evaluated(tokenizer: PreTrainedTokenizerFast, asks: list[Ask]) -> tuple[dict[str, Ask], dict[str, Response]]:
+    engine = LocalEngine(tiny("llama", vocab_size=len(tokenizer), max_position_embeddings=128), tokenizer)
+    responses = {r.ask: r for _, r in engine.answer(asks)}
+    return {ask_identity(a, engine.identity): a for a in asks}, responses
+
+
+def _sets(evidence: tuple[Evidence, ...] = ()) -> list[CaseSet]:
+    failure = CaseSet("residual-failure", "failure", (Entry("c3", evidence),))
+    return [failure, CaseSet("gated-success", "success", (Entry("c4", ()),)), CaseSet("all", "other", ())]
+
+
+def test_examples_carry_the_ids_as_fed_and_the_gold_answer_in_context(tokenizer: PreTrainedTokenizerFast) -> None:
+    asks, responses = _evaluated(tokenizer, _asks())
+    got = from_case_sets(tokenizer, CASES, asks, responses, _sets())
+    assert [(e.case, e.role, e.kind, e.group) for e in got] == [
+        ("c3", "whole", "composition", "failure"),
+        ("c3", "part:0", "math", "failure"),
+        ("c3", "part:1", "part", "failure"),
+        ("c4", "whole", "composition", "success"),
+        ("c4", "part:0", "math", "success"),
+        ("c4", "part:1", "part", "success"),
+    ]
+    whole = got[0]
+    assert whole.prompt_ids in {r.prompt_ids for r in responses.values()}
+    assert tokenizer.decode(whole.answer_ids) == CASES[0].worked
+    assert tokenizer.decode(got[2].answer_ids) == "yes"
+    text = tokenizer.decode([*whole.prompt_ids, *whole.answer_ids])
+    assert tokenizer(text, add_special_tokens=False).input_ids == [*whole.prompt_ids, *whole.answer_ids]
+    assert (whole.family, whole.depth, whole.cluster) == ("bags", 2, "k")
+
+
+def test_spans_hold_the_question_and_cues_the_generation_prompt(tokenizer: PreTrainedTokenizerFast) -> None:
+    asks, responses = _evaluated(tokenizer, _asks(format="cot"))
+    for e in from_case_sets(tokenizer, CASES, asks, responses, _sets()):
+        a, b = e.question_span
+        spoken = tokenizer.decode(e.prompt_ids[a:b])
+        case = next(c for c in CASES if c.id == e.case)
+        question = case.question if e.role == "whole" else case.parts[int(e.role[-1])].question
+        assert question in spoken
+        assert len(spoken.strip()) <= len(question) + 1
+        assert tokenizer.decode(e.prompt_ids[-e.cue_tokens :]) == "<|assistant|>\n"
+
+
+def test_raw_prompts_take_the_models_own_separator_and_have_no_cue(tokenizer: PreTrainedTokenizerFast) -> None:
+    asks, responses = _evaluated(tokenizer, _asks("raw"))
+    spaced = {
+        k: replace(r, text=" 21", response_ids=tuple(tokenizer(" 21", add_special_tokens=False).input_ids))
+        for k, r in responses.items()
+    }
+    for e in from_case_sets(tokenizer, CASES, asks, spaced, _sets()):
+        assert e.cue_tokens == 0
+        assert tokenizer.decode(e.answer_ids).startswith(" ")
+        assert e.question_span == (0, len(e.prompt_ids))
+
+
+def test_an_ask_that_cases_share_is_found_through_the_evidence(tokenizer: PreTrainedTokenizerFast) -> None:
+    asks = [a for a in _asks() if (a.case, a.role) != ("c3", "part:1")]
+    known, responses = _evaluated(tokenizer, asks)
+    shared = next(k for k, a in known.items() if a.role == "part:1")
+    evidence = (Evidence("part:1", "correct", "yes", "yes", shared),)
+    got = from_case_sets(tokenizer, CASES, known, responses, _sets(evidence))
+    roles = [(e.case, e.role) for e in got]
+    assert ("c3", "part:1") in roles and ("c4", "part:1") in roles
+
+
+def test_the_gold_text_can_be_the_bare_answer_or_as_the_format_writes_it(tokenizer: PreTrainedTokenizerFast) -> None:
+    asks, responses = _evaluated(tokenizer, _asks(format="xml-answer"))
+    bare = from_case_sets(tokenizer, CASES, asks, responses, _sets(), roles=["whole"], answer="answer")
+    written = from_case_sets(tokenizer, CASES, asks, responses, _sets(), roles=["whole"], answer="written")
+    assert [tokenizer.decode(e.answer_ids) for e in bare] == ["24", "32"]
+    assert [tokenizer.decode(e.answer_ids) for e in written] == ["<answer>24</answer>", "<answer>32</answer>"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda r: replace(r, prompt_ids=None), "no token ids"),
+        (lambda r: replace(r, response_ids=()), "no response to look into"),
+        (lambda r: replace(r, prompt_ids=(*r.prompt_ids[:-1], 300, 301)), "do not round-trip"),
+    ],
+)
+def test_responses_that_cannot_be_looked_into_are_refused(tokenizer, change, says: str) -> None:
+    asks, responses = _evaluated(tokenizer, _asks())
+    with pytest.raises(InputError, match=says):
+        from_case_sets(tokenizer, CASES, asks, {k: change(r) for k, r in responses.items()}, _sets())
+
+
+def test_labels_that_contradict_or_are_missing_are_refused(tokenizer: PreTrainedTokenizerFast) -> None:
+    asks, responses = _evaluated(tokenizer, _asks())
+    both = [*_sets(), CaseSet("again", "success", (Entry("c3", ()),))]
+    with pytest.raises(InputError, match="failure and success"):
+        from_case_sets(tokenizer, CASES, asks, responses, both)
+    with pytest.raises(NoCasesError, match="nothing to open up"):
+        from_case_sets(tokenizer, CASES, asks, responses, [])
+    with pytest.raises(InputError, match="no response to its whole"):
+        parts = {k: a for k, a in asks.items() if a.role != "whole"}
+        from_case_sets(tokenizer, CASES, parts, responses, _sets())
+
+
+def test_an_answer_that_comes_back_changed_is_refused(tokenizer: PreTrainedTokenizerFast) -> None:
+    words = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel({"<unk>": 0, "yes": 1, "A": 2}, unk_token="<unk>")),
+        unk_token="<unk>",
+    )
+    case = Case("c", "A", "no")
+    ask = Ask("c", "whole", "A", "no", "text", prompting="raw")
+    response = Response("k", "yes", "stop", 1, 1, (2,), (1,))
+    sets = [CaseSet("s", "failure", (Entry("c", ()),))]
+    with pytest.raises(InputError, match="'no' comes back"):
+        from_case_sets(words, [case], {"k": ask}, {"k": response}, sets)
+    with pytest.raises(InputError, match="tokenizes to nothing"):
+        from_case_sets(words, [replace(case, answer=" ")], {"k": ask}, {"k": response}, sets)
