@@ -75,28 +75,43 @@ def select(
     Ties are broken by layer, then index. Raises ``InputError`` for fewer than 3 queries, where inverse cluster
     attribution is never positive for a neuron that any query has.
     """
-    if len(scores) < 3:
-        raise InputError(f"{len(scores)} queries; inverse cluster attribution needs at least 3 in the pool")
+    clusters = [cluster(s, t, decimals) for s in scores]
+    return select_clusters(clusters, t=t, u=u, v=v, decimals=decimals, remove_common=remove_common)
+
+
+def select_clusters(
+    clusters: Sequence[Mapping[Neuron, float]],
+    *,
+    t: float = 0.2,
+    u: float = 0.3,
+    v: int = 10,
+    decimals: int | None = None,
+    remove_common: bool = True,
+) -> Selection:
+    """``select`` from clusters, for pools too large to hold all their scores; ``t`` is what they were made with."""
+    n = len(clusters)
+    if n < 3:
+        raise InputError(f"{n} queries; inverse cluster attribution needs at least 3 in the pool")
     if v < 1 or not 0 <= t < 1 or not 0 <= u <= 1:
         raise InputError(f"t={t}, u={u}, v={v}; need 0 <= t < 1, 0 <= u <= 1 and v >= 1")
-    clusters = [_cluster(s, t, decimals) for s in scores]
     df = Counter(n for c in clusters for n in c)
-    common = frozenset(n for n, count in df.items() if count > int(u * len(scores)))
-    ranked = [_rank(c, df, len(scores), common if remove_common else frozenset(), v) for c in clusters]
+    common = frozenset(neuron for neuron, count in df.items() if count > int(u * n))
+    ranked = [_rank(c, df, n, common if remove_common else frozenset(), v) for c in clusters]
     settings = {
-        "t": t, "u": u, "v": v, "queries": len(scores), "decimals": decimals, "remove_common": remove_common,
+        "t": t, "u": u, "v": v, "queries": n, "decimals": decimals, "remove_common": remove_common,
     }  # fmt: skip
     return Selection(
         neurons=[[n for n, _ in r] for r in ranked],
         naica=[[x for _, x in r] for r in ranked],
-        clusters=clusters,
+        clusters=[dict(c) for c in clusters],
         common=common,
         df=dict(df),
         settings=settings,
     )
 
 
-def _cluster(scores: Tensor, t: float, decimals: int | None) -> dict[Neuron, float]:
+def cluster(scores: Tensor, t: float = 0.2, decimals: int | None = None) -> dict[Neuron, float]:
+    """Union of the coarse sets of a query's variants, scores summed: ``variant layer neuron`` or ``layer neuron``."""
     total: dict[Neuron, float] = {}
     for variant in scores if scores.dim() == 3 else scores[None]:
         for neuron, value in coarse(variant, t, decimals).items():
