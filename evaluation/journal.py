@@ -28,7 +28,7 @@ from .asks import Ask, Response
 SCHEMA = 1
 SYNC_SECONDS = 5.0
 # Recorded, but no reason to distrust earlier answers.
-VOLATILE = frozenset({"batch_size", "host", "device_name", "base_url", "concurrency"})
+VOLATILE = frozenset({"batch_size", "host", "device_name", "base_url", "concurrency", "capabilities"})
 
 _REQUEST = ("prompt", "prompting", "max_tokens", "stop", "temperature", "seed", "repeat")
 

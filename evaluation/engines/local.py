@@ -72,10 +72,14 @@ class LocalEngine:
         self.batch_size = batch_size
         self.chat_options = dict(chat_options or {})
         self.max_rows = batch_size or MAX_ROWS
+        self._identity: dict[str, str] | None = None
 
-    @cached_property
+    @property
     def identity(self) -> dict[str, str]:
-        return local_identity(self.model, self.tokenizer, self.folder, self.chat_options)
+        """Hashed once: an engine's model must not change while the engine lives."""
+        if self._identity is None:
+            self._identity = local_identity(self.model, self.tokenizer, self.folder, self.chat_options)
+        return self._identity
 
     @property
     def provenance(self) -> dict[str, Any]:

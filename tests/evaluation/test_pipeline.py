@@ -114,7 +114,7 @@ def test_another_model_does_not_get_the_answers_of_the_first(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("limit", [{"max_asks": 2}, {"max_tokens": 2}])
-def test_a_limit_stops_and_the_same_call_goes_on(tmp_path: Path, limit: dict[str, int]) -> None:
+def test_a_limit_stops_and_the_same_call_goes_on(tmp_path: Path, limit: dict[str, Any]) -> None:
     asked: list[str] = []
     for round in range(4):
         engine = Table(TABLE)

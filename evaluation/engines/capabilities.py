@@ -1,0 +1,121 @@
+"""Which request fields an OpenAI-compatible server really honors, found by trying each.
+
+Servers accept fields that they ignore: ``transformers serve`` answers greedily at any temperature unless the model's
+generation config samples, and drops ``n`` and ``logprobs``. Knows requests and texts, not HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+
+from ...errors import ModelError
+from ..asks import Ask
+
+COUNT = "Count from 1 to 20 in words:"
+RANDOM = "Write a few random words:"
+_TEMPERATURE = 1.5
+_DRAWS = 4
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One tiny reply."""
+
+    text: str
+    finish_reason: str
+    tokens: int | None
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a server honors; None where it could not be told."""
+
+    chat: bool | None = None
+    raw: bool | None = None
+    """Completion prompts without a chat template."""
+    max_tokens: bool | None = None
+    stop: bool | None = None
+    repeatable: bool | None = None
+    """The same greedy request twice gives the same text."""
+    sampling: bool | None = None
+    """Temperature is honored."""
+    seed: bool | None = None
+    """The same seed gives the same sample."""
+
+    def to_dict(self) -> dict[str, bool | None]:
+        return asdict(self)
+
+    def require(self, asks: Iterable[Ask], where: str) -> None:
+        """Refuse asks that need what the server ignores: a silent substitute would be taken for the model's answer."""
+        asks = list(asks)
+        sampled = any(a.temperature > 0 for a in asks)
+        needed = (
+            (
+                "chat",
+                any(a.prompting == "chat" for a in asks),
+                "use one with /chat/completions, or prompting 'raw'",
+            ),
+            ("raw", any(a.prompting == "raw" for a in asks), "use one with /completions, or prompting 'chat'"),
+            ("max_tokens", bool(asks), "use one that honors it, such as vLLM"),
+            (
+                "sampling",
+                sampled,
+                "set do_sample in its generation config, or use one such as vLLM",
+            ),
+        )
+        for name, is_needed, fix in needed:
+            if is_needed and getattr(self, name) is False:
+                raise ModelError(f"{where}: the server ignores or refuses {name}, which these asks need; {fix}")
+
+
+def find_capabilities(send: Callable[..., Probe | None]) -> Capabilities:
+    """Try each field once. ``send(prompting, prompt=..., max_tokens=..., ...)`` gives None where it is refused."""
+    raw = send("raw", prompt=COUNT, max_tokens=8)
+    chat = send("chat", prompt=COUNT, max_tokens=16)
+    way, first = ("chat", chat) if chat is not None else ("raw", raw)
+    if first is None:
+        return Capabilities(chat=False, raw=False)
+    again = send(way, prompt=COUNT, max_tokens=16)
+    short = send(way, prompt=COUNT, max_tokens=3)
+    longer = again or first
+    draws = [send(way, prompt=RANDOM, max_tokens=12, temperature=_TEMPERATURE, seed=s) for s in (*range(_DRAWS), 0)]
+    return Capabilities(
+        chat=chat is not None,
+        raw=raw is not None,
+        max_tokens=_shortened(longer, short),
+        stop=_stopped(send, way, longer),
+        repeatable=None if again is None or chat is None else again.text == first.text,
+        sampling=_varied(draws[:_DRAWS]),
+        seed=_same(draws[0], draws[-1]) if _varied(draws[:_DRAWS]) else None,
+    )
+
+
+def _shortened(longer: Probe, short: Probe | None) -> bool | None:
+    if short is None:
+        return None
+    if short.tokens is not None:
+        return short.tokens <= 3
+    return len(short.text) < len(longer.text) or None
+
+
+def _stopped(send: Callable[..., Probe | None], way: str, free: Probe) -> bool | None:
+    middle = len(free.text) // 2
+    stop = free.text[middle : middle + 2]
+    if len(stop) < 2 or not stop.strip() or "\ufffd" in free.text:
+        return None
+    found = send(way, prompt=COUNT, max_tokens=16, stop=(stop,))
+    if found is None:
+        return False
+    return len(found.text) < len(free.text)
+
+
+def _varied(draws: list[Probe | None]) -> bool | None:
+    texts = [d.text for d in draws if d is not None]
+    if len(texts) < len(draws):
+        return False
+    return len(set(texts)) > 1
+
+
+def _same(one: Probe | None, other: Probe | None) -> bool | None:
+    return None if one is None or other is None else one.text == other.text

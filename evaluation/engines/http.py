@@ -1,0 +1,280 @@
+"""The HTTP engine: any OpenAI-compatible server (vLLM, ``transformers serve``, hosted).
+
+Concurrent, with retries and backoff; a failed request is an error response, never an answer. Servers drop request
+fields silently, so ``connect`` tries each field once and an evaluation that needs a missing one is refused. Keys never
+reach identity, provenance, errors or logs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from queue import Empty, Full, Queue
+from typing import Any
+from urllib.parse import urlsplit
+
+import openai
+
+from ...errors import ModelError
+from ..asks import Ask, Response
+from ..journal import ask_identity
+from .base import cut_after_stop, error_response
+from .capabilities import Capabilities, Probe, find_capabilities
+
+# Wrong key, no permission, no such model: the next request will not fare better.
+_FATAL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
+_BACKOFF_SECONDS = 0.5
+_BACKOFF_MAX_SECONDS = 8.0
+
+
+class MalformedReplyError(Exception):
+    """A reply with status 200 that is not a completion."""
+
+
+def connect(
+    base_url: str,
+    model: str,
+    *,
+    api_key: str | None = None,
+    revision: str | None = None,
+    concurrency: int = 8,
+    timeout: float = 120.0,
+    retries: int = 6,
+    chat_options: Mapping[str, Any] | None = None,
+) -> HttpEngine:
+    """Connect to a server and find out which request fields it honors (about ten tiny requests).
+
+    ``api_key`` defaults to ``$OPENAI_API_KEY``. ``chat_options`` are sent as ``chat_template_kwargs``. Raises
+    ``ModelError`` when the server cannot be reached, refuses the key or does not know the model.
+    """
+    engine = HttpEngine(
+        base_url,
+        model,
+        api_key=api_key,
+        revision=revision,
+        concurrency=concurrency,
+        timeout=timeout,
+        retries=retries,
+        chat_options=chat_options,
+    )
+    engine.capabilities = find_capabilities(engine.probe)
+    if engine.capabilities.chat is False and engine.capabilities.raw is False:
+        raise ModelError(f"{engine.name}: answers neither /chat/completions nor /completions; check base URL and model")
+    return engine
+
+
+class HttpEngine:
+    """An OpenAI-compatible server as an engine; made by ``connect``."""
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        revision: str | None = None,
+        concurrency: int = 8,
+        timeout: float = 120.0,
+        retries: int = 6,
+        chat_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if urlsplit(base_url).scheme not in ("http", "https"):
+            raise ModelError(f"base URL {_public(base_url)!r}: give http://HOST:PORT/v1 or https://...")
+        if concurrency < 1:
+            raise ModelError(f"concurrency is {concurrency}; give at least 1")
+        self._key = api_key or os.environ.get("OPENAI_API_KEY") or "EMPTY"
+        self.name = f"model {model!r} at {_public(base_url)}"
+        self.model = model
+        self.revision = revision
+        self.concurrency = concurrency
+        self.retries = retries
+        self.chat_options = dict(chat_options or {})
+        self.capabilities = Capabilities()
+        self._host = urlsplit(base_url).hostname or ""
+        self._client = openai.OpenAI(base_url=base_url, api_key=self._key, timeout=timeout, max_retries=retries)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        options = json.dumps(self.chat_options, sort_keys=True)
+        return {"model": self.model, "revision": self.revision or "unstated", "chat_options": options}
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {
+            "engine": "openai",
+            "openai": openai.__version__,
+            "server": self._host,
+            "concurrency": self.concurrency,
+            "capabilities": self.capabilities.to_dict(),
+        }
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        """Answer every ask, ``concurrency`` at a time, as the replies arrive.
+
+        A request that keeps failing gives an error response. Raises ``ModelError`` when a field that these asks need
+        is ignored by the server, when it refuses the key or the model, and when nothing but failures comes back
+        (``3 * concurrency`` in a row): what was answered before stays answered.
+        """
+        self.capabilities.require(asks, self.name)
+        failures = 0
+        for ask, outcome in self._in_parallel(asks):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            failures = failures + 1 if outcome.finish_reason == "error" else 0
+            yield ask, outcome
+            if failures >= max(3 * self.concurrency, 5):
+                raise ModelError(
+                    f"{self.name}: {failures} requests failed in a row (last: {outcome.error}); "
+                    "mend the server and run the same command again"
+                )
+
+    def _in_parallel(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response | BaseException]]:
+        todo: Queue[Ask] = Queue()
+        for ask in asks:
+            todo.put(ask)
+        # One place: a killed run loses no more than the replies in flight.
+        done: Queue[tuple[Ask, Response | BaseException]] = Queue(maxsize=1)
+        stop = threading.Event()
+        for _ in range(min(self.concurrency, len(asks))):
+            # Daemons: a request in flight must not hold up Ctrl-C.
+            threading.Thread(target=self._work, args=(todo, done, stop), daemon=True).start()
+        try:
+            for _ in asks:
+                yield done.get()
+        finally:
+            stop.set()
+
+    def _work(self, todo: Queue[Ask], done: Queue[tuple[Ask, Response | BaseException]], stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                ask = todo.get_nowait()
+            except Empty:
+                return
+            try:
+                outcome: Response | BaseException = self._answer_one(ask)
+            except BaseException as e:
+                outcome = e
+            while not stop.is_set():
+                try:
+                    done.put((ask, outcome), timeout=0.2)
+                    break
+                except Full:
+                    continue
+
+    def _answer_one(self, ask: Ask) -> Response:
+        try:
+            return self._response(ask, self._request(ask))
+        except _FATAL as e:
+            raise ModelError(f"{self.name}: {self._said(e)}; check key, model name and base URL") from None
+        except (openai.OpenAIError, MalformedReplyError, ValueError) as e:
+            return error_response(ask, self.identity, self._said(e))
+
+    def _request(self, ask: Ask) -> Any:
+        """Send one request; replies that are not completions are retried like server errors."""
+        for attempt in range(self.retries + 1):
+            try:
+                reply = self._send(ask)
+                _check_reply(reply)
+                return reply
+            except (MalformedReplyError, openai.APIResponseValidationError, json.JSONDecodeError) as e:
+                if attempt == self.retries:
+                    raise MalformedReplyError(f"reply is not a completion after {attempt + 1} tries ({e})") from e
+                time.sleep(min(_BACKOFF_SECONDS * 2**attempt, _BACKOFF_MAX_SECONDS))
+        raise AssertionError("unreachable")
+
+    def _send(self, ask: Ask) -> Any:
+        fields: dict[str, Any] = {
+            "model": self.model,
+            "max_tokens": ask.max_tokens,
+            "temperature": ask.temperature,
+            "seed": _seed(ask),
+        }
+        if ask.stop:
+            fields["stop"] = list(ask.stop)
+        if ask.prompting == "raw":
+            return self._client.completions.create(prompt=ask.prompt, **fields)
+        if self.chat_options:
+            fields["extra_body"] = {"chat_template_kwargs": self.chat_options}
+        return self._client.chat.completions.create(messages=[{"role": "user", "content": ask.prompt}], **fields)
+
+    def _response(self, ask: Ask, reply: Any) -> Response:
+        choice, usage = reply.choices[0], reply.usage
+        text = (choice.text if ask.prompting == "raw" else choice.message.content) or ""
+        if choice.finish_reason == "content_filter":
+            return error_response(ask, self.identity, "the server's content filter withheld the answer")
+        text, stopped = _end_at_stop(text, ask.stop, choice)
+        reasoning = getattr(getattr(choice, "message", None), "reasoning_content", None)
+        length = choice.finish_reason == "length" and not stopped
+        return Response(
+            ask=ask_identity(ask, self.identity),
+            text=text,
+            finish_reason="length" if length else "stop",
+            prompt_tokens=usage.prompt_tokens if usage else 0,
+            response_tokens=usage.completion_tokens if usage else 0,
+            provenance={"reasoning": reasoning} if reasoning else None,
+        )
+
+    def probe(self, prompting: str, **fields: Any) -> Probe | None:
+        """One tiny request for the capability check; None when the server refuses this endpoint or these fields."""
+        ask = Ask("probe", "probe", gold="", answer_type="text", prompting=prompting, **fields)  # type: ignore[arg-type]
+        try:
+            reply = self._request(ask)
+        except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
+            return None
+        except _FATAL as e:
+            raise ModelError(f"{self.name}: {self._said(e)}; check key, model name and base URL") from None
+        except (openai.OpenAIError, MalformedReplyError, ValueError) as e:
+            raise ModelError(f"{self.name}: {self._said(e)}; is the server running?") from None
+        choice = reply.choices[0]
+        text = (choice.text if prompting == "raw" else choice.message.content) or ""
+        return Probe(text, choice.finish_reason, reply.usage.completion_tokens if reply.usage else None)
+
+    def _said(self, error: BaseException) -> str:
+        text = str(error) or type(error).__name__
+        if error.__cause__ is not None and str(error.__cause__):
+            text = f"{text} {error.__cause__}"
+        if isinstance(error, openai.OpenAIError) and type(error).__name__ not in text:
+            text = f"{type(error).__name__}: {text}"
+        if self._key != "EMPTY":
+            text = text.replace(self._key, "***")
+        return " ".join(text.split())[:500]
+
+
+def _seed(ask: Ask) -> int:
+    """Repeats of a sampled ask differ; the request must say so, because seed alone is the same."""
+    return (ask.seed + 1_000_003 * ask.repeat) % (2**31)
+
+
+def _end_at_stop(text: str, stops: Sequence[str], choice: Any) -> tuple[str, bool]:
+    """The text with the stop string at its end, as all engines give it.
+
+    Servers take the stop string off; vLLM says which one it was (``stop_reason``). A server that ignored the field
+    is cut here.
+    """
+    cut, found = cut_after_stop(text, stops)
+    if found is not None:
+        return cut, True
+    reason = getattr(choice, "stop_reason", None)
+    if isinstance(reason, str) and reason in stops:
+        return text + reason, True
+    return text, False
+
+
+def _check_reply(reply: Any) -> None:
+    choices = getattr(reply, "choices", None)
+    if not isinstance(choices, list) or not choices:
+        raise MalformedReplyError(f"{type(reply).__name__} without choices")
+    choice = choices[0]
+    text = choice.text if hasattr(choice, "text") else getattr(getattr(choice, "message", None), "content", 0)
+    if not (text is None or isinstance(text, str)) or not isinstance(choice.finish_reason, str):
+        raise MalformedReplyError("choice without text or finish_reason")
+
+
+def _public(url: str) -> str:
+    """A URL without user name, password and query."""
+    parts = urlsplit(url)
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"

@@ -1,0 +1,125 @@
+"""An OpenAI-compatible server whose answers follow from the prompt and that fails on demand. Run as a process.
+
+``python faulty_server.py [FIELD ...]`` ignores those request fields; prints its port. A prompt that holds
+``[fault:N]`` fails N times (or always with ``N = *``) before it is answered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+IGNORED = set(sys.argv[1:])
+KEY = "sk-test-secret"
+seen: Counter[str] = Counter()
+lock = threading.Lock()
+
+
+def words(prompt: str, temperature: float, seed: int) -> list[str]:
+    source = f"{prompt}|{seed}" if temperature > 0 else prompt
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    return [f"w{digest[i : i + 3]}" for i in range(0, 60, 3)]
+
+
+def completion(body: dict[str, Any], prompt: str) -> tuple[str, str, int]:
+    body = {k: v for k, v in body.items() if k not in IGNORED}
+    text = words(prompt, body.get("temperature", 0.0), body.get("seed", 0))
+    limit = body.get("max_tokens", 1000)
+    answer, finish = " ".join(text[:limit]), "length" if limit < len(text) else "stop"
+    stop = [answer.index(s) for s in body.get("stop", ()) if s in answer]
+    if stop:
+        answer, finish = answer[: min(stop)], "stop"
+    return answer, finish, min(limit, len(text))
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def reply(self, status: int, data: bytes, kind: str = "application/json", **headers: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self) -> None:
+        with lock:
+            counts = dict(seen)
+        self.reply(200, json.dumps(counts).encode())
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.headers.get("Authorization") == "Bearer wrong":
+            return self.error(401, "Incorrect API key provided: wrong")
+        chat = self.path.endswith("/chat/completions")
+        if ("chat" if chat else "raw") in IGNORED:
+            return self.error(404, "no such endpoint")
+        if body["model"] != "good":
+            return self.error(404, f"no model {body['model']}")
+        prompt = body["messages"][0]["content"] if chat else body["prompt"]
+        with lock:
+            seen[prompt] += 1
+            count = seen[prompt]
+        fault = re.search(r"\[(\w+):(\d+|\*)\]", prompt)
+        if fault and (fault[2] == "*" or count <= int(fault[2])):
+            return self.fail(fault[1], body, prompt, chat)
+        self.succeed(body, prompt, chat)
+
+    def succeed(self, body: dict[str, Any], prompt: str, chat: bool) -> None:
+        self.reply(200, json.dumps(self.completion_object(body, prompt, chat)).encode())
+
+    def completion_object(self, body: dict[str, Any], prompt: str, chat: bool) -> dict[str, Any]:
+        text, finish, n = completion(body, prompt)
+        if "[echo]" in prompt:
+            text = prompt
+        choice: dict[str, Any] = {"index": 0, "finish_reason": finish}
+        if chat:
+            choice["message"] = {"role": "assistant", "content": text}
+        else:
+            choice["text"] = text
+        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": n, "total_tokens": 0}
+        kind = "chat.completion" if chat else "text_completion"
+        return {"id": "x", "object": kind, "created": 0, "model": "good", "choices": [choice], "usage": usage}
+
+    def error(self, status: int, message: str, **headers: str) -> None:
+        self.reply(status, json.dumps({"error": {"message": message}}).encode(), **headers)
+
+    def fail(self, fault: str, body: dict[str, Any], prompt: str, chat: bool) -> None:
+        whole = json.dumps(self.completion_object(body, prompt, chat)).encode()
+        if fault == "busy":
+            self.error(429, "slow down", Retry_After="0")
+        elif fault == "broken":
+            self.error(500, "it broke")
+        elif fault == "refused":
+            self.error(400, "prompt is too long for this model")
+        elif fault == "half":
+            self.reply(200, whole[: len(whole) // 2])
+        elif fault == "garbage":
+            self.reply(200, b"<html>It works!</html>", "text/html")
+        elif fault == "empty":
+            self.reply(200, json.dumps({"object": "chat.completion", "choices": []}).encode())
+        elif fault == "nothing":
+            self.close_connection = True
+        elif fault == "slow":
+            time.sleep(30)
+        elif fault == "leak":
+            self.error(400, f"your header was {self.headers.get('Authorization')}")
+
+
+if __name__ == "__main__":
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
