@@ -1,0 +1,190 @@
+"""The questions of a temporal benchmark: for each family, how facts are drawn and how the question is put.
+
+Options carry letters, and the answer is asked for in letters; the events' names are accepted as well. The first four
+families are those of D4v2 (Composition collapse, App. B), the others its cross-domain kinds for dated facts (App. L).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+from .facts import Fact
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The facts of one case: those compared, and those that only bound the comparison."""
+
+    options: tuple[Fact, ...]
+    bounds: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A question over drawn facts, its answer and what the answer rests on."""
+
+    question: str
+    answer: str
+    answer_type: str
+    aliases: tuple[str, ...]
+    worked: str
+    chance: float
+    anchor: Fact
+    """The fact that the case is most about: cases with the same anchor form a cluster."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of question."""
+
+    draw: Callable[[Sequence[Fact], int, random.Random, float], Draw | None]
+    """(facts in random order, depth, random, smallest distance in years) -> facts, or None if these do not do."""
+    word: Callable[[Draw, random.Random, bool], Wording]
+    """(draw, random, whether the bounds' dates are shown) -> question."""
+    n_bounds: int = 0
+
+
+def _first_spread(facts: Sequence[Fact], n: int, gap: float) -> tuple[Fact, ...] | None:
+    """The first ``n`` facts at least ``gap`` years apart, so that answers within a grader's tolerance order them right."""
+    chosen: list[Fact] = []
+    for fact in facts:
+        if all(abs(fact.years - c.years) >= gap for c in chosen):
+            chosen.append(fact)
+            if len(chosen) == n:
+                return tuple(chosen)
+    return None
+
+
+def _draw_plain(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+    chosen = _first_spread(facts, depth, gap)
+    return Draw(chosen) if chosen else None
+
+
+def _draw_pair(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+    chosen = _first_spread(facts, 2, max(gap, 50.0 + 1e-9))
+    return Draw(chosen) if chosen else None
+
+
+def _draw_successor(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+    chosen = _first_spread(facts, depth + 1, gap)
+    if chosen is None:
+        return None
+    inner = sorted(chosen, key=lambda f: f.years)[1:-1]
+    if not inner:
+        return None
+    reference = rng.choice(inner)
+    return Draw(tuple(f for f in chosen if f is not reference), (reference,))
+
+
+def _draw_interval(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+    chosen = _first_spread(facts, depth + 2, gap)
+    if chosen is None:
+        return None
+    in_order = sorted(chosen, key=lambda f: f.years)
+    # Exactly one candidate between the bounds: they are two places apart.
+    low = rng.randrange(depth)
+    bounds = (in_order[low], in_order[low + 2])
+    return Draw(tuple(f for f in chosen if f not in bounds), bounds)
+
+
+def _draw_between(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+    chosen = _first_spread(facts, 3, gap)
+    return Draw(chosen) if chosen else None
+
+
+def _letters(draw: Draw) -> dict[str, Fact]:
+    return dict(zip(ascii_uppercase, draw.options, strict=False))
+
+
+def _options(draw: Draw) -> str:
+    return ", ".join(f"({letter}) {f.event}" for letter, f in _letters(draw).items())
+
+
+def _accepted(named: Sequence[tuple[str, Fact]]) -> tuple[str, ...]:
+    """The answer by events' names, with and without the letters."""
+    return "; ".join(f.event for _, f in named), "; ".join(f"({letter}) {f.event}" for letter, f in named)
+
+
+def _dates(draw: Draw) -> str:
+    dated = [f"({letter}) {f.date}" for letter, f in _letters(draw).items()]
+    return "; ".join([*dated, *(f"{f.event}: {f.date}" for f in draw.bounds)])
+
+
+def _listing(
+    draw: Draw, question: str, right: list[tuple[str, Fact]], chance: float, anchor: Fact, kind: str
+) -> Wording:
+    answer = ", ".join(letter for letter, _ in right)
+    asked = f"{question} {_options(draw)}."
+    ask_for = {
+        "text": "Answer with one letter.",
+        "list": "Answer with the letters, separated by commas.",
+        "ordered-list": "Answer with the letters in order, separated by commas.",
+    }[kind]
+    return Wording(
+        f"{asked} {ask_for}", answer, kind, _accepted(right), f"{_dates(draw)}. So: {answer}", chance, anchor
+    )
+
+
+def _word_rank(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+    right = sorted(_letters(draw).items(), key=lambda p: p[1].years)
+    chance = 1 / math.factorial(len(right))
+    return _listing(draw, "Rank these events from earliest to latest:", right, chance, right[0][1], "ordered-list")
+
+
+def _word_pair(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+    first = rng.random() < 0.5
+    right = sorted(_letters(draw).items(), key=lambda p: p[1].years, reverse=not first)[:1]
+    question = f"Which of these events happened {'first' if first else 'last'}?"
+    return _listing(draw, question, right, 0.5, right[0][1], "text")
+
+
+def _word_successor(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+    (reference,) = draw.bounds
+    after = rng.random() < 0.5
+    right = [(k, f) for k, f in _letters(draw).items() if (f.years > reference.years) == after]
+    question = f"Which of these events happened {'after' if after else 'before'} {_dated(reference, shown)}?"
+    return _listing(draw, question, right, 1 / (2 ** len(draw.options) - 2), reference, "list")
+
+
+def _word_interval(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+    low, high = draw.bounds
+    right = [(k, f) for k, f in _letters(draw).items() if low.years < f.years < high.years]
+    question = f"Which of these events happened between {_dated(low, shown)} and {_dated(high, shown)}?"
+    return _listing(draw, question, right, 1 / len(draw.options), right[0][1], "text")
+
+
+def _dated(fact: Fact, shown: bool) -> str:
+    return f"{fact.event} ({fact.date})" if shown else fact.event
+
+
+def _word_between(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+    early, middle, late = sorted(draw.options, key=lambda f: f.years)
+    asked, outer = (
+        (middle, (early, late))
+        if rng.random() < 0.5
+        else rng.choice([(early, (middle, late)), (late, (early, middle))])
+    )
+    answer = "yes" if asked is middle else "no"
+    question = f"Did {asked.event} happen between {outer[0].event} and {outer[1].event}? Answer yes or no."
+    worked = "; ".join(f"{f.event}: {f.date}" for f in draw.options)
+    return Wording(question, answer, "boolean", (), f"{worked}. So: {answer}", 0.5, asked)
+
+
+def _word_binding(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+    letter, fact = rng.choice(list(_letters(draw).items()))
+    question = f"Which of these events belongs to {fact.date} on a timeline?"
+    return _listing(draw, question, [(letter, fact)], 1 / len(draw.options), fact, "text")
+
+
+FAMILIES: dict[str, Family] = {
+    "temporal_rank": Family(_draw_plain, _word_rank),
+    "temporal_successor": Family(_draw_successor, _word_successor, 1),
+    "temporal_interval_decoy": Family(_draw_interval, _word_interval, 2),
+    "pair_far_control": Family(_draw_pair, _word_pair),
+    "event_betweenness": Family(_draw_between, _word_between),
+    "timeline_binding": Family(_draw_plain, _word_binding),
+}

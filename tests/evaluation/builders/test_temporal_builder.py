@@ -1,0 +1,172 @@
+"""Temporal benchmarks built from made-up facts: published counts, and answers checked against the dates."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.builders import temporal
+from composcope.evaluation.builders.facts import Fact, read_facts
+from composcope.evaluation.cases import Case
+from composcope.evaluation.grading import dates
+
+
+def _facts(n: int, step: int = 7, start: int = -60) -> list[Fact]:
+    years = [y for y in range(start, start + (n + 1) * step, step) if y][:n]
+    return [
+        Fact(
+            id=f"f{i}",
+            event=f"the founding of town {i}",
+            date=dates.show(dates.Date(year)),
+            when=(year, 0, 0),
+            paraphrases=tuple(f"Wording {w} of {i}?" for w in range(4)),
+            question=f"When was town {i} founded?",
+            unknowable=i == n - 1,
+        )
+        for i, year in enumerate(years)
+    ]
+
+
+FACTS = _facts(79)
+YEARS = {f.event: f.years for f in FACTS}
+CASES = temporal.build(FACTS)
+
+
+def _named(case: Case) -> dict[str, float]:
+    """Option letters with the years of their events, read back from the question."""
+    return {m[1]: YEARS[m[2]] for m in re.finditer(r"\(([A-Z])\) (the founding of town \d+)", case.question)}
+
+
+def test_seventy_nine_facts_in_four_wordings_give_the_published_counts() -> None:
+    shape = temporal.shape(CASES)
+    assert (shape["cases"], shape["sub_questions"], shape["atoms"], shape["probes"]) == (390, 2490, 79, 316)
+    assert shape["rows"] == 3196
+    assert set(shape["cells"].values()) == {30} and len(shape["cells"]) == 13
+    assert shape["depth_bins"] == {2: 30, 4: 120, 6: 120, 8: 120}
+    assert len({c.id for c in CASES}) == 390
+
+
+def test_gated_boundaries_add_their_atoms_and_hide_their_dates() -> None:
+    gated = temporal.build(FACTS, gate_boundaries=True)
+    assert temporal.shape(gated)["sub_questions"] == 2490 + 90 * 1 + 180 * 2
+    (one,) = [c for c in gated if c.id == "temporal_interval_decoy-d11-000"]
+    assert (len(one.parts), one.depth, one.depth_bin) == (13, 11, 8)
+    assert [p.atom for p in one.parts[-2:]] == one.meta["bounds"]
+    assert not re.search(r"between the founding of town \d+ \(", one.question)
+    shown = [c for c in CASES if c.family == "temporal_interval_decoy"]
+    assert all(re.search(r"between .* \(\d+( BC)?\) and .* \(\d+( BC)?\)\?", c.question) for c in shown)
+
+
+def test_answers_follow_from_the_dates() -> None:
+    for case in CASES:
+        years, right = _named(case), case.answer.split(", ")
+        assert len(years) == case.depth and len(case.parts) == case.depth
+        bounds = [YEARS[f"the founding of town {b[1:]}"] for b in case.meta.get("bounds", [])]
+        if case.family == "temporal_rank":
+            assert right == sorted(years, key=lambda k: years[k])
+        elif case.family == "temporal_successor":
+            after = " after " in case.question
+            assert right == [k for k in years if (years[k] > bounds[0]) == after]
+            assert 0 < len(right) < len(years)
+        elif case.family == "temporal_interval_decoy":
+            assert right == [k for k in years if bounds[0] < years[k] < bounds[1]] and len(right) == 1
+        else:
+            pick = min if "first" in case.question else max
+            assert right == [pick(years, key=lambda k: years[k])]
+            assert abs(years["A"] - years["B"]) > 50
+
+
+def test_events_by_name_are_accepted_answers() -> None:
+    from composcope.evaluation.grading.grade import grade
+
+    for case in CASES[::17]:
+        for text in (case.answer, *case.aliases):
+            assert grade(text, "stop", case.answer, case.answer_type, aliases=case.aliases).outcome == "correct"
+    rank = CASES[0]
+    wrong = ", ".join(reversed(rank.answer.split(", ")))
+    assert grade(wrong, "stop", rank.answer, rank.answer_type, aliases=rank.aliases).outcome == "incorrect"
+
+
+def test_facts_are_used_about_equally_and_no_case_comes_twice() -> None:
+    uses = Counter(p.atom for c in CASES for p in c.parts)
+    assert len(uses) == 79 and max(uses.values()) < 2.5 * min(uses.values())
+    keys = [(c.family, c.depth, frozenset(p.atom for p in c.parts), tuple(c.meta.get("bounds", []))) for c in CASES]
+    assert len(set(keys)) == len(keys)
+
+
+def test_positions_of_right_answers_are_not_predictable() -> None:
+    first = Counter(c.answer[0] for c in CASES if c.family == "temporal_interval_decoy" and c.depth == 4)
+    assert set(first) == set("ABCD") and max(first.values()) < 20
+
+
+def test_seeds_decide_everything() -> None:
+    assert temporal.build(FACTS, seed=0) == CASES
+    assert temporal.build(FACTS, seed=1) != CASES
+
+
+def test_cases_with_an_unknowable_fact_are_marked() -> None:
+    marked = [c for c in CASES if c.unknowable]
+    assert marked and all("town 78" in c.question for c in marked)
+
+
+def test_cross_domain_kinds_are_answered_by_the_dates_too() -> None:
+    cases = temporal.build(FACTS, temporal.CROSS_DOMAIN, benchmark="cross")
+    between = [c for c in cases if c.family == "event_betweenness"]
+    for case in between:
+        a, b, c = (YEARS[e] for e in re.findall(r"the founding of town \d+", case.question))
+        assert case.answer == ("yes" if min(b, c) < a < max(b, c) else "no")
+    assert 5 < sum(c.answer == "yes" for c in between) < 25
+    for case in (c for c in cases if c.family == "timeline_binding"):
+        date = re.search(r"belongs to (\d+(?: BC)?) on", case.question)
+        assert date and [p.answer for p, k in zip(case.parts, "ABCDE", strict=False) if k == case.answer] == [date[1]]
+
+
+def test_too_few_facts_say_so() -> None:
+    with pytest.raises(
+        InputError, match=r"8 facts do not make 30 different cases of temporal_rank at depth 8 \(made 1\)"
+    ):
+        temporal.build(_facts(8), [("temporal_rank", 8, 30)])
+    with pytest.raises(InputError, match="family is 'rank'"):
+        temporal.build(FACTS, [("rank", 4, 1)])
+    close = _facts(20, step=1, start=1900)
+    with pytest.raises(InputError, match="3 years apart"):
+        temporal.build(close, [("temporal_rank", 8, 1)], min_gap=3)
+
+
+def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
+    rows = [
+        {"event": "the fall of Troy", "date": "1184 BC", "paraphrases": ["a?", "b?"]},
+        {"id": "moon", "event": "the landing", "date": "1969-07-20", "paraphrases": ["c?", "d?"], "aliases": ["1969"]},
+    ]
+    lines = tmp_path / "facts.jsonl"
+    lines.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    facts = read_facts(lines, paraphrases=2)
+    assert [(f.id, f.when) for f in facts] == [("fact-001", (-1184, 0, 0)), ("moon", (1969, 7, 20))]
+    assert facts[0].as_part().question == "In which year did this happen: the fall of Troy?"
+    assert facts[1].question.startswith("On which date") and facts[1].aliases == ("1969",)
+    table = tmp_path / "facts.csv"
+    table.write_text("event,date,paraphrase_1,paraphrase_2\nthe fall of Troy,1184 BC,a?,b?\n")
+    assert read_facts(table, paraphrases=2) == facts[:1]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"event": "e", "date": "long ago", "paraphrases": ["a?"]}, "date is 'long ago'"),
+        ({"event": "e", "date": "1900", "paraphrases": ["a?", "a?"]}, "1 different paraphrases; give at least 1"),
+        ({"event": "e", "date": "1900"}, "0 different paraphrases"),
+        ({"date": "1900", "paraphrases": ["a?"]}, "field 'event'"),
+        ({"event": "other", "date": "1900", "paraphrases": ["a?"]}, "has the event 'other' of fact 1"),
+    ],
+)
+def test_facts_that_cannot_be_used_name_the_place(tmp_path: Path, row: dict[str, object], message: str) -> None:
+    good = {"event": "other", "date": "1800", "paraphrases": ["x?"]}
+    path = tmp_path / "facts.jsonl"
+    path.write_text(json.dumps(good) + "\n" + json.dumps(row) + "\n")
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_facts(path)
