@@ -174,13 +174,14 @@ def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> McNemar:
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm-adjusted p-values of one family; None (a test that could not be made) stays None and is not counted."""
-    from statsmodels.stats.multitest import multipletests
-
-    known = [p for p in p_values if p is not None and np.isfinite(p)]
-    if not known:
-        return [None] * len(p_values)
-    adjusted = iter(multipletests(known, method="holm")[1])
-    return [float(next(adjusted)) if p is not None and np.isfinite(p) else None for p in p_values]
+    # By hand: statsmodels' multipletests runs a full garbage collection per call (0.2 s with a model in memory).
+    known = [i for i, p in enumerate(p_values) if p is not None and np.isfinite(p)]
+    order = sorted(known, key=lambda i: float(p_values[i] or 0))
+    steps = [float(p_values[i] or 0) * (len(known) - rank) for rank, i in enumerate(order)]
+    out: list[float | None] = [None] * len(p_values)
+    for i, p in zip(order, np.minimum(np.maximum.accumulate(steps), 1) if steps else (), strict=True):
+        out[i] = float(p)
+    return out
 
 
 @dataclass(frozen=True)
