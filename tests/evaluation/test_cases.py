@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.cases import Case, Part, read_cases, write_cases
+
+LINE: dict[str, Any] = {"id": "a", "question": "q", "answer": "1", "parts": [{"question": "p", "answer": "2"}]}
+
+
+def write(path: Path, *lines: Any) -> Path:
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines), encoding="utf-8")
+    return path
+
+
+def test_cases_survive_the_file(tmp_path: Path) -> None:
+    part = Part("p", "63", "math", "number", ("sixty-three",), "7 times 9 is 63", ("p?", "p!"), "fact", "p 8", "times")
+    full = Case(
+        id="é\u2028",
+        question="line\nbreak",
+        answer="63",
+        parts=(part, Part("q", "a")),
+        benchmark="b",
+        answer_type="number",
+        aliases=("x",),
+        worked="w",
+        family="rank",
+        depth=7,
+        cluster="c",
+        domain="d",
+        operation="o",
+        unknowable=True,
+        evidence=("one", "two"),
+        chance=0.25,
+        meta={"own": [1, {"two": None}]},
+    )
+    write_cases([full, Case("b", "q", "1")], tmp_path / "cases.jsonl")
+    assert read_cases(tmp_path / "cases.jsonl") == [full, Case("b", "q", "1")]
+
+
+def test_unknown_fields_are_kept_and_numbers_become_text(tmp_path: Path) -> None:
+    [case] = read_cases(write(tmp_path / "c.jsonl", {**LINE, "answer": 12, "id": 3, "source": "mine"}, ""))
+    assert (case.id, case.answer, case.meta) == ("3", "12", {"source": "mine"})
+
+
+@pytest.mark.parametrize(("depth", "bin"), [(2, 2), (4, 4), (7, 4), (9, 6), (11, 8), (None, None)])
+def test_depth_is_binned_as_published(depth: int | None, bin: int | None) -> None:
+    assert Case("a", "q", "1", depth=depth).depth_bin == bin
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([{"id": "a", "question": "q"}], r":1: field 'answer' is missing; add it"),
+        ([LINE, {**LINE, "id": "b", "question": " "}], r":2: field 'question' is ' '"),
+        ([{**LINE, "parts": [{"question": "p"}]}], r":1, parts\[0\]: field 'answer' is missing"),
+        ([{**LINE, "parts": "p"}], r":1: field 'parts' is 'p'; give a list"),
+        ([{**LINE, "aliases": "one"}], r":1: field 'aliases' is 'one'; give a list of strings"),
+        ([{**LINE, "answer_type": "numbers"}], r":1: answer_type is 'numbers'; use one of text, number"),
+        ([{**LINE, "depth": 0}], r":1: depth is 0; give a whole number"),
+        ([{**LINE, "depth": True}], r":1: depth is True"),
+        ([LINE, LINE], r"id 'a' of case 2 was already used by case 1"),
+        (["{"], r":1: not valid JSON"),
+        (["[1]"], r":1: expected a JSON object, got list"),
+        (["", ""], "no cases"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, lines: list[Any], said: str) -> None:
+    path = write(tmp_path / "c.jsonl", *lines)
+    with pytest.raises(InputError, match=said) as error:
+        read_cases(path)
+    assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"absent.jsonl: no such benchmark file"):
+        read_cases(tmp_path / "absent.jsonl")
