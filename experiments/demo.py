@@ -182,5 +182,8 @@ def _validity_line(rows: Sequence[Mapping[str, Any]]) -> str:
     verdicts: dict[str, list[str]] = {}
     for row in rows:
         if row.get("verdict") and row.get("headline"):
-            verdicts.setdefault(str(row["question"]), []).append(f"{row['probe']} {row['verdict']}")
+            where = "" if row["model"] == "all doses" else f" ({row['model']})"
+            verdicts.setdefault(f"{row['question']}{where}", []).append(
+                f"{row['quantity'].split(':')[0]} {row['verdict']}"
+            )
     return "validity " + "; ".join(f"{question}: {', '.join(found)}" for question, found in verdicts.items())

@@ -67,12 +67,13 @@ def investigate(
     settings = replace(settings, prompting=target.prompting)
     with open_run(folder, settings.as_config(), identity=_identity(settings, benchmark, target)) as run:
         reporter = Reporter(run.path / "log.txt", quiet=quiet)
-        _record(run, benchmark, target)
-        evaluated = _evaluate(run, settings, benchmark, target, reporter)
-        if not contrast:
-            return Investigation(run.path, evaluated)
-        missing = _probe(run, settings, target, evaluated, reporter)
-        written = _show(run, reporter) if report else None
+        with reporter.logging_warnings():
+            _record(run, benchmark, target)
+            evaluated = _evaluate(run, settings, benchmark, target, reporter)
+            if not contrast:
+                return Investigation(run.path, evaluated)
+            missing = _probe(run, settings, target, evaluated, reporter)
+            written = _show(run, reporter) if report else None
         return Investigation(run.path, evaluated, missing, written)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,14 +29,18 @@ class Reporter:
     def say(self, line: str) -> None:
         """One line to stderr and, with a time, to the log."""
         if self.log is not None:
-            with self.log.open("a", encoding="utf-8") as f:
-                f.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+            self._write(line)
         if self.quiet:
             return
         if self._live is not None:
             self._live(line)
         else:
             print(line, file=self.stream, flush=True)
+
+    def _write(self, line: str) -> None:
+        assert self.log is not None
+        with self.log.open("a", encoding="utf-8") as f:
+            f.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
 
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Advance]:
@@ -56,6 +61,24 @@ class Reporter:
             finally:
                 self._live = None
         self.say(f"{title}: done ({total})")
+
+    @contextmanager
+    def logging_warnings(self) -> Iterator[None]:
+        """Warnings of the libraries go into the log, each once, and not between the lines that people read."""
+        seen: set[str] = set()
+        before = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+            text = f"{category.__name__}: {' '.join(str(message).split())} ({Path(filename).name}:{lineno})"
+            if text not in seen and self.log is not None:
+                seen.add(text)
+                self._write(text)
+
+        warnings.showwarning = show
+        try:
+            yield
+        finally:
+            warnings.showwarning = before
 
 
 def _tenths(title: str, total: int, say: Callable[[str], None]) -> Advance:
