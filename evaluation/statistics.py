@@ -14,7 +14,6 @@ from scipy import stats
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
-_BATCH_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -84,19 +83,12 @@ def _cluster_sums(columns: np.ndarray, clusters: Sequence[Hashable]) -> np.ndarr
 def _resample(
     sums: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], seed: int, n_resamples: int
 ) -> np.ndarray:
-    batch = max(1, min(n_resamples, _BATCH_CELLS // max(1, sums.size)))
+    # Drawing n of n clusters with replacement and adding them up is a multinomial draw over the distinct rows: the
+    # same distribution as resampling indices (scipy.stats.bootstrap), but a handful of cells instead of n.
+    patterns, counts = np.unique(sums, axis=0, return_counts=True)
+    draws = np.random.default_rng(seed).multinomial(len(sums), counts / len(sums), size=n_resamples)
     with np.errstate(divide="ignore", invalid="ignore"):
-        result = stats.bootstrap(
-            (np.arange(len(sums)),),
-            # scipy tries a first call on the data itself: any leading axes, cases along the last one
-            lambda i, axis=-1: statistic(sums[i].sum(axis=-2)),
-            vectorized=True,
-            method="percentile",
-            n_resamples=n_resamples,
-            batch=batch,
-            rng=np.random.default_rng(seed),
-        )
-    return np.asarray(result.bootstrap_distribution, dtype=float).ravel()
+        return np.asarray(statistic(draws @ patterns), dtype=float).ravel()
 
 
 def rate_interval(
@@ -205,8 +197,8 @@ def d50(depths: Sequence[float], failures: Sequence[int], totals: Sequence[int])
     """Linear interpolation of the first crossing of 50 % between depth bins (Composition collapse, table 4).
 
     A bin without cases is undefined: so is the crossing when that bin lies before it, since the rate may have crossed
-    there. The first rate above one half: ``<first``; none above: ``>last`` of the defined bins. The band is the crossing
-    of the 95 % Clopper-Pearson limits of the rates.
+    there. The first rate above one half: ``<first``; none above: ``>last`` of the defined bins. The band is the
+    crossing of the 95 % Clopper-Pearson limits of the rates.
     """
     order = np.argsort(depths)
     d = [float(depths[i]) for i in order]

@@ -8,10 +8,15 @@ from typing import Any
 
 from ...errors import InputError
 from .base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
+from .compositionality_gap import CompositionalityGap
+from .double_gate import DoubleGate
 
 __all__ = ["CaseSet", "Entry", "Evidence", "Graded", "Protocol", "Reduction", "PROTOCOLS", "get"]
 
-PROTOCOLS: dict[str, Callable[..., Protocol]] = {}
+PROTOCOLS: dict[str, Callable[..., Protocol]] = {
+    "compositionality-gap": CompositionalityGap,
+    "double-gate": DoubleGate,
+}
 """Protocol classes by command-line name; ``get(name, **options)`` makes one."""
 
 

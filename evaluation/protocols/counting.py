@@ -87,8 +87,8 @@ def items(rows: Sequence[Graded]) -> list[Item]:
         roles = grouped.setdefault((row.model, row.run, row.case, row.repeat), {})
         if row.role in roles:
             raise InputError(
-                f"graded rows: case {row.case!r} has role {row.role!r} twice (model {row.model!r}, repeat {row.repeat}); "
-                "keep one row, or number them with the field 'repeat'"
+                f"graded rows: case {row.case!r} has role {row.role!r} twice (model {row.model!r}, "
+                f"repeat {row.repeat}); keep one row, or number them with the field 'repeat'"
             )
         roles[row.role] = row
     made = []

@@ -97,6 +97,18 @@ def test_bootstrap_of_a_mean_agrees_with_the_normal_approximation() -> None:
     assert interval.high == pytest.approx(x.mean() + half, abs=0.004)
 
 
+def test_bootstrap_gives_the_percentile_interval_of_scipy() -> None:
+    from scipy import stats
+
+    rng = np.random.default_rng(5)
+    x = (rng.random(60) < 0.3).astype(float)
+    theirs = stats.bootstrap((x,), np.mean, method="percentile", n_resamples=20000, rng=1).confidence_interval
+    ours = st.bootstrap(
+        np.column_stack([x, np.ones(60)]), lambda s: s[..., 0] / s[..., 1], seed=2, n_resamples=20000
+    )
+    assert ours.low == pytest.approx(theirs.low, abs=1 / 60) and ours.high == pytest.approx(theirs.high, abs=1 / 60)
+
+
 def test_mcnemar_counts_discordant_pairs_and_gives_the_binomial_p() -> None:
     a = [True] * 8 + [False] * 1 + [True] * 5
     b = [False] * 8 + [True] * 1 + [True] * 5

@@ -1,0 +1,259 @@
+"""The compositionality gap (AgentCoMa; Press et al. 2023): every step right, and the whole?
+
+For each case: c_i (step i right), b = all c_i, w (whole right). gap = mean(w) - mean(b), negative when composing
+fails (AgentCoMa, section 4); Press gap = P(w wrong | b); independence gap = mean(w) - prod_i mean(c_i).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from .. import prompts
+from ..asks import Ask, Grade
+from ..cases import Case
+from ..metrics import Metric
+from . import counting
+from .asking import ask_part, ask_whole, pending
+from .base import CaseSet, Entry, Graded, Reduction
+from .counting import Item, Truth
+
+_EXTRA = ":extra-context"
+
+
+@dataclass(frozen=True)
+class CompositionalityGap:
+    """``--protocol compositionality-gap``.
+
+    ``format`` is the prompt format of parts and whole; ``extra_context`` also asks the parts with the whole's
+    irrelevant numbers added (AgentCoMa, App. K), where the benchmark has such wordings; ``also`` lists formats in
+    which the whole is asked again (``self-ask``, ``cot``), ``seed`` is that of the bootstrap intervals.
+    """
+
+    format: str = "cot"
+    extra_context: bool = True
+    also: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    compat: str | None = None
+    seed: int = 0
+    name: str = field(default="compositionality-gap", init=False)
+
+    def __post_init__(self) -> None:
+        for format in (self.format, *self.also):
+            if format not in prompts.FORMATS:
+                raise InputError(f"--format {format!r} is not known; use one of {', '.join(prompts.FORMATS)}")
+
+    def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+        """Each part, each part with extra context, the whole, and the whole in further formats; one round."""
+        found = []
+        for i, part in enumerate(case.parts):
+            found.append(ask_part(case, i, f"part:{i}", part.question, self.format, self.max_tokens))
+            if self.extra_context and part.extra_context:
+                role = f"part:{i}{_EXTRA}"
+                found.append(ask_part(case, i, role, part.extra_context, self.format, self.max_tokens))
+        found.append(ask_whole(case, "whole", case.question, self.format, self.max_tokens))
+        for format in self.also:
+            role = "self-ask" if format == "self-ask" else f"whole:{format}"
+            found.append(ask_whole(case, role, case.question, format, self.max_tokens))
+        return pending(found, graded)
+
+    def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
+        """Accuracy per step and jointly, the three gaps, failure quadrants, and the two case sets."""
+        metrics: list[Metric] = []
+        warnings: list[str] = []
+        failures: list[Entry] = []
+        successes: list[Entry] = []
+        for group, chosen in counting.by_model(rows):
+            items = counting.items(chosen)
+            n_parts = max((item.n_parts for item in items), default=0)
+            if not n_parts:
+                warnings.append("no row has a role part:0, part:1, ...: only accuracies of the whole can be counted")
+            for cell, members in counting.grouped(items):
+                found = cell_metrics(members, n_parts, cell, self.seed)
+                metrics += [replace(m, group={**group, **m.group}) for m in found]
+            warnings += _missing(items, cases)
+            for item in items:
+                if both(item) is True and (whole := item.truth("whole")) is not None:
+                    (successes if whole else failures).append(_entry(item))
+        sets = (
+            CaseSet("both-right-whole-wrong", "failure", tuple(failures)),
+            CaseSet("both-right-whole-right", "success", tuple(successes)),
+        )
+        return Reduction(tuple(metrics), sets, tuple(warnings))
+
+
+def both(item: Item) -> Truth:
+    """All steps right; None without steps."""
+    return counting.all_of(item.truth(f"part:{i}") for i in range(item.n_parts)) if item.n_parts else None
+
+
+def _entry(item: Item) -> Entry:
+    roles = [*(f"part:{i}" for i in range(item.n_parts)), "whole"]
+    return Entry(item.case, item.evidence(roles), item.first.family, item.first.depth, item.first.cluster, item.model)
+
+
+def cell_metrics(items: Sequence[Item], n_parts: int, group: Mapping[str, Any], seed: int) -> list[Metric]:
+    """All metrics of one group of cases."""
+    clusters = counting.clusters_of(items)
+    guess = counting.chance_note(items)
+    steps = [[item.truth(f"part:{i}") if i < item.n_parts else True for item in items] for i in range(n_parts)]
+    jointly = [both(item) for item in items]
+    metrics = []
+    for i in range(n_parts):
+        own = [k for k, item in enumerate(items) if i < item.n_parts]
+        values, names = [steps[i][k] for k in own], None if clusters is None else [clusters[k] for k in own]
+        metrics.append(counting.rate(f"step:{i}", values, group, seed=seed, clusters=names))
+    if n_parts:
+        metrics.append(counting.rate("both", jointly, group, seed=seed, clusters=clusters))
+    for role, prompt in _whole_roles(items):
+        cell = {**group, "prompt": prompt} if prompt else dict(group)
+        whole = [item.truth(role) for item in items]
+        if prompt:  # other ways to ask may cover fewer cases
+            kept = [k for k, item in enumerate(items) if role in item.rows]
+        else:
+            kept = list(range(len(items)))
+        metrics += _against(
+            [items[k] for k in kept],
+            [whole[k] for k in kept],
+            [jointly[k] for k in kept],
+            [[s[k] for k in kept] for s in steps],
+            cell,
+            seed,
+            guess,
+        )
+    return metrics + _extra_context(items, group, seed)
+
+
+def _whole_roles(items: Sequence[Item]) -> list[tuple[str, str | None]]:
+    """The whole (first), then other ways in which it was asked: (role, prompt name)."""
+    roles = dict.fromkeys(r for item in items for r in item.rows if r.startswith("whole:") or r == "self-ask")
+    return [("whole", None), *((r, r.removeprefix("whole:")) for r in roles)]
+
+
+def _against(
+    items: Sequence[Item],
+    whole: Sequence[Truth],
+    jointly: Sequence[Truth],
+    steps: Sequence[Sequence[Truth]],
+    group: Mapping[str, Any],
+    seed: int,
+    guess: str | None,
+) -> list[Metric]:
+    clusters = counting.clusters_of(items)
+    metrics = [counting.rate("composition", whole, group, seed=seed, clusters=clusters, note=guess)]
+    if not steps:
+        return metrics
+    metrics.append(
+        counting.difference("gap", whole, jointly, group, seed=seed, clusters=clusters, note="composition - both")
+    )
+    metrics.append(press_gap(items, whole, jointly, group, seed, guess))
+    metrics.append(independence_gap(whole, steps, group, seed, clusters))
+    return metrics + _quadrants(items, whole, steps, group, seed)
+
+
+def press_gap(
+    items: Sequence[Item],
+    whole: Sequence[Truth],
+    jointly: Sequence[Truth],
+    group: Mapping[str, Any],
+    seed: int,
+    guess: str | None = None,
+) -> Metric:
+    """P(whole wrong | every step right) with bounds over what is invalid."""
+    from .double_gate import Gated, failure
+
+    cases = [Gated(item, None, False, b, w) for item, b, w in zip(items, jointly, whole, strict=True)]
+    return failure("press_gap", list(zip(jointly, whole, strict=True)), cases, group, seed, guess)
+
+
+def independence_gap(
+    whole: Sequence[Truth],
+    steps: Sequence[Sequence[Truth]],
+    group: Mapping[str, Any],
+    seed: int,
+    clusters: Sequence[Any] | None,
+) -> Metric:
+    """mean(whole) - prod_i mean(step i): the gap of Compositional GSM, over cases where all is known."""
+    table = list(zip(whole, *steps, strict=True))
+    known = [k for k, row in enumerate(table) if None not in row]
+    columns = [(1.0, *(float(bool(v)) for v in table[k])) for k in known]
+
+    def gap(s: np.ndarray) -> np.ndarray:
+        means = s[..., 1:] / s[..., :1]
+        return means[..., 0] - np.prod(means[..., 1:], axis=-1)
+
+    own = None if clusters is None else [clusters[k] for k in known]
+    return counting.statistic(
+        "independence_gap",
+        columns,
+        gap,
+        group,
+        seed=seed,
+        n_invalid=len(table) - len(known),
+        clusters=own,
+        note="composition - product of the steps",
+    )
+
+
+def _quadrants(
+    items: Sequence[Item],
+    whole: Sequence[Truth],
+    steps: Sequence[Sequence[Truth]],
+    group: Mapping[str, Any],
+    seed: int,
+) -> list[Metric]:
+    """Shares of the failures (and of the successes) by which steps are right: ``11`` both, ``10`` the first only.
+
+    With more than three steps the quadrant is ``all`` or ``some``. Successes in other quadrants than ``11`` are
+    shortcuts or grading noise, and belong beside every gap.
+    """
+    table = list(zip(whole, *steps, strict=True))
+    metrics = []
+    for outcome, name in ((False, "incorrect"), (True, "correct")):
+        chosen = [k for k, row in enumerate(table) if row[0] is outcome]
+        names = [_quadrant(table[k][1:]) for k in chosen]
+        known = sorted({n for n in names if n is not None} | (set() if len(steps) != 2 else {"00", "01", "10", "11"}))
+        clusters = counting.clusters_of([items[k] for k in chosen])
+        for quadrant in known:
+            values: list[Truth] = [None if n is None else n == quadrant for n in names]
+            cell = {**group, "quadrant": quadrant, **({} if outcome is False else {"whole": name})}
+            note = "of the wrong wholes" if outcome is False else "of the right wholes"
+            metrics.append(counting.rate("quadrant", values, cell, seed=seed, clusters=clusters, note=note))
+    return metrics
+
+
+def _quadrant(steps: Sequence[Truth]) -> str | None:
+    if None in steps:
+        return None
+    if len(steps) > 3:
+        return "all" if all(steps) else "some"
+    return "".join("1" if s else "0" for s in steps)
+
+
+def _extra_context(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> list[Metric]:
+    """Accuracy of each step with the whole's irrelevant numbers added."""
+    metrics = []
+    for i in range(max((item.n_parts for item in items), default=0)):
+        asked = [item for item in items if f"part:{i}{_EXTRA}" in item.rows]
+        if asked:
+            values = [item.truth(f"part:{i}{_EXTRA}") for item in asked]
+            cell = {**group, "prompt": "extra-context"}
+            own = counting.clusters_of(asked)
+            metrics.append(counting.rate(f"step:{i}", values, cell, seed=seed, clusters=own))
+    return metrics
+
+
+def _missing(items: Sequence[Item], cases: Mapping[str, Case] | None) -> list[str]:
+    incomplete = []
+    for item in items:
+        n = len(cases[item.case].parts) if cases is not None and item.case in cases else item.n_parts
+        roles = [*(f"part:{i}" for i in range(n)), "whole"]
+        if any(role not in item.rows for role in roles):
+            incomplete.append(item.case)
+    if not incomplete:
+        return []
+    return [f"{len(incomplete)} cases lack a part or the whole and count as unknown (first: {incomplete[0]!r})"]

@@ -1,0 +1,311 @@
+"""The double gate (Composition collapse): whole questions count only where every part is stably known.
+
+Atom gate: each atom right in all its wordings. Sub-question gate: each sub-question right in isolation. Residual
+failure R(d) = |E_d| / |G_d|: of the cases G_d that pass both gates, those whose whole is wrong (section 2, App. E).
+Cases without paraphrased probes (in-context families) have the sub-question gate only, and their rows say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from .. import prompts
+from ..asks import Ask, Grade
+from ..cases import Case
+from ..metrics import Metric
+from . import collapse_depth, counting
+from .asking import ask_part, ask_whole, pending
+from .base import CaseSet, Entry, Evidence, Graded, Reduction
+from .counting import Item, Truth
+
+_PARAPHRASE = ":paraphrase:"
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A case with what its gates and its whole say."""
+
+    item: Item
+    atom: Truth
+    """None also where it has no atoms (see ``has_atoms``)."""
+    has_atoms: bool
+    sub: Truth
+    whole: Truth
+    evidence: tuple[Evidence, ...] = field(repr=False, default=())
+
+    @property
+    def double(self) -> Truth:
+        """Both gates; the sub-question gate alone where there are no atoms."""
+        return counting.all_of([self.atom, self.sub]) if self.has_atoms else self.sub
+
+
+@dataclass(frozen=True)
+class DoubleGate:
+    """``--protocol double-gate``.
+
+    ``format`` is the prompt format of all asks, ``recovery`` lists further formats in which the whole is asked again
+    (chain of thought, ...), ``max_tokens`` is one budget for all asks, ``seed`` that of the bootstrap intervals.
+    """
+
+    format: str = "xml"
+    recovery: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    compat: str | None = None
+    seed: int = 0
+    name: str = field(default="double-gate", init=False)
+
+    def __post_init__(self) -> None:
+        for format in (self.format, *self.recovery):
+            if format not in prompts.FORMATS:
+                raise InputError(f"--format {format!r} is not known; use one of {', '.join(prompts.FORMATS)}")
+
+    def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+        """Every wording of every atom, every sub-question and the whole, all in one round."""
+        found = []
+        for i, part in enumerate(case.parts):
+            words = [(f"part:{i}", part.question)]
+            words += [(f"part:{i}{_PARAPHRASE}{j}", p) for j, p in enumerate(part.paraphrases)]
+            found += [ask_part(case, i, role, text, self.format, self.max_tokens) for role, text in words]
+        found.append(ask_whole(case, "whole", case.question, self.format, self.max_tokens))
+        found += [ask_whole(case, f"whole:{f}", case.question, f, self.max_tokens) for f in self.recovery]
+        return pending(found, graded)
+
+    def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
+        """Gate counts, residual failure with its depth curve, and the case sets of gated failures and successes."""
+        metrics: list[Metric] = []
+        warnings: list[str] = []
+        failures: list[Entry] = []
+        successes: list[Entry] = []
+        for group, chosen in counting.by_model(rows):
+            atoms = atom_table(chosen)
+            expected = None if cases is None else {k: [a.role for a in self.asks(c, {})] for k, c in cases.items()}
+            gated = [_gate(item, atoms, expected) for item in counting.items(chosen)]
+            metrics += [replace(m, group={**group, **m.group}) for m in self._metrics(gated, atoms)]
+            warnings += _warnings(gated, group)
+            for g in gated:
+                if g.double is True and g.whole is not None:
+                    (successes if g.whole else failures).append(_entry(g))
+        sets = (
+            CaseSet("residual-failure", "failure", tuple(failures)),
+            CaseSet("gated-success", "success", tuple(successes)),
+        )
+        return Reduction(tuple(metrics), sets, tuple(warnings))
+
+    def _metrics(self, gated: Sequence[Gated], atoms: Mapping[Any, Mapping[str, Graded]]) -> list[Metric]:
+        by_case = {id(g.item): g for g in gated}
+        metrics = _stability(atoms, self.seed)
+        for group, items in counting.grouped([g.item for g in gated]):
+            metrics += cell_metrics([by_case[id(item)] for item in items], group, self.seed)
+        metrics += collapse_depth.metrics(gated)
+        metrics += _kinds(gated, self.seed)
+        metrics += _recovery(gated, self.seed)
+        return metrics
+
+
+def atom_table(rows: Sequence[Graded]) -> dict[Any, dict[str, Graded]]:
+    """The probes of every atom by (repeat, atom), each wording once although many cases may have asked it.
+
+    Where a wording was graded differently in two cases, a wrong answer stands before an invalid and a right one.
+    """
+    order = {False: 0, None: 1, True: 2}
+    table: dict[Any, dict[str, Graded]] = {}
+    for row in rows:
+        part, mark, wording = row.role.partition(_PARAPHRASE)
+        if not mark:
+            continue
+        probes = table.setdefault((row.repeat, row.atom or (row.case, part)), {})
+        known = probes.get(wording)
+        if known is None or order[counting.truth(row)] < order[counting.truth(known)]:
+            probes[wording] = row
+    return table
+
+
+def _gate(item: Item, atoms: Mapping[Any, Mapping[str, Graded]], expected: Mapping[str, Sequence[str]] | None) -> Gated:
+    stable: list[Truth] = []
+    subs: list[Truth] = []
+    evidence: list[Evidence] = []
+    wanted = set(expected.get(item.case, ())) if expected is not None else set()
+    for i in range(item.n_parts):
+        role = f"part:{i}"
+        own = [r for r in item.rows if r.startswith(role + _PARAPHRASE)]
+        named = next((item.rows[r].atom for r in [role, *own] if r in item.rows and item.rows[r].atom), None)
+        probes = atoms.get((item.repeat, named or (item.case, role)), {})
+        missing = [r for r in wanted if r.startswith(role + _PARAPHRASE) and r.rpartition(":")[2] not in probes]
+        if probes or missing:
+            rows = [probes[j] for j in sorted(probes, key=lambda j: (len(j), j))]
+            stable.append(counting.all_of([*map(counting.truth, rows), *(None for _ in missing)]))
+            evidence += [Evidence.of(row) for row in rows]
+        if role in item.rows or role in wanted:
+            subs.append(item.truth(role))
+            evidence += item.evidence([role])
+    evidence += item.evidence(["whole"])
+    sub = counting.all_of(subs) if subs else None
+    return Gated(item, counting.all_of(stable), bool(stable), sub, item.truth("whole"), tuple(evidence))
+
+
+def _entry(g: Gated) -> Entry:
+    first = g.item.first
+    return Entry(g.item.case, g.evidence, first.family, first.depth, first.cluster, g.item.model)
+
+
+def _stability(atoms: Mapping[Any, Mapping[str, Graded]], seed: int) -> list[Metric]:
+    if not atoms:
+        return []
+    probes = [(key, counting.truth(row)) for key, rows in atoms.items() for row in rows.values()]
+    facts = [counting.all_of(map(counting.truth, rows.values())) for rows in atoms.values()]
+    per_probe = counting.rate(
+        "atom_stability", [v for _, v in probes], {"per": "probe"}, seed=seed, clusters=[str(k) for k, _ in probes]
+    )
+    return [per_probe, counting.rate("atom_stability", facts, {"per": "fact"}, seed=seed)]
+
+
+def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> list[Metric]:
+    """Gates, residual failure, single-gate failure, conflation and abstention of one group of cases."""
+    items = [g.item for g in gated]
+    note = None if any(g.has_atoms for g in gated) else "sub-question gate only: no paraphrased probes"
+    guess = counting.chance_note(items)
+
+    def rate(metric: str, values: Sequence[Truth], of: Sequence[Gated] = gated, *notes: str | None) -> Metric:
+        own = counting.clusters_of([g.item for g in of])
+        return counting.rate(metric, values, group, seed=seed, clusters=own, note=counting.join(*notes))
+
+    metrics = []
+    with_atoms = [g for g in gated if g.has_atoms]
+    if with_atoms:
+        metrics.append(rate("atom_gate", [g.atom for g in with_atoms], with_atoms))
+    metrics.append(rate("sub_question_gate", [g.sub for g in gated]))
+    metrics.append(rate("double_gate", [g.double for g in gated], gated, note))
+    passers = [g for g in with_atoms if g.sub is True]
+    if with_atoms:
+        metrics.append(rate("gate_removed", [None if g.atom is None else not g.atom for g in passers], passers))
+    metrics.append(failure("residual_failure", [(g.double, g.whole) for g in gated], gated, group, seed, note, guess))
+    answered = [g for g in gated if "whole" in g.item.rows and g.item.rows["whole"].outcome != "abstained"]
+    excluded = {**group, "abstentions": "excluded"}
+    metrics.append(
+        failure("residual_failure", [(g.double, g.whole) for g in answered], answered, excluded, seed, note, guess)
+    )
+    if with_atoms:
+        single = [(g.sub, g.whole) for g in with_atoms]
+        metrics.append(failure("single_gate_failure", single, with_atoms, group, seed, guess))
+        metrics.append(_conflation(with_atoms, group, seed))
+    whole = [g for g in gated if g.double is True]
+    metrics.append(rate("abstention", [_abstained(g.item) for g in whole], whole, "of the cases that pass the gates"))
+    metrics.append(rate("composition", [g.whole for g in gated], gated, guess))
+    return metrics
+
+
+def failure(
+    metric: str,
+    outcomes: Sequence[tuple[Truth, Truth]],
+    gated: Sequence[Gated],
+    group: Mapping[str, Any],
+    seed: int,
+    *notes: str | None,
+) -> Metric:
+    """Share of wrong wholes among the cases that pass a gate, from (gate, whole) of each case.
+
+    A case with an open gate, or an open whole behind a passed gate, leaves the estimate and enters the bounds: it may
+    be outside, a failure or a success, whichever is worst or best.
+    """
+    inside = [(w, g.item) for (gate, w), g in zip(outcomes, gated, strict=True) if gate is True]
+    base = counting.rate(
+        metric,
+        [None if w is None else not w for w, _ in inside],
+        group,
+        seed=seed,
+        clusters=counting.clusters_of([item for _, item in inside]),
+        note=counting.join(*notes),
+    )
+    failed, passed = int(base.count or 0), base.n - int(base.count or 0)
+    undecided = [w for gate, w in outcomes if gate is None]
+    open_whole = base.n_invalid
+    may_fail = open_whole + sum(w is not True for w in undecided)
+    may_pass = open_whole + sum(w is not False for w in undecided)
+    worst, best = failed + may_fail + passed, failed + passed + may_pass
+    return replace(
+        base,
+        n_invalid=open_whole + len(undecided),
+        bound_low=failed / best if best else None,
+        bound_high=(failed + may_fail) / worst if worst else None,
+    )
+
+
+def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> Metric:
+    """Single-gate minus double-gate failure rate: what the standard gate would call composition failure and is not."""
+    known = [g for g in gated if g.whole is not None and g.sub is not None and g.double is not None]
+    columns = [
+        (g.sub is True, g.sub is True and not g.whole, g.double is True, g.double is True and not g.whole)
+        for g in known
+    ]
+
+    def difference(s: np.ndarray) -> np.ndarray:
+        return s[..., 1] / s[..., 0] - s[..., 3] / s[..., 2]
+
+    return counting.statistic(
+        "conflation",
+        columns,
+        difference,
+        group,
+        seed=seed,
+        n_invalid=len(gated) - len(known),
+        clusters=counting.clusters_of([g.item for g in known]),
+        note="single_gate_failure - residual_failure",
+    )
+
+
+def _abstained(item: Item) -> Truth:
+    row = item.rows.get("whole")
+    return None if row is None or row.outcome == "invalid" else row.outcome == "abstained"
+
+
+def _kinds(gated: Sequence[Gated], seed: int) -> list[Metric]:
+    """Accuracy on sub-questions by kind."""
+    kinds: dict[str, list[tuple[Item, Truth]]] = {}
+    for g in gated:
+        for role, row in g.item.rows.items():
+            if row.kind and role.startswith("part:") and role.count(":") == 1:
+                kinds.setdefault(row.kind, []).append((g.item, counting.truth(row)))
+    return [
+        counting.rate(
+            "skill_accuracy",
+            [v for _, v in found],
+            {"skill": kind},
+            seed=seed,
+            clusters=[item.cluster for item, _ in found],
+            note="sub-questions of this kind",
+        )
+        for kind, found in kinds.items()
+    ]
+
+
+def _recovery(gated: Sequence[Gated], seed: int) -> list[Metric]:
+    """Share of residual failures whose whole is right when asked in another format (section 6)."""
+    formats = dict.fromkeys(r.partition(":")[2] for g in gated for r in g.item.rows if r.startswith("whole:"))
+    failed = [g for g in gated if g.double is True and g.whole is False]
+    by_case = {id(g.item): g for g in failed}
+    metrics = []
+    for format in formats:
+        for group, items in counting.grouped([g.item for g in failed]):
+            values = [by_case[id(item)].item.truth(f"whole:{format}") for item in items]
+            own = counting.clusters_of(items)
+            metrics.append(counting.rate("recovery", values, {**group, "prompt": format}, seed=seed, clusters=own))
+    return metrics
+
+
+def _warnings(gated: Sequence[Gated], group: Mapping[str, Any]) -> list[str]:
+    where = f" ({group['model']})" if "model" in group else ""
+    found = []
+    open_gates = sum(g.double is None for g in gated)
+    if open_gates:
+        found.append(f"{open_gates} of {len(gated)} cases have an open gate{where}: an answer is invalid or missing")
+    if not any(g.double is True for g in gated):
+        found.append(f"no case passes the gates{where}: residual failure is undefined")
+    bare = sum(not g.item.n_parts for g in gated)
+    if bare:
+        found.append(f"{bare} cases have no parts{where}: they cannot pass a gate and are left out")
+    return found
