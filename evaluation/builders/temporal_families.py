@@ -49,7 +49,7 @@ class Family:
 
 
 def _first_spread(facts: Sequence[Fact], n: int, gap: float) -> tuple[Fact, ...] | None:
-    """The first ``n`` facts at least ``gap`` years apart, so that answers within a grader's tolerance order them right."""
+    """The first ``n`` facts that are ``gap`` years apart, so that answers within a grader's tolerance order them."""
     chosen: list[Fact] = []
     for fact in facts:
         if all(abs(fact.years - c.years) >= gap for c in chosen):
