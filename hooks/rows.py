@@ -372,17 +372,21 @@ def _check(lm: Model, prefix: Prefix, row: Tensor) -> None:
         )
 
 
-def row_budget(lm: Model, n_queries: int, prefix_len: int, graph: bool, limit: int | None = None) -> int:
+def row_budget(
+    lm: Model, n_queries: int, prefix_len: int, graph: bool, *, decoded: int = 0, limit: int | None = None
+) -> int:
     """How many rows of each query fit into memory at once.
 
-    Counts what one row holds: its activations in every layer (kept only with a graph), its attention over the prefix
-    and its logits. Uses a quarter of the free memory, at most 256 MB on a CPU.
+    Counts what one row holds: its activations in every layer (kept only with a graph), its attention over the prefix,
+    its own keys and values over ``decoded`` steps, and its logits. Uses a quarter of the
+    free memory, at most 256 MB on a CPU.
     """
     a = lm.anatomy
     size = torch.finfo(lm.dtype).bits // 8
     per_layer = 14 * a.d_model + 5 * a.d_mlp + 3 * a.n_heads * prefix_len
     layers = a.n_layers if graph else 2
-    per_row = size * per_layer * layers + 4 * 4 * a.vocab_size
+    cache = 2 * 2 * decoded * a.n_layers * a.n_kv_heads * a.d_head  # twice, while a step is appended
+    per_row = size * (per_layer * layers + cache) + 4 * 4 * a.vocab_size
     free = limit if limit is not None else _free_memory(lm.device)
     return max(1, int(free // (per_row * max(1, n_queries))))
 
