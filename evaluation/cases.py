@@ -132,7 +132,9 @@ def check_cases(cases: Iterable[Case], where: str) -> list[Case]:
     out: list[Case] = []
     for i, case in enumerate(cases, 1):
         if case.id in seen:
-            raise InputError(f"{where}: id {case.id!r} of case {i} was already used by case {seen[case.id]}; ids are unique")
+            raise InputError(
+                f"{where}: id {case.id!r} of case {i} was already used by case {seen[case.id]}; ids are unique"
+            )
         seen[case.id] = i
         out.append(case)
     if not out:
