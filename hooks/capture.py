@@ -75,7 +75,7 @@ def _check_model(lm: Model) -> None:
 
 
 def _check(request: Request, where: str, lm: Model) -> None:
-    n, vocab = len(request.ids), lm.model.get_input_embeddings().weight.shape[0]
+    n, vocab = len(request.ids), lm.anatomy.vocab_size
     if n == 0:
         raise InputError(f"{where}: no token ids; give at least one")
     if not (0 <= min(request.ids) and max(request.ids) < vocab):
@@ -118,9 +118,7 @@ def _run(lm: Model, requests: Sequence[Request]) -> list[Captured]:
         tapped = attention_masses(lm.model, wanted) if any(wanted) else nullcontext([None] * len(requests))
         masses = stack.enter_context(tapped)
         decoder = lm.model.get_decoder()
-        hidden = decoder(
-            input_ids=ids.to(lm.model.get_input_embeddings().weight.device), use_cache=False
-        ).last_hidden_state
+        hidden = decoder(input_ids=ids.to(lm.device), use_cache=False).last_hidden_state
     return [
         Captured(
             states=torch.stack(states[b]) if r.states else None,

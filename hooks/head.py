@@ -87,7 +87,7 @@ def head_of(model: PreTrainedModel) -> Head:
 
 @torch.no_grad()
 def _verify(head: Head, model: PreTrainedModel, name: str) -> None:
-    ids = torch.tensor([[0, min(1, head.weight.shape[0] - 1)]], device=model.get_input_embeddings().weight.device)
+    ids = torch.tensor([[0, min(1, head.weight.shape[0] - 1)]], device=model.device)
     hidden = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state[0]
     want = model(input_ids=ids, use_cache=False).logits[0].float()
     got = head.logits(_wide(hidden)).float().to(want.device)[:, : want.shape[-1]]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
 from ..evaluation.statistics import holm
@@ -33,6 +33,8 @@ from .effects import (
 )
 from .matching import Matched, match
 from .result import ProbeResult, Row
+
+stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
 
 __all__ = ["MapTest", "Matched", "adjust", "between", "map_test", "match", "paired"]
 

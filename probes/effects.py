@@ -6,8 +6,8 @@ templates) intervals resample whole clusters and tests use cluster-robust errors
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -160,20 +160,21 @@ def smallest_detectable(n: int, m: int | None = None, *, alpha: float = 0.05, po
         return float("inf")
     if m is None:
         return _solve(lambda d: TTestPower().power(d, n, alpha), power)
-    return _solve(lambda d: TTestIndPower().power(d, n, alpha, ratio=m / n), power)
+    return _solve(lambda d: TTestIndPower().power(d, n, alpha, ratio=m / n), power)  # type: ignore[arg-type]
 
 
-def _solve(power_at: object, power: float) -> float:
+def _solve(power_at: Callable[[float], float], power: float) -> float:
     from scipy.optimize import brentq
 
     def gap(d: float) -> float:
-        reached = float(power_at(d))  # type: ignore[operator]
+        reached = float(power_at(d))
         return (1.0 if np.isnan(reached) else reached) - power
 
     high = 1.0
     while gap(high) < 0 and high < 64:
         high *= 2
-    return float(brentq(gap, 1e-6, high)) if gap(high) >= 0 else float("inf")  # type: ignore[arg-type]
+    root: Any = brentq(gap, 1e-6, high) if gap(high) >= 0 else float("inf")
+    return float(root)
 
 
 def cluster_robust_p(values: ArrayLike, design: ArrayLike, group: NDArray[np.intp]) -> float:

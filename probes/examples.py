@@ -68,7 +68,7 @@ def from_case_sets(
     ``InputError`` for a case with both labels, without its whole, without token ids, and for prompts and answers
     that do not round-trip through the tokenizer.
     """
-    table = dict(cases) if isinstance(cases, Mapping) else {c.id: c for c in cases}
+    table = {c.id: c for c in (cases.values() if isinstance(cases, Mapping) else cases)}
     case_sets = list(case_sets)
     labels = _labels(case_sets)
     if not labels:
@@ -100,10 +100,10 @@ def _keys(
     for case_set in case_sets:
         for entry in case_set.entries:
             for evidence in entry.evidence:
-                if evidence.ask in asks:
+                if evidence.ask is not None and evidence.ask in asks:
                     found.setdefault((entry.case, evidence.role), evidence.ask)
     for row in graded:
-        if row.ask in asks:
+        if row.ask is not None and row.ask in asks:
             found.setdefault((row.case, row.role), row.ask)
     for key, ask in asks.items():
         found.setdefault((ask.case, ask.role), key)

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
 from .effects import Array, Clusters, Estimate, codes, finite, hedges_g, mean_interval
 from .result import ProbeResult, Row
+
+stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
 
 
 def auroc(
@@ -157,7 +159,7 @@ def dose_series(
         "quantity": f"{quantity}: trend", "group": " < ".join(values), "n": int(pooled.size), **_columns(trend),
         "effect": trend.value, "effect_size": "kendall_tau_b", "test": "Jonckheere-Terpstra, label permutation",
         "p": p, "monotone": all(sign * (b - a) > 0 for a, b in pairwise(means)), "expected": expected,
-        "verdict": _verdict(Estimate(sign * trend.value, *sorted((sign * trend.low, sign * trend.high)), ""), 0.0),
+        "verdict": _verdict(trend if sign > 0 else Estimate(-trend.value, -trend.high, -trend.low, ""), 0.0),
     })  # fmt: skip
     return ProbeResult("validity", rows, settings={"permutations": permutations, "seed": seed, "expected": expected})
 

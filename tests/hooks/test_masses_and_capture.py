@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from tiny_models import CONFIGS, tiny
+from transformers import PreTrainedModel
 
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, load_model
@@ -19,7 +22,7 @@ IDS = np.random.default_rng(0).integers(3, 97, 18).tolist()
 def _snapshot(model: torch.nn.Module) -> tuple[dict, list, list, str]:
     state = {k: v.clone() for k, v in model.state_dict().items()}
     hooks = [(n, len(m._forward_hooks), len(m._forward_pre_hooks)) for n, m in model.named_modules()]
-    attention = [(n, m.config._attn_implementation) for n, m in model.named_modules() if hasattr(m, "config")]
+    attention = [(n, m.config._attn_implementation) for n, m in model.named_modules() if isinstance(m, PreTrainedModel)]
     return state, hooks, attention, repr(model)
 
 
@@ -40,6 +43,7 @@ def test_masses_of_arbitrary_regions_equal_the_eager_maps(name: str) -> None:
         maps = oracle(input_ids=torch.tensor([IDS]), output_attentions=True, use_cache=False).attentions
     for i, (a, b) in enumerate(regions):
         want = torch.stack([m[0, :, 3:, a:b].sum(-1) for m in maps])
+        assert got[0].masses is not None
         torch.testing.assert_close(got[0].masses[i], want, atol=5e-6, rtol=0)
     assert got[1].masses is None
 
@@ -81,9 +85,10 @@ def test_states_are_block_outputs_and_hidden_states_what_the_head_reads() -> Non
     got = capture_all(load_model(model), [Request(IDS[:7]), Request(IDS, states=(3, 9), hidden=(2, 18))])[1]
     with torch.no_grad():
         out = model(input_ids=torch.tensor([IDS]), output_hidden_states=True)
+    assert got.states is not None
     for layer in (0, 1):
         torch.testing.assert_close(got.states[layer], out.hidden_states[layer + 1][0, 3:9], atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(model.get_output_embeddings()(got.hidden), out.logits[0, 2:], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(model.get_submodule("lm_head")(got.hidden), out.logits[0, 2:], atol=1e-5, rtol=1e-5)
 
 
 def test_one_pass_may_be_consumed_as_it_finishes_longest_first() -> None:
@@ -126,6 +131,7 @@ def test_an_unsupported_attention_implementation_is_refused_by_name() -> None:
 def test_tiled_statistics_equal_the_float64_softmax_whatever_the_tile(name: str, rows: int, tile: int) -> None:
     model = tiny(name)
     hidden = capture_all(load_model(model), [Request(IDS, hidden=(0, 17))])[0].hidden
+    assert hidden is not None
     got = vocabulary_statistics(head_of(model), hidden, torch.tensor(IDS[1:]), rows=rows, tile=tile)
     with torch.no_grad():
         log_p = torch.log_softmax(model(input_ids=torch.tensor([IDS])).logits[0, :-1].double(), -1)
@@ -153,7 +159,11 @@ def test_statistics_survive_sharp_predictions_and_impossible_entries() -> None:
 
 def test_a_head_that_transforms_its_logits_otherwise_is_refused() -> None:
     model = tiny("llama")
-    model.get_output_embeddings().register_forward_hook(lambda m, a, out: out**3)
+
+    def cubed(module: torch.nn.Module, args: Any, output: Any) -> Any:
+        return output**3
+
+    model.get_submodule("lm_head").register_forward_hook(cubed)
     with pytest.raises(ModelError, match="soft cap nor a scale"):
         head_of(model)
 
@@ -161,5 +171,6 @@ def test_a_head_that_transforms_its_logits_otherwise_is_refused() -> None:
 def test_bfloat16_models_are_read_with_float32_softmax() -> None:
     model = tiny("llama").bfloat16()
     got = capture_all(load_model(model), [Request(IDS, masses=Window(2, 18, ((0, 9), (9, 18))))])[0]
+    assert got.masses is not None
     assert got.masses.dtype == torch.float32
     torch.testing.assert_close(got.masses.sum(0), torch.ones_like(got.masses[0]), atol=1e-6, rtol=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,8 +17,8 @@ def last_states(model: PreTrainedModel, ids: list[int]) -> Tensor:
     transformers' ``hidden_states`` hold the embedding first and, in the last place, the state after the final norm:
     the last block's output is taken from what goes into that norm.
     """
-    decoder = model.get_decoder()
-    norm = getattr(decoder, "norm", None) or decoder.ln_f
+    decoder: Any = model.get_decoder()
+    norm = decoder.norm if hasattr(decoder, "norm") else decoder.ln_f
     into: list[Tensor] = []
     handle = norm.register_forward_pre_hook(lambda module, args: into.append(args[0]))
     try:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import stats as scipy_stats
 
 from composcope.errors import InputError, NoCasesError
 from composcope.probes import contrast, effects, validity
 from composcope.probes.examples import Example
 from composcope.probes.matching import match
+
+stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
 
 RNG = np.random.default_rng(7)
 A, B = RNG.normal(1, 1, 40), RNG.normal(0, 1, 30)

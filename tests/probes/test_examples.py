@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from tiny_models import tiny
@@ -55,7 +57,11 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return fast
 
 
-def _asks(prompting: str = "chat", format: str = "plain") -> list[Ask]:
+def _text(tokenizer: PreTrainedTokenizerFast, ids: Sequence[int]) -> str:
+    return str(tokenizer.decode(list(ids)))
+
+
+def _asks(prompting: Literal["chat", "raw"] = "chat", format: str = "plain") -> list[Ask]:
     asks = []
     for case in CASES:
         asks.append(Ask(case.id, "whole", render(case.question, format), case.answer, "number", format))
@@ -88,9 +94,9 @@ def test_examples_carry_the_ids_as_fed_and_the_gold_answer_in_context(tokenizer:
     ]
     whole = got[0]
     assert whole.prompt_ids in {r.prompt_ids for r in responses.values()}
-    assert tokenizer.decode(whole.answer_ids) == CASES[0].worked
-    assert tokenizer.decode(got[2].answer_ids) == "yes"
-    text = tokenizer.decode([*whole.prompt_ids, *whole.answer_ids])
+    assert _text(tokenizer, whole.answer_ids) == CASES[0].worked
+    assert _text(tokenizer, got[2].answer_ids) == "yes"
+    text = _text(tokenizer, [*whole.prompt_ids, *whole.answer_ids])
     assert tokenizer(text, add_special_tokens=False).input_ids == [*whole.prompt_ids, *whole.answer_ids]
     assert (whole.family, whole.depth, whole.cluster) == ("bags", 2, "k")
 
@@ -99,12 +105,12 @@ def test_spans_hold_the_question_and_cues_the_generation_prompt(tokenizer: PreTr
     asks, responses = _evaluated(tokenizer, _asks(format="cot"))
     for e in from_case_sets(tokenizer, CASES, asks, responses, _sets()):
         a, b = e.question_span
-        spoken = tokenizer.decode(e.prompt_ids[a:b])
+        spoken = _text(tokenizer, e.prompt_ids[a:b])
         case = next(c for c in CASES if c.id == e.case)
         question = case.question if e.role == "whole" else case.parts[int(e.role[-1])].question
         assert question in spoken
         assert len(spoken.strip()) <= len(question) + 1
-        assert tokenizer.decode(e.prompt_ids[-e.cue_tokens :]) == "<|assistant|>\n"
+        assert _text(tokenizer, e.prompt_ids[-e.cue_tokens :]) == "<|assistant|>\n"
 
 
 def test_raw_prompts_take_the_models_own_separator_and_have_no_cue(tokenizer: PreTrainedTokenizerFast) -> None:
@@ -115,7 +121,7 @@ def test_raw_prompts_take_the_models_own_separator_and_have_no_cue(tokenizer: Pr
     }
     for e in from_case_sets(tokenizer, CASES, asks, spaced, _sets()):
         assert e.cue_tokens == 0
-        assert tokenizer.decode(e.answer_ids).startswith(" ")
+        assert _text(tokenizer, e.answer_ids).startswith(" ")
         assert e.question_span == (0, len(e.prompt_ids))
 
 
@@ -133,8 +139,8 @@ def test_the_gold_text_can_be_the_bare_answer_or_as_the_format_writes_it(tokeniz
     asks, responses = _evaluated(tokenizer, _asks(format="xml-answer"))
     bare = from_case_sets(tokenizer, CASES, asks, responses, _sets(), roles=["whole"], answer="answer")
     written = from_case_sets(tokenizer, CASES, asks, responses, _sets(), roles=["whole"], answer="written")
-    assert [tokenizer.decode(e.answer_ids) for e in bare] == ["24", "32"]
-    assert [tokenizer.decode(e.answer_ids) for e in written] == ["<answer>24</answer>", "<answer>32</answer>"]
+    assert [_text(tokenizer, e.answer_ids) for e in bare] == ["24", "32"]
+    assert [_text(tokenizer, e.answer_ids) for e in written] == ["<answer>24</answer>", "<answer>32</answer>"]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +151,9 @@ def test_the_gold_text_can_be_the_bare_answer_or_as_the_format_writes_it(tokeniz
         (lambda r: replace(r, prompt_ids=(*r.prompt_ids[:-1], 300, 301)), "do not round-trip"),
     ],
 )
-def test_responses_that_cannot_be_looked_into_are_refused(tokenizer, change, says: str) -> None:
+def test_responses_that_cannot_be_looked_into_are_refused(
+    tokenizer: PreTrainedTokenizerFast, change: Callable[[Response], Response], says: str
+) -> None:
     asks, responses = _evaluated(tokenizer, _asks())
     with pytest.raises(InputError, match=says):
         from_case_sets(tokenizer, CASES, asks, {k: change(r) for k, r in responses.items()}, _sets())

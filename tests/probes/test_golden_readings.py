@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from composcope.hooks import Model, load_model
 from composcope.probes import lookback, min_k, trajectory
 
@@ -28,7 +29,12 @@ def test_lookback_equals_the_reference_and_its_masses_the_float64_ones(case: tup
         masses = lookback.masses(lm, *pair, extra)[0]
         assert np.abs(masses.context.numpy() - ref[f"{c}_mass_context_fp64"]).max() < 5e-6
         assert np.abs(masses.new.numpy() - ref[f"{c}_mass_new_fp64"]).max() < 5e-6
-        for form, key in (("mean", "mean_ref"), ("mean", "mean_fp64"), ("sum", "sum_fp64")):
+        forms: tuple[tuple[lookback.Form, str], ...] = (
+            ("mean", "mean_ref"),
+            ("mean", "mean_fp64"),
+            ("sum", "sum_fp64"),
+        )
+        for form, key in forms:
             got = lookback.ratios(lm, *pair, cue_tokens=extra, form=form)[0].numpy()
             want = ref[f"{c}_ratio_{key}"]
             if form == "mean":

@@ -165,7 +165,7 @@ def test_bad_input_is_one_clear_line(call, says: str) -> None:
 
 def test_nan_weights_are_refused_by_every_reading() -> None:
     model = tiny("llama")
-    model.get_input_embeddings().weight.data[5] = torch.nan
+    model.get_parameter("model.embed_tokens.weight").data[5] = torch.nan
     with pytest.raises(ModelError, match="NaN"):
         lm = load_model(model)
         lookback.ratios(lm, [[5, 6, 7]], [[8, 9]])

@@ -1,0 +1,172 @@
+"""The probes over labelled examples: tables with n and families, named tensors, and files that read back."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny_models import tiny
+
+from composcope.errors import NoCasesError
+from composcope.hooks import Model, load_model
+from composcope.probes import lookback, min_k, trajectory
+from composcope.probes.examples import Example
+from composcope.probes.result import ProbeResult
+
+
+def _examples(n: int = 6, cluster: bool = False) -> list[Example]:
+    rng = np.random.default_rng(0)
+    out = []
+    for group in ("failure", "success"):
+        for i in range(n):
+            for role, kind, length in (("whole", "composition", 18), ("part:0", "math", 9), ("part:1", "math", 8)):
+                prompt = tuple(int(t) for t in rng.integers(3, 97, length + i % 3))
+                response = (*(int(t) for t in rng.integers(3, 97, 3 + i % 4)), 2)
+                case, near = f"{group[0]}{i}", f"k{i // 2}{group}" if cluster else None
+                span = (2, length - 2)
+                out.append(Example(case, role, kind, group, prompt, response, (5,), 2, span, "pair", 2, "add", near))
+    return out
+
+
+@pytest.fixture(scope="module")
+def lm() -> Model:
+    return load_model(tiny("llama"))
+
+
+def _rows(result: ProbeResult, **where: object) -> list[dict]:
+    return [r for r in result.table if all(r.get(k) == v for k, v in where.items())]
+
+
+def _readable(result: ProbeResult, folder: Path) -> None:
+    """Every row has what a row must have, and what is saved is what was found."""
+    for row in result.table:
+        assert {"quantity", "group", "n", "value", "low", "high", "interval"} <= set(row)
+        assert "p" not in row or ("effect" in row and row["n"] >= 0)
+    assert set(result.axes) == set(result.tensors)
+    for name, tensor in result.tensors.items():
+        assert tensor.ndim == len(result.axes[name]), name
+    result.save(folder)
+    with (folder / "table.csv").open() as f:
+        assert len(list(csv.DictReader(f))) == len(result.table)
+    assert load_file(folder / "tensors.safetensors").keys() == result.tensors.keys()
+    assert json.loads((folder / "result.json").read_text())["settings"]["dtype"] == "torch.float32"
+
+
+def test_lookback_over_examples_averages_ratios_by_kind_and_group(lm: Model, tmp_path: Path) -> None:
+    examples = _examples()
+    got = lookback.over_examples(lm, examples, permutations=200)
+    _readable(got, tmp_path)
+    wholes = [e for e in examples if e.kind == "composition" and e.group == "failure"]
+    ratios = lookback.ratios(lm, [e.prompt_ids for e in wholes], [e.response_ids for e in wholes], 2)
+    want = torch.stack([r.nanmean(-1) for r in ratios]).mean(0)
+    torch.testing.assert_close(got.tensors["ratio.composition.failure"], want, atol=1e-6, rtol=0)
+    difference = got.tensors["ratio.math.failure"] - got.tensors["ratio.math.success"]
+    torch.testing.assert_close(got.tensors["difference.math"], difference, atol=1e-6, rtol=0)
+    row = _rows(got, quantity="lookback_ratio", kind="composition", group="failure")[0]
+    assert row["n"] == 6 and row["value"] == pytest.approx(float(torch.stack([r.nanmean() for r in ratios]).mean()))
+    # two parts of one kind are one value per case
+    assert _rows(got, quantity="lookback_ratio", kind="math", group="failure")[0]["n"] == 6
+    across = _rows(got, family="lookback_ratio: failure - success")
+    assert [r["kind"] for r in across] == ["composition", "math"]
+    assert all(r["p_adjusted"] >= r["p"] for r in across)
+    within = _rows(got, family="lookback_ratio: kinds within cases")
+    assert [(r["kind"], r["group"], r["n"]) for r in within] == [
+        ("composition - math", "failure", 6),
+        ("composition - math", "success", 6),
+    ]
+    assert _rows(got, quantity="lookback_ratio_sum") and got.tensors["p.composition"].shape == (3, 4)
+
+
+def test_steps_cap_makes_responses_of_different_length_comparable(lm: Model) -> None:
+    examples = _examples(3)
+    got = lookback.over_examples(lm, examples, steps=2, permutations=50)
+    e = examples[0]
+    want = lookback.ratios(lm, [e.prompt_ids], [e.response_ids[:2]], 2)[0]
+    only = lookback.over_examples(lm, [e], steps=2).table[0]
+    assert only["value"] == pytest.approx(float(want.nanmean()), abs=1e-6)
+    assert got.settings["steps"] == 2
+
+
+def test_steps_without_anything_new_are_counted_and_said(lm: Model) -> None:
+    bare = [Example(**{**e.__dict__, "cue_tokens": 0}) for e in _examples(2)]
+    got = lookback.over_examples(lm, bare, permutations=50)
+    assert got.settings["nan_steps"] == len(bare)
+    assert "NaN" in got.warnings[0]
+    assert all(np.isfinite(r["value"]) for r in got.table)
+
+
+def test_trajectory_over_examples_gives_cosines_per_layer_and_steps_by_group(lm: Model, tmp_path: Path) -> None:
+    examples = _examples()
+    got = trajectory.over_examples(lm, examples, permutations=200)
+    _readable(got, tmp_path)
+    wholes = {g: [e for e in examples if e.role == "whole" and e.group == g] for g in ("failure", "success")}
+    direct = trajectory.prompt_end_cosines(
+        lm, [e.prompt_ids for e in wholes["success"]], [e.prompt_ids for e in wholes["failure"]]
+    )
+    for key in ("dd", "rr", "dr"):
+        torch.testing.assert_close(got.tensors[f"prompt_end.{key}"], getattr(direct, key).float())
+        assert got.axes[f"prompt_end.{key}"] == ("layer",)
+    dd = _rows(got, quantity="prompt_end_cosine", group="within successes")
+    assert len(dd) == 3 and dd[0]["n"] == 15
+    assert dd[0]["low"] <= dd[0]["value"] <= dd[0]["high"]
+    assert dd[0]["value"] == pytest.approx(float(direct.dd[0]))
+    steps = trajectory.step_cosines(
+        lm, [e.prompt_ids for e in wholes["failure"]], [e.response_ids for e in wholes["failure"]]
+    )
+    first = torch.stack([s.cosines[:, 0] for s in steps]).mean(0).float()
+    torch.testing.assert_close(got.tensors["step.failure"][:, 0], first)
+    assert got.tensors["step_n.failure"].tolist() == [6, 6, 6, 4, 2, 1][: len(got.tensors["step_n.failure"])]
+
+
+def test_separation_finds_groups_of_prompts_that_end_differently(lm: Model) -> None:
+    rng = np.random.default_rng(1)
+    examples = []
+    for i in range(16):
+        group = "failure" if i % 2 else "success"
+        body = [int(t) for t in rng.integers(3, 97, 2)]
+        ending = list(range(11, 23)) if i % 2 else list(range(50, 62))
+        prompt = tuple(body + ending)
+        examples.append(Example(f"c{i}", "whole", "composition", group, prompt, (5, 6), (5,), 1, (0, 8)))
+    found = trajectory.over_examples(lm, examples, permutations=300)
+    rows = _rows(found, quantity="centered_cosine_separation")
+    assert all(r["p_adjusted"] < 0.02 and r["low"] > 0 for r in rows)
+    rng.shuffle(groups := [e.group for e in examples])
+    mixed = [Example(**{**e.__dict__, "group": g}) for e, g in zip(examples, groups, strict=True)]
+    null = _rows(trajectory.over_examples(lm, mixed, permutations=300), quantity="centered_cosine_separation")
+    assert min(r["p_adjusted"] for r in null) > 0.02
+
+
+def test_one_group_alone_gives_its_steps_and_says_what_is_missing(lm: Model) -> None:
+    got = trajectory.over_examples(lm, [e for e in _examples() if e.group == "failure"])
+    assert "no prompt-end comparison possible" in got.warnings[0]
+    assert "step.failure" in got.tensors and "prompt_end.dd" not in got.tensors
+    with pytest.raises(NoCasesError, match="scaffold:1"):
+        trajectory.over_examples(lm, _examples(), role="scaffold:1")
+
+
+def test_min_k_over_examples_scores_the_questions_own_tokens(lm: Model, tmp_path: Path) -> None:
+    examples = _examples()
+    got = min_k.over_examples(lm, examples)
+    _readable(got, tmp_path)
+    parts = [e for e in examples if e.kind == "math" and e.group == "success"]
+    want = min_k.score(lm, [e.prompt_ids for e in parts], spans=[e.question_span for e in parts])
+    np.testing.assert_allclose(got.tensors["min_k_pp.math.success"], want.min_k_pp, rtol=1e-5)
+    row = _rows(got, quantity="min_k_pp", kind="math", group="success")[0]
+    per_case = np.nanmean(want.min_k_pp.reshape(-1, 2), axis=1)
+    assert row["value"] == pytest.approx(np.nanmean(per_case)) and row["n"] == 6
+    assert got.tensors["by_ratio.composition.failure"].shape == (10,)
+    assert got.tensors["tokens.composition.failure"].tolist() == [14] * 6
+    assert {r["quantity"] for r in got.table} == {"min_k_pp", "min_k", "log_prob", "z_median"}
+
+
+def test_shared_clusters_reach_the_tables(lm: Model) -> None:
+    got = min_k.over_examples(lm, _examples(cluster=True))
+    assert _rows(got, quantity="min_k_pp", kind="math", group="failure")[0]["interval"] == "cluster bootstrap"
+    assert _rows(got, family="min_k_pp: failure - success")[0]["test"] == "cluster-robust t"
+    maps = lookback.over_examples(lm, _examples(cluster=True), permutations=100)
+    assert "p.composition" in maps.tensors
