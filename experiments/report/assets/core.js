@@ -1,0 +1,88 @@
+// What every view shares: loading data scripts, building nodes (text only, never markup), theme, tooltip.
+"use strict";
+const composcope = (() => {
+  const root = document.documentElement;
+  const waiting = new Map();
+  const loaded = new Map();
+
+  // Data files call this: see report/scripts.py.
+  function load(name, text) {
+    const value = JSON.parse(text);
+    loaded.set(name, value);
+    const wait = waiting.get(name);
+    if (wait) wait.resolve(value);
+  }
+
+  // Load data/NAME.js once; fetch does not work from a file, a script tag does.
+  function need(name) {
+    if (loaded.has(name)) return Promise.resolve(loaded.get(name));
+    if (waiting.has(name)) return waiting.get(name).promise;
+    const wait = {};
+    wait.promise = new Promise((resolve, reject) => { wait.resolve = resolve; wait.reject = reject; });
+    waiting.set(name, wait);
+    const tag = document.createElement("script");
+    tag.src = `data/${name}.js`;
+    tag.onerror = () => { waiting.delete(name); wait.reject(new Error(`data/${name}.js is missing beside this page`)); };
+    document.head.append(tag);
+    return wait.promise;
+  }
+
+  // el("p", {class: "x"}, "text", node): strings become text nodes.
+  function el(tag, attributes, ...children) {
+    const node = document.createElement(tag);
+    apply(node, attributes);
+    node.append(...children.filter((c) => c !== null && c !== undefined).map((c) => (c instanceof Node ? c : String(c))));
+    return node;
+  }
+
+  function svg(tag, attributes, ...children) {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    apply(node, attributes);
+    node.append(...children.map((c) => (c instanceof Node ? c : String(c))));
+    return node;
+  }
+
+  function apply(node, attributes) {
+    for (const [key, value] of Object.entries(attributes || {})) {
+      if (value === null || value === undefined || value === false) continue;
+      if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else node.setAttribute(key, value === true ? "" : String(value));
+    }
+  }
+
+  // Text of unknown direction and content, shown as it is.
+  const text = (value, attributes) => el("div", { class: "text", dir: "auto", ...attributes }, value);
+
+  const wished = () => (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  let chosen = null;
+  try { chosen = localStorage.getItem("composcope-theme"); } catch { /* storage can be switched off */ }
+  const repaint = [];
+  function theme(name) {
+    root.dataset.theme = name;
+    repaint.forEach((draw) => draw());
+  }
+  theme(chosen || wished());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (!chosen) theme(wished()); });
+  function toggle() {
+    chosen = root.dataset.theme === "dark" ? "light" : "dark";
+    try { localStorage.setItem("composcope-theme", chosen); } catch { /* the choice lasts for this visit */ }
+    theme(chosen);
+  }
+
+  let tip = null;
+  function showTip(event, lines) {
+    if (!tip) { tip = el("div", { id: "tip", role: "status" }); document.body.append(tip); }
+    tip.textContent = lines.filter(Boolean).join("\n");
+    tip.style.display = "block";
+    const x = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8);
+    const y = event.clientY + 18 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18;
+    tip.style.left = `${Math.max(4, x)}px`;
+    tip.style.top = `${Math.max(4, y)}px`;
+  }
+  function hideTip() { if (tip) tip.style.display = "none"; }
+
+  const number = (v) => (v === null || v === undefined ? "undefined" : typeof v !== "number" ? String(v)
+    : Number.isInteger(v) ? String(v) : Math.abs(v) >= 100 ? v.toFixed(1) : Number(v.toPrecision(3)).toString());
+
+  return { load, need, el, svg, text, toggle, showTip, hideTip, number, onRepaint: (draw) => repaint.push(draw) };
+})();

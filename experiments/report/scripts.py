@@ -1,0 +1,57 @@
+"""Data as classic scripts: what a page opened from ``file://`` can load, and what hostile text cannot break out of.
+
+``fetch`` and modules do not work from a file, so each data file is a script that hands one JSON text to the page. The
+JSON stands in a string literal and is parsed (a key called ``__proto__`` stays a key); ``<`` and the two line
+separators of Unicode are escaped, so no text in it can end a script or a line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_ESCAPES = str.maketrans(
+    {"\\": "\\\\", "'": "\\'", "<": "\\u003c", ">": "\\u003e", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def script(name: str, value: Any) -> str:
+    """``composcope.load('NAME', 'JSON')`` for any JSON value; NaN and infinities become null."""
+    text = json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
+    return f"composcope.load({_literal(name)},{_literal(text)});\n"
+
+
+def write_script(folder: Path, name: str, value: Any) -> int:
+    """Write ``folder/NAME.js``; returns its size in bytes."""
+    path = folder / f"{name}.js"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = script(name, value).encode("utf-8")
+    path.write_bytes(data)
+    return len(data)
+
+
+def finite(value: Any) -> Any:
+    """The value as plain JSON: numpy scalars unwrapped, what is not finite null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [finite(v) for v in value]
+    return value
+
+
+def _literal(text: str) -> str:
+    return "'" + _SURROGATE.sub(_escaped_half, text.translate(_ESCAPES)) + "'"
+
+
+def _escaped_half(match: re.Match[str]) -> str:
+    # Half of a surrogate pair cannot be encoded; its JSON escape can.
+    return f"\\\\u{ord(match.group()):04x}"

@@ -1,0 +1,113 @@
+"""Writing the report folder: ``report.html``, ``assets/``, ``data/*.js`` and ``figures/``.
+
+The page is rendered with autoescaping and holds no model text; answers, prompts and names from outside go into data
+scripts and reach the page as text nodes only. A figure or probe that cannot be drawn is said in its place.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from ...errors import ComposcopeError
+from ..figures import catalog
+from ..figures.drawing import Drawing, words
+from ..figures.drawing import write as write_figure
+from ..figures.io import RunData, labels, load
+from ..run import write_text
+from . import cases, headline, sections
+from .scripts import write_script
+
+_ASSETS = ("report.css", "core.js", "charts.js", "cases.js", "main.js")
+
+
+def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
+    """Write the report over one or more runs (or study folders) and return the path of ``report.html``.
+
+    Raises ``InputError`` for a folder that is no run; what a run lacks is said on the page.
+    """
+    given = [r for r in runs]
+    data = load(given)
+    folder = Path(out)
+    for old in ("data", "assets"):
+        shutil.rmtree(folder / old, ignore_errors=True)
+    drawings = {name: _drawn(name, data) for name in catalog.FIGURES}
+    shown = {name: _write_drawing(name, d, folder) for name, d in drawings.items()}
+    found = cases.collect(data)
+    write_script(folder / "data", "cases", found.index)
+    for name, chunk in found.chunks.items():
+        write_script(folder / "data", name, chunk)
+    _copy_assets(folder / "assets")
+    near = [folder, *(Path(g) for g in given if not isinstance(g, RunData)), *(r.path.parent for r in data)]
+    page = _page(data, shown, found, *sections.read_validity(near))
+    return write_text(folder / "report.html", page)
+
+
+def _drawn(name: str, runs: Sequence[RunData]) -> Drawing:
+    try:
+        return catalog.FIGURES[name](runs)
+    except (ComposcopeError, KeyError, ValueError, TypeError, IndexError, AttributeError, OSError) as e:
+        # One probe's unexpected table must not take the whole report with it; the place says what went wrong.
+        return words(f"This figure could not be drawn: {type(e).__name__}: {e}", runs)
+
+
+def _write_drawing(name: str, drawing: Drawing, folder: Path) -> dict[str, Any]:
+    """Write one figure and its rows; returns what the template needs."""
+    if drawing.empty is None:
+        write_figure(drawing, name, folder / "figures", dark=True)
+        columns = list(dict.fromkeys(k for row in drawing.rows for k in row))
+        rows = [[row.get(c) for c in columns] for row in drawing.rows]
+        write_script(folder / "data", f"figure-{name}", {"columns": columns, "rows": rows, "chart": drawing.chart})
+    return {"id": name, "title": catalog.TITLES[name], "caption": drawing.caption, "empty": drawing.empty,
+            "interactive": drawing.chart is not None, "alt": catalog.TITLES[name]}  # fmt: skip
+
+
+def _page(
+    runs: Sequence[RunData], shown: dict[str, dict[str, Any]], found: cases.CaseData,
+    validity: list[dict[str, Any]], notes: list[str],
+) -> str:  # fmt: skip
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(
+        files(__package__).joinpath("templates/report.html.j2").read_text(encoding="utf-8")
+    )
+    probes = [
+        {"section": s, "figures": [shown[f] for f in s.figures], "table": sections.probe_rows(runs, s.probe),
+         "notes": sections.probe_notes(runs, s.probe), "validity": [v for v in validity if _about(v["probe"], s.probe)],
+         "ran": any(r.probe(s.probe) for r in runs)}
+        for s in sections.PROBES
+    ]  # fmt: skip
+    behavior = [shown[f] for f in sections.BEHAVIOR]
+    return template.render(
+        runs=runs,
+        names=labels(runs),
+        tables=headline.tables(runs),
+        caveats=headline.caveats(runs, validity),
+        behavior=[f for f in behavior if f["empty"] is None],
+        absent=[f for f in behavior if f["empty"] is not None],
+        warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],
+        probes=probes,
+        matching=sections.matching_notes(runs),
+        validity=validity,
+        validity_notes=notes,
+        n_cases=len(found.index["rows"]),
+        cap=found.index["cap"],
+        methods=headline.methods(runs),
+        provenance=sections.provenance_rows,
+        dropped=len(found.index["dropped"]),
+    )
+
+
+def _about(name: str, probe: str) -> bool:
+    """Whether a validity row's probe is this one; ``min-k`` and ``min_k`` are one name."""
+    return name.replace("-", "_").split(".")[0].split(":")[0] == probe
+
+
+def _copy_assets(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _ASSETS:
+        (folder / name).write_bytes(files(__package__).joinpath("assets", name).read_bytes())
