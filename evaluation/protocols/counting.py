@@ -247,9 +247,9 @@ def statistic(
     bounds: tuple[float | None, float | None] | None = None,
 ) -> Metric:
     """A function of column sums over cases with its bootstrap interval; value None where it is not finite."""
-    table = np.asarray(columns, dtype=float).reshape(len(columns), -1)
-    if not len(table):
+    if not len(columns):
         return Metric(metric, dict(group), 0, n_invalid, count, interval="bootstrap", note=mark(0, note))
+    table = np.asarray(columns, dtype=float).reshape(len(columns), -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(function(table.sum(axis=0)))
     interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters)
