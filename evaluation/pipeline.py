@@ -103,7 +103,7 @@ def evaluate(
     Raises ``InputError`` for a protocol that asks one thing twice in different words, and whatever the engine or the
     journal raise; all that was answered before is then in the journal.
     """
-    judge = grade or _default_grade()
+    judge = _Judge(grade or _default_grade())
     journal.begin(engine.identity, engine.provenance)
     state = _State(journal, engine, progress, max_asks, max_tokens)
     grades: dict[str, dict[str, Grade]] = {case.id: {} for case in cases}
@@ -121,7 +121,7 @@ def evaluate(
         for case, ask, key in keyed:
             response = state.responses.get(key)
             if response is not None:
-                judged = _judge(case, ask, response, judge)
+                judged = judge(case, ask, response)
                 grades[case.id].setdefault(ask.role, judged)
                 rows.append(Graded.of(case, ask, judged, ask_id=key, model=model, run=run))
         active = [case for case, _ in wanted]
@@ -209,17 +209,28 @@ def _report(state: _State, done: int, total: int, resumed: int) -> None:
         state.progress(Progress(state.round, done, total, resumed, state.n_failed))
 
 
-def _judge(case: Case, ask: Ask, response: Response, grade: Callable[..., Any]) -> Grade:
-    if response.finish_reason == "error":
-        # An infrastructure failure is nobody's wrong answer.
-        return Grade("invalid", None, None, f"error: {response.error}")
-    return grade(
-        response.text,
-        response.finish_reason,
-        ask.gold,
-        ask.answer_type,
-        aliases=ask.aliases,
-        format=ask.format,
+class _Judge:
+    """Grades, each different question of what was answered once: a shared atom stands in many cases."""
+
+    def __init__(self, grade: Callable[..., Grade]) -> None:
+        self.grade = grade
+        self.known: dict[tuple[Any, ...], Grade] = {}
+
+    def __call__(self, case: Case, ask: Ask, response: Response) -> Grade:
+        if response.finish_reason == "error":
+            # An infrastructure failure is nobody's wrong answer.
+            return Grade("invalid", None, None, f"error: {response.error}")
         # Parts have answers that can be known; abstaining on them never passes a gate.
-        unknowable=case.unknowable and ask.role == "whole",
-    )
+        unknowable = case.unknowable and ask.role == "whole"
+        key = (response.ask, ask.gold, ask.answer_type, ask.aliases, ask.format, unknowable)
+        if key not in self.known:
+            self.known[key] = self.grade(
+                response.text,
+                response.finish_reason,
+                ask.gold,
+                ask.answer_type,
+                aliases=ask.aliases,
+                format=ask.format,
+                unknowable=unknowable,
+            )
+        return self.known[key]

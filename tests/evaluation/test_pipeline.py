@@ -87,6 +87,20 @@ def test_identical_asks_are_put_once_and_graded_for_every_case(tmp_path: Path) -
     assert found.complete and (found.n_asked, found.n_resumed, found.n_pending, found.n_invalid) == (7, 0, 0, 0)
 
 
+def test_one_answer_is_graded_against_each_cases_own_gold(tmp_path: Path) -> None:
+    cases = [Case("a", "whole 0", "w"), Case("b", "whole 0", "v"), Case("c", "whole 0", "w", unknowable=True)]
+    graded: list[tuple[str, bool]] = []
+
+    def grade(text: str, finish: str, gold: str, kind: str, *, unknowable: bool, **_: Any) -> Grade:
+        graded.append((gold, unknowable))
+        return Grade("correct" if text == gold and not unknowable else "incorrect", text)
+
+    with Journal(tmp_path) as journal:
+        found = evaluate(cases, PartsThenWhole(), Table(TABLE), journal, grade=grade)
+    assert [g.outcome for g in found.graded] == ["correct", "incorrect", "incorrect"]
+    assert graded == [("w", False), ("v", False), ("w", True)] and found.n_asked == 1
+
+
 def test_later_rounds_depend_on_the_grades_of_earlier_ones(tmp_path: Path) -> None:
     engine = Table({**TABLE, "own 1": "wrong"})
     with Journal(tmp_path) as journal:
