@@ -83,7 +83,8 @@ NOTES = [
     "One training per dose: a trend over four models is descriptive; another seed may give another one.",
     "Members are compositions in the twin's training documents, non-members held-out ones drawn alike; what tells them "
     "apart in the model that saw none of them is not membership.",
-    "Prompt-end patching has no single-case number and is not asked here: its clean and corrupted ends are in its table.",
+    "Prompt-end patching has no single-case number and is not asked here: its clean and corrupted ends are in its "
+    "table.",
 ]
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -125,30 +122,14 @@ def case_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-Composcope = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(_site())}
-
-
-def _site() -> Path:
-    """A folder from which `composcope` can be imported: the link that make leaves, else wherever it is installed."""
-    return Path(__file__).resolve().parents[2] / ".site"
+@pytest.fixture(scope="session")
+def planted() -> Callable[..., list[Case]]:
+    """``planted_cases``, for tests that change them."""
+    return planted_cases
 
 
 @pytest.fixture
-def composcope(tmp_path: Path) -> Composcope:
-    """Run the command line in a process of its own, in an empty folder."""
-
-    def run(*args: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "composcope.experiments.cli", *map(str, args)]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=timeout, check=False
-        )
-
-    return run
-
-
-def read_lines(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+def environment() -> dict[str, str]:
+    """For processes of their own: one thread, no hub, and the package on the path also where it is not installed."""
+    site = Path(__file__).resolve().parents[2] / ".site"
+    return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(site)}

@@ -1,0 +1,192 @@
+"""Every bad input is one clear line and a non-zero exit, and what was done is kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from composcope.evaluation.cases import Case, write_cases
+from composcope.experiments.cli import main
+from composcope.experiments.run import read_json
+
+Capture = pytest.CaptureFixture[str]
+
+
+def error_of(capsys: Capture) -> str:
+    """The one error line on stderr (progress lines stand before it)."""
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("composcope: error: ")]
+    assert len(errors) == 1
+    return errors[0]
+
+
+def run(command: str, model: Any, benchmark: Any, out: Path, *more: str) -> int:
+    return main([command, "-m", str(model), "-b", str(benchmark), "-o", str(out), "--format", "plain", *more])
+
+
+@pytest.fixture
+def model_copy(taught: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(taught, tmp_path / "model"))
+
+
+@pytest.mark.parametrize(
+    ("name", "needle"),
+    [
+        ("./nowhere", "--model ./nowhere: no such folder"),
+        ("/no/such/model", "--model /no/such/model: no such folder"),
+        ("nowhere", "--model nowhere: no such folder"),
+        ("organism:cat", "--model organism:cat: no such organism; use one of organism:none, organism:control"),
+        ("nobody/nothing", "HF_HUB_OFFLINE is set"),
+    ],
+)
+def test_an_unknown_model_is_named(
+    name: str, needle: str, case_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert run("evaluate", name, case_file, tmp_path / "r") == 1
+    assert needle in error_of(capsys)
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    ("remove", "needle"),
+    [
+        ("model.safetensors", "no weights (*.safetensors)"),
+        ("config.json", "no config.json"),
+        ("tokenizer.json", "tokenizer"),
+    ],
+)
+def test_a_folder_without_a_piece_of_the_model_says_which(
+    remove: str, needle: str, model_copy: Path, case_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (model_copy / remove).unlink()
+    if remove == "tokenizer.json":
+        (model_copy / "tokenizer_config.json").unlink()
+    assert run("evaluate", model_copy, case_file, tmp_path / "r") == 1
+    message = error_of(capsys)
+    assert needle in message and str(model_copy) in message
+
+
+def test_a_tokenizer_without_pad_token_gives_the_same_answers(
+    model_copy: Path, taught: Path, case_file: Path, tmp_path: Path
+) -> None:
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        path = model_copy / name
+        if path.is_file():
+            raw = json.loads(path.read_text())
+            raw.pop("pad_token", None)
+            path.write_text(json.dumps(raw))
+    from transformers import AutoTokenizer
+
+    assert AutoTokenizer.from_pretrained(model_copy).pad_token is None
+    answers = []
+    for folder, out in ((taught, tmp_path / "a"), (model_copy, tmp_path / "b")):
+        assert run("investigate", folder, case_file, out, "-q", "--probes", "min-k") == 0
+        rows = (json.loads(line) for line in (out / "graded.jsonl").open())
+        answers.append({(row["case"], row["role"]): row["answer"] for row in rows})
+    assert answers[0] == answers[1]
+
+
+def test_a_tokenizer_without_chat_template_is_asked_raw_and_chat_is_refused(
+    model_copy: Path, case_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (model_copy / "chat_template.jinja").unlink(missing_ok=True)
+    config = model_copy / "tokenizer_config.json"
+    raw = json.loads(config.read_text())
+    raw.pop("chat_template", None)
+    config.write_text(json.dumps(raw))
+    assert run("evaluate", model_copy, case_file, tmp_path / "r", "-q") in (0, 2)
+    assert read_json(tmp_path / "r" / "manifest.json")["identity"]["prompting"] == "raw"
+    capsys.readouterr()
+    assert run("evaluate", model_copy, case_file, tmp_path / "s", "--prompting", "chat") == 1
+    assert "no chat template" in error_of(capsys)
+
+
+@pytest.mark.parametrize(
+    ("text", "needle"),
+    [
+        ('{"id": "a", "question": "q"}\n', "cases.jsonl:1: field 'answer' is missing"),
+        (
+            '{"id": "a", "question": "q", "answer": "1", "parts": [{"question": "p"}]}\n',
+            "cases.jsonl:1, parts[0]: field 'answer' is missing",
+        ),
+        ('{"id": "a", "question": "q", "answer": "1"}\n' * 2, "id 'a' of case 2 was already used by case 1"),
+        ('{"id": "a",\n', "cases.jsonl:1: not valid JSON"),
+        ("\n", "no cases; give at least one JSON line"),
+    ],
+)
+def test_a_broken_case_file_is_refused_with_line_and_field(
+    text: str, needle: str, taught: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "cases.jsonl").write_text(text)
+    assert run("investigate", taught, tmp_path / "cases.jsonl", tmp_path / "r") == 1
+    assert needle in error_of(capsys)
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_unknown_benchmark_or_protocol_is_named(
+    taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    assert run("evaluate", taught, tmp_path / "none.jsonl", tmp_path / "r") == 1
+    assert "none.jsonl: no such benchmark file" in error_of(capsys)
+    assert run("evaluate", taught, "organism:sums", tmp_path / "r") == 1
+    assert "--benchmark organism:sums: no such benchmark" in error_of(capsys)
+    assert run("evaluate", taught, case_file, tmp_path / "r", "--protocol", "guesswork") == 1
+    assert "guesswork" in error_of(capsys)
+
+
+@pytest.mark.parametrize(("keep", "what"), [(0, "no failure"), (1, "no success")])
+def test_an_empty_case_set_is_said_with_its_counts_and_the_rest_is_kept(
+    keep: int, what: str, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], capsys: Capture
+) -> None:
+    write_cases([c for i, c in enumerate(planted()) if i % 2 == keep], tmp_path / "cases.jsonl")
+    assert run("investigate", taught, tmp_path / "cases.jsonl", tmp_path / "r", "--probes", "min-k") == 1
+    message = error_of(capsys)
+    assert f"no contrast possible: {what}" in message
+    assert "among 6 cases" in message
+    assert "both-right-whole-wrong" in message
+    assert (tmp_path / "r" / "report.html").is_file()
+    assert (tmp_path / "r" / "probes" / "min-k" / "table.csv").is_file()
+    assert read_json(tmp_path / "r" / "metrics.json")["metrics"]
+    assert read_json(tmp_path / "r" / "manifest.json")["status"] == "complete"
+
+
+def test_a_prompt_longer_than_the_context_is_invalid_and_never_shortened(
+    taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], capsys: Capture
+) -> None:
+    cases = planted()
+    long = Case(**{**vars(cases[0]), "id": "long", "question": "word " * 200 + cases[0].question})
+    write_cases([*cases, long], tmp_path / "cases.jsonl")
+    assert run("evaluate", taught, tmp_path / "cases.jsonl", tmp_path / "r") == 2
+    err = capsys.readouterr().err
+    (line,) = [x for x in err.splitlines() if "context of 96" in x]
+    assert "case 'long', role 'whole'" in line and "are invalid" in line
+    rows = [json.loads(x) for x in (tmp_path / "r" / "graded.jsonl").open()]
+    assert [r["outcome"] for r in rows if r["case"] == "long" and r["role"] == "whole"] == ["invalid"]
+    whole = next(m for m in read_json(tmp_path / "r" / "metrics.json")["metrics"] if m["metric"] == "composition")
+    assert (whole["count"], whole["n"], whole["n_invalid"]) == (6, 12, 1)
+
+
+def test_nan_logits_are_an_error_and_no_answer(
+    model_copy: Path, case_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    weights = load_file(model_copy / "model.safetensors")
+    name = next(k for k in weights if "layers.1.mlp.down_proj" in k)
+    weights[name][0, 0] = float("nan")
+    save_file(weights, model_copy / "model.safetensors", metadata={"format": "pt"})
+    assert run("investigate", model_copy, case_file, tmp_path / "r") == 1
+    message = error_of(capsys)
+    assert "nan" in message.lower() or "not finite" in message.lower()
+    assert not (tmp_path / "r" / "metrics.json").exists()
+    assert read_json(tmp_path / "r" / "manifest.json")["status"] == "failed"
+
+
+def test_an_unusable_out_folder_is_named(taught: Path, case_file: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "r").write_text("")
+    assert run("evaluate", taught, case_file, tmp_path / "r") == 1
+    assert "is a file; give a folder" in error_of(capsys)

@@ -1,0 +1,274 @@
+"""The main job, end to end, on a model whose knowledge was planted: parts right, every second whole wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from composcope.evaluation.cases import Case, write_cases
+from composcope.experiments.cli import main
+from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.sources import limit_cases, load_benchmark
+
+ODD = {f"sum-{i:02d}" for i in range(1, 12, 2)}
+EVEN = {f"sum-{i:02d}" for i in range(0, 12, 2)}
+PLAIN = ("--format", "plain")
+
+
+def metric(run: Path, name: str) -> dict[str, Any]:
+    rows = read_json(run / "metrics.json")["metrics"]
+    return next(r for r in rows if r["metric"] == name and not r["group"])
+
+
+def journal_keys(run: Path) -> list[str]:
+    rows = [json.loads(line) for p in sorted((run / "journal").glob("*.jsonl")) for line in p.open(encoding="utf-8")]
+    return [row["key"] for row in rows if "key" in row]
+
+
+@pytest.fixture(scope="module")
+def investigated(taught: Path, case_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("runs") / "sums"
+    assert main(["investigate", "-m", str(taught), "-b", str(case_file), *PLAIN, "-o", str(run), "-q"]) == 0
+    return run
+
+
+def test_the_run_folder_holds_everything(investigated: Path) -> None:
+    expected = [
+        *("config.yaml", "manifest.json", "cases.jsonl", "asks.jsonl", "graded.jsonl", "metrics.json", "log.txt"),
+        *("report.html", "probes/examples.json"),
+        *("casesets/both-right-whole-wrong.jsonl", "casesets/both-right-whole-right.jsonl"),
+        *(f"probes/{p}/table.csv" for p in ("neurons", "lookback", "patching", "trajectory", "min-k")),
+        *("figures/lookback.png", "figures/lookback.svg", "figures/lookback.csv"),
+    ]
+    missing = [name for name in expected if not (investigated / name).is_file()]
+    assert not missing
+    assert list((investigated / "journal").glob("*.jsonl"))
+
+
+def test_the_planted_failures_are_found(investigated: Path) -> None:
+    whole, both = metric(investigated, "composition"), metric(investigated, "both")
+    assert (whole["count"], whole["n"]) == (6, 12)
+    assert (both["count"], both["n"]) == (12, 12)
+    assert whole["low"] < 0.5 < whole["high"]
+    failures = read_lines(investigated / "casesets" / "both-right-whole-wrong.jsonl")
+    successes = read_lines(investigated / "casesets" / "both-right-whole-right.jsonl")
+    assert {r["case"] for r in failures} == ODD
+    assert {r["case"] for r in successes} == EVEN
+    evidence = {e["role"]: e["outcome"] for e in failures[0]["evidence"]}
+    assert evidence["whole"] == "incorrect"
+    assert evidence["part:0"] == evidence["part:1"] == "correct"
+
+
+def test_the_manifest_says_how_the_run_was_made(investigated: Path, taught: Path) -> None:
+    manifest = read_json(investigated / "manifest.json")
+    assert manifest["status"] == "complete"
+    assert manifest["identity"]["model"] == taught.name
+    assert len(manifest["identity"]["weights"]) == len(manifest["identity"]["data"]) == 64
+    assert manifest["numerics"]["dtype"] == "float32"
+    assert manifest["numerics"]["tf32"] is False
+    assert manifest["numerics"]["threads"] >= 1
+    assert manifest["model"]["layers"] == 2
+    assert {"ask", "probe:neurons", "probe:min-k", "report"} <= set(manifest["timings"])
+    config = yaml.safe_load((investigated / "config.yaml").read_text())
+    assert (config["protocol"], config["prompting"], config["seed"]) == ("compositionality-gap", "chat", 0)
+
+
+def test_probes_ran_on_matched_pairs(investigated: Path) -> None:
+    chosen = read_json(investigated / "probes" / "examples.json")
+    assert chosen["contrast"] is True
+    assert set(chosen["groups"]["failure"]) == ODD
+    assert set(chosen["groups"]["success"]) == EVEN
+    assert "6 of 6 failures matched" in chosen["note"]
+
+
+def test_the_same_command_asks_nothing_and_keeps_the_probes(
+    investigated: Path, taught: Path, case_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = journal_keys(investigated)
+    table = (investigated / "probes" / "min-k" / "table.csv").stat().st_mtime_ns
+    assert main(["investigate", "-m", str(taught), "-b", str(case_file), *PLAIN, "-o", str(investigated)]) == 0
+    out, err = capsys.readouterr()
+    assert journal_keys(investigated) == before
+    assert (investigated / "probes" / "min-k" / "table.csv").stat().st_mtime_ns == table
+    assert "0 asks put to the model" in err
+    assert err.count("unchanged, kept") == 5
+    assert "composition: 50.0 %" in out
+    assert out.splitlines()[-1].startswith("report: ")
+
+
+def test_a_moved_run_is_scored_compared_and_reported_without_its_model(
+    investigated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved = Path(shutil.copytree(investigated, tmp_path / "elsewhere"))
+    before = read_json(moved / "metrics.json")
+    assert main(["score", str(moved), "-q"]) == 0
+    assert read_json(moved / "metrics.json") == before
+    (moved / "report.html").unlink()
+    assert main(["report", str(moved)]) == 0
+    assert (moved / "report.html").is_file()
+    assert main(["plot", "lookback", str(moved), "--out", str(tmp_path / "figures")]) == 0
+    assert (tmp_path / "figures" / "lookback.png").is_file()
+    capsys.readouterr()
+    assert main(["compare", str(investigated), str(moved), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["discordant"] == []
+    assert next(r for r in found["roles"] if r["role"] == "whole")["difference"] == 0
+
+
+def test_metrics_of_graded_rows_are_those_of_the_run(investigated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = str(investigated / "graded.jsonl")
+    assert main(["metrics", graded, "--protocol", "compositionality-gap", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["protocol"]) == (1, "compositionality-gap")
+    value = {m["metric"]: m["value"] for m in found["metrics"] if not m["group"]}
+    assert value["composition"] == metric(investigated, "composition")["value"]
+
+
+def test_ls_shows_the_run_and_its_headline(investigated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ls", str(investigated.parent), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["status"], row["cases"]) == ("complete", 12)
+    assert "composition: 50.0 %" in row["headline"]
+
+
+def test_another_benchmark_does_not_enter_the_same_folder(
+    investigated: Path, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], capsys: Any
+) -> None:
+    write_cases(planted(4), tmp_path / "other.jsonl")
+    args = ["-m", str(taught), "-b", str(tmp_path / "other.jsonl"), *PLAIN, "-o", str(investigated)]
+    assert main(["evaluate", *args]) == 1
+    err = capsys.readouterr().err
+    assert "holds another run" in err and "give another --out" in err
+    assert metric(investigated, "composition")["n"] == 12
+
+
+def test_max_asks_stops_and_the_same_command_continues(
+    taught: Path, case_file: Path, tmp_path: Path, capsys: Any
+) -> None:
+    args = ["evaluate", "-m", str(taught), "-b", str(case_file), *PLAIN, "-o", str(tmp_path / "r"), "--max-asks", "10"]
+    main(args)
+    assert len(journal_keys(tmp_path / "r")) == 10
+    assert "stopped by max_asks=10; the same command continues" in capsys.readouterr().err
+    for _ in range(10):
+        if main([*args, "-q"]) == 0 and read_json(tmp_path / "r" / "manifest.json")["stopped"] is None:
+            break
+    keys = journal_keys(tmp_path / "r")
+    assert max(Counter(keys).values()) == 1
+    assert metric(tmp_path / "r", "composition")["count"] == 6
+
+
+def test_limit_takes_the_first_cases_of_each_family_and_depth(
+    planted: Callable[..., list[Case]], tmp_path: Path
+) -> None:
+    cases = planted(9)
+    mixed = [Case(**{**vars(c), "depth": 2 + 2 * (i % 3)}) for i, c in enumerate(cases)]
+    assert [c.id for c in limit_cases(mixed, 2)] == [f"sum-{i:02d}" for i in range(6)]
+    write_cases(mixed, tmp_path / "cases.jsonl")
+    limited, full = (load_benchmark(str(tmp_path / "cases.jsonl"), limit=n) for n in (2, None))
+    assert limited.sha256 == full.sha256
+
+
+def test_a_dry_run_counts_and_leaves_no_trace(taught: Path, case_file: Path, tmp_path: Path, capsys: Any) -> None:
+    bare = Path(shutil.copytree(taught, tmp_path / "bare"))
+    args = ["investigate", "-m", str(bare), "-b", str(case_file), *PLAIN, "-o", str(tmp_path / "r"), "--dry-run"]
+    assert main(args) == 0
+    out = capsys.readouterr().out
+    assert "cases: 12" in out and "prompt tokens: at most" in out
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+def test_an_interrupted_run_continues_with_the_same_command(
+    sign: signal.Signals, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], environment: dict[str, str]
+) -> None:
+    slow = [
+        Case(**{**vars(c), "id": f"{c.id}-{k}", "question": f"{c.question}{'?' * k}"})
+        for k in range(9)
+        for c in planted()
+    ]
+    write_cases(slow, tmp_path / "cases.jsonl")
+    args = ["evaluate", "-m", str(taught), "-b", "cases.jsonl", "-o", "r", "--batch-size", "1"]
+    command = [sys.executable, "-m", "composcope.experiments.cli", *args]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    _wait_until(
+        lambda: (tmp_path / "r" / "journal").is_dir() and len(journal_keys_so_far(tmp_path / "r")) >= 5, process
+    )
+    process.send_signal(sign)
+    err = process.communicate(timeout=60)[1]
+    answered = journal_keys_so_far(tmp_path / "r")
+    if sign is signal.SIGINT:
+        assert process.returncode == 130
+        assert err.splitlines()[-1].startswith("composcope: interrupted; all finished work is kept, continue with: ")
+        assert read_json(tmp_path / "r" / "manifest.json")["status"] == "interrupted"
+    assert not (tmp_path / "r" / "metrics.json").exists(), "too quick to be interrupted"
+    again = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert again.returncode in (0, 2), again.stderr
+    keys = journal_keys(tmp_path / "r")
+    assert set(answered) <= set(keys)
+    assert max(Counter(keys).values()) == 1, "an answered ask was put again"
+    assert read_json(tmp_path / "r" / "manifest.json")["status"] == "complete"
+
+
+def journal_keys_so_far(run: Path) -> list[str]:
+    keys = []
+    for path in (run / "journal").glob("*.jsonl"):
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            keys += [row["key"]] if "key" in (row := json.loads(line)) else []
+    return keys
+
+
+def _wait_until(ready: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < end, "nothing was answered in time"
+        time.sleep(0.01)
+
+
+def _can_mount() -> bool:
+    try:
+        probe = ["unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"]
+        return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not _can_mount(), reason="needs unprivileged mounts to make a full disk")
+def test_a_full_disk_is_one_line_and_what_was_answered_is_kept(
+    taught: Path, case_file: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "disk").mkdir()
+    options = f"-m {taught} -b {case_file} --format plain -o {tmp_path}/disk/r -q"
+    cli = f"{sys.executable} -m composcope.experiments.cli evaluate {options}"
+    script = (
+        f"mount -t tmpfs -o size=48k none {tmp_path}/disk && {cli}; code=$?; "
+        f"cat {tmp_path}/disk/r/journal/*.jsonl > {tmp_path}/kept; mount -o remount,size=8m {tmp_path}/disk; "
+        f"{cli}; echo codes $code $?; cat {tmp_path}/disk/r/metrics.json > {tmp_path}/metrics.json"
+    )
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-1] == "codes 1 0", done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("composcope: error:")]
+    assert len(errors) == 1 and "space" in errors[0].lower()
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "kept").read_text().count('"key"') > 0
+    assert json.loads((tmp_path / "metrics.json").read_text())["metrics"]
+
+
+def test_a_path_as_model_means_no_hub(taught: Path, case_file: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    main(["evaluate", "-m", str(taught), "-b", str(case_file), *PLAIN, "-o", str(tmp_path / "r"), "--dry-run"])
+    assert os.environ["HF_HUB_OFFLINE"] == "1"
