@@ -91,7 +91,7 @@ def numerics(model: Any) -> dict[str, Any]:
         "dtype": str(parameter.dtype).removeprefix("torch."),
         "device": str(parameter.device),
         "device_name": torch.cuda.get_device_name(parameter.device) if parameter.is_cuda else "cpu",
-        "tf32": torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32,
+        "tf32": torch.backends.cuda.matmul.allow_tf32,
         "attention": getattr(model.config, "_attn_implementation", None),
         "threads": torch.get_num_threads(),
     }

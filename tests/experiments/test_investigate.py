@@ -189,7 +189,10 @@ def test_a_dry_run_counts_and_leaves_no_trace(taught: Path, case_file: Path, tmp
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+@pytest.mark.parametrize(
+    "sign",
+    [pytest.param(signal.SIGINT, id="Ctrl-C"), pytest.param(signal.SIGKILL, id="kill -9", marks=pytest.mark.slow)],
+)
 def test_an_interrupted_run_continues_with_the_same_command(
     sign: signal.Signals, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], environment: dict[str, str]
 ) -> None:
