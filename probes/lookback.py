@@ -8,8 +8,8 @@ stands at position N - 1 + i of a prompt of N tokens; it is itself a key, and so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -39,6 +39,9 @@ class Masses:
     """layer head step"""
     context_tokens: int
     prompt_tokens: int
+    regions: Mapping[str, Tensor] = field(default_factory=dict)
+    """Mass on ``sink`` (position 0), ``template`` (the rest of the context), ``question``, ``cue`` and ``response``,
+    each layer head step; only where the question's span was given."""
 
     def ratio(self, form: Form = "mean") -> Tensor:
         """Lookback ratio [layer head step].
@@ -70,31 +73,51 @@ def _cues(cue_tokens: int | Sequence[int], prompts: Sequence[Ids], responses: Se
 
 def iter_masses(
     lm: Model, prompts: Sequence[Ids], responses: Sequence[Ids], cue_tokens: int | Sequence[int] = 0, *,
-    max_tokens: int = 4096,
+    question_spans: Sequence[tuple[int, int] | None] | None = None, max_tokens: int = 4096,
 ) -> Iterator[tuple[int, Masses]]:  # fmt: skip
     """Masses pair by pair as they finish, with the pair's index; see ``masses``."""
     cues = _cues(cue_tokens, prompts, responses)
+    spans = [None] * len(prompts) if question_spans is None else question_spans
     requests = []
-    for prompt, response, cue in zip(prompts, responses, cues, strict=True):
-        n, context = len(prompt), len(prompt) - cue
-        window = Window(n - 1, n - 1 + len(response), ((0, context), (context, n + len(response))))
-        requests.append(Request([*prompt, *response[:-1]], masses=window))
+    for i, (prompt, response, cue) in enumerate(zip(prompts, responses, cues, strict=True)):
+        n, context, end = len(prompt), len(prompt) - cue, len(prompt) + len(response)
+        ranges = ((0, context), (context, end), *_region_ranges(spans[i], context, n, end, i))
+        requests.append(Request([*prompt, *response[:-1]], masses=Window(n - 1, end - 1, ranges)))
     for i, got in capture(lm, requests, max_tokens=max_tokens):
         assert got.masses is not None
-        context, new = got.masses.cpu()
-        yield i, Masses(context, new, len(prompts[i]) - cues[i], len(prompts[i]))
+        context, new, *parts = got.masses.cpu()
+        regions = {}
+        if parts:
+            sink, before, question, after, cue, response = parts
+            regions = {"sink": sink, "template": before + after, "question": question, "cue": cue, "response": response}
+        yield i, Masses(context, new, len(prompts[i]) - cues[i], len(prompts[i]), regions)
+
+
+def _region_ranges(
+    span: tuple[int, int] | None, context: int, prompt: int, end: int, i: int
+) -> tuple[tuple[int, int], ...]:
+    """Sink, template before the question, question, template after it, cue, response; they tile all keys."""
+    if span is None:
+        return ()
+    first, last = span
+    if not 0 <= first < last <= prompt:
+        raise InputError(f"prompt {i}: question span {span} is empty or outside its {prompt} tokens")
+    first, last = min(max(first, 1), context), min(last, context)
+    return (0, 1), (1, first), (first, last), (last, context), (context, prompt), (prompt, end)
 
 
 def masses(
     lm: Model, prompts: Sequence[Ids], responses: Sequence[Ids], cue_tokens: int | Sequence[int] = 0, *,
-    max_tokens: int = 4096,
+    question_spans: Sequence[tuple[int, int] | None] | None = None, max_tokens: int = 4096,
 ) -> list[Masses]:  # fmt: skip
     """Context and new attention masses of every head at every step, teacher-forced on the token ids given.
 
     Exact under sdpa and eager; attention maps are never held. Keys outside a sliding window have no mass but count as
-    keys. Raises ``InputError`` for empty responses and for cue tokens that leave no context, and what ``capture`` does.
+    keys. With ``question_spans`` (half-open, prompt positions) masses are also split by region. Raises ``InputError``
+    for empty responses and for cue tokens that leave no context, and what ``capture`` does.
     """
-    found = dict(iter_masses(lm, prompts, responses, cue_tokens, max_tokens=max_tokens))
+    pairs = iter_masses(lm, prompts, responses, cue_tokens, question_spans=question_spans, max_tokens=max_tokens)
+    found = dict(pairs)
     return [found[i] for i in range(len(prompts))]
 
 
@@ -118,7 +141,8 @@ def over_examples(
 
     The scalar of an example is the NaN-mean over layers, heads and steps (Lookback Lens' trivial baseline; AgentCoMa,
     Table 3, prints it times 100). Table: per kind and group; failure against success per kind; kinds against each
-    other within cases; both for the published form and for the sums, which do not depend on how many keys there are.
+    other within cases; for the published form, for the sums, which do not depend on how many keys there are, and for
+    the mean attention mass on each region (``mass_sink``, ``mass_template``, ``mass_question``, ...).
     ``steps`` caps the steps used, so that responses of different lengths are compared over the same ones. Tensors:
     ``ratio.{kind}.{group}`` and ``difference.{kind}`` (failure - success) ``[layer head]``, with ``p.{kind}`` from a
     maximum-statistic permutation over the whole map.
@@ -127,8 +151,12 @@ def over_examples(
     responses = [e.response_ids[:steps] for e in examples]
     maps: Values[Tensor] = []
     scalars: dict[Form, Values[float]] = {"mean": [], "sum": []}
+    regions: dict[str, Values[float]] = {}
     nan_steps = 0
-    for i, m in iter_masses(lm, prompts, responses, [e.cue_tokens for e in examples], max_tokens=max_tokens):
+    cues, spans = [e.cue_tokens for e in examples], [e.question_span for e in examples]
+    for i, m in iter_masses(lm, prompts, responses, cues, question_spans=spans, max_tokens=max_tokens):
+        for name, mass in m.regions.items():
+            regions.setdefault(name, []).append((examples[i], float(mass.double().mean())))
         for f in ("mean", "sum"):
             ratio = m.ratio(f)
             scalars[f].append((examples[i], float(ratio.double().nanmean())))
@@ -138,6 +166,8 @@ def over_examples(
     rows = group_rows("lookback_ratio", scalars[form], seed=seed)
     other: Form = "sum" if form == "mean" else "mean"
     rows += group_rows(f"lookback_ratio_{other}", scalars[other], seed=seed)
+    for name, values in regions.items():
+        rows += group_rows(f"mass_{name}", values, seed=seed)
     tensors, axes, map_rows = cell_maps(
         "ratio", "lookback_ratio_map", maps, ("layer", "head"), permutations=permutations, seed=seed
     )

@@ -156,6 +156,21 @@ def robust(tokens: TokenScores) -> dict[str, float]:
     }
 
 
+def length_matched(values: Array, n: int, k: float = 0.2, *, draws: int = 200, seed: int = 0) -> float:
+    """Expected mean of the k lowest values in a text of ``n`` tokens: the average over random subsets of that size.
+
+    Takes away that a longer text has more chances of a low token; NaN where int(n * k) is 0.
+    """
+    if not 0 < n <= len(values):
+        raise InputError(f"cannot match {len(values)} tokens to a length of {n}")
+    count = int(n * k)
+    if count == 0:
+        return float("nan")
+    rng = np.random.default_rng(seed)
+    subsets = values[rng.random((draws, len(values))).argsort(1)[:, :n]]
+    return float(np.sort(subsets, 1)[:, :count].mean())
+
+
 def membership(
     lm: Model, members: Sequence[Ids], non_members: Sequence[Ids], k: float = 0.2, **options: object
 ) -> dict[str, Estimate]:
@@ -177,8 +192,9 @@ def over_examples(
     """Min-K scores of the prompts of labelled examples, by kind and group.
 
     Only the question's own tokens are scored (``question_only``), conditioned on the template before them: template
-    tokens are predicted with certainty and say nothing. Table: ``min_k_pp``, ``min_k``, ``log_prob`` and the robust
-    ``z_median`` by kind and group, failure against success per kind, kinds within cases. Tensors:
+    tokens are predicted with certainty and say nothing. Table: ``min_k_pp``, ``min_k``, ``log_prob``, the robust
+    ``z_median`` and ``min_k_pp_length_matched`` (every role of a case at the length of its shortest question) by kind
+    and group, failure against success per kind, kinds within cases. Tensors:
     ``min_k_pp.{kind}.{group}`` ``[case]``, ``by_ratio.{kind}.{group}`` ``[ratio]``, ``tokens.{kind}.{group}``
     ``[case]`` (scored tokens: the scores depend on them).
     """
@@ -189,6 +205,13 @@ def over_examples(
     scores = aggregate(tokens, k)
     columns = {"min_k_pp": scores.min_k_pp, "min_k": scores.min_k, "log_prob": scores.log_prob}
     columns["z_median"] = np.array([np.median(t.z) for t in tokens])
+    shortest: dict[str, int] = {}
+    for e, t in zip(examples, tokens, strict=True):
+        shortest[e.case] = min(len(t.z), shortest.get(e.case, len(t.z)))
+    pairs = zip(examples, tokens, strict=True)
+    columns["min_k_pp_length_matched"] = np.array(
+        [length_matched(t.z, shortest[e.case], k, seed=seed) for e, t in pairs]
+    )
     rows = []
     for quantity, column in columns.items():
         values: Values[float] = [(e, float(v)) for e, v in zip(examples, column, strict=True)]

@@ -18,6 +18,8 @@ from composcope.probes import lookback, min_k, trajectory
 from composcope.probes.examples import Example
 from composcope.probes.result import ProbeResult
 
+REGIONS = ("sink", "template", "question", "cue", "response")
+
 
 def _examples(n: int = 6, cluster: bool = False) -> list[Example]:
     rng = np.random.default_rng(0)
@@ -79,6 +81,8 @@ def test_lookback_over_examples_averages_ratios_by_kind_and_group(lm: Model, tmp
         ("composition - math", "failure", 6),
         ("composition - math", "success", 6),
     ]
+    shares = [_rows(got, quantity=f"mass_{r}", kind="math", group="failure")[0]["value"] for r in REGIONS]
+    assert sum(shares) == pytest.approx(1, abs=1e-5)
     assert _rows(got, quantity="lookback_ratio_sum") and got.tensors["p.composition"].shape == (3, 4)
 
 
@@ -161,7 +165,9 @@ def test_min_k_over_examples_scores_the_questions_own_tokens(lm: Model, tmp_path
     assert row["value"] == pytest.approx(np.nanmean(per_case)) and row["n"] == 6
     assert got.tensors["by_ratio.composition.failure"].shape == (10,)
     assert got.tensors["tokens.composition.failure"].tolist() == [14] * 6
-    assert {r["quantity"] for r in got.table} == {"min_k_pp", "min_k", "log_prob", "z_median"}
+    assert {r["quantity"] for r in got.table} == {
+        *("min_k_pp", "min_k", "log_prob", "z_median", "min_k_pp_length_matched")
+    }
 
 
 def test_shared_clusters_reach_the_tables(lm: Model) -> None:

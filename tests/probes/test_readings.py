@@ -59,6 +59,27 @@ def test_masses_sum_to_one_except_where_sinks_take_their_share() -> None:
         assert (m.context + m.new < 0.999).any()
 
 
+def test_regions_tile_all_keys_and_add_up_to_context_and_new() -> None:
+    lm = load_model(tiny("mistral"))
+    spans = [(3, 7), None, (0, 16)]
+    found = lookback.masses(lm, PROMPTS, RESPONSES, 2, question_spans=spans)
+    oracle = tiny("mistral", attn="eager")
+    for m, prompt, response, span in zip(found, PROMPTS, RESPONSES, spans, strict=True):
+        if span is None:
+            assert m.regions == {}
+            continue
+        torch.testing.assert_close(m.regions["cue"] + m.regions["response"], m.new, atol=1e-6, rtol=0)
+        context = m.regions["sink"] + m.regions["template"] + m.regions["question"]
+        torch.testing.assert_close(context, m.context, atol=1e-6, rtol=0)
+        with torch.no_grad():
+            maps = oracle(input_ids=torch.tensor([prompt + response[:-1]]), output_attentions=True).attentions
+        first, last = max(span[0], 1), min(span[1], len(prompt) - 2)
+        want = torch.stack([a[0, :, len(prompt) - 1 :, first:last].sum(-1) for a in maps])
+        torch.testing.assert_close(m.regions["question"], want, atol=5e-6, rtol=0)
+    with pytest.raises(InputError, match="question span"):
+        lookback.masses(lm, PROMPTS[:1], RESPONSES[:1], question_spans=[(5, 99)])
+
+
 def test_readings_do_not_depend_on_what_else_is_in_the_batch() -> None:
     lm = load_model(tiny("mistral"))
     together = lookback.ratios(lm, PROMPTS, RESPONSES, 2)
@@ -132,6 +153,18 @@ def test_z_is_zero_for_the_certain_token_and_never_nan() -> None:
     log_prob, mean, variance = np.array([0.0, -9.0, -1.0]), np.array([0.0, 0.0, -2.0]), np.array([0.0, 0.0, 4.0])
     assert min_k.standardize(log_prob, mean, variance).tolist() == [0.0, -np.inf, 0.5]
     assert min_k.standardize(log_prob, mean, variance, sigma_floor=3.0).tolist() == [0.0, -3.0, 1 / 3]
+
+
+def test_length_matching_takes_away_the_advantage_of_a_longer_text() -> None:
+    rng = np.random.default_rng(0)
+    short, long = [], []
+    for i in range(300):
+        x = rng.normal(size=40)
+        short.append(min_k.lowest(x[:7], 0.2))
+        long.append(min_k.length_matched(x, 7, 0.2, draws=100, seed=i))
+    assert abs(np.mean(short) - np.mean(long)) < 0.12
+    assert min_k.length_matched(x, 40, 0.2) == pytest.approx(min_k.lowest(x, 0.2))
+    assert np.isnan(min_k.length_matched(x, 4, 0.2))
 
 
 def test_int_of_n_times_k_is_the_references_count() -> None:
