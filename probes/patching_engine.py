@@ -80,6 +80,8 @@ def continue_patched(
             tokens, logits = _decode(lm, prefix, states[some][:, :, part], layers[part], max_new_tokens, stop_ids)
             shape = (len(some), part.stop - part.start, sources)
             out.base[some], out.base_logits[some] = tokens[:, 0].cpu(), logits[:, 0].float().cpu()
+            if not out.tokens.numel():
+                continue
             out.tokens[some, :, part] = tokens[:, 1:].cpu().view(*shape, -1).transpose(1, 2)
             out.logits[some, :, part] = logits[:, 1:].float().cpu().view(*shape, -1).transpose(1, 2)
     return out

@@ -1,0 +1,134 @@
+"""What became of a patched continuation, and the table and curves made of many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..evaluation.statistics import clopper_pearson
+from .effects import mean_interval
+from .result import Row
+
+RATES = ("flip_rate", "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")
+MEANS = ("kl", "kl_from_donor", "tokens_before_divergence", "answer_log_prob", "donor_log_prob")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One source into one recipient, all layers."""
+
+    source: str
+    """``donor`` or the name of a control"""
+    donor: int | None
+    recipient: int
+    values: dict[str, Tensor]
+    """Quantity to a value per layer; rates as 0 or 1, NaN where undefined"""
+
+
+def compare(
+    source: str, pair: tuple[int | None, int], patched: tuple[Tensor, Tensor], base: tuple[Tensor, Tensor],
+    donor: tuple[Tensor, Tensor], gold: tuple[int, int], answer: Sequence[int] | None,
+) -> Outcome:  # fmt: skip
+    """Compare patched continuations ``(layer step, layer vocab)`` with the unpatched and the donor's own.
+
+    ``gold``: first tokens of the recipient's and of the donor's answer. ``answer``: the recipient's gold answer. A flip
+    is undefined where donor and unpatched recipient say the same.
+    """
+    tokens, logits = patched
+    donor_tokens, donor_logits = donor
+    log_p, log_q = logits.double().log_softmax(-1), base[1].double().log_softmax(-1)
+    unchanged = (tokens == base[0]).all(-1)
+    flip = (tokens == donor_tokens).all(-1)
+    distinct = not torch.equal(donor_tokens, base[0])
+    nan = torch.full(unchanged.shape, torch.nan, dtype=torch.float64)
+    values = {
+        "kl": divergence(log_q, log_p),
+        "kl_from_donor": divergence(donor_logits.double().log_softmax(-1), log_p),
+        "argmax_changed": (tokens[:, 0] != base[0][0]).double(),
+        "tokens_before_divergence": _before_divergence(tokens, base[0]),
+        "unchanged_rate": unchanged.double(),
+        "flip_rate": flip.double() if distinct else nan,
+        "other_rate": (~unchanged & ~flip).double(),
+        "corrected_rate": nan if answer is None else _starts_with(tokens, answer).double(),
+        "answer_log_prob": log_p[:, gold[0]],
+        "donor_log_prob": log_p[:, gold[1]],
+    }
+    return Outcome(source, pair[0], pair[1], values)
+
+
+def divergence(log_q: Tensor, log_p: Tensor) -> Tensor:
+    """KL(q || p) in nats over the last axis."""
+    return (log_q.exp() * (log_q - log_p)).sum(-1).clamp_min(0)
+
+
+def _before_divergence(tokens: Tensor, base: Tensor) -> Tensor:
+    """Tokens that agree from the start; the base's whole length where nothing diverges."""
+    agree = (tokens == base).long().cumprod(-1)
+    return (agree * (base != -1)).sum(-1).double()
+
+
+def _starts_with(tokens: Tensor, answer: Sequence[int]) -> Tensor:
+    """Whether continuations ``layer step`` start with the answer; NaN-free: too short a continuation does not."""
+    n = len(answer)
+    if n > tokens.shape[1]:
+        return torch.zeros(tokens.shape[0], dtype=torch.bool)
+    return (tokens[:, :n] == torch.tensor(list(answer))).all(-1)
+
+
+def independent_pairs(outcomes: Sequence[Outcome]) -> int:
+    """How many of the pairs can be picked so that no donor and no recipient occurs twice."""
+    recipients = {o.recipient for o in outcomes}
+    donors = {o.donor for o in outcomes if o.donor is not None}
+    return min(len(recipients), len(donors)) if donors else len(recipients)
+
+
+def _rate(quantity: str, values: list[float], outcomes: Sequence[Outcome]) -> Row:
+    n, k = len(values), int(sum(values))
+    alone = independent_pairs(outcomes)
+    if alone >= n or k in (0, n):
+        scaled = min(alone, n)
+        found = clopper_pearson(scaled if k == n and k else 0 if k == 0 else k, scaled if k in (0, n) else n)
+        note = "" if alone >= n else f"pairs share members: bounded as {scaled} independent ones"
+        low, high, method = found.low, found.high, found.method
+    else:
+        e = mean_interval(values, [o.recipient for o in outcomes])
+        low, high, method, note = e.low, e.high, e.interval, "pairs share members: resampled by recipient"
+    nan = math.nan
+    low, high = nan if low is None else low, nan if high is None else high
+    value = k / n if n else nan
+    return {"quantity": quantity, "n": n, "count": k, "value": value, "low": low, "high": high, "interval": method,
+            "note": note}  # fmt: skip
+
+
+def summarize(
+    outcomes: Sequence[Outcome], layers: Sequence[int]
+) -> tuple[list[Row], dict[str, Tensor], dict[str, tuple[str, ...]]]:
+    """Rows per source, quantity and layer; curves ``[layer]`` named by quantity, controls as ``quantity.source``."""
+    rows: list[Row] = []
+    tensors: dict[str, Tensor] = {}
+    for source in dict.fromkeys(o.source for o in outcomes):
+        mine = [o for o in outcomes if o.source == source]
+        for quantity in (*MEANS, *RATES):
+            curve = []
+            for i, layer in enumerate(layers):
+                row = _row(quantity, mine, i)
+                curve.append(row["value"])
+                rows.append({**row, "group": source, "layer": layer})
+            name = quantity if source == "donor" else f"{quantity}.{source}"
+            tensors[name] = torch.tensor(curve, dtype=torch.float32)
+    return rows, tensors, dict.fromkeys(tensors, ("layer",))
+
+
+def _row(quantity: str, outcomes: Sequence[Outcome], i: int) -> Row:
+    defined = [o for o in outcomes if not math.isnan(float(o.values[quantity][i]))]
+    values = [float(o.values[quantity][i]) for o in defined]
+    if quantity in RATES:
+        return _rate(quantity, values, defined)
+    shared = len({o.recipient for o in defined}) < len(defined)
+    e = mean_interval(values, [o.recipient for o in defined] if shared else None)
+    return {"quantity": quantity, "n": len(values), "value": e.value, "low": e.low, "high": e.high,
+            "interval": e.interval, "note": ""}  # fmt: skip
