@@ -1,0 +1,81 @@
+"""How far greedy answers depend on the batch they were made in: the floor under any difference between two runs.
+
+In fp32 they do not; in bf16 a near tie between two tokens can fall either way, and everything after it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ...errors import InputError
+from ..asks import Ask
+from .local import LocalEngine
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """Answers one by one against the same answers in batches."""
+
+    n: int
+    """Asks compared."""
+    n_different: int
+    """Asks whose tokens differ anywhere."""
+    first_steps: tuple[int, ...]
+    """For each of those, the index of the first generated token that differs."""
+    margins: tuple[float, ...]
+    """For each of those, the gap in logits between the two tokens that were chosen there, one by one: a near tie."""
+    dtype: str
+
+    @property
+    def rate(self) -> float:
+        """Share of asks whose answer depends on the batch."""
+        return self.n_different / self.n
+
+
+def batch_divergence(engine: LocalEngine, asks: Sequence[Ask]) -> Divergence:
+    """Answer ``asks`` alone and in the engine's own batches, and compare token by token.
+
+    Costs both runs and one forward pass for each ask that differs. Raises ``InputError`` without greedy asks.
+    """
+    greedy = [replace(a, temperature=0.0) for a in dict.fromkeys(asks) if a.temperature == 0]
+    if not greedy:
+        raise InputError("batch_divergence: no greedy asks (temperature 0) to compare; give at least one")
+    alone = LocalEngine(
+        engine.model, engine.tokenizer, batch_size=1, chat_options=engine.chat_options, folder=engine.folder
+    )
+    one = {a: r for a, r in alone.answer(greedy) if r.response_ids is not None}
+    many = {a: r for a, r in engine.answer(greedy) if r.response_ids is not None}
+    steps, margins = [], []
+    for ask in one.keys() & many.keys():
+        a, b = one[ask].response_ids, many[ask].response_ids
+        step = first_difference(a or (), b or ())
+        if step is not None:
+            steps.append(step)
+            margins.append(_margin(engine.model, one[ask].prompt_ids or (), a or (), b or (), step))
+    return Divergence(
+        n=len(one.keys() & many.keys()),
+        n_different=len(steps),
+        first_steps=tuple(steps),
+        margins=tuple(margins),
+        dtype=str(engine.model.dtype).removeprefix("torch."),
+    )
+
+
+def first_difference(a: Sequence[int], b: Sequence[int]) -> int | None:
+    """Index of the first token in which two answers differ; None for equal ones."""
+    for i, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return i
+    return None if len(a) == len(b) else min(len(a), len(b))
+
+
+@torch.inference_mode()
+def _margin(model: Any, prompt: Sequence[int], a: Sequence[int], b: Sequence[int], step: int) -> float:
+    if step >= min(len(a), len(b)):
+        return 0.0
+    logits = model(torch.tensor([[*prompt, *a[:step]]], device=model.device)).logits[0, -1].float()
+    return float((logits[a[step]] - logits[b[step]]).abs())

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from composcope.errors import InputError
+from composcope.evaluation.asks import Ask
+from composcope.evaluation.engines.divergence import batch_divergence, first_difference
+from composcope.evaluation.engines.local import LocalEngine
+
+
+def asks_of_many_lengths(make_ask: Callable[..., Ask], n: int = 24) -> list[Ask]:
+    rng = random.Random(1)
+    return [make_ask("q" * rng.randint(1, 50) + str(i), case=f"c{i}", max_tokens=16) for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "step"), [((1, 2), (1, 2), None), ((1, 2), (1, 3), 1), ((1,), (1, 2), 1), ((), (), None)]
+)
+def test_the_first_difference_is_where_two_answers_part(a: tuple[int, ...], b: tuple[int, ...], step: Any) -> None:
+    assert first_difference(a, b) == step
+
+
+def test_fp32_answers_do_not_diverge(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    found = batch_divergence(LocalEngine(make_llama(), tokenizer, batch_size=16), asks_of_many_lengths(make_ask))
+    assert (found.n, found.n_different, found.rate, found.dtype) == (24, 0, 0.0, "float32")
+
+
+def test_bf16_divergence_is_counted_and_starts_at_near_ties(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    model = make_llama().to(torch.bfloat16)
+    asks = asks_of_many_lengths(make_ask)
+    found = batch_divergence(LocalEngine(model, tokenizer, batch_size=16), asks)
+    one, many = (
+        {a.case: r.response_ids for a, r in LocalEngine(model, tokenizer, batch_size=size).answer(asks)}
+        for size in (1, 16)
+    )
+    assert found.n == 24 and found.dtype == "bfloat16"
+    assert found.n_different == sum(one[c] != many[c] for c in one) > 0
+    with torch.inference_mode():
+        spread = float(model(torch.tensor([[1, 2, 3]])).logits.float().std())
+    assert len(found.margins) == found.n_different and max(found.margins) < 0.1 * spread
+
+
+def test_sampled_asks_cannot_be_compared(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
+    with pytest.raises(InputError, match="no greedy asks"):
+        batch_divergence(LocalEngine(make_llama(), tokenizer), [replace(make_ask(), temperature=1.0)])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_fp32_answers_on_a_gpu_do_not_diverge_and_equal_those_on_the_cpu(
+    make_llama: Any, tokenizer: Any, make_ask: Any
+) -> None:
+    asks = asks_of_many_lengths(make_ask)
+    here = {a.case: r.response_ids for a, r in LocalEngine(make_llama(), tokenizer).answer(asks)}
+    engine = LocalEngine(make_llama().to("cuda"), tokenizer)
+    assert {a.case: r.response_ids for a, r in engine.answer(asks)} == here
+    assert batch_divergence(engine, asks).n_different == 0
