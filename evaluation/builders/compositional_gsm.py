@@ -21,6 +21,7 @@ from scipy.stats import ks_2samp
 from ...errors import InputError, NoCasesError
 from .. import prompts
 from ..cases import Case, Part
+from ..protocols.reasoning_gap import co_present
 from ..sandbox import CodeResult, Limits, Sandbox
 from .code_items import CodeItem, Slot, slots, whole, with_constant, with_mention
 
@@ -94,7 +95,9 @@ def build(items: Sequence[CodeItem], size: int | None = None, seed: int = 0, rul
     rejected += [{**c.names, "answer": c.answer, "stage": "magnitude", "reason": "quota-full"} for c in surplus]
     if not chosen:
         raise NoCasesError(f"none of {len(items)} items makes a pair; give more items or wider rules ({rules})")
-    return Built([as_case(c) for c in chosen], rejected, _comparison(chosen, items))
+    # Each Q2 also gets another pair's Q1, on which it does not depend: the capacity control (figure 12).
+    cases = co_present([as_case(c) for c in chosen], seed)
+    return Built(cases, rejected, _comparison(chosen, items))
 
 
 def _candidates(

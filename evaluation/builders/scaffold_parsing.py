@@ -1,0 +1,183 @@
+"""Reads what a teacher replied. What cannot be read is said, counted and asked again; nothing is guessed.
+
+JSON is looked for anywhere in the reply after any thinking: with other text around it, fenced, single-quoted, with
+trailing or missing commas, with LaTeX whose backslashes were not escaped, with extra keys.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ..benchmarks.answers import typed_answer
+
+T = TypeVar("T")
+
+_STEP_KEYS = ("segment", "step", "sub-task", "subtask", "task", "question", "description")
+_LIST_KEYS = ("steps", "segments", "sub-tasks", "subtasks", "answers", "results", "sub-task-answer")
+# LaTeX commands that begin like a JSON escape (\b \f \n \r \t): in JSON text they were meant as commands.
+_LATEX = (
+    "bar begin beta bigl bigr binom bmod boldsymbol bot boxed bullet flat floor forall frac frown nabla natural ne neg "
+    "neq ni nmid not notin nu rangle rbrace rceil rfloor rho right rightarrow tan tanh tau text textbf textit tfrac "
+    "theta times to top triangle"
+)
+_COMMANDS = frozenset(_LATEX.split())
+_OPENING = re.compile(r"[\[{]")
+_MAX_OPENINGS = 200
+
+
+@dataclass(frozen=True)
+class Parsed(Generic[T]):
+    """What a reply says, or why it says nothing."""
+
+    value: T | None
+    problem: str | None = None
+
+
+def without_thinking(reply: str) -> str:
+    """The reply after its thinking; empty if the thinking never ended."""
+    if "</think>" in reply:
+        return reply.rsplit("</think>", 1)[1]
+    return "" if reply.lstrip().startswith("<think>") else reply
+
+
+def steps(reply: str) -> Parsed[list[str]]:
+    """The sub-tasks of a reply: a list of texts or of objects, alone or under a key."""
+
+    def read(raw: Any) -> list[str] | None:
+        rows = [_step(r) for r in raw]
+        return [r for r in rows if r is not None] if rows and None not in rows else None
+
+    return _last_list(reply, read, "no list of steps")
+
+
+def _step(raw: Any) -> str | None:
+    if isinstance(raw, dict):
+        raw = next((raw[k] for k in raw if str(k).lower() in _STEP_KEYS), None)
+    return raw.strip() if isinstance(raw, str) and raw.strip() else None
+
+
+def answers(reply: str, n: int) -> Parsed[list[tuple[str, str]]]:
+    """(explanation, answer) of each of ``n`` steps; another number of them is a problem, never cut to fit."""
+
+    def read(raw: Any) -> list[tuple[str, str]] | None:
+        rows = [_answer(r) for r in raw]
+        return [r for r in rows if r is not None] if rows and None not in rows else None
+
+    found = _last_list(reply, read, "no list of answers")
+    if found.value is not None and len(found.value) != n:
+        return Parsed(None, f"{len(found.value)} answers for {n} steps")
+    return found
+
+
+def _answer(raw: Any) -> tuple[str, str] | None:
+    if not isinstance(raw, dict):
+        return None
+    keys = {str(k).lower(): v for k, v in raw.items()}
+    value = keys.get("answer", keys.get("result"))
+    if value is None or not str(value).strip():
+        return None
+    return str(keys.get("explanation") or ""), typed_answer(value)[0]
+
+
+def marked(reply: str, marker: str) -> Parsed[str]:
+    """The text after the last ``marker``, whole, with or without Markdown emphasis around the marker."""
+    text = without_thinking(reply)
+    word = re.escape(marker.rstrip(":"))
+    places = list(re.finditer(rf"^[\s>*_#`\"]*{word}[*_`\s]*:[*_`\s]*", text, re.IGNORECASE | re.MULTILINE))
+    if not places:
+        return Parsed(None, f"no {marker!r}")
+    value = text[places[-1].end() :].strip().strip("`").strip()
+    return Parsed(value) if value else Parsed(None, f"nothing after {marker!r}")
+
+
+def _last_list(reply: str, read: Callable[[Any], list[T] | None], problem: str) -> Parsed[list[T]]:
+    text = without_thinking(reply)
+    for raw in _lists(text):
+        if (value := read(raw)) is not None:
+            return Parsed(value)
+    unclosed = "[" in text and text.rfind("]") < text.rfind("[")
+    return Parsed(None, f"{problem}: it is not closed" if unclosed else problem)
+
+
+def _lists(text: str) -> Iterator[list[Any]]:
+    """Every list in a text that can be read, the last outermost one first, then those nested in it."""
+    for piece in reversed(list(_balanced(text))):
+        loaded = _loads(piece)
+        if isinstance(loaded, dict):
+            named = [v for k, v in loaded.items() if str(k).lower() in _LIST_KEYS]
+            loaded = named[-1] if named else None
+        if isinstance(loaded, list):
+            yield loaded
+
+
+def _balanced(text: str) -> Iterator[str]:
+    """Outermost balanced [...] and {...} of a text; brackets inside double-quoted strings do not count."""
+    i = 0
+    for _ in range(_MAX_OPENINGS):
+        opening = _OPENING.search(text, i)
+        if opening is None:
+            return
+        end = _closing(text, opening.start())
+        if end is not None:
+            yield text[opening.start() : end]
+        # An opening bracket that is never closed is prose: look again behind it.
+        i = end or opening.end()
+
+
+def _closing(text: str, start: int) -> int | None:
+    stack: list[str] = []
+    quoted, i = False, start
+    while i < len(text):
+        c = text[i]
+        if quoted:
+            i += c == "\\"
+            quoted = c != '"'
+        elif c in "[{":
+            stack.append("]" if c == "[" else "}")
+        elif c == '"':
+            quoted = True
+        elif c == stack[-1]:
+            stack.pop()
+            if not stack:
+                return i + 1
+        elif c in "]}":
+            return None
+        i += 1
+    return None
+
+
+def _loads(text: str) -> Any:
+    repaired = re.sub(r",\s*([\]}])", r"\1", text)
+    repaired = re.sub(r"([}\]\"])(\s*\n\s*)([{\[\"])", r"\1,\2\3", repaired)
+    for candidate in (text, repaired):
+        for read in (_json, ast.literal_eval):
+            try:
+                return read(candidate)
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                continue
+    return None
+
+
+def _json(text: str) -> Any:
+    return json.loads(escape_latex(text), strict=False)
+
+
+def escape_latex(text: str) -> str:
+    """JSON text in which backslashes that begin LaTeX are doubled, so that ``\\frac`` stays what it was."""
+
+    def fix(m: re.Match[str]) -> str:
+        word = m.group(1)
+        if word is None:  # an escaped backslash, quote or slash
+            return m.group()
+        if re.match(r"u[0-9a-fA-F]{4}", text[m.start() + 1 :]):
+            return m.group()
+        if word[0] in "bfnrt" and word not in _COMMANDS:
+            return m.group()
+        return "\\" + m.group()
+
+    return re.sub(r'\\(?:\\|"|/|([A-Za-z]+|.))', fix, text)

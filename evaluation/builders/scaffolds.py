@@ -1,0 +1,322 @@
+"""Generates scaffolded test cases from questions with gold answers (STaD, An et al. 2026, section 2.1).
+
+Stages: decompose -> answer the steps -> compare the last answer with the gold answer -> rewrite the question with the
+first 1..K-1 steps solved -> verify that the teacher solves every rewrite -> write the steps as stand-alone questions.
+Every item that leaves on the way is returned with its stage and reason; a reply that cannot be read is asked for again
+with another seed and is never taken for a wrong answer. Items that come in with some stages filled (human
+decompositions, files of an earlier run) only go through the others. With a journal the whole can be stopped anywhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
+
+from ...errors import InputError
+from .. import prompts
+from ..asks import Ask, Response
+from ..benchmarks.stad import Check, Item, Step
+from ..cases import Case
+from ..engines.base import Engine
+from ..journal import Journal
+from . import scaffold_parsing as parsing
+from . import scaffold_prompts as requests
+from .asking import ask_all
+from .comparing import Comparison, agree
+
+T = TypeVar("T")
+STAGES = ("decompose", "answer", "consistency", "scaffold", "verify", "stand-alone")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Who does what; any of them may be the same engine."""
+
+    teachers: Sequence[Engine]
+    """Decompose, answer, rewrite and verify. With several, see ``sharing``."""
+    judge: Engine | None = None
+    """Compares answers that the rules do not find equal (verification judge); without one the rules decide."""
+    sharing: Literal["fallback", "rotate"] = "fallback"
+    """``fallback``: an item that one teacher loses goes to the next. ``rotate``: items are dealt out in turn."""
+
+    def __post_init__(self) -> None:
+        if not self.teachers or self.sharing not in ("fallback", "rotate"):
+            raise InputError(f"{len(self.teachers)} teachers, sharing {self.sharing!r}; give one, fallback or rotate")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the teacher is asked."""
+
+    temperature: float = 0.2
+    """For everything the teacher writes; its verification answers and the judge are greedy."""
+    max_tokens: int = 2000
+    """One budget for all requests."""
+    max_steps: int = 6
+    """Asked for, and enforced."""
+    attempts: int = 3
+    """How often a reply that cannot be read is asked for, each time with another seed."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_steps < 2 or self.attempts < 1:
+            raise InputError(f"max_steps is {self.max_steps}, attempts {self.attempts}; give at least 2 and 1")
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What came of the items."""
+
+    items: list[Item]
+    """Verified items, in the order they came in."""
+    dropped: list[dict[str, Any]]
+    """One record per item and teacher that lost it: ``id``, ``teacher``, ``stage``, ``reason``."""
+    report: dict[str, Any] = field(default_factory=dict)
+    """Counts: items in and kept, K, drops by stage and reason, replies that could not be read by stage."""
+
+
+@dataclass
+class _Run:
+    """One teacher at work on its items."""
+
+    teacher: Engine
+    judge: Engine | None
+    settings: Settings
+    journal: Journal | None
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
+    """Replies that could not be read, by stage; most were asked for again."""
+
+    @property
+    def name(self) -> str:
+        return teacher_name(self.teacher)
+
+    def drop(self, item: Item, stage: str, reason: str) -> None:
+        self.dropped.append({"id": item.id, "teacher": self.name, "stage": stage, "reason": reason})
+
+
+def teacher_name(engine: Engine) -> str:
+    """A teacher's name in files: its model, or what else identifies it."""
+    return engine.identity.get("model") or "+".join(engine.identity.values())
+
+
+def items_from_cases(cases: Iterable[Case]) -> list[Item]:
+    """Questions to decompose, from any benchmark."""
+    return [Item(c.id, c.question, c.answer) for c in cases]
+
+
+def generate(
+    items: Sequence[Item], roles: Roles, settings: Settings | None = None, journal: Journal | None = None
+) -> Generated:
+    """Take ``items`` through all stages that they have not been through.
+
+    Kept are the items whose every rewrite the teacher answers with the gold answer. Raises ``InputError`` for items
+    with equal ids or with stages that do not fit together.
+    """
+    settings = settings or Settings()
+    for item in items:
+        if item.problem:
+            raise InputError(f"item {item.id!r}: {item.problem}; leave these stages out to have them generated")
+    if twice := [i for i, n in Counter(i.id for i in items).items() if n > 1]:
+        raise InputError(f"item id {twice[0]!r} is used more than once; ids are unique")
+    runs = [_Run(t, roles.judge, settings, journal) for t in roles.teachers]
+    kept: dict[str, Item] = {}
+    for n, run in enumerate(runs):
+        rotated = [item for i, item in enumerate(items) if i % len(runs) == n]
+        mine = rotated if roles.sharing == "rotate" else [i for i in items if i.id not in kept]
+        kept |= {i.id: i for i in _all_stages(run, mine)}
+    in_order = [kept[i.id] for i in items if i.id in kept]
+    dropped = [d for run in runs for d in run.dropped]
+    return Generated(in_order, dropped, _report(items, in_order, dropped, runs))
+
+
+def _all_stages(run: _Run, items: Sequence[Item]) -> list[Item]:
+    current = list(items)
+    for stage in (_decompose, _answer, _consistent, _scaffold, _verify, _stand_alone):
+        current = stage(run, current)
+    return current
+
+
+def _report(
+    items: Sequence[Item], kept: Sequence[Item], dropped: Sequence[dict[str, Any]], runs: Sequence[_Run]
+) -> dict[str, Any]:
+    k = [len(i.steps) for i in kept]
+    return {
+        "items": len(items),
+        "kept": len(kept),
+        "mean_k": sum(k) / len(k) if k else None,
+        "k": {str(n): c for n, c in sorted(Counter(k).items())},
+        "kept_by_teacher": dict(Counter(i.teacher for i in kept)),
+        "dropped": {s: n for s in STAGES if (n := sum(d["stage"] == s for d in dropped))},
+        "reasons": dict(Counter(f"{d['stage']}: {d['reason'].split(':')[0]}" for d in dropped)),
+        "unread": dict(sum((r.unread for r in runs), Counter())),
+    }
+
+
+def _request(
+    run: _Run, stage: str, wanted: dict[tuple[str, str], str], read: Callable[[tuple[str, str], str], parsing.Parsed[T]]
+) -> dict[tuple[str, str], parsing.Parsed[T]]:
+    """Replies to requests by (item id, role), read; what cannot be read is asked for again up to the limit."""
+    done: dict[tuple[str, str], parsing.Parsed[T]] = {}
+    for attempt in range(run.settings.attempts):
+        open_ = [key for key in wanted if key not in done or done[key].value is None]
+        asks = [_ask(run, key, wanted[key], attempt) for key in open_]
+        for key, response in zip(open_, ask_all(run.teacher, asks, run.journal), strict=True):
+            done[key] = _read(key, response, read)
+            run.unread[stage] += done[key].value is None
+    return done
+
+
+def _ask(run: _Run, key: tuple[str, str], prompt: str, attempt: int) -> Ask:
+    s = run.settings
+    return Ask(
+        case=key[0],
+        role=key[1],
+        prompt=prompt,
+        gold="",
+        answer_type="text",
+        max_tokens=s.max_tokens,
+        temperature=s.temperature,
+        seed=s.seed + attempt,
+    )
+
+
+def _read(
+    key: tuple[str, str], response: Response, read: Callable[[tuple[str, str], str], parsing.Parsed[T]]
+) -> parsing.Parsed[T]:
+    if response.finish_reason == "error":
+        return parsing.Parsed(None, f"error: {response.error}")
+    result = read(key, response.text)
+    if result.value is None and response.finish_reason == "length":
+        return parsing.Parsed(None, f"truncated: {result.problem}")
+    return result
+
+
+def _decompose(run: _Run, items: list[Item]) -> list[Item]:
+    wanted = {
+        (i.id, "decompose"): requests.steps_request(i.question, run.settings.max_steps) for i in items if not i.steps
+    }
+    replies = _request(run, "decompose", wanted, lambda _, text: parsing.steps(text))
+    kept = []
+    for item in items:
+        reply = replies.get((item.id, "decompose"))
+        if reply is not None and reply.value is None:
+            run.drop(item, "decompose", f"unread: {reply.problem}")
+            continue
+        if reply is not None and reply.value is not None:
+            item = replace(item, steps=tuple(Step(s) for s in reply.value), teacher=run.name)
+        if len(item.steps) < 2:
+            run.drop(item, "decompose", "single-step")
+        elif reply is not None and len(item.steps) > run.settings.max_steps:
+            run.drop(item, "decompose", f"too-many-steps: {len(item.steps)}")
+        else:
+            kept.append(item)
+    return kept
+
+
+def _answer(run: _Run, items: list[Item]) -> list[Item]:
+    open_ = {i.id: i for i in items if any(s.answer is None for s in i.steps)}
+    wanted = {
+        (i.id, "answer"): requests.answers_request(i.question, [s.segment for s in i.steps]) for i in open_.values()
+    }
+    replies = _request(run, "answer", wanted, lambda key, text: parsing.answers(text, len(open_[key[0]].steps)))
+    kept = []
+    for item in items:
+        reply = replies.get((item.id, "answer"))
+        if reply is None:
+            kept.append(item)
+        elif reply.value is None:
+            run.drop(item, "answer", f"unread: {reply.problem}")
+        else:
+            steps = [replace(s, explanation=e, answer=a) for s, (e, a) in zip(item.steps, reply.value, strict=True)]
+            kept.append(replace(item, steps=tuple(steps)))
+    return kept
+
+
+def _consistent(run: _Run, items: list[Item]) -> list[Item]:
+    """Items whose last intermediate answer is the gold answer (the consistency function of section 2.1)."""
+    rows = [
+        Comparison(i.id, "consistency", i.question, i.answer, i.answer_type, i.steps[-1].answer or "") for i in items
+    ]
+    kept = []
+    for item, verdict in zip(items, agree(rows, run.judge, run.journal), strict=True):
+        if verdict.right:
+            kept.append(item)
+        else:
+            reason = "unjudged" if verdict.right is None else "last-answer-differs"
+            run.drop(item, "consistency", f"{reason}: {item.steps[-1].answer!r} for {item.answer!r}")
+    return kept
+
+
+def _scaffold(run: _Run, items: list[Item]) -> list[Item]:
+    wanted = {
+        (i.id, f"scaffold:{j}"): requests.rewrite_request(i.question, i.solved(j))
+        for i in items
+        if not i.scaffolds
+        for j in range(1, len(i.steps))
+    }
+    replies = _request(run, "scaffold", wanted, lambda _, text: parsing.marked(text, requests.REWRITTEN))
+    kept = []
+    for item in items:
+        mine = [replies[item.id, f"scaffold:{j}"] for j in range(1, len(item.steps)) if not item.scaffolds]
+        if problem := next((r.problem for r in mine if r.value is None), None):
+            run.drop(item, "scaffold", f"unread: {problem}")
+        else:
+            kept.append(replace(item, scaffolds=item.scaffolds or tuple(r.value for r in mine)))
+    return kept
+
+
+def _verify(run: _Run, items: list[Item]) -> list[Item]:
+    """Items whose every rewrite the teacher answers right; greedy, and in the words that targets are asked with."""
+    levels = [(i, j) for i in items if not i.checks for j in range(1, len(i.steps))]
+    asks = [
+        Ask(
+            case=item.id,
+            role=f"verify:{j}",
+            prompt=prompts.render(item.scaffolds[j - 1] or "", "cot"),
+            gold=item.answer,
+            answer_type=item.answer_type,
+            format="cot",
+            max_tokens=run.settings.max_tokens,
+        )
+        for item, j in levels
+    ]
+    responses = ask_all(run.teacher, asks, run.journal)
+    rows = [
+        Comparison(i.id, f"verify:{j}", i.question, i.answer, i.answer_type, r.text, "cot", r.finish_reason)
+        for (i, j), r in zip(levels, responses, strict=True)
+    ]
+    checks: dict[str, list[Check]] = {}
+    for row, verdict in zip(rows, agree(rows, run.judge, run.journal), strict=True):
+        checks.setdefault(row.case, []).append(Check(row.response, verdict.right, verdict.why))
+    kept = []
+    for item in (replace(i, checks=tuple(checks.get(i.id, i.checks))) for i in items):
+        wrong = [j for j, c in enumerate(item.checks, 1) if c is None or not c.verdict]
+        if not wrong:
+            kept.append(item)
+        else:
+            unjudged = all((c := item.checks[j - 1]) is None or c.verdict is None for j in wrong)
+            run.drop(item, "verify", f"{'unjudged' if unjudged else 'not-solved'}: at levels {wrong}")
+    return kept
+
+
+def _stand_alone(run: _Run, items: list[Item]) -> list[Item]:
+    wanted = {
+        (i.id, f"stand-alone:{j}"): requests.task_request(i.question, i.solved(j - 1), step.segment)
+        for i in items
+        for j, step in enumerate(i.steps, 1)
+        if step.task is None
+    }
+    replies = _request(run, "stand-alone", wanted, lambda _, text: parsing.marked(text, requests.TASK))
+    kept = []
+    for item in items:
+        tasks = [s.task or replies[item.id, f"stand-alone:{j}"].value for j, s in enumerate(item.steps, 1)]
+        if None in tasks:
+            problem = replies[item.id, f"stand-alone:{tasks.index(None) + 1}"].problem
+            run.drop(item, "stand-alone", f"unread: {problem}")
+        else:
+            steps = tuple(replace(s, task=t) for s, t in zip(item.steps, tasks, strict=True))
+            kept.append(replace(item, steps=steps))
+    return kept
