@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import NoCasesError
 from ..probes.examples import Example
 from ..probes.matching import Matched, match
 from ..probes.result import ProbeResult
@@ -86,9 +87,14 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: 
         if finished(run.path / "probes" / name, inputs):
             reporter.say(f"probe {name}: unchanged, kept")
             continue
-        with run.timed(f"probe:{name}"):
-            result = PROBES[name](lm, chosen.examples, settings, reporter)
-            save(result, run.path / "probes" / name, inputs)
+        try:
+            with run.timed(f"probe:{name}"):
+                result = PROBES[name](lm, chosen.examples, settings, reporter)
+                save(result, run.path / "probes" / name, inputs)
+        except NoCasesError as e:
+            # A probe that needs both groups has nothing to say here; the others have.
+            reporter.say(f"probe {name}: not run: {e}")
+            continue
         for warning in result.warnings:
             reporter.say(f"probe {name}: {warning}")
         reporter.say(f"probe {name}: {run.manifest['timings'][f'probe:{name}']:.1f} s")
