@@ -21,6 +21,8 @@ _OPEN, _CLOSE = re.compile(r"<answer\s*>", re.I), re.compile(r"</answer\s*>", re
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s*>", re.I)
 PAIR_Q1 = "pair-q1"
 """Extraction of the first answer from an answer to a pair (``prompts.pair_answer``)."""
+CODE = "code"
+"""Format of answers that are programs: they are run, and what they return is graded."""
 _PAIR_FIRST = re.compile(
     r"\bX\s+(?:is|=|:)\s*(?P<x>[^\n]+?)(?=\.(?:\s|$)|\n|$)|\bQ1 answer is\s*:?\s*(?P<q1>[^\n]+?)(?=\.(?:\s|$)|\n|$)",
     re.IGNORECASE,

@@ -15,7 +15,7 @@ from ..cases import ANSWER_TYPES
 from ..prompts import ABSTENTION
 from . import compat as published
 from . import dates, lists, mathematics, numbers, text
-from .extract import Extracted, extract
+from .extract import CODE, Extracted, extract, visible
 
 _Verdict = Grade | None
 """None: this text holds no answer of the type."""
@@ -50,7 +50,9 @@ def grade(
         return published.agentcoma_number(response_text, gold)
     if compat == "agentcoma" and not published.agentcoma_has_cue(response_text):
         return Grade("incorrect", None, None, "compat:no-cue")
-    if compat == "stad":
+    if format == CODE:
+        found = _run(response_text, finish_reason)
+    elif compat == "stad":
         found = Extracted((published.stad_answer(response_text),))
     else:
         found = extract(response_text, format, finish_reason)
@@ -58,6 +60,18 @@ def grade(
     if result.outcome == "invalid" and compat in ("stad", "collapse"):
         return Grade("incorrect", result.answer, None, f"compat:{result.reason}")
     return result
+
+
+def _run(response_text: str, finish_reason: str) -> Extracted:
+    """What a program in the response returns, run in the sandbox; no answer, with the reason, where it does not."""
+    from ..sandbox import run_answer
+
+    result = run_answer(visible(response_text) or "")
+    if result.ok and result.text is not None:
+        return Extracted((result.text,), cued=True)
+    if finish_reason == "length":
+        return Extracted((), reason="truncated")
+    return Extracted((), reason=f"code: {result.reason or 'no value'}")
 
 
 def _judge(

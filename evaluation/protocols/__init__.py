@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
 from ...errors import InputError
+from ..cases import Case
 from .base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
 from .compositionality_gap import CompositionalityGap
 from .double_gate import DoubleGate
+from .reasoning_gap import ReasoningGap
+from .scaffolding import Scaffolding
 
-__all__ = ["CaseSet", "Entry", "Evidence", "Graded", "Protocol", "Reduction", "PROTOCOLS", "get"]
+__all__ = ["CaseSet", "Entry", "Evidence", "Graded", "Protocol", "Reduction", "PROTOCOLS", "get", "metrics_from_rows"]
 
 PROTOCOLS: dict[str, Callable[..., Protocol]] = {
     "compositionality-gap": CompositionalityGap,
     "double-gate": DoubleGate,
+    "reasoning-gap": ReasoningGap,
+    "scaffolding": Scaffolding,
 }
 """Protocol classes by command-line name; ``get(name, **options)`` makes one."""
 
@@ -36,3 +41,30 @@ def get(name: str, **options: Any) -> Protocol:
         return found(**options)
     except TypeError as e:
         raise InputError(f"--protocol {name}: option not known or wrong ({e})") from e
+
+
+def metrics_from_rows(
+    rows: Iterable[Graded | Mapping[str, Any]],
+    protocol: str,
+    compat: str | None = None,
+    seed: int = 0,
+    cases: Mapping[str, Case] | None = None,
+) -> Reduction:
+    """A protocol's metrics, case sets and warnings from graded rows of any origin, without any model.
+
+    ``compat`` counts as a paper does (``stad``, ``collapse``, ``agentcoma``). Contradictions inside the rows (see
+    ``validators.check_rows``) come with the warnings. ``metrics.dumps`` writes the result as ``metrics.json``.
+
+    Raises ``InputError`` for rows that cannot be used, and for an unknown protocol or mode.
+    """
+    from ..grading.compat import MODES
+    from ..validators import check_metrics, check_rows
+
+    if compat is not None and compat not in MODES:
+        raise InputError(f"--compat {compat!r} is not known; use one of {', '.join(MODES)}")
+    graded = [row if isinstance(row, Graded) else Graded.from_dict(row, f"row {n}") for n, row in enumerate(rows, 1)]
+    if not graded:
+        raise InputError("graded rows: there are none; give one object a row with case, role and outcome")
+    found = get(protocol, compat=compat, seed=seed).reduce(graded, cases)
+    warnings = (*found.warnings, *check_rows(graded), *check_metrics(found.metrics))
+    return Reduction(found.metrics, found.case_sets, warnings)

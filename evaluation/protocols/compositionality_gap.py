@@ -67,7 +67,7 @@ class CompositionalityGap:
         warnings: list[str] = []
         failures: list[Entry] = []
         successes: list[Entry] = []
-        for group, chosen in counting.by_model(rows):
+        for group, chosen in counting.by_model(counting.published(rows, self.compat)):
             items = counting.items(chosen)
             n_parts = max((item.n_parts for item in items), default=0)
             if not n_parts:
@@ -75,7 +75,7 @@ class CompositionalityGap:
             for cell, members in counting.grouped(items):
                 found = cell_metrics(members, n_parts, cell, self.seed)
                 metrics += [replace(m, group={**group, **m.group}) for m in found]
-            warnings += _missing(items, cases)
+            warnings += missing(items, cases)
             for item in items:
                 if both(item) is True and (whole := item.truth("whole")) is not None:
                     (successes if whole else failures).append(_entry(item))
@@ -150,24 +150,10 @@ def _against(
     metrics.append(
         counting.difference("gap", whole, jointly, group, seed=seed, clusters=clusters, note="composition - both")
     )
-    metrics.append(press_gap(items, whole, jointly, group, seed, guess))
+    outcomes = list(zip(jointly, whole, strict=True))
+    metrics.append(counting.failure("press_gap", outcomes, items, group, seed, guess))
     metrics.append(independence_gap(whole, steps, group, seed, clusters))
     return metrics + _quadrants(items, whole, steps, group, seed)
-
-
-def press_gap(
-    items: Sequence[Item],
-    whole: Sequence[Truth],
-    jointly: Sequence[Truth],
-    group: Mapping[str, Any],
-    seed: int,
-    guess: str | None = None,
-) -> Metric:
-    """P(whole wrong | every step right) with bounds over what is invalid."""
-    from .double_gate import Gated, failure
-
-    cases = [Gated(item, None, False, b, w) for item, b, w in zip(items, jointly, whole, strict=True)]
-    return failure("press_gap", list(zip(jointly, whole, strict=True)), cases, group, seed, guess)
 
 
 def independence_gap(
@@ -247,7 +233,8 @@ def _extra_context(items: Sequence[Item], group: Mapping[str, Any], seed: int) -
     return metrics
 
 
-def _missing(items: Sequence[Item], cases: Mapping[str, Case] | None) -> list[str]:
+def missing(items: Sequence[Item], cases: Mapping[str, Case] | None) -> list[str]:
+    """A warning where cases lack rows that the protocol needs."""
     incomplete = []
     for item in items:
         n = len(cases[item.case].parts) if cases is not None and item.case in cases else item.n_parts

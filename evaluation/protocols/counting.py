@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,23 @@ def truth(row: Graded) -> Truth:
     if row.outcome == "invalid":
         return None
     return row.outcome == "correct" or (row.outcome == "abstained" and row.unknowable)
+
+
+FORMAT_FAILURES = ("no-answer-tag", "no-answer", "no-cue", "truncated", "empty", "unclosed-thinking", "expression")
+"""Reasons of invalid grades that are the model's own doing; others (errors, judges) are not."""
+
+
+def published(rows: Sequence[Graded], compat: str | None) -> list[Graded]:
+    """The rows as a paper would count them: ``collapse`` takes answers without an answer for wrong, ``stad`` and
+    ``agentcoma`` everything that is invalid, judge and connection failures included.
+    """
+    if compat is None:
+        return list(rows)
+
+    def wrong(row: Graded) -> bool:
+        return row.outcome == "invalid" and (compat != "collapse" or (row.reason or "").startswith(FORMAT_FAILURES))
+
+    return [replace(row, outcome="incorrect") if wrong(row) else row for row in rows]
 
 
 def all_of(values: Iterable[Truth]) -> Truth:
@@ -175,6 +192,42 @@ def rate(
         bound_high=(k + unknown) / total if total else None,
         note=mark(n, note),
         **beside,
+    )
+
+
+def failure(
+    metric: str,
+    outcomes: Sequence[tuple[Truth, Truth]],
+    items: Sequence[Item],
+    group: Mapping[str, Any],
+    seed: int,
+    *notes: str | None,
+) -> Metric:
+    """Share of wrong wholes among the cases that pass a gate, from (gate, whole) of each case.
+
+    A case with an open gate, or an open whole behind a passed gate, leaves the estimate and enters the bounds: it may
+    be outside, a failure or a success, whichever is worst or best.
+    """
+    inside = [(w, item) for (gate, w), item in zip(outcomes, items, strict=True) if gate is True]
+    base = rate(
+        metric,
+        [None if w is None else not w for w, _ in inside],
+        group,
+        seed=seed,
+        clusters=clusters_of([item for _, item in inside]),
+        note=join(*notes),
+    )
+    failed, passed = int(base.count or 0), base.n - int(base.count or 0)
+    undecided = [w for gate, w in outcomes if gate is None]
+    open_whole = base.n_invalid
+    may_fail = open_whole + sum(w is not True for w in undecided)
+    may_pass = open_whole + sum(w is not False for w in undecided)
+    worst, best = failed + may_fail + passed, failed + passed + may_pass
+    return replace(
+        base,
+        n_invalid=open_whole + len(undecided),
+        bound_low=failed / best if best else None,
+        bound_high=(failed + may_fail) / worst if worst else None,
     )
 
 

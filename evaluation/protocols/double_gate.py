@@ -81,11 +81,10 @@ class DoubleGate:
         warnings: list[str] = []
         failures: list[Entry] = []
         successes: list[Entry] = []
-        for group, chosen in counting.by_model(rows):
-            atoms = atom_table(chosen)
-            expected = None if cases is None else {k: [a.role for a in self.asks(c, {})] for k, c in cases.items()}
-            gated = [_gate(item, atoms, expected) for item in counting.items(chosen)]
-            metrics += [replace(m, group={**group, **m.group}) for m in self._metrics(gated, atoms)]
+        for group, chosen in counting.by_model(counting.published(rows, self.compat)):
+            gated = gate_cases(chosen, cases)
+            found = self._metrics(gated, atom_table(chosen))
+            metrics += [replace(m, group={**group, **m.group}) for m in found]
             warnings += _warnings(gated, group)
             for g in gated:
                 if g.double is True and g.whole is not None:
@@ -123,6 +122,13 @@ def atom_table(rows: Sequence[Graded]) -> dict[Any, dict[str, Graded]]:
         if known is None or order[counting.truth(row)] < order[counting.truth(known)]:
             probes[wording] = row
     return table
+
+
+def gate_cases(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> list[Gated]:
+    """What the gates say of every case of one model; rows that ``cases`` lead to expect and lack count as unknown."""
+    atoms = atom_table(rows)
+    expected = None if cases is None else {k: [a.role for a in DoubleGate().asks(c, {})] for k, c in cases.items()}
+    return [_gate(item, atoms, expected) for item in counting.items(rows)]
 
 
 def _gate(item: Item, atoms: Mapping[Any, Mapping[str, Graded]], expected: Mapping[str, Sequence[str]] | None) -> Gated:
@@ -183,56 +189,21 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
     passers = [g for g in with_atoms if g.sub is True]
     if with_atoms:
         metrics.append(rate("gate_removed", [None if g.atom is None else not g.atom for g in passers], passers))
-    metrics.append(failure("residual_failure", [(g.double, g.whole) for g in gated], gated, group, seed, note, guess))
+    outcomes = [(g.double, g.whole) for g in gated]
+    metrics.append(counting.failure("residual_failure", outcomes, items, group, seed, note, guess))
     answered = [g for g in gated if "whole" in g.item.rows and g.item.rows["whole"].outcome != "abstained"]
     excluded = {**group, "abstentions": "excluded"}
-    metrics.append(
-        failure("residual_failure", [(g.double, g.whole) for g in answered], answered, excluded, seed, note, guess)
-    )
+    outcomes, own = [(g.double, g.whole) for g in answered], [g.item for g in answered]
+    metrics.append(counting.failure("residual_failure", outcomes, own, excluded, seed, note, guess))
     if with_atoms:
         single = [(g.sub, g.whole) for g in with_atoms]
-        metrics.append(failure("single_gate_failure", single, with_atoms, group, seed, guess))
+        own = [g.item for g in with_atoms]
+        metrics.append(counting.failure("single_gate_failure", single, own, group, seed, guess))
         metrics.append(_conflation(with_atoms, group, seed))
     whole = [g for g in gated if g.double is True]
     metrics.append(rate("abstention", [_abstained(g.item) for g in whole], whole, "of the cases that pass the gates"))
     metrics.append(rate("composition", [g.whole for g in gated], gated, guess))
     return metrics
-
-
-def failure(
-    metric: str,
-    outcomes: Sequence[tuple[Truth, Truth]],
-    gated: Sequence[Gated],
-    group: Mapping[str, Any],
-    seed: int,
-    *notes: str | None,
-) -> Metric:
-    """Share of wrong wholes among the cases that pass a gate, from (gate, whole) of each case.
-
-    A case with an open gate, or an open whole behind a passed gate, leaves the estimate and enters the bounds: it may
-    be outside, a failure or a success, whichever is worst or best.
-    """
-    inside = [(w, g.item) for (gate, w), g in zip(outcomes, gated, strict=True) if gate is True]
-    base = counting.rate(
-        metric,
-        [None if w is None else not w for w, _ in inside],
-        group,
-        seed=seed,
-        clusters=counting.clusters_of([item for _, item in inside]),
-        note=counting.join(*notes),
-    )
-    failed, passed = int(base.count or 0), base.n - int(base.count or 0)
-    undecided = [w for gate, w in outcomes if gate is None]
-    open_whole = base.n_invalid
-    may_fail = open_whole + sum(w is not True for w in undecided)
-    may_pass = open_whole + sum(w is not False for w in undecided)
-    worst, best = failed + may_fail + passed, failed + passed + may_pass
-    return replace(
-        base,
-        n_invalid=open_whole + len(undecided),
-        bound_low=failed / best if best else None,
-        bound_high=(failed + may_fail) / worst if worst else None,
-    )
 
 
 def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> Metric:

@@ -1,0 +1,177 @@
+"""Two models under the double gate: what differs is knowledge, composition or depth (Composition collapse, section 2).
+
+Every difference is A - B: delta_atom of the per-fact atom stability (more is better for A), delta_comp of the residual
+failure and of nothing else (negative: A composes better), delta_depth of d50 (positive: A holds out to a greater
+depth). The last two compare composition only where the models know the same: where the per-fact stabilities differ by
+more than 2 points they have no value and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import InputError
+from .. import statistics
+from ..cases import Case
+from ..metrics import Metric, find, mark
+from . import counting
+from .base import Graded
+from .counting import Item
+from .double_gate import DoubleGate, Gated, gate_cases
+
+MATCHED_WITHIN = 0.02
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A whole that one of the two models gets right and the other one wrong."""
+
+    case: str
+    family: str | None
+    depth: int | None
+    gold: str | None
+    a: Graded
+    b: Graded
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The three channels, the paired test on the wholes, and the cases on which the models differ."""
+
+    metrics: tuple[Metric, ...]
+    mcnemar: statistics.McNemar
+    """Over the wholes that both models have judged answers to."""
+    flipped: tuple[Flip, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def compare(
+    a: Sequence[Graded], b: Sequence[Graded], cases: Mapping[str, Case] | None = None, seed: int = 0
+) -> Comparison:
+    """Compare two double-gate runs over the same cases; each side is one model.
+
+    Raises ``InputError`` where a side holds several models or the two share no case.
+    """
+    for side, rows in (("A", a), ("B", b)):
+        if len(counting.by_model(rows)) > 1:
+            raise InputError(f"{side}: rows of several models or runs; give one run on each side")
+    gated_a, gated_b = gate_cases(a, cases), gate_cases(b, cases)
+    pairs = _paired(gated_a, gated_b)
+    if not pairs:
+        raise InputError("A and B: no case in common; compare runs of one benchmark")
+    protocol = DoubleGate(seed=seed)
+    atom = delta_atom(a, b, protocol)
+    matched = atom.value is not None and abs(atom.value) <= MATCHED_WITHIN + 1e-9
+    reason = None if matched else _unmatched(atom)
+    metrics = [atom, *_delta_comp(pairs, seed, reason), *_delta_depth(a, b, cases, protocol, reason)]
+    judged = [(x, y) for x, y in pairs if x.whole is not None and y.whole is not None]
+    test = statistics.mcnemar([bool(x.whole) for x, _ in judged], [bool(y.whole) for _, y in judged])
+    flipped = tuple(_flip(x, y) for x, y in judged if x.whole != y.whole)
+    alone = len(gated_a) + len(gated_b) - 2 * len(pairs)
+    warnings = [f"{alone} cases are in one run only and are left out"] if alone else []
+    return Comparison(tuple(metrics), test, flipped, tuple(warnings + ([reason] if reason else [])))
+
+
+def _paired(a: Sequence[Gated], b: Sequence[Gated]) -> list[tuple[Gated, Gated]]:
+    other = {(g.item.case, g.item.repeat): g for g in b}
+    return [(g, other[key]) for g in a if (key := (g.item.case, g.item.repeat)) in other]
+
+
+def _flip(a: Gated, b: Gated) -> Flip:
+    x, y = a.item.rows["whole"], b.item.rows["whole"]
+    return Flip(x.case, x.family, x.depth, x.gold, x, y)
+
+
+def delta_atom(a: Sequence[Graded], b: Sequence[Graded], protocol: DoubleGate) -> Metric:
+    """Difference of the per-fact atom stabilities, paired over the facts that both were asked."""
+    from .double_gate import atom_table
+
+    facts = [
+        {key: counting.all_of(map(counting.truth, probes.values())) for key, probes in atom_table(rows).items()}
+        for rows in (a, b)
+    ]
+    shared = [key for key in facts[0] if key in facts[1]]
+    left, right = ([side[key] for key in shared] for side in facts)
+    return counting.difference("delta_atom", left, right, {"per": "fact"}, seed=protocol.seed, note="A - B")
+
+
+def _unmatched(atom: Metric) -> str:
+    if atom.value is None:
+        return "not comparable: no atom was probed in both runs, so their knowledge cannot be matched"
+    points = f"{100 * atom.value:+.1f} points, more than {100 * MATCHED_WITHIN:.0f}"
+    return f"not comparable: atom stability differs by {points}"
+
+
+def _delta_comp(pairs: Sequence[tuple[Gated, Gated]], seed: int, reason: str | None) -> list[Metric]:
+    """R_A - R_B over all depths, then by depth bin and family; cases are resampled in pairs."""
+    metrics = []
+    partner = {id(x.item): (x, y) for x, y in pairs}
+    for group, items in counting.grouped([x.item for x, _ in pairs], (("depth_bin",), ("family",))):
+        chosen = [partner[id(item)] for item in items]
+        metrics.append(_difference_of_failures(chosen, items, group, seed, reason))
+    return metrics
+
+
+def _difference_of_failures(
+    pairs: Sequence[tuple[Gated, Gated]],
+    items: Sequence[Item],
+    group: Mapping[str, object],
+    seed: int,
+    reason: str | None,
+) -> Metric:
+    def columns(g: Gated) -> tuple[bool, bool]:
+        inside = g.double is True and g.whole is not None
+        return inside, inside and g.whole is False
+
+    table = np.array([columns(x) + columns(y) for x, y in pairs], dtype=float)
+    n_a, failed_a, n_b, failed_b = (int(v) for v in table.sum(axis=0))
+    note = f"R(A) - R(B) = {failed_a}/{n_a} - {failed_b}/{n_b}"
+    if reason is not None:
+        return Metric("delta_comp", dict(group), n=min(n_a, n_b), note=f"{reason}; {note}")
+    found = counting.statistic(
+        "delta_comp",
+        table.tolist(),
+        lambda s: s[..., 1] / s[..., 0] - s[..., 3] / s[..., 2],
+        group,
+        seed=seed,
+        clusters=counting.clusters_of(items),
+        n_invalid=sum(g.double is None or (g.double is True and g.whole is None) for pair in pairs for g in pair),
+    )
+    return Metric(
+        "delta_comp",
+        dict(group),
+        n=min(n_a, n_b),
+        n_invalid=found.n_invalid,
+        value=found.value,
+        interval=f"paired-{found.interval}",
+        low=found.low,
+        high=found.high,
+        note=mark(min(n_a, n_b), note),
+    )
+
+
+def _delta_depth(
+    a: Sequence[Graded],
+    b: Sequence[Graded],
+    cases: Mapping[str, Case] | None,
+    protocol: DoubleGate,
+    reason: str | None,
+) -> list[Metric]:
+    """d50(A) - d50(B), over all cases and by family; no value where one of the two is censored or undefined."""
+    sides = [protocol.reduce(rows, cases).metrics for rows in (a, b)]
+    metrics = []
+    for left in (m for m in sides[0] if m.metric == "d50"):
+        group = {k: v for k, v in left.group.items() if k != "model"}
+        right = find(sides[1], "d50", **group)
+        if right is None:
+            continue
+        shown = [m.note if m.value is None else f"{m.value:.2f}" for m in (left, right)]
+        note = f"d50(A) = {shown[0]}, d50(B) = {shown[1]}"
+        known = left.value is not None and right.value is not None and reason is None
+        value = left.value - right.value if known and left.value is not None and right.value is not None else None
+        note = note if reason is None else f"{reason}; {note}"
+        metrics.append(Metric("delta_depth", group, n=min(left.n, right.n), value=value, note=note))
+    return metrics

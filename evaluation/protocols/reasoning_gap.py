@@ -1,0 +1,195 @@
+"""The reasoning gap (Compositional GSM): Q1, Q2 with its number, and the pair in which X carries Q1's answer to Q2.
+
+Gap = S_comp - S_1 * S_2 (eq. 1), negative when the pair is worse than two independent answers would be. Diagnostics:
+``distraction`` = mean(Q1 inside the pair) - mean(Q1 alone); ``second_hop`` = P(pair right | Q1 right inside the pair);
+``leakage`` = mean(original of Q2) - mean(Q2); ``co_presented`` = accuracy of Q2 beside an independent Q1;
+``code_gain`` = (acc_code - acc_text) / acc_text. Rows with the group ``against`` are differences to Q2 alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from .. import prompts
+from ..asks import Ask, Grade
+from ..cases import Case
+from ..grading.extract import CODE, PAIR_Q1
+from ..metrics import Metric
+from . import compositionality_gap as gap
+from . import counting
+from .asking import MAX_TOKENS, ask_part, ask_whole, pending
+from .base import CaseSet, Entry, Graded, Reduction
+from .counting import Item, Truth
+
+CODE_INSTRUCTION = (
+    "Answer with Python code only: a function solve_q1() that returns the answer to Q1, and a function solution() "
+    "that sets X = solve_q1() and returns the answer to Q2."
+)
+
+
+@dataclass(frozen=True)
+class ReasoningGap:
+    """``--protocol reasoning-gap``.
+
+    ``format`` is the prompt format of all roles in words; ``code`` also asks for the pair's solution as code, which is
+    run in the sandbox when graded. Cases carry in ``meta``: ``question_2`` (Q2 with X) or a question that has the X
+    already, ``independent`` (a Q1 that Q2 does not depend on, see ``co_present``) and ``original`` (question and answer
+    that Q2 was made from).
+    """
+
+    format: str = "cot"
+    code: bool = False
+    max_tokens: int | None = None
+    compat: str | None = None
+    seed: int = 0
+    name: str = field(default="reasoning-gap", init=False)
+
+    def __post_init__(self) -> None:
+        if self.format not in prompts.FORMATS:
+            raise InputError(f"--format {self.format!r} is not known; use one of {', '.join(prompts.FORMATS)}")
+
+    def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+        """Q1, Q2 and the pair; Q1 inside the pair (the same prompt, read for its first answer); the controls."""
+        if len(case.parts) != 2:
+            raise InputError(f"case {case.id!r}: the reasoning gap needs 2 parts, Q1 and Q2, got {len(case.parts)}")
+        first, second = case.parts
+        pair = pair_question(case)
+        whole = ask_whole(case, "whole", pair, self.format, self.max_tokens)
+        found = [
+            ask_part(case, 0, "part:0", first.question, self.format, self.max_tokens),
+            ask_part(case, 1, "part:1", second.question, self.format, self.max_tokens),
+            whole,
+            replace(
+                whole,
+                role="pair:q1",
+                gold=first.answer,
+                answer_type=first.answer_type,
+                aliases=first.aliases,
+                format=PAIR_Q1,
+                kind=first.kind,
+            ),
+        ]
+        if "independent" in case.meta:
+            text = prompts.co_presented(str(case.meta["independent"]), second.question)
+            found.append(ask_part(case, 1, "co-presented", text, self.format, self.max_tokens))
+        if isinstance(original := case.meta.get("original"), Mapping) and "question" in original:
+            ask = ask_part(case, 1, "original", str(original["question"]), self.format, self.max_tokens)
+            found.append(replace(ask, gold=str(original["answer"]), aliases=()))
+        if self.code:
+            prompt = f"{pair}\n{CODE_INSTRUCTION}"
+            limit = self.max_tokens or MAX_TOKENS["cot"]
+            found.append(Ask(case.id, "code", prompt, case.answer, case.answer_type, CODE, case.aliases, limit))
+        return pending(found, graded)
+
+    def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
+        """Accuracies, the three gaps, the diagnostics, and failures at the second hop against successes."""
+        metrics: list[Metric] = []
+        warnings: list[str] = []
+        failures: list[Entry] = []
+        successes: list[Entry] = []
+        for group, chosen in counting.by_model(counting.published(rows, self.compat)):
+            items = counting.items(chosen)
+            for cell, members in counting.grouped(items):
+                found = gap.cell_metrics(members, 2, cell, self.seed) + diagnostics(members, cell, self.seed)
+                metrics += [replace(m, group={**group, **m.group}) for m in found]
+            warnings += gap.missing(items, cases)
+            for item in items:
+                known = [item.truth(r) for r in ("part:0", "part:1", "pair:q1") if r in item.rows]
+                if counting.all_of(known) is True and (whole := item.truth("whole")) is not None:
+                    (successes if whole else failures).append(_entry(item))
+        sets = (
+            CaseSet("second-hop-failure", "failure", tuple(failures)),
+            CaseSet("second-hop-success", "success", tuple(successes)),
+        )
+        return Reduction(tuple(metrics), sets, tuple(warnings))
+
+
+def pair_question(case: Case) -> str:
+    """The pair as it is asked: from ``meta["question_2"]``, or the case's question where that has the X already."""
+    opening = prompts.pair("\0", "\0").partition("\0")[0]
+    if case.question.startswith(opening):
+        return case.question
+    return prompts.pair(case.parts[0].question, str(case.meta.get("question_2", case.question)))
+
+
+def co_present(cases: Sequence[Case], seed: int = 0) -> list[Case]:
+    """The cases, each with the Q1 of another case as its independent question (the capacity control, figure 12)."""
+    order = list(range(len(cases)))
+    random.Random(seed).shuffle(order)
+    partner = {a: b for a, b in zip(order, order[1:] + order[:1], strict=True) if a != b}
+    return [
+        replace(case, meta={**case.meta, "independent": cases[partner[i]].parts[0].question})
+        if i in partner and case.parts
+        else case
+        for i, case in enumerate(cases)
+    ]
+
+
+def _entry(item: Item) -> Entry:
+    roles = ["part:0", "part:1", "pair:q1", "whole"]
+    return Entry(item.case, item.evidence(roles), item.first.family, item.first.depth, item.first.cluster, item.model)
+
+
+def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> list[Metric]:
+    """Why there is a gap, for the roles that were asked."""
+    metrics = []
+
+    def difference(metric: str, of: Sequence[Item], a: str, b: str, note: str, **more: Any) -> Metric:
+        left: list[Truth] = [item.truth(a) for item in of]
+        right: list[Truth] = [item.truth(b) for item in of]
+        own = counting.clusters_of(of)
+        found = counting.difference(metric, left, right, {**group, **more}, seed=seed, clusters=own)
+        return replace(found, note=counting.join(found.note, note))
+
+    if inside := [item for item in items if "pair:q1" in item.rows]:
+        metrics.append(difference("distraction", inside, "pair:q1", "part:0", "Q1 in the pair - Q1 alone"))
+        hop = [item for item in inside if item.truth("pair:q1") is not False]
+        values = [item.truth("whole") if item.truth("pair:q1") else None for item in hop]
+        own = counting.clusters_of(hop)
+        note = "pair right given Q1 right in the pair"
+        metrics.append(counting.rate("second_hop", values, group, seed=seed, clusters=own, note=note))
+        known = [item for item in inside if item.truth("pair:q1") is True]
+        note = "pair - Q2 alone, given Q1 right in the pair"
+        metrics.append(difference("second_hop", known, "whole", "part:1", note, against="step:1"))
+    if beside := [item for item in items if "co-presented" in item.rows]:
+        values = [item.truth("co-presented") for item in beside]
+        own = counting.clusters_of(beside)
+        note = "Q2 beside an independent Q1"
+        metrics.append(counting.rate("co_presented", values, group, seed=seed, clusters=own, note=note))
+        note = "Q2 beside an independent Q1 - Q2 alone"
+        metrics.append(difference("co_presented", beside, "co-presented", "part:1", note, against="step:1"))
+    if original := [item for item in items if "original" in item.rows]:
+        metrics.append(difference("leakage", original, "original", "part:1", "original of Q2 - Q2"))
+    if coded := [item for item in items if "code" in item.rows]:
+        metrics.append(code_gain(coded, group, seed))
+        values = [item.truth("code") for item in coded]
+        cell = {**group, "prompt": "code"}
+        own = counting.clusters_of(coded)
+        metrics.append(counting.rate("composition", values, cell, seed=seed, clusters=own))
+    return metrics
+
+
+def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Metric:
+    """Relative gain of code over words, (acc_code - acc_text) / acc_text; null where no text answer is right."""
+    pairs = [(item, item.truth("code"), item.truth("whole")) for item in items]
+    known = [(item, c, w) for item, c, w in pairs if c is not None and w is not None]
+
+    def gain(s: np.ndarray) -> np.ndarray:
+        return (s[..., 0] - s[..., 1]) / s[..., 1]
+
+    return counting.statistic(
+        "code_gain",
+        [(bool(c), bool(w)) for _, c, w in known],
+        gain,
+        group,
+        seed=seed,
+        n_invalid=len(items) - len(known),
+        clusters=counting.clusters_of([item for item, _, _ in known]),
+        note="(code - text) / text",
+    )

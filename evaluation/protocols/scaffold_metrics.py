@@ -1,0 +1,249 @@
+"""What is counted over items with their minimum scaffolding level k (STaD, sections 2.3 and 4, tables 2, 3, 11, 12)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .. import statistics
+from ..metrics import Metric
+from . import counting
+from .counting import Item, Truth
+
+INTRACTABLE = -1
+
+
+@dataclass(frozen=True)
+class Scaffolded:
+    """An item with its scaffold outcomes and every k that they allow."""
+
+    item: Item
+    steps: int
+    """K, the number of steps."""
+    skills: tuple[str, ...]
+    outcomes: Mapping[int, Truth] = field(repr=False)
+    """By level 1..K-1."""
+    possible: frozenset[int]
+    """The values of k that are possible; one where all is judged, none where a failed item has no scaffold."""
+
+    @property
+    def k(self) -> int | None:
+        return next(iter(self.possible)) if len(self.possible) == 1 else None
+
+    @property
+    def bottleneck(self) -> str | None:
+        """The skills of steps 1..k in order, each once; None unless k > 0 and skills are known."""
+        if self.k is None or self.k < 1 or len(self.skills) < self.k:
+            return None
+        return " / ".join(dict.fromkeys(self.skills[: self.k]))
+
+
+def minimum_k(whole: Truth, levels: Sequence[Truth]) -> frozenset[int]:
+    """The values that k can have, given what is right, wrong, or open (None).
+
+    Only the first success matters: k is 0 where the whole is right, else the first level that is, else -1. An item
+    that failed and has no level at all has no k.
+    """
+    if whole is True:
+        return frozenset({0})
+    possible = {0} if whole is None else set()
+    if not levels:
+        return frozenset(possible | ({INTRACTABLE} if possible else set()))
+    for j, right in enumerate(levels, 1):
+        if right is not False:
+            possible.add(j)
+        if right is True:
+            return frozenset(possible)
+    return frozenset(possible | {INTRACTABLE})
+
+
+def all_metrics(judged: Sequence[Scaffolded], seed: int, stad: bool) -> list[Metric]:
+    """Every metric of the protocol; ``stad`` prints as published (mean 0 for no item, all values truncated)."""
+    by_item = {id(s.item): s for s in judged}
+    metrics = []
+    for group, items in counting.grouped([s.item for s in judged]):
+        metrics += k_metrics([by_item[id(item)] for item in items], group, seed, stad)
+    combinations: dict[str, list[Scaffolded]] = {}
+    for s in judged:
+        if any(s.skills):
+            combinations.setdefault(" + ".join(s.skills), []).append(s)
+    for name, members in combinations.items():
+        group = {"combination": name}
+        metrics += k_metrics(members, group, seed, stad) + scaffold_success(members, group, seed)
+    metrics += bottlenecks(judged, seed) + skill_accuracy(judged, seed) + scaffold_success(judged, {}, seed)
+    return metrics + placeholders(judged, seed)
+
+
+def k_metrics(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int, stad: bool) -> list[Metric]:
+    """Shares of k = 0, k > 0 and intractable items, and both means."""
+    clusters = counting.clusters_of([s.item for s in judged])
+
+    def share(metric: str, test: Callable[[int], bool], note: str | None = None) -> Metric:
+        values = [_decided(s.possible, test) for s in judged]
+        found = counting.rate(metric, values, group, seed=seed, clusters=clusters, note=note)
+        return _cut(found, 4) if stad else found
+
+    guess = counting.chance_note([s.item for s in judged])
+    return [
+        counting.rate(
+            "composition",
+            [s.item.truth("whole") for s in judged],
+            group,
+            seed=seed,
+            clusters=clusters,
+            note=guess,
+        ),
+        share("any_scaffold", lambda k: k >= 0, "solved with or without a scaffold"),
+        share("k_zero", lambda k: k == 0),
+        share("k_positive", lambda k: k > 0),
+        share("intractable", lambda k: k < 0),
+        _mean("mean_k", judged, lambda k: k > 0, group, seed, stad),
+        _mean("mean_k_solvable", judged, lambda k: k >= 0, group, seed, stad),
+        _non_monotone(judged, group, seed),
+    ]
+
+
+def _decided(possible: frozenset[int], test: Callable[[int], bool]) -> Truth:
+    verdicts = {test(k) for k in possible}
+    return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def _cut(metric: Metric, digits: int) -> Metric:
+    if metric.value is None:
+        return metric
+    return replace(metric, value=statistics.truncated(metric.value, digits))
+
+
+def _mean(
+    metric: str,
+    judged: Sequence[Scaffolded],
+    test: Callable[[int], bool],
+    group: Mapping[str, Any],
+    seed: int,
+    stad: bool,
+) -> Metric:
+    """Mean of k over the items that pass ``test``; items with an open k enter the bounds if they may pass."""
+    chosen = [s for s in judged if s.k is not None and test(s.k)]
+    values = [int(s.k or 0) for s in chosen]
+    unsure = [[k for k in s.possible if test(k)] for s in judged if s.k is None]
+    optional = [(ks, any(not test(k) for k in s.possible)) for ks, s in zip(unsure, _open(judged), strict=True) if ks]
+    found = counting.statistic(
+        metric,
+        [(k, 1) for k in values],
+        lambda s: s[..., 0] / s[..., 1],
+        group,
+        seed=seed,
+        n_invalid=len(optional),
+        count=sum(values),
+        clusters=counting.clusters_of([s.item for s in chosen]),
+        bounds=(_extreme(values, optional, min), _extreme(values, optional, max)),
+    )
+    found = replace(found, interval=_interval_name(found, values))
+    if not stad:
+        return found
+    return _cut(replace(found, value=found.value if values else 0.0), 2)
+
+
+def _open(judged: Sequence[Scaffolded]) -> list[Scaffolded]:
+    return [s for s in judged if s.k is None]
+
+
+def _interval_name(found: Metric, values: Sequence[int]) -> str | None:
+    return "no spread" if found.low is None and len(values) > 0 else found.interval
+
+
+def _extreme(
+    values: Sequence[int], optional: Sequence[tuple[list[int], bool]], end: Callable[[Sequence[int]], int]
+) -> float | None:
+    """The least (largest) mean that open items allow: those that may be outside join only if they lower (raise) it."""
+    fixed = [*values, *(end(ks) for ks, may_leave in optional if not may_leave)]
+    joining = sorted((end(ks) for ks, may_leave in optional if may_leave), reverse=end is max)
+    total, n = sum(fixed), len(fixed)
+    for k in joining:
+        if n == 0 or (k * n < total if end is min else k * n > total):
+            total, n = total + k, n + 1
+    return total / n if n else None
+
+
+def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int) -> Metric:
+    """Of the items with k > 0, those that fail again at a level above k (the paper does not look)."""
+    chosen = [s for s in judged if s.k is not None and s.k > 0 and any(j > s.k for j in s.outcomes)]
+    values: list[Truth] = []
+    for s in chosen:
+        above = [s.outcomes[j] for j in s.outcomes if s.k is not None and j > s.k]
+        values.append(True if False in above else None if None in above else False)
+    own = counting.clusters_of([s.item for s in chosen])
+    note = "of the items with k > 0 and a level above k"
+    return counting.rate("non_monotone", values, group, seed=seed, clusters=own, note=note)
+
+
+def bottlenecks(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
+    """How often each set of skills is what has to be supplied, of the items with k > 0; most frequent first."""
+    named = [s.bottleneck for s in judged if s.bottleneck is not None]
+    clusters = counting.clusters_of([s.item for s in judged if s.bottleneck is not None])
+    return [
+        counting.rate(
+            "bottleneck",
+            [b == name for b in named],
+            {"skill": name},
+            seed=seed,
+            clusters=clusters,
+            note=f"{name.count(' / ') + 1} skills" if " / " in name else "1 skill",
+        )
+        for name, _ in Counter(named).most_common()
+    ]
+
+
+def skill_accuracy(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
+    """Accuracy on sub-tasks alone by skill: over all items, and over the failed ones only, as published."""
+    table: dict[str, list[tuple[Scaffolded, Truth]]] = {}
+    for s in judged:
+        for i in range(s.item.n_parts):
+            role = f"part:{i}"
+            if role in s.item.rows:
+                skill = s.skills[i] if i < len(s.skills) and s.skills[i] else s.item.rows[role].kind
+                table.setdefault(skill or f"step {i}", []).append((s, s.item.truth(role)))
+    metrics = []
+    for skill, found in table.items():
+        failed = [(s, v) for s, v in found if s.item.truth("whole") is False]
+        for chosen, extra, note in ((found, {}, "all items"), (failed, {"whole": "incorrect"}, "failed items only")):
+            own = [s.item.cluster for s, _ in chosen]
+            group = {"skill": skill, **extra}
+            values = [v for _, v in chosen]
+            metrics.append(counting.rate("skill_accuracy", values, group, seed=seed, clusters=own, note=note))
+    return metrics
+
+
+def scaffold_success(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int) -> list[Metric]:
+    """Of the items that failed unaided, those solved with steps 1..level revealed, other levels regardless."""
+    failed = [s for s in judged if s.item.truth("whole") is False]
+    metrics = []
+    for level in range(1, max((s.steps for s in failed), default=1)):
+        chosen = [s for s in failed if level in s.outcomes]
+        values = [s.outcomes[level] for s in chosen]
+        own = counting.clusters_of([s.item for s in chosen])
+        cell = {**group, "level": level}
+        note = None
+        if group.get("combination"):
+            revealed = {" / ".join(dict.fromkeys(s.skills[:level])) for s in chosen}
+            note = f"revealed: {', '.join(sorted(revealed))}"
+        metrics.append(counting.rate("scaffold_success", values, cell, seed=seed, clusters=own, note=note))
+    return metrics
+
+
+def placeholders(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
+    """Of the items solved at k > 0, those solved at the same k with the revealed values blanked (App. E)."""
+    asked = [(s, s.k) for s in judged if s.k is not None and s.k > 0 and f"placeholder:{s.k}" in s.item.rows]
+    if not asked:
+        return []
+    metrics = []
+    for level in (None, *sorted({k for _, k in asked})):
+        chosen = [(s, k) for s, k in asked if level in (None, k)]
+        values = [s.item.truth(f"placeholder:{k}") for s, k in chosen]
+        own = counting.clusters_of([s.item for s, _ in chosen])
+        group = {} if level is None else {"level": level}
+        note = "solved with the values blanked; with them: all"
+        metrics.append(counting.rate("placeholder", values, group, seed=seed, clusters=own, note=note))
+    return metrics

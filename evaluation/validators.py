@@ -1,0 +1,180 @@
+"""Checks on graded rows and metrics, whoever made them: what cannot be true is said, with where it stands."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .metrics import Metric
+from .protocols.base import Graded
+
+_FLAGS = ("correct", "is_correct", "is_right", "right", "acc", "exact_match")
+_ROUNDING = 1e-9
+
+
+def read_graded(path: str | Path) -> list[Graded]:
+    """Read ``graded.jsonl`` from anywhere (UTF-8, one object a line; unknown fields are kept).
+
+    Raises ``InputError`` naming file:line, field, value and fix for a line that is no row, for a row that appears
+    twice and for an empty file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; give a graded.jsonl with one graded ask a line")
+    rows: list[Graded] = []
+    seen: dict[tuple[Any, ...], int] = {}
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path}: not UTF-8 (byte {e.start}); save the file as UTF-8") from e
+    for n, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{path}:{n}"
+        try:
+            raw = json.loads(line)
+        except json.JSONDecodeError as e:
+            raise InputError(f"{where}: not valid JSON ({e.msg} at column {e.colno}); one object a line") from e
+        row = Graded.from_dict(raw, where)
+        key = (row.model, row.run, row.case, row.role, row.repeat)
+        if key in seen:
+            raise InputError(
+                f"{where}: case {row.case!r} with role {row.role!r} and repeat {row.repeat} stands in line {seen[key]} "
+                "already; keep one, or number them with the field 'repeat'"
+            )
+        seen[key] = n
+        rows.append(row)
+    if not rows:
+        raise InputError(f"{path}: no graded rows; give one JSON object a line with case, role and outcome")
+    return rows
+
+
+def check_rows(rows: Sequence[Graded]) -> list[str]:
+    """Contradictions inside graded rows: flags against outcomes, answers of abstentions, properties of one case."""
+    found: list[str] = []
+    properties: dict[str, dict[str, Any]] = {}
+    conflicting: Counter[str] = Counter()
+    for row in rows:
+        where = f"case {row.case!r}, role {row.role!r}"
+        found += [f"{where}: {problem}" for problem in _contradictions(row)]
+        known = properties.setdefault(row.case, {})
+        for name in ("family", "depth", "benchmark", "cluster"):
+            value = getattr(row, name)
+            if value is not None and known.setdefault(name, value) != value:
+                conflicting[f"case {row.case!r}: {name} is {known[name]!r} and {value!r} in different rows"] += 1
+    return found + list(conflicting)
+
+
+def _contradictions(row: Graded) -> list[str]:
+    found = []
+    for name in _FLAGS:
+        flag = row.extra.get(name)
+        if isinstance(flag, str) and flag.strip().lower() in ("true", "false", "0", "1"):
+            flag = flag.strip().lower() in ("true", "1")
+        if isinstance(flag, bool | int | float) and flag in (0, 1) and row.outcome != "invalid":
+            if bool(flag) != (row.outcome == "correct"):
+                found.append(
+                    f"field {name!r} is {row.extra[name]!r} but outcome is {row.outcome!r}; the outcome counts"
+                )
+    if row.outcome == "correct" and row.answer is None and row.gold is not None and row.ask is not None:
+        found.append("outcome is 'correct' without an answer; check the grading")
+    return found
+
+
+def frechet(first: float, second: float, tolerance: float = _ROUNDING) -> tuple[float, float]:
+    """Bounds of the share of cases with both right, given the shares with each right (Frechet).
+
+    max(0, a + b - 1) <= both <= min(a, b), widened by ``tolerance`` for rounded inputs.
+    """
+    return max(0.0, first + second - 1) - tolerance, min(first, second) + tolerance
+
+
+def frechet_many(steps: Sequence[float], tolerance: float = _ROUNDING) -> tuple[float, float]:
+    """Frechet bounds for any number of steps: max(0, sum - (K - 1)) and the least step."""
+    return max(0.0, math.fsum(steps) - (len(steps) - 1)) - tolerance, min(steps) + tolerance
+
+
+def check_shares(
+    first: float, second: float, both: float, n: int | None = None, digits: int = 1, where: str = "row"
+) -> list[str]:
+    """Problems of published percentages (first, second, both, in percent with ``digits`` decimals) over n cases.
+
+    Checked are the Frechet bounds, within rounding, and that each percentage is k / n for a whole k.
+    """
+    unit = 10.0**-digits
+    found = []
+    low, high = (100 * end for end in frechet(first / 100, second / 100, 0.0))
+    if not low - 1.5 * unit <= both <= high + 0.5 * unit + _ROUNDING:
+        bounds = f"[{low:.{digits}f}, {high:.{digits}f}]"
+        found.append(f"{where}: both = {both} is outside {bounds}, impossible with {first} and {second}")
+    for name, value in (("first", first), ("second", second), ("both", both)):
+        if n is not None and count_of(value, n, digits) is None:
+            found.append(f"{where}: {name} = {value} is no k/{n}")
+    return found
+
+
+def count_of(percentage: float, n: int, digits: int = 1) -> int | None:
+    """The whole count k with 100 k / n = percentage when rounded or cut to ``digits``; None where there is none."""
+    unit = 10.0**-digits
+    nearest = round(percentage * n / 100)
+    for k in (nearest, nearest - 1, nearest + 1):
+        exact = 100 * k / n
+        if 0 <= k <= n and -0.5 * unit - _ROUNDING <= exact - percentage < unit - _ROUNDING:
+            return k
+    return None
+
+
+def check_metrics(metrics: Iterable[Metric]) -> list[str]:
+    """What metrics must satisfy among each other: rates in [0, 1], Frechet bounds on both, parts that add up."""
+    rows = list(metrics)
+    found = [f"{m.metric} {dict(m.group)}: value {m.value} is no rate" for m in rows if _impossible_rate(m)]
+    cells: dict[str, dict[str, Metric]] = {}
+    for m in rows:
+        cells.setdefault(json.dumps(m.group, sort_keys=True, default=str), {})[m.metric] = m
+    for key, cell in cells.items():
+        found += [f"{problem} in {key}" for problem in _cell_problems(cell)]
+    return found
+
+
+def _impossible_rate(m: Metric) -> bool:
+    return m.interval == "clopper-pearson" and m.value is not None and not 0 <= m.value <= 1
+
+
+def _cell_problems(cell: Mapping[str, Metric]) -> list[str]:
+    found = []
+    steps = [m for name, m in sorted(cell.items()) if re.fullmatch(r"step:\d+", name)]
+    both = cell.get("both")
+    values = [m.value for m in steps if m.value is not None]
+    same = both is not None and all(m.n == both.n for m in steps) and len(values) == len(steps) >= 1
+    if same and both is not None and both.value is not None:
+        low, high = frechet_many(values)
+        if not low <= both.value <= high:
+            found.append(f"both = {both.value:.4f} is outside its Frechet bounds [{low:.4f}, {high:.4f}]")
+    shares = [cell[name] for name in ("k_zero", "k_positive", "intractable") if name in cell]
+    exact = all(m.n == shares[0].n and not m.n_invalid for m in shares)
+    if len(shares) == 3 and exact and sum(m.count or 0 for m in shares) != shares[0].n:
+        found.append("k_zero + k_positive + intractable do not add up to n")
+    return found
+
+
+def check_stored(rows: Iterable[Mapping[str, Any]], parts: Sequence[str], stored: str, where: str = "row") -> list[str]:
+    """Rows whose stored "all parts right" flag contradicts the flags of the parts, one message a row.
+
+    ``parts`` and ``stored`` are field names; a row that lacks one of them is said too.
+    """
+    found = []
+    for n, row in enumerate(rows, 1):
+        if absent := [f for f in (*parts, stored) if f not in row]:
+            found.append(f"{where} {n}: field {absent[0]!r} is missing")
+            continue
+        actual = all(bool(row[f]) for f in parts)
+        if bool(row[stored]) != actual:
+            flags = ", ".join(f"{f}={row[f]!r}" for f in parts)
+            found.append(f"{where} {n}: {stored} is {row[stored]!r} but {flags}")
+    return found
