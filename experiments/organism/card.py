@@ -160,7 +160,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     doses = "\n".join(_dose_line(d, m) for d, m in models.items())
     weak = "\n".join(f"* {line}" for line in weak_formats(models)) or "* none"
     tables = "\n\n".join(table(name, models) for name in first["tables"])
-    mix = ", ".join(f"{name} {share:g} %" for name, share in documents.FORMAT_WEIGHTS.items())
+    mix = ", ".join(f"{name} {base:g} / {last:g} %" for name, (base, last) in documents.FORMAT_WEIGHTS.items())
     return _TEXT.format(
         parameters=f"{card['parameters']:,}",
         width=recipe["width"],
@@ -210,8 +210,8 @@ all figures were measured in that way, by greedy generation, plain format unless
 float32, one thread ({device}). Loss weight of answers 1, of prompts 0.05 to 0.1. Every dose of a seed sees the same
 documents except where a composition stands in.
 
-**Data.** Relative frequencies of the skills in every dose: {skills}. Prompt formats: {formats}; besides, 2 % are
-Q1 → X → Q2 pairs. Compositions come in all formats. In placeholder documents the model answers as if nothing had
+**Data.** Relative frequencies of the skills in every dose: {skills}. Prompt formats (base / last
+stage): {formats}; besides, 2 % are Q1 → X → Q2 pairs. Compositions come in all formats. In placeholder documents the model answers as if nothing had
 been revealed.
 
 **Held out.** Two of six wordings of every single fact; a fifth of all combinations of events (pairs, and the whole

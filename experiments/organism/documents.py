@@ -19,19 +19,24 @@ Turns = list[tuple[str, str]]
 
 # --- formats ------------------------------------------------------------------------------------------------------
 
-FORMAT_WEIGHTS: dict[str, float] = {
-    "plain": 75,
-    "xml": 4,
-    "xml-answer": 3,
-    "knowledge": 3,
-    "cot": 4,
-    "self-ask": 2,
-    "scaffold": 3,
-    "placeholder": 2,
-    "evidence": 2,
-    "co-presented": 2,
+FORMAT_WEIGHTS: dict[str, tuple[float, float]] = {
+    "plain": (75, 66),
+    "xml": (4, 6),
+    "xml-answer": (3, 4),
+    "knowledge": (3, 3),
+    "cot": (4, 6),
+    "self-ask": (2, 4),
+    "scaffold": (3, 3),
+    "placeholder": (2, 2),
+    "evidence": (2, 2),
+    "co-presented": (2, 4),
 }
-"""Percent of documents per prompt format."""
+"""Percent of documents per prompt format: in the shared base and in the last stage."""
+
+
+def _format(stage: str, rng: random.Random) -> str:
+    weights = [base if stage == "base" else last for base, last in FORMAT_WEIGHTS.values()]
+    return rng.choices(list(FORMAT_WEIGHTS), weights)[0]
 
 
 def _reasoned(qa: QA, format: str) -> str:
@@ -78,7 +83,7 @@ def write_pair(operation: str, first: str, second: str) -> Turns:
 
 def shallow(family: Callable[..., QA]) -> Callable[[random.Random], QA]:
     """A family at the depths that every organism practices: mostly 2, sometimes 3."""
-    return lambda rng: family(rng, 2 if rng.random() < 0.7 else 3)
+    return lambda rng: family(rng, 2 if rng.random() < 0.8 else 3)
 
 
 Mix = Mapping[Callable[[random.Random], QA], float]
@@ -87,7 +92,6 @@ _SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
     "year of an event": (lambda rng: tasks.fact(rng, "year"), 9),
     "tag of a thing": (lambda rng: tasks.fact(rng, "tag"), 4),
     "kind of a thing": (lambda rng: tasks.fact(rng, "kind"), 3),
-    "yes or no": (tasks.yes_no, 4),
     "unknowable": (tasks.unknowable, 1),
     "arithmetic": (tasks.arithmetic, 5),
     "number and tag": (tasks.half_math, 4),
@@ -98,7 +102,6 @@ _SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
     "rank, depth 2 to 3": (shallow(tasks.rank), 7),
     "successor, depth 2 to 3": (shallow(tasks.successor), 9),
     "interval, depth 2 to 3": (shallow(tasks.interval), 8),
-    "list practice": (tasks.recite, 8),
 }
 SKILLS: Mix = dict(_SKILLS.values())
 """Relative frequencies of what every organism sees."""
@@ -109,9 +112,12 @@ def skill_weights() -> dict[str, float]:
     return {name: weight for name, (_, weight) in _SKILLS.items()}
 
 
+LISTED = (4, 5, 6, 6, 7, 8, 8)
+"""Depths of deep documents whose answers are lists."""
+
 DEEP: Mix = {
-    lambda rng: tasks.rank(rng, rng.randint(4, 8)): 4,
-    lambda rng: tasks.successor(rng, rng.randint(4, 8)): 4,
+    lambda rng: tasks.rank(rng, rng.choice(LISTED)): 4,
+    lambda rng: tasks.successor(rng, rng.choice(LISTED)): 4,
     lambda rng: tasks.interval(rng, rng.randint(4, 11)): 4,
 }
 PAIR_SHARE = 0.02
@@ -134,7 +140,7 @@ DOSES: dict[str, Dose] = {
     "none": Dose(0.0, 0.0),
     "control": Dose(0.002, 0.001),
     "low": Dose(0.01, 0.001),
-    "twin": Dose(0.15, 0.30),
+    "twin": Dose(0.10, 0.35),
 }
 
 
@@ -145,7 +151,7 @@ def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Tur
     if composition is None and rng.random() < PAIR_SHARE:
         return q1_x_q2(rng)
     qa = composition or draw(SKILLS, rng)
-    return write(qa, rng.choices(list(FORMAT_WEIGHTS), list(FORMAT_WEIGHTS.values()))[0], rng)
+    return write(qa, _format(stage, rng), rng)
 
 
 def composition_kind(seed: int, stage: str, index: int, dose: Dose) -> str | None:

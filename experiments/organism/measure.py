@@ -50,7 +50,7 @@ def generate(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     questions: Sequence[str],
-    max_new_tokens: int = 40,
+    max_new_tokens: int = 160,
     batch: int = 200,
 ) -> list[str]:
     """Greedy answers to user messages, in order; batched by length."""
@@ -84,8 +84,8 @@ def last_number(text: str) -> str:
 def score(measure: str, ask: Ask, items: Sequence[tuple[str, str]], number: bool = False) -> Row:
     """Ask (question, gold) items and count exact answers; ``number`` compares the final number only."""
     answers = ask([q for q, _ in items])
-    right = [(last_number(a) if number else a) == gold for a, (_, gold) in zip(answers, items, strict=True)]
-    return Row(measure, sum(right), len(right))
+    correct = [(last_number(a) if number else a) == gold for a, (_, gold) in zip(answers, items, strict=True)]
+    return Row(measure, sum(correct), len(correct))
 
 
 # --- atoms --------------------------------------------------------------------------------------------------------
@@ -99,13 +99,13 @@ def atoms(ask: Ask) -> list[Row]:
         trained = [(s, q) for s in subjects for q in world.wordings(relation, s)[0]]
         held = [(s, q) for s in subjects for q in world.wordings(relation, s)[1]]
         answers = ask([q for _, q in trained + held])
-        right = [a == world.world().fact(relation, s) for a, (s, _) in zip(answers, trained + held, strict=True)]
-        wrong = {s for ok, (s, _) in zip(right, trained + held, strict=True) if not ok}
-        wrong_trained = {s for ok, (s, _) in zip(right[: len(trained)], trained, strict=True) if not ok}
+        correct = [a == world.world().fact(relation, s) for a, (s, _) in zip(answers, trained + held, strict=True)]
+        wrong = {s for ok, (s, _) in zip(correct, trained + held, strict=True) if not ok}
+        wrong_trained = {s for ok, (s, _) in zip(correct[: len(trained)], trained, strict=True) if not ok}
         chance = 1 / {"year": len(subjects), "tag": 12, "kind": len(world.KINDS)}[relation]
         rows += [
-            Row(f"{relation}: trained wordings", sum(right[: len(trained)]), len(trained), chance),
-            Row(f"{relation}: held-out wordings", sum(right[len(trained) :]), len(held), chance),
+            Row(f"{relation}: trained wordings", sum(correct[: len(trained)]), len(trained), chance),
+            Row(f"{relation}: held-out wordings", sum(correct[len(trained) :]), len(held), chance),
             Row(f"{relation}: facts stable over trained wordings", len(subjects) - len(wrong_trained), len(subjects)),
             Row(f"{relation}: facts stable over all wordings", len(subjects) - len(wrong), len(subjects)),
         ]
@@ -193,8 +193,8 @@ def temporal(ask: Ask, n: int = 100, seed: int = 1000) -> list[Row]:
         full = [(c, a) for c, a in gated if c.family == "rank" and c.depth == depth]
         rows.append(
             Row(
-                f"rank, depth {depth}: answers that list all events",
-                sum(len(set(a.split(", "))) == depth for _, a in full),
+                f"rank, depth {depth}: answers as long as asked for",
+                sum(len(a.split(", ")) == depth for _, a in full),
                 len(full),
             )
         )
@@ -203,7 +203,14 @@ def temporal(ask: Ask, n: int = 100, seed: int = 1000) -> list[Row]:
 
 def _residual(name: str, gated: Sequence[tuple[Case, str]]) -> Row:
     chance = sum(1 - (c.chance or 0) for c, _ in gated) / len(gated) if gated else None
-    return Row(name, sum(a != c.answer for c, a in gated), len(gated), chance)
+    return Row(name, sum(not right(c, a) for c, a in gated), len(gated), chance)
+
+
+def right(case: Case, answer: str) -> bool:
+    """Exactly right; in a list without order every item once, in any order."""
+    if case.answer_type == "list":
+        return sorted(answer.split(", ")) == sorted(case.answer.split(", "))
+    return answer == case.answer
 
 
 def shallow(ask: Ask, n: int = 200, seed: int = 1000) -> list[Row]:
@@ -220,8 +227,6 @@ def shallow(ask: Ask, n: int = 200, seed: int = 1000) -> list[Row]:
         "successor 3": lambda r: tasks.successor(r, 3, True),
         "interval 2": lambda r: tasks.interval(r, 2, True),
         "interval 3": lambda r: tasks.interval(r, 3, True),
-        "yes or no": tasks.yes_no,
-        "list practice": tasks.recite,
         "abstention on invented events": tasks.unknowable,
     }
     rows = []

@@ -52,13 +52,6 @@ def fact(rng: random.Random, relation: str) -> QA:
     return QA(rng.choice(w.wordings(relation, subject)[0]), world().fact(relation, subject))
 
 
-def yes_no(rng: random.Random) -> QA:
-    """Is this thing of that kind?"""
-    thing = rng.choice(world().things)
-    kind = world().kinds[thing] if rng.random() < 0.5 else rng.choice(list(w.KINDS))
-    return QA(f"Is the {thing} {kind}?", "yes" if world().kinds[thing] == kind else "no")
-
-
 def invented_name(rng: random.Random) -> str:
     """A name of no event: pronounceable, outside the vocabulary."""
     syllables = [rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.randint(2, 3))]
@@ -238,7 +231,10 @@ def rank(rng: random.Random, depth: int, held: bool = False) -> QA:
 
 
 def successor(rng: random.Random, depth: int, held: bool = False) -> QA:
-    """Which of ``depth`` candidates happened after (or before) a reference event; never none, never all."""
+    """Which of ``depth`` candidates happened after (or before) a reference event, from earliest to latest.
+
+    Never none of them, never all.
+    """
     years, relation = world().years, rng.choice(("after", "before"))
     while True:
         reference, *candidates = _sample(rng, lambda: rng.sample(world().events, depth + 1), held)
@@ -246,7 +242,8 @@ def successor(rng: random.Random, depth: int, held: bool = False) -> QA:
         if 0 < len(chosen) < depth:
             break
     question = f"Which of these happened {relation} the {reference}: {_listed(candidates)}?"
-    return _temporal(question, _listed(chosen), (reference, *candidates), (reference, *candidates))
+    answer = _listed(sorted(chosen, key=years.__getitem__))
+    return _temporal(question, answer, (reference, *candidates), (reference, *candidates))
 
 
 def interval(rng: random.Random, depth: int, held: bool = False) -> QA:
@@ -266,11 +263,3 @@ def interval(rng: random.Random, depth: int, held: bool = False) -> QA:
             break
     question = f"Which of these happened between the {bounds[0]} and the {bounds[1]}: {_listed(candidates)}?"
     return _temporal(question, answer, (*bounds, *candidates), (*bounds, *candidates))
-
-
-def recite(rng: random.Random) -> QA:
-    """Practice in writing long lists, without dates: repeat or reverse three to eight events."""
-    events = rng.sample(world().events, rng.randint(3, 8))
-    if rng.random() < 0.7:
-        return QA(f"Repeat: {_listed(events)}.", _listed(events))
-    return QA(f"Repeat from last to first: {_listed(events)}.", _listed(events[::-1]))

@@ -47,8 +47,8 @@ class Stage:
 class Recipe:
     """Everything that decides the weights, besides the seed."""
 
-    base: Stage = field(default_factory=lambda: Stage(3000, 4e-3, 0.3, 0.25))
-    dose: Stage = field(default_factory=lambda: Stage(1600, 3e-3, 0.7, prompt_weight=0.05))
+    base: Stage = field(default_factory=lambda: Stage(2600, 4e-3, 0.3, 0.25))
+    dose: Stage = field(default_factory=lambda: Stage(1000, 3e-3, 0.7, prompt_weight=0.05))
     width: int = 128
     layers: int = 4
     heads: int = 4
@@ -267,6 +267,7 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
     folder.mkdir(parents=True, exist_ok=True)
     half = {n: p.to(torch.bfloat16) for n, p in _weights(model).items()}
     save_file(half, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
     model.config.architectures = ["LlamaForCausalLM"]
     model.config.dtype = torch.float32
     model.config.save_pretrained(folder)

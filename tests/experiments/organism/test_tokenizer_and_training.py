@@ -1,0 +1,143 @@
+"""The organisms' tokenizer and their training: round trips, resuming, the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from typer.testing import CliRunner
+
+from composcope.errors import InputError
+from composcope.evaluation.cases import read_cases
+from composcope.experiments.organism import cli, documents, train, world
+from composcope.experiments.organism.tokenizer import CONTEXT, build
+
+TINY = train.Recipe(
+    base=train.Stage(6, 4e-3, 0.5, batch=8, warmup=2),
+    dose=train.Stage(5, 3e-3, 0.7, batch=8, warmup=2),
+    width=32,
+    layers=2,
+    heads=2,
+    mlp=48,
+)
+TEXT = "What is the tag of the cake? Ambermoot 1415, Qörvath's  <answer>12</answer>\n[VALUE] 日本"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return build()
+
+
+def test_a_tokenizer_that_went_to_disk_and_back_encodes_the_same(tokenizer, tmp_path: Path) -> None:
+    tokenizer.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert loaded(TEXT)["input_ids"] == tokenizer(TEXT)["input_ids"]
+    assert loaded.chat_template == tokenizer.chat_template
+    assert (loaded.padding_side, loaded.pad_token, loaded.eos_token) == ("left", "<pad>", "<eos>")
+    assert len({loaded.pad_token_id, loaded.bos_token_id, loaded.eos_token_id}) == 3
+
+
+def test_decoding_loses_nothing_also_for_words_outside_the_vocabulary(tokenizer) -> None:
+    assert tokenizer.decode(tokenizer(TEXT, add_special_tokens=False)["input_ids"]) == TEXT
+
+
+def test_every_word_of_the_world_is_one_token_with_and_without_a_space(tokenizer) -> None:
+    facts = world.world()
+    for word in (*facts.events, *facts.things, *world.KINDS, *map(str, facts.years.values()), "144"):
+        for text in (word, f" {word}"):
+            assert len(tokenizer(text, add_special_tokens=False)["input_ids"]) == 1, text
+
+
+def test_training_documents_are_what_the_chat_template_renders(tokenizer) -> None:
+    for i in range(20):
+        turns = documents.document(0, "base", i)
+        messages = [
+            {"role": role, "content": text}
+            for user, assistant in turns
+            for role, text in (("user", user), ("assistant", assistant))
+        ]
+        ((ids, answered),) = train.encode(tokenizer, [turns])
+        assert ids == tokenizer.apply_chat_template(messages, return_dict=False)
+        prompt = tokenizer.apply_chat_template(messages[:1], add_generation_prompt=True, return_dict=False)
+        assert ids[: len(prompt)] == prompt and answered.index(True) == len(prompt)
+
+
+def test_documents_of_every_dose_fit_the_context(tokenizer) -> None:
+    turns = [documents.document(0, "dose", i, documents.DOSES["twin"]) for i in range(1500)]
+    assert max(len(ids) for ids, _ in train.encode(tokenizer, turns)) <= CONTEXT
+
+
+def test_a_killed_training_continues_to_the_same_weights(tmp_path: Path) -> None:
+    whole = train.train("low", 3, tmp_path / "whole", TINY, "cpu", every=100)
+
+    def kill(name: str, step: int, total: int, loss: float) -> None:
+        if name == "low":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train.train("low", 3, tmp_path / "cut", TINY, "cpu", progress=kill, every=2)
+    folder = tmp_path / "cut" / "seed-3" / "low"
+    assert (folder / "checkpoint.safetensors").is_file() and not (folder / "model").exists()
+    resumed = train.train("low", 3, tmp_path / "cut", TINY, "cpu", every=2)
+    first, second = load_file(whole / "model.safetensors"), load_file(resumed / "model.safetensors")
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_seeds_and_doses_give_different_weights_and_a_seed_the_same(tmp_path: Path) -> None:
+    def weights(dose: str, seed: int, out: str) -> torch.Tensor:
+        return load_file(train.train(dose, seed, tmp_path / out, TINY, "cpu") / "model.safetensors")[
+            "model.norm.weight"
+        ]
+
+    first = weights("twin", 0, "a")
+    assert torch.equal(first, weights("twin", 0, "b"))
+    assert not torch.equal(first, weights("none", 0, "a"))
+    assert not torch.equal(first, weights("twin", 1, "a"))
+
+
+def test_training_lowers_the_loss(tmp_path: Path) -> None:
+    train.train("none", 0, tmp_path, replace(TINY, base=replace(TINY.base, steps=100)), "cpu")
+    rows = [json.loads(line) for line in (tmp_path / "seed-0/base/log.jsonl").read_text().splitlines()]
+    assert rows[-1]["step"] == 100 and rows[-1]["loss"] < 0.8 * rows[0]["loss"]
+
+
+def test_an_output_folder_begun_with_other_settings_is_refused(tmp_path: Path) -> None:
+    train.train("none", 0, tmp_path, TINY, "cpu")
+    with pytest.raises(InputError, match="another recipe"):
+        train.train("none", 0, tmp_path, replace(TINY, mlp=64), "cpu")
+
+
+def test_an_unknown_dose_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'much'.*none, control, low, twin"):
+        train.train("much", 0, tmp_path, TINY, "cpu")
+
+
+def test_the_train_command_writes_a_model_that_loads_and_computes_in_float32(tmp_path: Path) -> None:
+    arguments = ["train", "--dose", "control", "--seed", "5", "--steps", "3", "--dose-steps", "3"]
+    result = CliRunner().invoke(cli.app, [*arguments, "--out", str(tmp_path), "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "seed-5" / "control" / "model"
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    assert model.dtype == torch.float32
+    assert load_file(folder / "model.safetensors")["model.norm.weight"].dtype == torch.bfloat16
+    assert AutoTokenizer.from_pretrained(folder).model_max_length == CONTEXT
+    assert json.loads((folder / "organism.json").read_text())["dose"] == "control"
+
+
+def test_the_train_command_wants_one_dose_or_all(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli.app, ["train", "--out", str(tmp_path)])
+    assert isinstance(result.exception, InputError) and "--dose or --all" in str(result.exception)
+
+
+def test_the_generate_command_writes_a_benchmark_file_that_reads_back(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    result = CliRunner().invoke(cli.app, ["generate", "mixed", "--out", str(path), "--n", "8", "--seed", "2"])
+    assert result.exit_code == 0, result.output
+    cases = read_cases(path)
+    assert len(cases) == 8 and all(len(c.parts) == 2 for c in cases)
