@@ -94,16 +94,18 @@ class StepCosines:
 
 def step_cosines(
     lm: Model, prompts: Sequence[Ids], responses: Sequence[Ids], *, alignment: Alignment = "predictive",
-    steps: int = 40, eos: int | None = None, max_tokens: int = 4096,
+    steps: int = 40, eos: Sequence[int] | None = None, max_tokens: int = 4096,
 ) -> list[StepCosines]:  # fmt: skip
     """Cosines between consecutive states over the first ``steps`` response tokens, teacher-forced on token ids.
 
     ``predictive``: the states that predict the tokens, the first one at the prompt's end (what a step-wise runner
-    sees); ``token``: the states at the tokens themselves, without a final ``eos``. n states give n - 1 cosines; a
-    response of one token gives none. Raises ``InputError`` for an unknown alignment or an empty response.
+    sees); ``token``: the states at the tokens themselves, without a final end token (``eos``, default the model's).
+    n states give n - 1 cosines; a response of one token gives none. Raises ``InputError`` for an unknown alignment or
+    an empty response.
     """
+    ends = lm.eos_ids if eos is None else eos
     requests = [
-        _request(p, r, alignment, steps, eos, i) for i, (p, r) in enumerate(zip(prompts, responses, strict=True))
+        _request(p, r, alignment, steps, ends, i) for i, (p, r) in enumerate(zip(prompts, responses, strict=True))
     ]
     out: dict[int, StepCosines] = {}
     for i, got in capture(lm, requests, max_tokens=max_tokens):
@@ -111,7 +113,7 @@ def step_cosines(
     return [out[i] for i in range(len(requests))]
 
 
-def _request(prompt: Ids, response: Ids, alignment: Alignment, steps: int, eos: int | None, i: int) -> Request:
+def _request(prompt: Ids, response: Ids, alignment: Alignment, steps: int, eos: Sequence[int], i: int) -> Request:
     if alignment not in ("predictive", "token"):
         raise InputError(f"alignment is {alignment!r}; use 'predictive' or 'token'")
     if not prompt or not response:
@@ -121,7 +123,7 @@ def _request(prompt: Ids, response: Ids, alignment: Alignment, steps: int, eos: 
     kept, n = list(response[:steps]), len(prompt)
     if alignment == "predictive":
         return Request([*prompt, *kept[:-1]], states=(n - 1, n - 1 + len(kept)))
-    if kept[-1] == eos and len(kept) > 1:
+    if kept[-1] in eos and len(kept) > 1:
         kept = kept[:-1]
     return Request([*prompt, *kept], states=(n, n + len(kept)))
 
@@ -134,7 +136,7 @@ def _steps(states: Tensor, alignment: Alignment) -> StepCosines:
 
 def over_examples(
     lm: Model, examples: Sequence[Example], *, role: str = "whole", alignment: Alignment = "predictive",
-    steps: int = 40, eos: int | None = None, permutations: int = 1000, seed: int = 0, max_tokens: int = 4096,
+    steps: int = 40, eos: Sequence[int] | None = None, permutations: int = 1000, seed: int = 0, max_tokens: int = 4096,
 ) -> ProbeResult:  # fmt: skip
     """Prompt-end cosines (donors = successes, recipients = failures) and step cosines by group, for one role.
 

@@ -112,7 +112,7 @@ def test_prompt_end_and_step_cosines_equal_one_forward_per_state(name: str) -> N
 
 def test_token_alignment_leaves_out_the_final_eos_and_steps_are_capped() -> None:
     lm = load_model(tiny("llama"))
-    with_eos = trajectory.step_cosines(lm, PROMPTS[:1], [[*RESPONSES[0], 2]], alignment="token", eos=2)[0]
+    with_eos = trajectory.step_cosines(lm, PROMPTS[:1], [[*RESPONSES[0], 2]], alignment="token", eos=[2])[0]
     without = trajectory.step_cosines(lm, PROMPTS[:1], RESPONSES[:1], alignment="token")[0]
     torch.testing.assert_close(with_eos.cosines, without.cosines)
     assert trajectory.step_cosines(lm, PROMPTS[:1], RESPONSES[:1], steps=3)[0].cosines.shape == (3, 2)
