@@ -94,6 +94,7 @@ class HttpEngine:
         self.chat_options = dict(chat_options or {})
         self.capabilities = Capabilities()
         self._host = urlsplit(base_url).hostname or ""
+        self._new_limit = False
         self._client = openai.OpenAI(base_url=base_url, api_key=self._key, timeout=timeout, max_retries=retries)
 
     @property
@@ -198,7 +199,17 @@ class HttpEngine:
             return self._client.completions.create(prompt=ask.prompt, **fields)
         if self.chat_options:
             fields["extra_body"] = {"chat_template_kwargs": self.chat_options}
-        return self._client.chat.completions.create(messages=[{"role": "user", "content": ask.prompt}], **fields)
+        messages: Any = [{"role": "user", "content": ask.prompt}]
+        if not self._new_limit:
+            try:
+                return self._client.chat.completions.create(messages=messages, **fields)
+            except openai.BadRequestError as e:
+                if "max_completion_tokens" not in str(e):
+                    raise
+                # Newer hosted models refuse the old name of the same limit.
+                self._new_limit = True
+        fields["max_completion_tokens"] = fields.pop("max_tokens")
+        return self._client.chat.completions.create(messages=messages, **fields)
 
     def _response(self, ask: Ask, reply: Any) -> Response:
         choice, usage = reply.choices[0], reply.usage

@@ -1,6 +1,7 @@
 """An OpenAI-compatible server whose answers follow from the prompt and that fails on demand. Run as a process.
 
-``python faulty_server.py [FIELD ...]`` ignores those request fields; prints its port. A prompt that holds
+``python faulty_server.py [FIELD ...]`` ignores those request fields (``old-limit``: refuses
+the old name of the token limit); prints its port. A prompt that holds
 ``[fault:N]`` fails N times (or always with ``N = *``) before it is answered.
 """
 
@@ -31,7 +32,7 @@ def words(prompt: str, temperature: float, seed: int) -> list[str]:
 def completion(body: dict[str, Any], prompt: str) -> tuple[str, str, int]:
     body = {k: v for k, v in body.items() if k not in IGNORED}
     text = words(prompt, body.get("temperature", 0.0), body.get("seed", 0))
-    limit = body.get("max_tokens", 1000)
+    limit = body.get("max_completion_tokens", body.get("max_tokens", 1000))
     answer, finish = " ".join(text[:limit]), "length" if limit < len(text) else "stop"
     stop = [answer.index(s) for s in body.get("stop", ()) if s in answer]
     if stop:
@@ -66,6 +67,8 @@ class Handler(BaseHTTPRequestHandler):
         chat = self.path.endswith("/chat/completions")
         if ("chat" if chat else "raw") in IGNORED:
             return self.error(404, "no such endpoint")
+        if "old-limit" in IGNORED and chat and "max_tokens" in body:
+            return self.error(400, "max_tokens is not supported with this model; use max_completion_tokens")
         if body["model"] != "good":
             return self.error(404, f"no model {body['model']}")
         prompt = body["messages"][0]["content"] if chat else body["prompt"]

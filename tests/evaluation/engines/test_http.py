@@ -180,6 +180,17 @@ def test_asks_that_need_an_ignored_field_are_refused(make_ask: Callable[..., Ask
         process.wait()
 
 
+def test_a_server_that_wants_the_new_name_of_the_token_limit_gets_it(make_ask: Callable[..., Ask]) -> None:
+    process, url = serve("old-limit")
+    try:
+        engine = connect(url, "good", api_key=SECRET)
+        assert engine.capabilities.chat and engine.capabilities.max_tokens
+        assert one(engine, make_ask("q", max_tokens=5)).response_tokens == 5
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_repeats_of_a_sampled_ask_are_different_draws(url: str, make_ask: Callable[..., Ask]) -> None:
     asks = [make_ask("draw", temperature=1.0, repeat=i, case=str(i)) for i in range(5)]
     texts = {r.text for _, r in engine_at(url).answer(asks)}
