@@ -217,7 +217,7 @@ with Journal(sys.argv[2]) as journal:
 """
 
 
-@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("stop", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_killed_run_repeats_at_most_the_requests_in_flight(url: str, tmp_path: Path, stop: signal.Signals) -> None:
     command = [sys.executable, "-c", KILLED, url, str(tmp_path), stop.name, str(IN_FLIGHT)]
     first = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, "OPENAI_API_KEY": SECRET})
