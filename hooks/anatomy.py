@@ -108,6 +108,13 @@ def blocks_of(model: PreTrainedModel) -> nn.ModuleList:
     return found[0]
 
 
+def embedding_of(model: PreTrainedModel) -> Tensor:
+    """The token embedding: vocab d_model. Token ids go in on its device."""
+    table = model.get_input_embeddings().weight
+    assert isinstance(table, Tensor)
+    return table
+
+
 def first_tensor(x: Any) -> Tensor | None:
     """The hidden states in what a module takes or gives: a tensor, or the first of a tuple."""
     if isinstance(x, Tensor):
@@ -165,9 +172,9 @@ class _Trace:
         return hook
 
     def _forward(self) -> None:
-        device = self.model.get_input_embeddings().weight.device
-        vocab = int(self.model.get_input_embeddings().weight.shape[0])
-        ids = torch.tensor([[vocab // 2, vocab // 3]], device=device)
+        table = embedding_of(self.model)
+        vocab = int(table.shape[0])
+        ids = torch.tensor([[vocab // 2, vocab // 3]], device=table.device)
 
         def record(call: patterns.Call) -> Tensor:
             self.calls.append(call)

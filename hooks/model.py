@@ -43,11 +43,11 @@ class Model:
     @property
     def device(self) -> torch.device:
         """Where token ids go in."""
-        return self.model.get_input_embeddings().weight.device
+        return find.embedding_of(self.model).device
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.model.get_input_embeddings().weight.dtype
+        return find.embedding_of(self.model).dtype
 
     @property
     def pad_id(self) -> int:
@@ -140,7 +140,7 @@ class Model:
             ids = ids[None]
         if ids.dim() != 2 or ids.numel() == 0:
             raise ModelError(f"token ids of shape {tuple(ids.shape)}; need a non-empty batch x pos")
-        rows = int(self.model.get_input_embeddings().weight.shape[0])
+        rows = int(find.embedding_of(self.model).shape[0])
         if int(ids.min()) < 0 or int(ids.max()) >= rows:
             raise ModelError(
                 f"token id {int(ids.max())} (or below 0): the model's vocabulary has {rows}; wrong tokenizer?"
@@ -213,7 +213,7 @@ def _load_weights(path: str, dtype: str | torch.dtype | None, device: torch.devi
         model = AutoModelForCausalLM.from_pretrained(path, dtype=wanted, trust_remote_code=False, use_safetensors=True)
     except (OSError, ValueError, KeyError, RuntimeError) as e:
         raise ModelError(f"{path}: cannot be loaded: {_one_line(e)}") from e
-    return model.to(device).eval()
+    return model.to(device).eval()  # type: ignore[arg-type]
 
 
 def _tokenizer(tokenizer: Any) -> Any:

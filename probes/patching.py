@@ -108,8 +108,8 @@ def prompt_end_sweep(
             (all prompt positions of an equally long donor; up to 4 pairs).
         stop_ids: tokens that end a continuation; default the model's end-of-sequence tokens.
 
-    Table, per source and layer: ``kl`` (nats, of the patched first-token distribution from the unpatched one), ``kl_from_donor``
-    (0 after the last block, and for the positive control everywhere), ``argmax_changed``,
+    Table, per source and layer: ``kl`` (nats, of the patched first-token distribution from the unpatched one),
+    ``kl_from_donor`` (0 after the last block, and for the positive control everywhere), ``argmax_changed``,
     ``tokens_before_divergence``, ``flip_rate`` (the continuation becomes the donor's), ``unchanged_rate``,
     ``other_rate``, ``corrected_rate``, ``answer_log_prob`` and ``donor_log_prob``. Pairs that share members are not
     independent: rates of zero are bounded with as many pairs as can be formed without sharing.

@@ -1,0 +1,223 @@
+"""load_model and run: sites, edits, gradients, caches, and a model that is never changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from composcope.errors import ModelError
+from composcope.hooks import Model, Site, load_model
+from composcope.hooks.sites import KINDS
+
+from ..tiny_models import CONFIGS, tiny
+
+DENSE = [n for n in CONFIGS if n not in ("mixtral", "qwen3_moe", "gpt_oss")]
+PARALLEL = ("cohere", "gpt_neox", "phi")
+
+
+def ids_of(n: int = 9, batch: int = 2, seed: int = 0) -> torch.Tensor:
+    return torch.randint(5, 90, (batch, n), generator=torch.Generator().manual_seed(seed))
+
+
+def fingerprint(lm: Model) -> tuple[Any, ...]:
+    model = lm.model
+    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+    flags = tuple(p.requires_grad for p in model.parameters())
+    return lm.__class__(model).identity, hooks, flags, model.config._attn_implementation, model.training
+
+
+def kinds_of(name: str) -> list[str]:
+    missing = {"resid_mid"} if name in PARALLEL else {"neuron"} if name not in DENSE else set()
+    return [k for k in KINDS if k not in missing]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_reading_every_site_leaves_the_logits_as_they_are(name: str) -> None:
+    lm = load_model(tiny(name))
+    sites = [Site(layer, k) for layer in range(lm.anatomy.n_layers) for k in kinds_of(name)]  # type: ignore[arg-type]
+    with torch.no_grad():
+        run = lm.run(ids_of(), read=sites)
+        assert torch.equal(run.logits, lm.model(ids_of()).logits)
+    assert set(run.acts) == set(sites)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_identity_edit_changes_nothing_and_another_one_does(name: str) -> None:
+    lm = load_model(tiny(name))
+    with torch.no_grad():
+        base = lm.model(ids_of()).logits
+        for kind in kinds_of(name):
+            site = Site(1, kind)  # type: ignore[arg-type]
+            assert torch.equal(lm.run(ids_of(), edit={site: lambda x: x.clone()}).logits, base), kind
+            assert not torch.equal(lm.run(ids_of(), edit={site: lambda x: 1.1 * x}).logits, base), kind
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_the_block_is_the_sum_of_its_parts(name: str) -> None:
+    lm = load_model(tiny(name))
+    kinds = ["resid_pre", "attn_out", "mlp_out", "resid_post"]
+    with torch.no_grad():
+        acts = lm.run(ids_of(), read=[Site(1, k) for k in kinds]).acts  # type: ignore[arg-type]
+    pre, attn, mlp, post = (acts[Site(1, k)] for k in kinds)  # type: ignore[arg-type]
+    factor = lm.anatomy.layers[1].mlp_scale
+    assert torch.allclose(pre + factor * (attn + mlp), post, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3", "gemma2", "gpt2", "gpt_neox", "olmo2"])
+def test_gradients_reach_every_site_and_agree_with_finite_differences(name: str) -> None:
+    lm = load_model(tiny(name).double())
+    for kind in kinds_of(name):
+        site = Site(1, kind)  # type: ignore[arg-type]
+        run = lm.run(ids_of(batch=1), read=[site])
+        (gradient,) = torch.autograd.grad(run.logits[0, -1, 7], run.acts[site])
+        direction = torch.randn(gradient.shape, dtype=gradient.dtype, generator=torch.Generator().manual_seed(3))
+        size = 1e-3
+
+        def moved(sign: float, site: Site = site, step: torch.Tensor = size * direction) -> float:
+            with torch.no_grad():
+                return float(lm.run(ids_of(batch=1), edit={site: lambda x: x + sign * step}).logits[0, -1, 7])
+
+        slope = (moved(1) - moved(-1)) / (2 * size)
+        expected = float((gradient * direction).sum())
+        assert slope == pytest.approx(expected, rel=2e-3, abs=2e-3 * float(gradient.norm())), kind
+
+
+def test_gradients_are_there_without_any_trainable_parameter(tmp_path: Path) -> None:
+    tiny("llama").save_pretrained(tmp_path)
+    lm = load_model(tmp_path, tokenizer=object())
+    assert not any(p.requires_grad for p in lm.model.parameters())
+    run = lm.run(ids_of(), read=[Site(0, "neuron"), Site(2, "head")])
+    gradients = torch.autograd.grad(run.logits.sum(), list(run.acts.values()))
+    assert all(float(g.norm()) > 0 for g in gradients)
+
+
+def test_a_reducer_decides_what_is_kept() -> None:
+    lm = load_model(tiny("llama"))
+    site = Site(0, "pattern")
+    with torch.no_grad():
+        kept = lm.run(ids_of(), read={site: lambda p: p[..., :3].sum(-1)}).acts[site]
+        whole = lm.run(ids_of(), read=[site]).acts[site]
+    assert kept.shape == (2, 4, 9)
+    assert torch.equal(kept, whole[..., :3].sum(-1))
+    assert torch.allclose(whole.sum(-1), torch.ones(2, 4, 9), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])
+def test_patterns_under_sdpa_are_those_of_eager_attention(name: str) -> None:
+    lm, eager = load_model(tiny(name)), tiny(name, attn="eager")
+    with torch.no_grad():
+        expected = eager(ids_of(), output_attentions=True).attentions
+        got = lm.run(ids_of(), read=[Site(layer, "pattern") for layer in range(3)]).acts
+    for layer in range(3):
+        assert torch.allclose(got[Site(layer, "pattern")], expected[layer], atol=2e-6)
+
+
+def test_what_is_edited_is_read_after_the_edit() -> None:
+    lm = load_model(tiny("llama"))
+    site = Site(1, "resid_mid")
+    with torch.no_grad():
+        run = lm.run(ids_of(), read=[site], edit={site: torch.zeros_like})
+    assert float(run.acts[site].abs().max()) == 0
+
+
+@pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("kind", ["neuron", "pattern"])
+def test_the_model_is_unchanged_after_an_exception(stop: type[BaseException], kind: Any) -> None:
+    lm = load_model(tiny("llama"))
+    before = fingerprint(lm)
+
+    def fail(x: torch.Tensor) -> torch.Tensor:
+        raise stop
+
+    with pytest.raises(stop):
+        lm.run(ids_of(), edit={Site(1, kind): fail}, read=[Site(0, "q"), Site(0, "pattern")])
+    assert fingerprint(lm) == before
+    lm.run(ids_of(), read=[Site(1, kind)], edit={Site(0, "resid_mid"): lambda x: 2 * x})
+    assert fingerprint(lm) == before
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "gpt2", "gemma3"])
+def test_a_cache_continues_the_prompt_and_is_never_changed(name: str) -> None:
+    lm = load_model(tiny(name))
+    ids = ids_of(12)
+    past = lm.prefill(ids[:, :-2])
+    before = [layer.keys.clone() for layer in past.layers]  # type: ignore[union-attr]
+    with torch.no_grad():
+        logits = lm.run(ids[:, -2:], past=past).logits
+        assert torch.allclose(logits, lm.model(ids).logits[:, -2:], atol=1e-4)
+    assert past.get_seq_length() == 10
+    assert all(torch.equal(a, layer.keys) for a, layer in zip(before, past.layers, strict=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "mistral", "gemma2"])
+def test_padding_on_either_side_changes_no_real_token(name: str) -> None:
+    lm = load_model(tiny(name))
+    ids = ids_of(7, batch=1)
+    pad = torch.zeros(1, 3, dtype=torch.long)
+    ones, zeros = torch.ones(1, 7, dtype=torch.long), torch.zeros(1, 3, dtype=torch.long)
+    with torch.no_grad():
+        base = lm.run(ids).logits
+        right = lm.run(torch.cat([ids, pad], 1)).logits[:, :7]
+        masked = lm.run(torch.cat([ids, pad], 1), torch.cat([ones, zeros], 1)).logits[:, :7]
+        left = lm.run(torch.cat([pad, ids], 1), torch.cat([zeros, ones], 1)).logits[:, 3:]
+    for other in (right, masked, left):
+        assert torch.allclose(base, other, atol=1e-5)
+
+
+def test_the_weights_name_the_model() -> None:
+    first, second = load_model(tiny("llama")), load_model(tiny("llama"))
+    assert first.identity == second.identity
+    with torch.no_grad():
+        next(iter(second.model.parameters()))[0, 0] += 1
+    assert first.identity != load_model(second.model).identity
+
+
+def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
+    lm = load_model(tiny("llama"))
+    cases = [
+        (lambda: lm.run(ids_of(), read=[Site(3, "neuron")]), "has 3 layers"),
+        (lambda: lm.run(ids_of(), read=[Site(0, "nothing")]), "no such kind"),  # type: ignore[arg-type]
+        (lambda: lm.run(ids_of(), read=[Site(0, "neuron", expert=0)]), "no experts"),
+        (lambda: lm.run(ids_of(), edit={Site(0, "neuron"): lambda x: x[:, :1]}), "need a tensor of shape"),
+        (lambda: lm.run(ids_of(), edit={Site(0, "neuron"): lambda x: x * float("nan")}), "NaN"),
+        (lambda: lm.run(ids_of(65)), "context holds 64"),
+        (lambda: lm.run(torch.tensor([[3, 97]])), "vocabulary has 97"),
+        (lambda: load_model(tiny("gpt_neox")).run(ids_of(), read=[Site(0, "resid_mid")]), "in parallel"),
+        (lambda: load_model(tiny("mixtral")).run(ids_of(), read=[Site(0, "neuron")]), "inside experts"),
+        (lambda: load_model(tiny("llama").train()), "model.eval()"),
+        (lambda: load_model(tmp_path / "nowhere"), "no such folder"),
+        (lambda: load_model(tmp_path), "no config.json"),
+        (lambda: load_model(tiny("llama"), backend="other"), "backend"),
+        (lambda: load_model(tiny("llama"), dtype="float33"), "float33"),
+        (lambda: load_model(3), "type int"),  # type: ignore[arg-type]
+    ]
+    for act, text in cases:
+        with pytest.raises(ModelError, match=text) as e:
+            act()
+        assert "\n" not in str(e.value)
+
+
+def test_folders_without_weights_and_models_that_give_nan_are_refused(tmp_path: Path) -> None:
+    model = tiny("llama")
+    model.config.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"no \*\.safetensors"):
+        load_model(tmp_path)
+    with torch.no_grad():
+        next(iter(model.parameters())).fill_(float("nan"))
+    with pytest.raises(ModelError, match="NaN"):
+        load_model(model)
+
+
+def test_a_tokenizer_without_pad_token_is_said_and_harmless() -> None:
+    class Bare:
+        pad_token_id = None
+        eos_token_id = 2
+
+    lm = load_model(tiny("llama"), tokenizer=Bare())
+    assert "no pad token" in lm.notes[0]
+    ids, mask = lm.pad([[5, 6, 7], [8]])
+    assert ids.tolist() == [[5, 6, 7], [8, 2, 2]]
+    assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
