@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from . import style
 from .drawing import Drawing, caption, words
-from .io import Row, RunData, labels
+from .io import Row, RunData, having, labels
 
 STEPS = {"both": "both", "composition": "whole"}
 
@@ -26,10 +26,11 @@ def collapse_curve(runs: Sequence[RunData]) -> Drawing:
     rows = _over_depth(runs)
     if not rows:
         return words("No run here has residual failure over depth: the protocol double-gate measures it.", runs)
+    runs = having(runs, "residual_failure")
     fig, panels = style.grid_of(1, 1, 6.2, 3.9)
     ax = panels[0][0]
     _depth_panel(ax, rows, "Wrong although every part is known")
-    style.legend(ax, loc="best")
+    style.legend(ax, loc="upper left")
     text = "Residual failure: share of wholes answered wrong among cases that passed both gates, by depth."
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, depth {depth}"),
                    {"kind": "lines", "x": "depth", "series": "model", "xlabel": "depth", "ylabel": "residual failure",
@@ -42,12 +43,13 @@ def family_curves(runs: Sequence[RunData]) -> Drawing:
     families = sorted({r["family"] for r in rows})
     if not families:
         return words("No run here has residual failure by family and depth.", runs)
+    runs = having(runs, "residual_failure")
     fig, panels = style.grid_of(1, len(families), 3.3, 3.3, sharey=True)
     for i, (ax, family) in enumerate(zip(panels[0], families, strict=True)):
         _depth_panel(
             ax, [r for r in rows if r["family"] == family], family, y="" if i else "residual failure", runs=rows
         )
-    style.legend(panels[0][0], loc="best")
+    style.shared_legend(fig)
     text = "Residual failure by depth, one panel a family; axes are shared."
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {family}, depth {depth}"),
                    {"kind": "lines", "x": "depth", "series": "model", "panel": "family", "xlabel": "depth",
@@ -59,6 +61,7 @@ def family_heatmap(runs: Sequence[RunData]) -> Drawing:
     rows = _over_depth(runs, "family")
     if not rows:
         return words("No run here has residual failure by family and depth.", runs)
+    runs = having(runs, "residual_failure")
     columns = sorted({(r["family"], r["depth"]) for r in rows})
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, 1, 1.6 + 0.62 * len(columns), 1.5 + 0.42 * len(models))
@@ -80,6 +83,7 @@ def step_bars(runs: Sequence[RunData]) -> Drawing:
     rows = _steps(runs)
     if not rows:
         return words("No run here has step accuracies: the protocol compositionality-gap measures them.", runs)
+    runs = having(runs, "step:0")
     models = list(dict.fromkeys(r["model"] for r in rows))
     steps = list(dict.fromkeys(r["step"] for r in rows))
     fig, panels = style.grid_of(1, 1, 6.4, 1.2 + 0.27 * len(models) * (len(steps) + 1))
@@ -103,6 +107,7 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
     rows = _steps(runs)
     if not rows:
         return words("No run here has step accuracies: the protocol compositionality-gap measures them.", runs)
+    runs = having(runs, "step:0")
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
     steps = list(dict.fromkeys(r["step"] for r in rows))
     fig, panels = style.grid_of(1, len(benchmarks), 5.2, 3.8, sharey=True)
@@ -124,9 +129,10 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
 
 def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     """The whole against the geometric mean of the steps, with y = x^2 (Compositional GSM, Fig. 1)."""
-    names = labels(runs)
+    chosen = having(runs, "step:0", "step:1", "composition")
+    names = labels(chosen)
     rows = []
-    for run in runs:
+    for run in chosen:
         first, second, whole = (run.one(m) for m in ("step:0", "step:1", "composition"))
         if first and second and whole and None not in (first["value"], second["value"], whole["value"]):
             rows.append(
@@ -147,17 +153,18 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     text = (
         "Accuracy on the whole against the geometric mean of both steps; the curve: what independent steps would give."
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}"))
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
 
 
 def gap_bars(runs: Sequence[RunData]) -> Drawing:
     """The published gaps side by side: comp - both, comp - S1*S2, P(fail | both right)."""
-    names = labels(runs)
+    chosen = having(runs, "gap")
+    names = labels(chosen)
     metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "press_gap": "P(whole wrong | both right)"}
-    rows = [point(r, names[r.path], m, gap=k) for k in metrics for r in runs if (m := r.one(k))]
+    rows = [point(r, names[r.path], m, gap=k) for k in metrics for r in chosen if (m := r.one(k))]
     if not rows:
         return words("No run here has a compositionality gap.", runs)
-    fig, panels = style.grid_of(1, len(metrics), 3.3, 1.3 + 0.34 * len(runs))
+    fig, panels = style.grid_of(1, len(metrics), 3.3, 1.3 + 0.34 * len(chosen))
     for ax, (key, title) in zip(panels[0], metrics.items(), strict=True):
         mine = [r for r in rows if r["gap"] == key]
         for i, row in enumerate(mine):
@@ -167,14 +174,15 @@ def gap_bars(runs: Sequence[RunData]) -> Drawing:
         ax.set_ylim(max(len(mine), 1) - 0.5, -0.5)
         style.dress(ax, title, "points" if key != "press_gap" else "share", grid="x")
     text = "Three published gaps on the same answers; they differ by what the whole is compared with."
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {gap}"))
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {gap}"))
 
 
 def stability_scatter(runs: Sequence[RunData]) -> Drawing:
     """Residual failure at depth 4 against atom stability (Composition collapse, Fig. 4)."""
-    names = labels(runs)
+    chosen = having(runs, "atom_stability", "residual_failure")
+    names = labels(chosen)
     rows = []
-    for run in runs:
+    for run in chosen:
         stable = run.one("atom_stability", per="fact") or run.one("atom_stability")
         failed = next((m for m in run.select("residual_failure", "depth_bin") if m["group"]["depth_bin"] == 4), None)
         if stable and failed and stable["value"] is not None:
@@ -192,12 +200,13 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
     style.dress(
         ax, "Knowing is not composing", "atoms right in every wording", "residual failure at depth 4", grid="both"
     )
-    style.legend(ax, loc="best")
+    style.legend(ax, loc="upper left")
     text = "Residual failure at depth 4 against the share of atoms that are right in every wording."
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}"))
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
 
 
 def _over_depth(runs: Sequence[RunData], *by: str) -> list[Row]:
+    runs = having(runs, "residual_failure")
     names = labels(runs)
     rows = []
     for run in runs:
@@ -214,7 +223,7 @@ def _depth_panel(
 ) -> None:
     models = list(dict.fromkeys(r["model"] for r in runs or rows))
     depths = sorted({r["depth"] for r in rows})
-    for i, model in enumerate(sorted(models)):
+    for i, model in enumerate(models):
         mine = [r for r in rows if r["model"] == model]
         nudge = (i - (len(models) - 1) / 2) * 0.07
         style.points(ax, mine, [r["depth"] + nudge for r in mine], style.color(i), model)
@@ -225,6 +234,7 @@ def _depth_panel(
 
 
 def _steps(runs: Sequence[RunData]) -> list[Row]:
+    runs = having(runs, "step:0")
     names = labels(runs)
     rows = []
     for run in runs:
@@ -237,7 +247,7 @@ def _steps(runs: Sequence[RunData]) -> list[Row]:
 
 
 def _chance(runs: Sequence[RunData]) -> str:
-    levels = {(r.benchmark, c) for r in runs if (c := chance(r)) is not None}
+    levels = {(r.benchmark, c) for r in having(runs, "step:0") if (c := chance(r)) is not None}
     return "".join(f" Chance level of the whole on {b}: {100 * c:.3g} %." for b, c in sorted(levels))
 
 
@@ -248,8 +258,9 @@ def chance(run: RunData) -> float | None:
 
 
 def _gaps(runs: Sequence[RunData]) -> str:
-    names = labels(runs)
-    found = [(names[r.path], m) for r in runs if (m := r.one("gap")) and m["value"] is not None]
+    chosen = having(runs, "gap")
+    names = labels(chosen)
+    found = [(names[r.path], m) for r in chosen if (m := r.one("gap")) and m["value"] is not None]
     return "".join(
         f" Gap (whole − both) of {style.plain(n)}: {100 * m['value']:+.1f} points, n={m['n']}." for n, m in found
     )

@@ -69,9 +69,14 @@ def write(drawing: Drawing, name: str, out: str | Path, *, dark: bool = False) -
     paths = [png, write_text(svg, text.getvalue())]
     if dark:
         paths.append(write_text(folder / f"{name}-dark.svg", darkened(text.getvalue())))
-    paths.append(write_text(folder / f"{name}.csv", to_csv(drawing.rows)))
-    paths.append(write_text(folder / f"{name}.txt", drawing.caption + "\n"))
+    paths.append(write_text(folder / f"{name}.csv", encodable(to_csv(drawing.rows))))
+    paths.append(write_text(folder / f"{name}.txt", encodable(drawing.caption + "\n")))
     return paths
+
+
+def encodable(text: str) -> str:
+    """Text without halves of surrogate pairs, which no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def darkened(svg: str) -> str:

@@ -9,13 +9,15 @@ from typing import Any
 from . import style
 from .behaviour import point
 from .drawing import Drawing, caption, source, words
-from .io import Row, RunData, labels
+from .io import Row, RunData, having, labels
 
 QUADRANTS = {
-    "both-right": "every step right",
-    "first-only": "only step 1 right",
-    "second-only": "only step 2 right",
-    "neither": "no step right",
+    "11": "both steps right",
+    "10": "only step 1 right",
+    "01": "only step 2 right",
+    "00": "no step right",
+    "all": "every step right",
+    "some": "some steps wrong",
 }
 COUNTS = "Counts, no intervals."
 _QUADRANT_COLORS = (style.FAILURE, "#E69F00", "#56B4E9", "#8C8C8C")
@@ -90,10 +92,13 @@ def _counted(found: Sequence[tuple[str, Any]]) -> list[Row]:
 
 def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
     """Failed wholes split by which steps were right (AgentCoMa, Fig. 5)."""
-    names = labels(runs)
+    chosen = having(runs, "quadrant")
+    names = labels(chosen)
     rows = []
-    for run in runs:
-        found = [(q, m) for m in run.metrics if m["metric"] == "quadrant" and (q := quadrant(m.get("group") or {}))]
+    for run in chosen:
+        found = sorted(
+            ((str(m["group"]["quadrant"]), m) for m in run.select("quadrant", "quadrant")), key=_quadrant_order
+        )
         rows += [point(run, names[run.path], m, quadrant=q) for q, m in found]
     if not rows:
         return words("No run here has failure quadrants: the protocol compositionality-gap counts them.", runs)
@@ -129,23 +134,11 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
     style.legend(ax, loc="upper center", bbox_to_anchor=(0.45, -0.28), ncols=4)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs))
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen))
 
 
-def quadrant(group: Row) -> str | None:
-    """Name of a quadrant from its group keys; None for rows that are split further (family, domain, ...)."""
-    free = set(group) - {"quadrant", "step:0", "step:1", "first", "second", "model", "prompt"}
-    if free:
-        return None
-    if "quadrant" in group:
-        return str(group["quadrant"])
-    first, second = group.get("step:0", group.get("first")), group.get("step:1", group.get("second"))
-    if first is None or second is None:
-        return None
-    right = [v in (True, 1, "correct", "right") for v in (first, second)]
-    return {(True, True): "both-right", (True, False): "first-only", (False, True): "second-only"}.get(
-        (right[0], right[1]), "neither"
-    )
+def _quadrant_order(found: tuple[str, Row]) -> int:
+    return list(QUADRANTS).index(found[0]) if found[0] in QUADRANTS else len(QUADRANTS)
 
 
 def outcomes(runs: Sequence[RunData]) -> Drawing:

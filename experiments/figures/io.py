@@ -136,10 +136,20 @@ def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
     """
     out: list[RunData] = []
     for run in runs:
-        out += [run] if isinstance(run, RunData) else [read_run(p) for p in find_runs([run])]
+        out += [run] if isinstance(run, RunData) else _in_order([read_run(p) for p in find_runs([run])])
     if not out:
         raise InputError("no run folder given; see `composcope ls`")
     return out
+
+
+def _in_order(runs: list[RunData]) -> list[RunData]:
+    """As they were made: a study's runs in the order in which it was asked for."""
+    return sorted(runs, key=lambda r: str(r.manifest.get("created", "")))
+
+
+def having(runs: Sequence[RunData], *metrics: str) -> list[RunData]:
+    """The runs that have all of these metrics, so that only they are named and counted."""
+    return [r for r in runs if set(metrics) <= {m["metric"] for m in r.metrics}]
 
 
 def read_run(folder: str | Path) -> RunData:

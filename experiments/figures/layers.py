@@ -10,6 +10,12 @@ from .io import ProbeData, Row, RunData
 from .mechanism import NO_CELLS, cells, color_bar, heat, missing, number, with_probe
 
 COSINES = {"dd": "within successes", "rr": "within failures", "dr": "across"}
+MEASURES = {
+    "flip_rate": "takes the donor's answer",
+    "corrected_rate": "becomes right",
+    "kl": "next token moves (KL, nats)",
+    "answer_log_prob": "log-probability of the right answer",
+}
 _COSINE_COLORS = {"dd": style.SUCCESS, "rr": style.FAILURE, "dr": "#8C8C8C"}
 
 
@@ -19,9 +25,7 @@ def patching(runs: Sequence[RunData]) -> Drawing:
     rows = [row for f in found for row in _patch_rows(*f)]
     if not rows:
         return missing("a patching sweep", "patching", runs)
-    titles = {"flip_rate": "Continuations that flip", "kl": "Change of the next token (KL, nats)",
-              "answer_log_prob": "Log-probability of the answer"}  # fmt: skip
-    quantities = [q for q in titles if any(r["measure"] == q for r in rows)]
+    quantities = [q for q in MEASURES if any(r["measure"] == q for r in rows)]
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, grid = style.grid_of(len(models), len(quantities), 3.4, 2.7)
     for line, model in zip(grid, models, strict=True):
@@ -32,10 +36,10 @@ def patching(runs: Sequence[RunData]) -> Drawing:
                 style.points(
                     ax, picked, [r["layer"] for r in picked], style.color(i), control, style="-" if i == 0 else "--"
                 )
-            if quantity == "flip_rate":
+            if quantity.endswith("rate"):
                 style.percent(ax)
-            style.dress(ax, f"{model} · {titles[quantity]}", "layer of the patch")
-            style.legend(ax, loc="best")
+            style.dress(ax, f"{model} · {MEASURES[quantity]}", "layer of the patch")
+    style.shared_legend(fig)
     text = (
         "Sweep over layers: the last prompt position of a failing case gets the state of a succeeding one; dashed "
         "lines are controls."
@@ -60,7 +64,7 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
                 mine = [r for r in rows if (r["model"], r["form"], r["pairs"]) == (model, form, name)]
                 style.points(ax, mine, [r["layer"] for r in mine], _COSINE_COLORS[key], name)
             style.dress(ax, f"{model} · {form}", "layer", "cosine")
-            style.legend(ax, loc="best")
+    style.shared_legend(fig)
     text = (
         "Cosine between residual states at the last prompt token, per layer. Plain cosines are dominated by a few "
         "large dimensions; centered ones subtract the layer's mean."
@@ -94,9 +98,9 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
             if f"step.{group}" not in probe.tensors:
                 style.note(ax, f"no {group} cases")
                 continue
-            image = heat(ax, probe.tensors[f"step.{group}"], style.SEQUENTIAL, low, high)
+            heat(ax, probe.tensors[f"step.{group}"], style.SEQUENTIAL, low, high)
             style.dress(ax, f"{label} · {group}", "response step", "layer", grid=None)
-            color_bar(fig, ax, image)
+    color_bar(fig, [ax for line in grid for ax in line], style.SEQUENTIAL, low, high)
     text = (
         "Cosine between consecutive residual states over the response, mean over cases; later steps rest on fewer "
         "cases (n in the csv)."
@@ -107,33 +111,15 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
 
 
 def _patch_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:
-    """One row per measure, patch (the donor or a control) and layer; intervals from the table where it has them."""
-    rows = []
-    for name, tensor in probe.tensors.items():
-        measure, _, control = name.partition(".")
-        if measure not in ("flip_rate", "kl", "answer_log_prob") or tensor.ndim != 1:
-            continue
-        table = {r.get("layer"): r for r in _patch_table(probe, measure, control)}
-        layers = probe.settings.get("layers") or list(range(len(tensor)))
-        for layer, value in zip(layers, tensor, strict=False):
-            known = {k: table.get(layer, {}).get(k) for k in ("n", "low", "high", "interval")}
-            n = known.pop("n") or probe.settings.get("pairs") or probe.settings.get("n_pairs")
-            rows.append({"run": run.name, "model": label, "measure": measure, "patch": control or "donor",
-                         "layer": layer, "n": n if isinstance(n, int) else None, "value": number(value),
-                         **known})  # fmt: skip
-    return rows
-
-
-def _patch_table(probe: ProbeData, measure: str, control: str) -> list[Row]:
-    for quantity in dict.fromkeys((f"{measure}.{control}" if control else measure, measure)):
-        rows = probe.rows(quantity)
-        if control and quantity == measure:
-            rows = [r for r in rows if control in (r.get("control"), r.get("group"), r.get("patch"))]
-        if not control:
-            rows = [r for r in rows if r.get("control") in (None, "", "donor") and r.get("layer") is not None]
-        if rows:
-            return rows
-    return []
+    """One row per measure, source of the state (the donor or a control) and layer."""
+    fields = ("n", "count", "value", "low", "high", "interval")
+    return [
+        {"run": run.name, "model": label, "measure": measure, "patch": r["group"], "layer": r["layer"],
+         **{k: r.get(k) for k in fields}}
+        for measure in MEASURES
+        for r in probe.rows(measure)
+        if r.get("layer") is not None
+    ]  # fmt: skip
 
 
 def _cosine_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 
 from . import style
@@ -35,24 +36,27 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
         for i, a in enumerate(tasks):
             for j, b in enumerate(tasks):
                 rows.append({"run": run.name, "model": label, "task": a, "other": b, "value": number(matrix[i, j]),
-                             **_interval(probe, a, b)})  # fmt: skip
-    chosen = _settings(found, "selected", "n_selected", "rule", "steps")
-    text = f"Share of the selected neurons that two tasks have in common.{chosen}"
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs),
+                             **_cell_count(probe, a, b)})  # fmt: skip
+    text = (
+        "Overlap of the neurons selected for two tasks, mean within cases (diagonal: a task with itself in other "
+        "cases)."
+        f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')}"
+    )
+    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} by group."),
                    {"kind": "heatmap", "x": "other", "y": "task", "facet": "model", "low": 0, "high": 1})  # fmt: skip
 
 
 def neuron_map(runs: Sequence[RunData]) -> Drawing:
     """Where the selected neurons lie: layer x position in the layer, a panel per task (AgentCoMa, Fig. 9)."""
-    found = [f for f in with_probe(runs, "neurons") if f[2].named("location_map")]
+    found = [f for f in with_probe(runs, "neurons") if _maps(f[2])]
     if not found:
         return missing("neuron attribution", "neurons", runs)
-    kinds = list(dict.fromkeys(k for _, _, p in found for k in p.named("location_map")))
-    top = max(float(np.nanmax(m)) for _, _, p in found for m in p.named("location_map").values()) or 1.0
+    kinds = list(dict.fromkeys(k for _, _, p in found for k in _maps(p)))
+    top = max(float(np.nanmax(m)) for _, _, p in found for m in _maps(p).values()) or 1.0
     rows: list[Row] = []
     fig, panels = style.grid_of(len(found), len(kinds), 3.0, 1.9)
     for line, (run, label, probe) in zip(panels, found, strict=True):
-        maps = probe.named("location_map")
+        maps = _maps(probe)
         for ax, kind in zip(line, kinds, strict=True):
             if kind not in maps:
                 style.note(ax, "not measured")
@@ -62,11 +66,28 @@ def neuron_map(runs: Sequence[RunData]) -> Drawing:
             rows += cells(maps[kind], ("layer", "bin"), run=run.name, model=label, kind=kind)
     text = (
         "Selected neurons by layer and position; the order of neurons within a layer carries no meaning by itself."
-        f"{_settings(found, 'selected', 'n_selected')}"
+        f"{_settings(found, 'common_neurons', 'pool')} Counts per query, without intervals."
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs),
+    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals="n: see the overlap's table."),
                    {"kind": "heatmap", "x": "bin", "y": "layer", "facet": "model", "panel": "kind",
                     "low": 0, "high": top})  # fmt: skip
+
+
+def neuron_overlap_means(runs: Sequence[RunData]) -> Drawing:
+    """Overlap of the whole's neurons with each part's, within cases, failures against successes, with intervals."""
+    text = "Overlap coefficient of the neurons of two tasks of one case, mean over cases."
+    title = "Neurons that two tasks of a case share"
+    return _by_kind(runs, "neurons", "neuron_overlap", "neuron overlaps", title, "overlap", text)
+
+
+def neuron_check(runs: Sequence[RunData]) -> Drawing:
+    """Do the selected neurons matter: log ratio of the answer's probability when silenced, beyond random ones."""
+    text = (
+        "Change of the answer's log-probability when the selected neurons are silenced, minus the same for random "
+        "neurons of the same layers: below zero, the selection matters."
+    )
+    title = "Silencing the selected neurons, beyond random ones"
+    return _by_kind(runs, "neurons", "suppress_log_ratio_excess", "a causal check", title, "log ratio", text)
 
 
 def lookback(runs: Sequence[RunData]) -> Drawing:
@@ -90,16 +111,11 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
             if name not in maps:
                 style.note(ax, f"no {name} cases" if name != "difference" else "no contrast possible")
                 continue
-            diverging = name == "difference"
-            image = heat(
-                ax,
-                maps[name],
-                style.DIVERGING if diverging else style.SEQUENTIAL,
-                -reach if diverging else 0,
-                reach if diverging else 1,
-            )
+            scale = (style.DIVERGING, -reach, reach) if name == "difference" else (style.SEQUENTIAL, 0, 1)
+            heat(ax, maps[name], *scale)
             style.dress(ax, f"{label} · {name}", "head", "layer", grid=None)
-            color_bar(fig, ax, image)
+    color_bar(fig, [ax for line in grid for ax in line[:2]], style.SEQUENTIAL, 0, 1)
+    color_bar(fig, [line[2] for line in grid], style.DIVERGING, -reach, reach)
     asked = "whole" if shown[0][1] == "composition" else shown[0][1]
     text = (
         "Lookback ratio of each head: share of attention that goes back to the prompt, mean per token, averaged over "
@@ -167,8 +183,10 @@ def _whole_ticks(ax: Axes, width: int, height: int) -> None:
     ax.set_yticks(range(0, height, max(1, -(-height // 10))))
 
 
-def color_bar(fig: Figure, ax: Axes, image: Any) -> None:
-    bar = fig.colorbar(image, ax=ax, fraction=0.05, pad=0.02)
+def color_bar(fig: Figure, panels: Sequence[Axes], cmap: Colormap, low: float, high: float) -> None:
+    """One color scale for several panels."""
+    scale = ScalarMappable(Normalize(low, high), cmap)
+    bar = fig.colorbar(scale, ax=panels, location="top", shrink=0.5, aspect=40, pad=0.01)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     bar.ax.tick_params(labelsize=7, colors=style.MUTED, length=2)
 
@@ -199,15 +217,16 @@ def _lookback_maps(probe: ProbeData, kind: str) -> dict[str, Array]:
     return maps
 
 
-def _interval(probe: ProbeData, a: str, b: str) -> Row:
-    """The table's interval of one cell of the overlap matrix, where it has one."""
-    for row in probe.rows("overlap"):
-        pair = {
-            str(row.get(k)) for k in ("kind", "other", "task", "task_a", "task_b", "with") if row.get(k) is not None
-        }
-        if pair == {a, b}:
-            return {k: row.get(k) for k in ("n", "low", "high", "interval")}
-    return {}
+def _maps(probe: ProbeData) -> dict[str, Array]:
+    """Location maps by task, those of single groups left out."""
+    return {k: m for k, m in probe.named("location_map").items() if k.rpartition(".")[2] not in style.GROUP_COLORS}
+
+
+def _cell_count(probe: ProbeData, a: str, b: str) -> Row:
+    """How many cases one off-diagonal cell of the overlap matrix rests on."""
+    rows = [r for name in (f"{a} & {b}", f"{b} & {a}") for r in probe.rows("neuron_overlap", kind=name)]
+    counts = [r["n"] for r in rows if r.get("group") in style.GROUP_COLORS and isinstance(r.get("n"), int)]
+    return {"n": sum(counts) if counts else None}
 
 
 def _by_kind(
@@ -236,7 +255,7 @@ def _by_kind(
         ax.set_yticks(range(len(kinds)), [style.plain(k, 20) for k in kinds])
         ax.set_ylim(len(kinds) - 0.5, -0.5)
         style.dress(ax, model, axis, grid="x")
-    style.legend(axes[0], loc="best")
+    style.shared_legend(fig)
     fig.suptitle(title, x=0.01, ha="left", fontsize=10, color=style.INK, fontweight="bold")
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {kind}, {group}"))
 

@@ -79,10 +79,22 @@ def percent(ax: Axes, axis: str = "y", low: float = 0.0, high: float = 1.0) -> N
         ax.set_xticks(ticks, names)
 
 
-def legend(ax: Axes | Figure, **options: Any) -> None:
-    handles, names = ax.get_legend_handles_labels() if isinstance(ax, Axes) else ([], [])
+def legend(ax: Axes, **options: Any) -> None:
+    """The names of one panel's marks; give a place, since searching for the best one takes longer than drawing."""
+    handles, names = ax.get_legend_handles_labels()
     if names:
         ax.legend(handles, names, frameon=False, fontsize=8, labelcolor=INK, **options)
+
+
+def shared_legend(fig: Figure) -> None:
+    """The names of all panels' marks, once, above them."""
+    found: dict[str, Any] = {}
+    for ax in fig.axes:
+        found |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    if found:
+        fig.legend(
+            found.values(), found.keys(), loc="outside upper left", ncols=6, frameon=False, fontsize=8, labelcolor=INK
+        )
 
 
 def note(ax: Axes, text: str) -> None:
@@ -120,7 +132,7 @@ def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: 
 
     Each row has ``value`` (None where undefined), ``low``, ``high`` and ``n``; its ``drawn`` is filled in.
     """
-    shown = label
+    shown = plain(label, 40)
     joined: list[tuple[float, float]] = []
     for place, row in zip(x, rows, strict=True):
         row["drawn"] = "undefined" if row.get("value") is None else weight(row.get("n"))

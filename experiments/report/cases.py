@@ -41,7 +41,7 @@ def collect(runs: Sequence[RunData], budget: int = BUDGET) -> CaseData:
     dropped = _shrink(data, budget)
     rows = [row for i, run in enumerate(runs) for row in _index_rows(run, i)]
     index = {
-        "runs": [{"label": names[r.path], "name": r.name, "model": r.model, "benchmark": r.benchmark, "protocol": r.protocol}
+        "runs": [{"label": names[r.path], "name": r.name, "benchmark": r.benchmark, "protocol": r.protocol}
                  for r in runs],
         "columns": ["run", "case", "family", "depth", "operation", "whole", "sets", "parts_wrong", "question"],
         "rows": rows, "chunk": CHUNK, "cap": cap, "dropped": dropped,

@@ -46,8 +46,9 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
             row["cells"] = [row["cells"][i] for i in kept]
         level = next((c for r in mine if (c := chance(r)) is not None), None)
         out.append({
-            "protocol": key[0] or "no protocol", "benchmark": key[1], "columns": [columns[i][1] for i in kept], "rows": rows,
-            "chance": None if level is None else f"{100 * level:.3g} %", "sentences": [sentence(r, names[r.path]) for r in mine],
+            "protocol": key[0] or "no protocol", "benchmark": key[1], "columns": [columns[i][1] for i in kept],
+            "rows": rows,
+            "chance": None if level is None else f"{100 * level:.3g} %", "lead": lead(mine),
         })  # fmt: skip
     return out
 
@@ -59,27 +60,37 @@ def methods(runs: Sequence[RunData]) -> list[str]:
     return sorted(found) or ["none"]
 
 
-def sentence(run: RunData, name: str) -> str:
-    """The headline of one run in words."""
-    gate, failed = ("both gates", run.one("residual_failure")) if run.protocol == "double-gate" else (
-        "both parts", run.one("press_gap"))  # fmt: skip
-    if failed is None:
-        return f"{name}: no headline metric in this run."
-    if failed["value"] is None:
-        return f"{name}: no case passed {gate}, so a failure to compose cannot be told from a failure to know."
-    return (
-        f"{name} knows every part of {failed['n']} cases and still gets {failed['count']:.0f} of them wrong: "
-        f"{shown(failed, 'rate')} {interval(failed, 'rate')}."
-    )
+def lead(runs: Sequence[RunData]) -> str:
+    """The headline of runs that share protocol and benchmark, in one sentence."""
+    names = labels(runs)
+    metric = "residual_failure" if any(r.one("residual_failure") for r in runs) else "press_gap"
+    found = [(names[r.path], m) for r in runs if (m := r.one(metric))]
+    known = sorted((f for f in found if f[1]["value"] is not None), key=lambda f: f[1]["value"])
+    if not found:
+        return "No headline metric in these runs."
+    if not known:
+        return "No case has every part right, so a failure to compose cannot be told from a failure to know."
+    ends = [
+        f"{shown(m, 'rate')} {interval(m, 'rate')} of {m['n']} wholes wrong ({name})"
+        for name, m in (known[0], known[-1])
+    ]
+    if len(known) == 1:
+        name, m = known[0]
+        return (
+            f"{name} has every part of {m['n']} cases right and still gets {m['count']:.0f} of the wholes wrong: "
+            f"{shown(m, 'rate')} {interval(m, 'rate')}."
+        )
+    return f"With every part right, models still get from {ends[0]} to {ends[1]}."
 
 
 def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
     row = run.one(metric) or (run.one(metric, per="fact") if metric == "atom_stability" else None)
     if row is None:
         return None
-    cell: dict[str, Any] = {"shown": shown(row, form), "interval": interval(row, form), "n": row["n"], "count": _count(row, form),
-                            "few": (row["n"] or 0) < 15, "note": row.get("note"), "method": row.get("interval"),
-                            "invalid": row.get("n_invalid") or 0}  # fmt: skip
+    cell: dict[str, Any] = {
+        "shown": shown(row, form), "interval": interval(row, form), "n": row["n"], "count": _count(row, form),
+        "few": (row["n"] or 0) < 15, "invalid": row.get("n_invalid") or 0,
+    }  # fmt: skip
     if form == "rate" and row["value"] is not None:
         cell |= {"at": _clip(row["value"]), "from": _clip(row.get("low")), "to": _clip(row.get("high"))}
     return cell
@@ -93,7 +104,7 @@ def shown(row: Row, form: str) -> str:
         return next((w for w in note.split() if w.startswith(("<", ">"))), "undefined")
     if form == "number":
         return f"{value:.2f}"
-    return f"{100 * value:+.1f}" if form == "points" else f"{100 * value:.1f} %"
+    return signed(100 * value) if form == "points" else f"{100 * value:.1f} %"
 
 
 def interval(row: Row, form: str) -> str:
@@ -103,7 +114,16 @@ def interval(row: Row, form: str) -> str:
         return ""
     if form == "number":
         return f"[{low:.2f}, {high:.2f}]"
-    return f"[{100 * low:.1f}, {100 * high:.1f}]"
+    return f"[{_minus(f'{100 * low:.1f}')}, {_minus(f'{100 * high:.1f}')}]"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign, minus as minus."""
+    return _minus(f"{value:+.1f}")
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
 
 
 def _count(row: Row, form: str) -> str:
@@ -133,16 +153,13 @@ def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
         )
     if any(r.probe_names for r in runs):
         out.append(
-            "Probes compare failures with successes matched on family, depth and operation: differences are associations."
+            "Probes compare failures with successes matched on family, depth and operation: what differs is "
+            "associated, not shown to be the cause."
         )
     else:
         out.append("No probe ran: this report says where the model fails, not why.")
-    silent = [str(v["probe"]) for v in validity if v.get("answer") is False]
-    if silent:
-        names = ", ".join(dict.fromkeys(silent))
-        out.append(
-            f"Not every probe measured what it is read as: see the checks that {names} did not pass, under Validity."
-        )
+    if any(v["headline"] and v["kind"] != "yes" for v in validity):
+        out.append("Not every probe measures what it is read as: see under Validity which answers are no or reversed.")
     elif not validity and any(r.probe_names for r in runs):
         out.append("Without models of known exposure there is no validity check here: read probe differences as leads.")
     return out

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ...errors import ComposcopeError
 from ..figures.io import Row, RunData, labels
 from ..run import read_json
 
-BEHAVIOR = ("collapse-curve", "gap-slopes", "gate-funnel", "failure-quadrants", "family-curves", "family-heatmap", "gap-bars",
-            "gap-scatter", "step-bars", "stability-scatter", "k-histogram", "bottlenecks", "outcomes")  # fmt: skip
+FIRST = ("collapse-curve", "gap-slopes", "gate-funnel", "failure-quadrants", "family-curves")
+BEHAVIOR = (*FIRST, "family-heatmap", "gap-bars", "gap-scatter", "step-bars", "stability-scatter", "k-histogram",
+            "bottlenecks", "outcomes")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,22 +28,22 @@ class ProbeSection:
 
 PROBES = (
     ProbeSection(
-        "neurons", "neurons", "Neurons", ("neuron-overlap", "neuron-map"),
+        "neurons", "neurons", "Neurons", ("neuron-overlap", "neuron-overlap-means", "neuron-map", "neuron-check"),
         "Which MLP neurons push the answer, and does the whole use those of its parts?",
-        "Attribution towards the gold answer selects neurons per task; the overlap is the share two tasks have in common. "
-        "A high overlap can come from a shared answer type alone.",
+        "Attribution towards the gold answer selects neurons per task; the overlap is the share two tasks have in "
+        "common. A high overlap can come from a shared answer type alone.",
     ),
     ProbeSection(
         "lookback", "lookback", "Lookback", ("lookback", "lookback-means"),
         "How much does each head look back at the prompt while the answer is written?",
-        "Click a cell to see the head's numbers for every kind of question. Ratios fall with the length of the response, so "
-        "only like is compared with like.",
+        "Click a cell to see the head's numbers for every kind of question. Ratios fall with the length of the "
+        "response, so only like is compared with like.",
     ),
     ProbeSection(
         "patching", "patching", "Patching", ("patching",),
         "Does the state at the prompt's end carry the answer?",
-        "The state of a success replaces that of a failure at one layer. The identity control must change nothing; a random "
-        "donor shows what any disturbance does.",
+        "The state of a success replaces that of a failure at one layer. The identity control must change nothing; a "
+        "random donor shows what any disturbance does.",
     ),
     ProbeSection(
         "trajectory", "trajectory", "Trajectory", ("cosine-prompt-end", "cosine-trajectory"),
@@ -75,7 +74,7 @@ def probe_rows(runs: Sequence[RunData], probe: str) -> dict[str, Any]:
         found += [{"model": names[run.path], **{k: r.get(k) for k in _FIELDS}} for r in rows]
     found.sort(key=lambda r: (r["p_adjusted"] is None, r["p_adjusted"]))
     columns = ["model", *(k for k in _FIELDS if any(r[k] is not None for r in found))]
-    shown = [[_text(k, r[k]) for k in columns] for r in found[:_SUMMARY_LIMIT]]
+    shown = [[number_text(k, r[k]) for k in columns] for r in found[:_SUMMARY_LIMIT]]
     return {"columns": [c.replace("_", " ") for c in columns], "rows": shown, "total": len(found)}
 
 
@@ -88,7 +87,11 @@ def probe_notes(runs: Sequence[RunData], probe: str) -> list[str]:
         if data is None:
             lines.setdefault("did not run", []).append(names[run.path])
             continue
-        said = ", ".join(f"{k} = {str(v)[:60]}" for k, v in data.settings.items() if not isinstance(v, dict | list))
+        said = ", ".join(
+            f"{k} = {str(v)[:60]}"
+            for k, v in data.settings.items()
+            if not isinstance(v, dict | list | tuple) and v not in (None, "")
+        )
         for text in filter(None, [f"settings: {said}" if said else "", *map(str, data.warnings)]):
             lines.setdefault(text, []).append(names[run.path])
     return [text if len(who) == len(runs) > 1 else f"{', '.join(who)}: {text}" for text, who in lines.items()]
@@ -117,39 +120,7 @@ def provenance_rows(run: RunData) -> list[tuple[str, str]]:
     return rows
 
 
-def read_validity(folders: Sequence[Path]) -> tuple[list[Row], list[str]]:
-    """Rows of the first ``validity.json`` among the folders, and notes; a broken file is a note."""
-    for folder in dict.fromkeys(folders):
-        path = folder / "validity.json"
-        if path.is_file():
-            try:
-                return _validity_rows(read_json(path))
-            except ComposcopeError as e:
-                return [], [str(e)]
-    return [], []
-
-
-def _validity_rows(document: Row) -> tuple[list[Row], list[str]]:
-    rows = next((document[k] for k in ("rows", "checks", "table") if isinstance(document.get(k), list)), [])
-    notes = [str(n) for k in ("notes", "warnings") for n in document.get(k) or []]
-    return [_validity_row(r) for r in rows if isinstance(r, dict)], notes
-
-
-def _validity_row(row: Row) -> Row:
-    answer = next((row[k] for k in ("answer", "verdict", "passed", "holds") if k in row), None)
-    if isinstance(answer, str):
-        answer = {"yes": True, "true": True, "no": False, "false": False}.get(answer.strip().lower(), answer)
-    question = next((row[k] for k in ("question", "check", "quantity") if row.get(k)), "")
-    return {
-        "probe": str(row.get("probe", "")), "question": str(question), "model": str(row.get("model") or row.get("group") or ""),
-        "statement": str(row.get("statement") or row.get("note") or ""), "n": row.get("n"), "answer": answer,
-        "measure": str(row.get("measure") or row.get("statistic") or ""), "value": _text("value", row.get("value")),
-        "interval": "" if row.get("low") is None else f"[{_text('low', row['low'])}, {_text('high', row.get('high'))}]",
-        "method": str(row.get("interval") or ""),
-    }  # fmt: skip
-
-
-def _text(key: str, value: Any) -> str:
+def number_text(key: str, value: Any) -> str:
     if value is None:
         return ""
     if key == "p_adjusted" and isinstance(value, int | float):

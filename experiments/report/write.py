@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ from jinja2 import Environment, StrictUndefined
 
 from ...errors import ComposcopeError
 from ..figures import catalog
-from ..figures.drawing import Drawing, words
+from ..figures.drawing import Drawing, encodable, words
 from ..figures.drawing import write as write_figure
 from ..figures.io import RunData, labels, load
 from ..run import write_text
-from . import cases, headline, sections
+from . import cases, checks, headline, sections
 from .scripts import write_script
 
+_HERE = Path(__file__).parent
 _ASSETS = ("report.css", "core.js", "charts.js", "cases.js", "main.js")
 
 
@@ -31,7 +31,7 @@ def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
 
     Raises ``InputError`` for a folder that is no run; what a run lacks is said on the page.
     """
-    given = [r for r in runs]
+    given = list(runs)
     data = load(given)
     folder = Path(out)
     for old in ("data", "assets"):
@@ -44,8 +44,8 @@ def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
         write_script(folder / "data", name, chunk)
     _copy_assets(folder / "assets")
     near = [folder, *(Path(g) for g in given if not isinstance(g, RunData)), *(r.path.parent for r in data)]
-    page = _page(data, shown, found, *sections.read_validity(near))
-    return write_text(folder / "report.html", page)
+    page = _page(data, shown, found, *checks.read_validity(near))
+    return write_text(folder / "report.html", encodable(page))
 
 
 def _drawn(name: str, runs: Sequence[RunData]) -> Drawing:
@@ -72,9 +72,7 @@ def _page(
     validity: list[dict[str, Any]], notes: list[str],
 ) -> str:  # fmt: skip
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(
-        files(__package__).joinpath("templates/report.html.j2").read_text(encoding="utf-8")
-    )
+    template = environment.from_string((_HERE / "templates" / "report.html.j2").read_text(encoding="utf-8"))
     probes = [
         {"section": s, "figures": [shown[f] for f in s.figures], "table": sections.probe_rows(runs, s.probe),
          "notes": sections.probe_notes(runs, s.probe), "validity": [v for v in validity if _about(v["probe"], s.probe)],
@@ -82,17 +80,20 @@ def _page(
         for s in sections.PROBES
     ]  # fmt: skip
     behavior = [shown[f] for f in sections.BEHAVIOR]
+    drawn = [f for f in behavior if f["empty"] is None]
     return template.render(
         runs=runs,
         names=labels(runs),
         tables=headline.tables(runs),
         caveats=headline.caveats(runs, validity),
-        behavior=[f for f in behavior if f["empty"] is None],
+        behavior=[f for f in drawn if f["id"] in sections.FIRST],
+        further=[f for f in drawn if f["id"] not in sections.FIRST],
         absent=[f for f in behavior if f["empty"] is not None],
         warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],
         probes=probes,
         matching=sections.matching_notes(runs),
         validity=validity,
+        matrix=checks.matrix(validity),
         validity_notes=notes,
         n_cases=len(found.index["rows"]),
         cap=found.index["cap"],
@@ -110,4 +111,4 @@ def _about(name: str, probe: str) -> bool:
 def _copy_assets(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in _ASSETS:
-        (folder / name).write_bytes(files(__package__).joinpath("assets", name).read_bytes())
+        (folder / name).write_bytes((_HERE / "assets" / name).read_bytes())

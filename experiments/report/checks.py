@@ -1,0 +1,57 @@
+"""Do the probes measure what they say? The answers of ``validity.json``, as a table of verdicts and in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import ComposcopeError
+from ..figures.io import Row
+from ..run import read_json
+from .sections import number_text
+
+_CLASSES = {"yes": "yes", "no": "no"}
+
+
+def read_validity(folders: Sequence[Path]) -> tuple[list[Row], list[str]]:
+    """Rows of the first ``validity.json`` among the folders, and notes; a broken file is a note."""
+    for folder in dict.fromkeys(folders):
+        path = folder / "validity.json"
+        if path.is_file():
+            try:
+                document = read_json(path)
+            except ComposcopeError as e:
+                return [], [str(e)]
+            rows = document.get("rows")
+            checked = [check(r) for r in rows if isinstance(r, dict)] if isinstance(rows, list) else []
+            return checked, [str(n) for n in document.get("notes") or []]
+    return [], []
+
+
+def check(row: Row) -> Row:
+    """One row as the page shows it; the answer also where it is no, or cannot be given."""
+    answer = str(row.get("verdict") or "cannot say")
+    interval = [number_text(k, row.get(k)) for k in ("low", "high")]
+    return {
+        "probe": str(row.get("probe", "")), "question": str(row.get("question", "")),
+        "model": str(row.get("model") or ""), "quantity": str(row.get("quantity") or "").split(":")[0],
+        "statement": str(row.get("statement") or ""),
+        "n": row.get("n"), "answer": answer,
+        "kind": _CLASSES.get(answer, "reversed" if "reversed" in answer else "open"),
+        "measure": str(row.get("measure") or ""), "value": number_text("value", row.get("value")),
+        "interval": f"[{', '.join(interval)}]" if all(interval) else "", "method": str(row.get("interval") or ""),
+        "headline": bool(row.get("headline", True)),
+    }  # fmt: skip
+
+
+def matrix(rows: Sequence[Row]) -> dict[str, Any]:
+    """The headline answers: a line per probe and number, a column per question."""
+    chosen = [r for r in rows if r["headline"]]
+    columns = list(dict.fromkeys((r["question"], r["model"]) for r in chosen))
+    lines = list(dict.fromkeys((r["probe"], r["quantity"]) for r in chosen))
+    found = {((r["probe"], r["quantity"]), (r["question"], r["model"])): r for r in chosen}
+    return {
+        "columns": [{"question": q, "model": m} for q, m in columns],
+        "lines": [{"probe": p, "quantity": q, "cells": [found.get(((p, q), c)) for c in columns]} for p, q in lines],
+    }
