@@ -170,11 +170,17 @@ def _temporal_line(job: Job) -> str:
 
 def _rate(row: Mapping[str, Any] | None) -> str:
     if row is None or row["value"] is None:
-        return f"undefined (n={0 if row is None else row['n']})"
+        return f"undefined ({_n(row)})"
     text = f"{100 * row['value']:.0f} %"
     if row["low"] is not None:
         text += f" [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
-    return f"{text} (n={row['n']})"
+    return f"{text} ({_n(row)})"
+
+
+def _n(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "n=0"
+    return f"n={row['n']}" + (f", {row['n_invalid']} without an answer" if row["n_invalid"] else "")
 
 
 def _validity_line(rows: Sequence[Mapping[str, Any]]) -> str:

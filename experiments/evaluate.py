@@ -197,8 +197,10 @@ def load_run(folder: str | Path) -> Evaluated:
 
 
 def _ask_from(raw: Mapping[str, Any]) -> Ask:
-    known = {f.name: raw[f.name] for f in fields(Ask) if f.name in raw}
-    return Ask(**{k: tuple(v) if isinstance(v, list) else v for k, v in known.items()})
+    known: dict[str, Any] = {f.name: raw[f.name] for f in fields(Ask) if f.name in raw}
+    for name in ("aliases", "stop"):
+        known[name] = tuple(known.get(name, ()))
+    return Ask(**known)
 
 
 def _case_set(path: Path) -> CaseSet:

@@ -64,14 +64,14 @@ def _known(e: Exception, resume: Callable[[], str]) -> int:
     if type(e).__name__ == "Abort":
         return _interrupted(resume)
     # Usage errors of typer (or of click under older versions of typer): both carry format_message().
-    if hasattr(e, "format_message"):
-        if not e.format_message():  # no arguments at all: the help was printed
-            return OK
-        context = getattr(e, "ctx", None)
-        help_command = f"{context.command_path} --help" if context is not None else "composcope --help"
-        message = e.format_message().rstrip(".")  # type: ignore[attr-defined]
-        return _fail(f"{message}; see `{help_command}`")
-    raise e
+    describe = getattr(e, "format_message", None)
+    if describe is None:
+        raise e
+    message = str(describe()).rstrip(".")
+    if not message:  # no arguments at all: the help was printed
+        return OK
+    context = getattr(e, "ctx", None)
+    return _fail(f"{message}; see `{context.command_path if context is not None else 'composcope'} --help`")
 
 
 def disk_is_full(error: BaseException | None) -> bool:

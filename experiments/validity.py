@@ -14,6 +14,7 @@ trainings.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ from .targets import Target, load_target
 
 N_CASES = 100
 """Cases per dose and label, members and non-members."""
+_PART = re.compile(r"part:\d+")
 POOL = 64
 """Examples whose full attributions are held at once."""
 
@@ -64,9 +66,9 @@ def examine(
     for dose, run in evaluated.items():
         target = load_target(Settings(f"organism:{dose}", "organism:mixed", device=device))
         lm = target.hooks()
-        examples = labelled(target, run, n, shared)
-        values[dose] = measure(lm, examples)
-        rows += _failure_rows(dose, examples, values[dose], seed)
+        contrasted, same = labelled(target, run, n, shared)
+        values[dose] = measure(lm, same)
+        rows += _failure_rows(dose, contrasted, measure(lm, contrasted), seed)
         if dose in ("none", "twin"):
             sides = [measure(lm, as_examples(target, cases)) for cases in compositions(n, seed)]
             rows += _member_rows(dose, sides[0], sides[1], seed)
@@ -96,6 +98,8 @@ def _finite_row(row: Row) -> Row:
 def measure(lm: Any, examples: Sequence[Example]) -> Values:
     """Every probe's number for each case of ``examples`` (wholes with their parts)."""
     wholes = [e for e in examples if e.role == "whole"]
+    if len(wholes) < 2:
+        return {score.quantity: {} for score in SCORES}
     found: dict[str, Mapping[str, float]] = {}
     for probe in (_min_k, _lookback, _neurons, _trajectory):
         found.update(probe(lm, wholes, examples))
@@ -103,22 +107,37 @@ def measure(lm: Any, examples: Sequence[Example]) -> Values:
 
 
 def shared_cases(runs: Mapping[str, Evaluated]) -> list[str]:
-    """Cases that carry a label (every part right) in every run, in the benchmark's order."""
-    labelled = [{case for s in run.reduction.case_sets for case in s.ids} for run in runs.values()]
+    """Cases whose parts every model has right, whatever became of the whole, in the benchmark's order."""
+    known = [set(parts_right(run)) for run in runs.values()]
     first = next(iter(runs.values()))
-    return [case for case in first.cases if all(case in ids for ids in labelled)]
+    return [case for case in first.cases if all(case in ids for ids in known)]
 
 
-def labelled(target: Target, run: Evaluated, n: int, shared: Sequence[str]) -> list[Example]:
-    """Wholes and parts of the first ``n`` failures and successes of a run, and of the shared cases."""
+def parts_right(run: Evaluated) -> list[str]:
+    """Cases with every part answered right."""
+    parts: dict[str, list[bool]] = {}
+    for row in run.graded:
+        if _PART.fullmatch(row.role):
+            parts.setdefault(row.case, []).append(row.outcome == "correct")
+    return [case for case, right in parts.items() if all(right)]
+
+
+def labelled(target: Target, run: Evaluated, n: int, shared: Sequence[str]) -> tuple[list[Example], list[Example]]:
+    """Wholes and parts of the first ``n`` failures and successes of a run, and of the cases shared by all runs."""
+    labels = {case: s.label for s in run.reduction.case_sets for case in s.ids}
+    chosen = [c for label in ("failure", "success") for c in [k for k, v in labels.items() if v == label][:n]]
+    failures = _examples(target, run, chosen, labels)
+    # A shared case without a label (its whole was no answer at all) is no failure, but it still has a score.
+    return failures, _examples(target, run, shared, {case: labels.get(case, "failure") for case in shared})
+
+
+def _examples(target: Target, run: Evaluated, cases: Sequence[str], labels: Mapping[str, str]) -> list[Example]:
     asks, responses = run.per_case()
-    kept = set(shared)
-    for label in ("failure", "success"):
-        kept |= set([c for s in run.reduction.case_sets if s.label == label for c in s.ids][:n])
-    sets = [CaseSet(s.name, s.label, tuple(e for e in s.entries if e.case in kept)) for s in run.reduction.case_sets]
-    found = from_case_sets(target.tokenizer, run.cases, asks, responses, sets)
-    order = {case: i for i, case in enumerate(run.cases)}
-    return sorted(found, key=lambda e: order[e.case])
+    sets = [
+        CaseSet(label, label, tuple(Entry(c, ()) for c in cases if labels[c] == label))
+        for label in ("failure", "success")
+    ]
+    return from_case_sets(target.tokenizer, run.cases, asks, responses, sets) if cases else []
 
 
 def _dose_rows(values: Mapping[str, Values], shared: Sequence[str], seed: int) -> Iterator[Row]:
