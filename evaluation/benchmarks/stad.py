@@ -2,8 +2,8 @@
 
 One object a line; every stage of the generation adds fields: ``question, answer``; ``sub-task`` (K segments);
 ``sub-task-answer`` (K explanations and answers); ``scaffolding`` (K-1 rewrites, the j-th reveals steps 1..j);
-``scaffolding_verification``; ``decompositions`` (K stand-alone questions); and after an evaluation ``evaluation_score``, ``decomposition_score``
-and ``scaffolding_score``. All are read and written here, scores in both shapes that occur.
+``scaffolding_verification``; ``decompositions`` (K stand-alone questions); after an evaluation ``evaluation_score``,
+``decomposition_score`` and ``scaffolding_score``. All are read and written here, scores in both shapes that occur.
 """
 
 from __future__ import annotations

@@ -7,10 +7,13 @@ trailing or missing commas, with LaTeX whose backslashes were not escaped, with 
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
+import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 from ..benchmarks.answers import typed_answer
@@ -28,6 +31,7 @@ _LATEX = (
 _COMMANDS = frozenset(_LATEX.split())
 _OPENING = re.compile(r"[\[{]")
 _MAX_OPENINGS = 200
+_LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT}
 
 
 @dataclass(frozen=True)
@@ -155,12 +159,20 @@ def _loads(text: str) -> Any:
     repaired = re.sub(r",\s*([\]}])", r"\1", text)
     repaired = re.sub(r"([}\]\"])(\s*\n\s*)([{\[\"])", r"\1,\2\3", repaired)
     for candidate in (text, repaired):
-        for read in (_json, ast.literal_eval):
+        for read in (_json, _literal):
             try:
                 return read(candidate)
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
+            except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
                 continue
     return None
+
+
+def _literal(text: str) -> Any:
+    """A Python literal; strings side by side would silently become one, so they are refused."""
+    tokens = [t.type for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type not in _LAYOUT]
+    if (tokenize.STRING, tokenize.STRING) in pairwise(tokens):
+        raise ValueError("strings without a comma between them")
+    return ast.literal_eval(text)
 
 
 def _json(text: str) -> Any:

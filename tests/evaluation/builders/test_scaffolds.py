@@ -1,0 +1,337 @@
+"""Scaffold generation with a teacher, judge, solver and target that really compute (sums in words)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation import pipeline
+from composcope.evaluation.asks import Ask
+from composcope.evaluation.benchmarks.stad import Item, Step, case_from_item, read_items, record_from_item
+from composcope.evaluation.builders import scaffold_parsing as parsing
+from composcope.evaluation.builders import scaffold_quality as quality
+from composcope.evaluation.builders.rows import write_rows
+from composcope.evaluation.builders.scaffolds import Roles, Settings, generate, items_from_cases
+from composcope.evaluation.cases import Case
+from composcope.evaluation.journal import Journal
+from composcope.evaluation.protocols.scaffolding import Scaffolding
+
+OPERATIONS = {"Add": lambda v, n: v + n, "Subtract": lambda v, n: v - n, "Multiply by": lambda v, n: v * n}
+STEP = re.compile(r"(Add|Subtract|Multiply by) (\d+)")
+
+
+def _last(pattern: str, text: str) -> str:
+    return re.findall(pattern, text, re.DOTALL)[-1]
+
+
+def _running(question: str) -> tuple[list[int], list[tuple[str, str]]]:
+    """Start value and the value after each operation; the operations."""
+    values = [int(_last(r"Start with (\d+)", question))]
+    steps = STEP.findall(question)
+    for op, n in steps:
+        values.append(OPERATIONS[op](values[-1], int(n)))
+    return values, steps
+
+
+def _question(start: int, steps: list[tuple[str, str]]) -> str:
+    return f"Start with {start}. " + " ".join(f"{op} {n}." for op, n in steps) + " What is the result?"
+
+
+def teach(ask: Ask) -> str:
+    """A teacher that solves sums, and its flaws where a question asks for them by a word."""
+    prompt = ask.prompt
+    if prompt.startswith("You compare"):
+        gold, given = _last(r"Right answer: (\S+)", prompt), _last(r"Given answer: (.*?)\n\nReply", prompt)
+        if "[mute judge]" in prompt:
+            return "Both look fine to me."
+        return json.dumps({"score": int(re.findall(r"-?\d+", given)[-1:] == [gold])})
+    if prompt.startswith("Somebody"):
+        done, last = re.findall(r"^\d+\. .*: (-?\d+)$", prompt, re.MULTILINE), _last(r"Last step: (.*)", prompt)
+        op, n = STEP.findall(last)[0]
+        return f"So the final answer is: {OPERATIONS[op](int(done[-1]), int(n))}"
+    question = _last(r"Question: ([^\n]*result\?)", "Question: " + prompt if ask.role.startswith("verify") else prompt)
+    values, steps = _running(question)
+    n_done = len(re.findall(r"^\d+\. ", prompt.rsplit("Done:", 1)[-1], re.MULTILINE))
+    if prompt.startswith("Split"):
+        if "[mumbles once]" in prompt and ask.seed == 0:
+            return "Well, first one adds."
+        if "[mumbles]" in prompt:
+            return '{"steps": ["Add'
+        return "Here:\n```json\n" + json.dumps([{"segment": f"{op} {n}"} for op, n in steps]) + "\n```"
+    if prompt.startswith("Solve the question"):
+        shift = 1 if "[miscounts]" in prompt else 0
+        answers = [{"explanation": "by computing", "answer": v + shift} for v in values[1:]]
+        return json.dumps(answers[:-1] if "[forgets]" in prompt else answers)
+    if prompt.startswith("Rewrite"):
+        return "**Rewritten question:** " + _question(values[n_done] + ("[garbles]" in prompt), steps[n_done:])
+    if prompt.startswith("Write one step"):
+        if "[down]" in prompt:
+            return "!server gone"
+        return f"Question: {_question(values[n_done], steps[n_done : n_done + 1])}"
+    return f"It comes to that. So the final answer is: {values[-1]}"
+
+
+def _case(name: str, *steps: str, start: int = 5, flaw: str = "", answer: int | None = None) -> Case:
+    question = f"{flaw} " + f"Start with {start}. " + " ".join(f"{s}." for s in steps) + " What is the result?"
+    value = _running(question)[0][-1]
+    return Case(name, question.strip(), str(value if answer is None else answer), answer_type="number")
+
+
+THREE = _case("three", "Add 4", "Multiply by 3", "Subtract 2")
+TWO = _case("two", "Multiply by 10", "Add 7", start=3)
+FOUR = _case("four", "Add 1", "Add 1", "Multiply by 2", "Add 30")
+GOOD = [THREE, TWO, FOUR]
+FLAWED = [
+    _case("one-step", "Add 4"),
+    _case("long", *[f"Add {n}" for n in range(1, 9)]),
+    _case("mumbles", "Add 4", "Add 5", flaw="[mumbles]"),
+    _case("forgets", "Add 4", "Add 5", flaw="[forgets]"),
+    _case("miscounts", "Add 4", "Add 5", flaw="[miscounts]"),
+    _case("garbles", "Add 4", "Add 5", flaw="[garbles]"),
+    _case("down", "Add 4", "Add 5", flaw="[down]"),
+    _case("mute", "Add 4", "Add 5", flaw="[mute judge]", answer=0),
+]
+
+
+def test_every_stage_fills_its_fields_from_the_teachers_replies(engine) -> None:
+    made = generate(items_from_cases(GOOD), Roles([engine("teacher", teach)]))
+    assert [i.id for i in made.items] == ["three", "two", "four"] and made.dropped == []
+    item = made.items[0]
+    assert [(s.segment, s.answer) for s in item.steps] == [
+        ("Add 4", "9"),
+        ("Multiply by 3", "27"),
+        ("Subtract 2", "25"),
+    ]
+    assert item.scaffolds == (
+        "Start with 9. Multiply by 3. Subtract 2. What is the result?",
+        "Start with 27. Subtract 2. What is the result?",
+    )
+    assert [c and c.verdict for c in item.checks] == [True, True]
+    assert [s.task for s in item.steps][1] == "Start with 9. Multiply by 3. What is the result?"
+    assert (item.teacher, made.report["mean_k"], made.report["k"]) == ("teacher", 3.0, {"2": 1, "3": 1, "4": 1})
+
+
+def test_only_what_the_teacher_writes_is_sampled_and_all_budgets_are_equal(engine) -> None:
+    teacher = engine("teacher", teach)
+    generate(items_from_cases(GOOD), Roles([teacher]))
+    temperatures = {ask.role.partition(":")[0]: ask.temperature for ask in teacher.asked}
+    assert temperatures == {"decompose": 0.2, "answer": 0.2, "scaffold": 0.2, "stand-alone": 0.2, "verify": 0.0}
+    assert {ask.max_tokens for ask in teacher.asked} == {2000}
+
+
+def test_every_item_that_leaves_says_where_and_why(engine) -> None:
+    roles = Roles([engine("teacher", teach)], judge=engine("judge", teach))
+    made = generate(items_from_cases([*FLAWED, *GOOD]), roles)
+    assert [i.id for i in made.items] == ["three", "two", "four"]
+    reasons = {d["id"]: (d["stage"], d["reason"].split(":")[0]) for d in made.dropped}
+    assert reasons == {
+        "one-step": ("decompose", "single-step"),
+        "long": ("decompose", "too-many-steps"),
+        "mumbles": ("decompose", "unread"),
+        "forgets": ("answer", "unread"),
+        "miscounts": ("consistency", "last-answer-differs"),
+        "garbles": ("verify", "not-solved"),
+        "down": ("stand-alone", "unread"),
+        "mute": ("consistency", "unjudged"),
+    }
+    assert sum(made.report["dropped"].values()) == 8
+    assert made.report["unread"] == {"decompose": 3, "answer": 3, "stand-alone": 6}
+
+
+def test_a_reply_that_cannot_be_read_is_asked_again_with_another_seed(engine) -> None:
+    teacher = engine("teacher", teach)
+    case = _case("again", "Add 4", "Add 5", flaw="[mumbles once]")
+    made = generate(items_from_cases([case]), Roles([teacher]))
+    assert [i.id for i in made.items] == ["again"] and made.report["unread"] == {"decompose": 1}
+    assert [a.seed for a in teacher.asked if a.role == "decompose"] == [0, 1]
+
+
+def test_the_judge_is_asked_only_where_the_rules_find_no_match(engine) -> None:
+    judge = engine("judge", teach)
+    generate(items_from_cases(GOOD), Roles([engine("teacher", teach)], judge=judge))
+    assert judge.asked == []
+
+    def wordy(ask: Ask) -> str:
+        text = teach(ask)
+        return text.replace("So the final answer is: ", "I get ") if ask.role.startswith("verify") else text
+
+    made = generate(items_from_cases([TWO]), Roles([engine("wordy", wordy)], judge=judge))
+    assert [i.id for i in made.items] == ["two"] and len(judge.asked) == 1
+    without = generate(items_from_cases([TWO]), Roles([engine("wordy", wordy)]))
+    assert without.items == [] and without.dropped[0]["reason"].startswith("unjudged")
+
+
+def test_several_teachers_share_the_items(engine) -> None:
+    def refuses(ask: Ask) -> str:
+        return teach(ask) if "Start with 3" in ask.prompt.rsplit("Question:", 1)[-1] else "I would rather not."
+
+    first, second = engine("first", refuses), engine("second", teach)
+    fallback = generate(items_from_cases(GOOD), Roles([first, second]))
+    assert {i.id: i.teacher for i in fallback.items} == {"three": "second", "two": "first", "four": "second"}
+    assert [(d["id"], d["teacher"]) for d in fallback.dropped] == [("three", "first"), ("four", "first")]
+    rotate = generate(items_from_cases(GOOD), Roles([second, engine("third", teach)], sharing="rotate"))
+    assert [i.teacher for i in rotate.items] == ["second", "third", "second"]
+    with pytest.raises(InputError, match="0 teachers"):
+        Roles([])
+
+
+def test_a_stopped_generation_goes_on_from_the_journal(engine, tmp_path: Path) -> None:
+    class PowerCutError(RuntimeError):
+        pass
+
+    def until_cut(ask: Ask) -> str:
+        if len(teacher.asked) > 11:
+            raise PowerCutError
+        return teach(ask)
+
+    teacher = engine("teacher", until_cut)
+    with Journal(tmp_path / "j") as journal, pytest.raises(PowerCutError):
+        generate(items_from_cases(GOOD), Roles([teacher]), journal=journal)
+    again = engine("teacher", teach)
+    with Journal(tmp_path / "j") as journal:
+        made = generate(items_from_cases(GOOD), Roles([again]), journal=journal)
+    whole = engine("teacher", teach)
+    assert made == generate(items_from_cases(GOOD), Roles([whole]))
+    assert len(again.asked) == len(whole.asked) - 11
+
+
+def test_stages_that_are_there_already_are_kept(engine) -> None:
+    (item,) = generate(items_from_cases([THREE]), Roles([engine("teacher", teach)])).items
+    half = Item(item.id, item.question, item.gold, item.steps, teacher="people")
+    other = engine("other", teach)
+    made = generate([half], Roles([other]))
+    assert made.items[0].teacher == "people" and made.items[0].scaffolds == item.scaffolds
+    assert {a.role.partition(":")[0] for a in other.asked} == {"scaffold", "verify"}
+    with pytest.raises(InputError, match="2 answers for 3 sub-tasks"):
+        broken = Item("x", "q", 1, (*item.steps[:2], Step("Subtract 2")))
+        generate([broken], Roles([other]))
+
+
+def test_records_of_the_released_shape_are_written_and_read_back(engine, tmp_path: Path) -> None:
+    made = generate(items_from_cases(GOOD), Roles([engine("teacher", teach)]))
+    path = tmp_path / "sums_final.jsonl"
+    write_rows([record_from_item(i) for i in made.items], path)
+    raw = json.loads(path.read_text().splitlines()[0])
+    assert raw["sub-task"][0] == {"segment": "Add 4"} and raw["sub-task-answer"][2]["answer"] == "25"
+    assert len(raw["scaffolding"]) == len(raw["scaffolding_verification"]) == 2 and len(raw["decompositions"]) == 3
+    assert raw["scaffolding_verification"][0]["score"] == 1
+    assert read_items(path) == made.items
+
+
+def test_a_target_is_diagnosed_on_the_generated_cases(engine, tmp_path: Path) -> None:
+    items = generate(items_from_cases(GOOD), Roles([engine("teacher", teach)])).items
+    cases = [case_from_item(i) for i in items]
+
+    def one_step_only(ask: Ask) -> str:
+        if "[VALUE]" in ask.prompt:
+            return "So the final answer is: unclear"
+        values, steps = _running(ask.prompt)
+        return f"So the final answer is: {values[-1] if len(steps) < 2 else 0}"
+
+    target = engine("target", one_step_only)
+    with Journal(tmp_path / "j") as journal:
+        found = pipeline.evaluate(cases, Scaffolding(), target, journal)
+    reduced = Scaffolding().reduce(found.graded, {c.id: c for c in cases})
+    assert {e.case: e.value for e in reduced.case_set("scaffold-k").entries} == {"three": 2, "two": 1, "four": 3}
+    assert all(r.outcome == "correct" for r in found.graded if r.role.startswith("part:"))
+    assert {r.role for r in found.graded if r.case == "two"} == {
+        "whole",
+        "part:0",
+        "part:1",
+        "scaffold:1",
+        "placeholder:1",
+    }
+    two = next(c for c in cases if c.id == "two")
+    assert two.meta["placeholders"] == ["Start with [VALUE]. Add 7. What is the result?"]
+
+
+def test_values_that_the_question_holds_already_are_blanked_by_template(engine) -> None:
+    case = _case("same", "Add 4", "Subtract 4", start=4)
+    (item,) = generate(items_from_cases([case]), Roles([engine("teacher", teach)])).items
+    clash = Item(item.id, "Start with 8? " + item.question, item.gold, item.steps, item.scaffolds, item.checks)
+    assert case_from_item(clash).meta["placeholders"] == [f"Known: Add 4 [VALUE]. {clash.question}"]
+
+
+def test_coverage_asks_from_the_steps_alone(engine) -> None:
+    items = generate(items_from_cases(GOOD), Roles([engine("teacher", teach)])).items
+    solver = engine("solver", teach)
+    share, verdicts = quality.coverage(items, solver)
+    assert (share.count, share.n, share.value) == (3, 3, 1.0) and set(verdicts.values()) == {True}
+    assert not any("What is the result" in a.prompt or a.gold in a.prompt for a in solver.asked)
+    mute = engine("solver", lambda ask: "!gone" if ask.case == "two" else "So the final answer is: 1")
+    share, verdicts = quality.coverage(items, mute)
+    assert (share.count, share.n, share.n_unjudged, verdicts["two"]) == (0, 2, 1, None)
+
+
+def test_redundancy_counts_equal_pairs_over_intermediate_answers() -> None:
+    def item(*answers: str) -> Item:
+        return Item("i", "q", answers[-1], tuple(Step("s", a) for a in answers))
+
+    share = quality.redundancy([item("5", "5.0", "7", "5"), item("1", "2"), item("3", "3", "3", "9")])
+    assert (share.count, share.n) == (1 + 0 + 3, 3 + 1 + 3)
+    assert quality.redundancy([]).value is None
+
+
+def test_filtering_is_compared_by_accuracy_and_topics() -> None:
+    correct = {f"i{n}": (None if n == 0 else n % 2 == 0) for n in range(40)}
+    clusters = {f"i{n}": 0 if n < 20 else 1 if n < 30 else 2 if n < 37 else 3 for n in range(40)}
+    kept = [f"i{n}" for n in range(40) if n % 4 < 3]
+    found = quality.filtering(correct, kept, clusters)
+    assert found["before"] == {"count": 19, "n": 39, "n_unjudged": 1, "value": 19 / 39}
+    assert found["after"]["count"] == 19 and found["after"]["n"] == 29
+    assert found["pearson"] > 0.95 and found["p"] < 0.05 and found["n_clusters"] == 4
+    with pytest.raises(InputError, match="'other' is not among"):
+        quality.filtering(correct, ["other"], clusters)
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('[{"segment": "Say \\"hi\\""}, {"segment": "Look [here]"},]', ['Say "hi"', "Look [here]"]),
+        ("Steps: {'steps': ['a', 'b']} (see [1])", ["a", "b"]),
+        ('<think>["x", "y"]</think>{"steps": ["a"\n "b"]}', ["a", "b"]),
+        ('{"steps": [{"step": "a", "why": "w"}, "b"]}', ["a", "b"]),
+    ],
+)
+def test_steps_are_read_in_many_dresses(reply: str, value: list[str]) -> None:
+    assert parsing.steps(reply) == parsing.Parsed(value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('[{"explanation": "half: \\frac{1}{2}", "answer": "\\frac{1}{2}", "note": 1}]', "\\frac{1}{2}"),
+        ('[{"explanation": "a } in here", "answer": 0}]', "0"),
+        ('[{"explanation": "", "answer": "\\sqrt{2} \\times \\theta"}]', "\\sqrt{2} \\times \\theta"),
+        ('[{"explanation": "a\\nb", "answer": true}]', "yes"),
+        ('{"answers": [{"result": "3 hours"}]}', "3 hours"),
+    ],
+)
+def test_answers_are_read_with_latex_extra_keys_and_zeros(reply: str, value: str) -> None:
+    read = parsing.answers(reply, 1)
+    assert read.value is not None and read.value[0][1] == value
+
+
+def test_answers_to_another_number_of_steps_are_never_cut_to_fit() -> None:
+    assert parsing.answers('[{"answer": 1}]', 2).problem == "1 answers for 2 steps"
+    assert parsing.answers('[{"answer": 1}, {"answer": ', 2).problem == "no list of answers: it is not closed"
+    assert parsing.answers('[{"explanation": "x"}]', 1).problem == "no list of answers"
+    assert parsing.steps("[" * 5000).value is None
+
+
+def test_marked_texts_are_taken_whole_after_the_last_marker() -> None:
+    read = parsing.marked("Rewritten question: draft?\n\n**Rewritten Question:** A?\n\nB?", "Rewritten question:")
+    assert read.value == "A?\n\nB?"
+    assert parsing.marked("<think>Rewritten question: no</think>", "Rewritten question:").value is None
+    assert (
+        parsing.marked("Rewritten question:  ", "Rewritten question:").problem == "nothing after 'Rewritten question:'"
+    )
+
+
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(InputError, match="max_steps is 1"):
+        Settings(max_steps=1)
