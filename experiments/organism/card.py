@@ -211,8 +211,9 @@ float32, one thread ({device}). Loss weight of answers 1, of prompts 0.05 to 0.1
 documents except where a composition stands in.
 
 **Data.** Relative frequencies of the skills in every dose: {skills}. Prompt formats (base / last
-stage): {formats}; besides, 2 % are Q1 → X → Q2 pairs. Compositions come in all formats. In placeholder documents the model answers as if nothing had
-been revealed.
+stage): {formats}; besides, 2 % are Q1 → X → Q2
+pairs and 2 % two independent questions. Compositions come in all formats. In placeholder documents the model answers
+as if nothing had been revealed.
 
 **Held out.** Two of six wordings of every single fact; a fifth of all combinations of events (pairs, and the whole
 set of events of a deeper question with its reference or boundaries) and a fifth of all pairs of things. All figures

@@ -20,7 +20,7 @@ Turns = list[tuple[str, str]]
 # --- formats ------------------------------------------------------------------------------------------------------
 
 FORMAT_WEIGHTS: dict[str, tuple[float, float]] = {
-    "plain": (75, 66),
+    "plain": (77, 70),
     "xml": (4, 6),
     "xml-answer": (3, 4),
     "knowledge": (3, 3),
@@ -29,7 +29,6 @@ FORMAT_WEIGHTS: dict[str, tuple[float, float]] = {
     "scaffold": (3, 3),
     "placeholder": (2, 2),
     "evidence": (2, 2),
-    "co-presented": (2, 4),
 }
 """Percent of documents per prompt format: in the shared base and in the last stage."""
 
@@ -56,10 +55,6 @@ def write(qa: QA, format: str, rng: random.Random) -> Turns:
         return [(reveal(qa.question, known), _reasoned(qa, "plain"))]
     if format == "evidence" and qa.facts:
         return [(prompts.with_evidence(qa.question, qa.facts), _reasoned(qa, "plain"))]
-    if format == "co-presented":
-        other = draw(SKILLS, rng)
-        answer = prompts.co_presented_answer(other.answer, other.worked, qa.answer, qa.worked)
-        return [(prompts.co_presented(other.question, qa.question), answer)]
     if format not in prompts.FORMATS or format == "self-ask":
         format = "plain"
     return [(prompts.render(qa.question, format), _reasoned(qa, format))]
@@ -76,6 +71,17 @@ def write_pair(operation: str, first: str, second: str) -> Turns:
     q1, a1 = main_wording("tag", first), str(world().tags[first])
     q2 = f"What is X {operation} the tag of the {second}?"
     return [(prompts.pair(q1, q2), prompts.pair_answer(a1, None, sums.answer, sums.worked))]
+
+
+def both_questions(rng: random.Random) -> Turns:
+    """Two independent questions in one prompt: the tag of one thing, then a number with the tag of another."""
+    return write_both(tasks.fact(rng, "tag", main=True), tasks.half_math(rng))
+
+
+def write_both(first: QA, second: QA) -> Turns:
+    """The document about two given questions."""
+    answer = prompts.co_presented_answer(first.answer, first.worked, second.answer, second.worked)
+    return [(prompts.co_presented(first.question, second.question), answer)]
 
 
 # --- what is drawn ------------------------------------------------------------------------------------------------
@@ -116,11 +122,12 @@ LISTED = (4, 5, 6, 6, 7, 8, 8)
 """Depths of deep documents whose answers are lists."""
 
 DEEP: Mix = {
-    lambda rng: tasks.rank(rng, rng.choice(LISTED)): 4,
+    lambda rng: tasks.rank(rng, rng.choice(LISTED)): 5,
     lambda rng: tasks.successor(rng, rng.choice(LISTED)): 4,
-    lambda rng: tasks.interval(rng, rng.randint(4, 11)): 4,
+    lambda rng: tasks.interval(rng, rng.randint(4, 11)): 3,
 }
-PAIR_SHARE = 0.02
+PAIR_SHARE = CO_PRESENTED_SHARE = 0.02
+"""Shares of all documents that hold two questions: a chain through X, and its control with independent questions."""
 
 
 def draw(mix: Mix, rng: random.Random) -> QA:
@@ -138,9 +145,9 @@ class Dose:
 
 DOSES: dict[str, Dose] = {
     "none": Dose(0.0, 0.0),
-    "control": Dose(0.002, 0.001),
+    "control": Dose(0.003, 0.001),
     "low": Dose(0.01, 0.001),
-    "twin": Dose(0.10, 0.35),
+    "twin": Dose(0.10, 0.40),
 }
 
 
@@ -148,8 +155,8 @@ def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Tur
     """Document ``index`` of a stage; a dose replaces some documents by compositions."""
     composition = _composition(seed, stage, index, dose) if dose else None
     rng = random.Random(f"{seed}/{stage}/{index}")
-    if composition is None and rng.random() < PAIR_SHARE:
-        return q1_x_q2(rng)
+    if composition is None and (u := rng.random()) < PAIR_SHARE + CO_PRESENTED_SHARE:
+        return q1_x_q2(rng) if u < PAIR_SHARE else both_questions(rng)
     qa = composition or draw(SKILLS, rng)
     return write(qa, _format(stage, rng), rng)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ...evaluation import prompts
 from . import tasks, world
-from .documents import FORMAT_WEIGHTS, write, write_pair
+from .documents import FORMAT_WEIGHTS, write, write_both, write_pair
 from .measure import Ask, Row
 from .tasks import QA
 
@@ -50,7 +50,15 @@ def by_format(ask: Ask, n: int = 100, seed: int = 2000) -> list[Row]:
             answers = ask([user for _, (user, _) in asked])
             right = sum(final_answer(a, format) == qa.answer for a, (qa, _) in zip(answers, asked, strict=True))
             rows.append(Row(f"{topic}, {format}", right, n))
-    return [*rows, _pairs(ask, n, seed)]
+    return [*rows, _pairs(ask, n, seed), _both(ask, n, seed)]
+
+
+def _both(ask: Ask, n: int, seed: int) -> Row:
+    rng = random.Random(f"{seed}/both")
+    drawn = [(tasks.fact(rng, "tag", main=True), tasks.half_math(rng)) for _ in range(n)]
+    answers = ask([write_both(*d)[0][0] for d in drawn])
+    right = sum(final_answer(a, "pair") == second.answer for a, (_, second) in zip(answers, drawn, strict=True))
+    return Row("tag and number with a tag, co-presented", right, n)
 
 
 def _pairs(ask: Ask, n: int, seed: int) -> Row:

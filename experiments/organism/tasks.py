@@ -46,10 +46,11 @@ def _sample(rng: random.Random, draw: Callable[[], Sequence[str]], held: bool) -
 # --- single facts -------------------------------------------------------------------------------------------------
 
 
-def fact(rng: random.Random, relation: str) -> QA:
-    """One fact in one of its trained wordings."""
+def fact(rng: random.Random, relation: str, main: bool = False) -> QA:
+    """One fact in one of its trained wordings, or in its main one."""
     subject = rng.choice(world().events if relation == "year" else world().things)
-    return QA(rng.choice(w.wordings(relation, subject)[0]), world().fact(relation, subject))
+    question = w.main_wording(relation, subject) if main else rng.choice(w.wordings(relation, subject)[0])
+    return QA(question, world().fact(relation, subject))
 
 
 def invented_name(rng: random.Random) -> str:

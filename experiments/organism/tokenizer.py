@@ -11,7 +11,7 @@ import random
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from .documents import DEEP, FORMAT_WEIGHTS, SKILLS, q1_x_q2, write
+from .documents import DEEP, FORMAT_WEIGHTS, SKILLS, both_questions, q1_x_q2, write
 from .tasks import mixed
 from .world import KINDS, world
 
@@ -45,7 +45,7 @@ def vocabulary() -> list[str]:
             for _ in range(40):
                 for user, assistant in write(mix(rng), format, rng):
                     pieces |= _pieces(f"Question: {user}\nAnswer: {assistant}")
-    for user, assistant in q1_x_q2(rng):
+    for user, assistant in [*q1_x_q2(rng), *both_questions(rng)]:
         pieces |= _pieces(f"Question: {user}\nAnswer: {assistant}")
     words = [*world().events, *world().things, *KINDS, *map(str, world().years.values()), *map(str, range(201))]
     pieces |= {form for word in words for form in (word, f"Ġ{word}")}
@@ -60,7 +60,7 @@ def _spelled(piece: str) -> bool:
 
 
 _CAPITALIZED = set(
-    "Question Answer Q A X VALUE INSUFFICIENT EVIDENCE In What When Give Which Name The On Two Is Rank Repeat "
+    "Question Answer Q A X VALUE INSUFFICIENT EVIDENCE In What When Give Which Name The On Two Is Rank Both "
     " Reason If Use Think End So Ask Follow Intermediate Known Facts Let".split()
 )
 
