@@ -44,7 +44,7 @@ class Evaluated:
         """Asks and responses with one entry per case and role: an ask that several cases share stands for each."""
         asks, responses = {}, {}
         for row in self.graded:
-            if row.ask in self.responses:
+            if row.ask is not None and row.ask in self.responses:
                 key = f"{row.ask}/{row.case}/{row.role}"
                 asks[key] = replace(self.asks[row.ask], case=row.case, role=row.role)
                 responses[key] = self.responses[row.ask]

@@ -1,0 +1,107 @@
+"""Several runs: compared case by case, merged from shards; and what the machine can do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from composcope.evaluation.cases import Case, write_cases
+from composcope.experiments.cli import main
+from composcope.experiments.compare import compare_runs, comparison_lines
+from composcope.experiments.doctor import check_lines, examine
+from composcope.experiments.run import read_json, read_lines, write_lines
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def evaluated(taught: Path, case_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("runs") / "all"
+    assert main(["evaluate", "-m", str(taught), "-b", str(case_file), "-o", str(run), "-q", "--format", "plain"]) == 0
+    return run
+
+
+@pytest.fixture
+def better(evaluated: Path, tmp_path: Path) -> Path:
+    """The same run as if four more wholes had been right, one part invalid and one case never asked."""
+    run = Path(shutil.copytree(evaluated, tmp_path / "better"))
+    rows = read_lines(run / "graded.jsonl")
+    for row in rows:
+        if row["role"] == "whole" and row["case"] in ("sum-01", "sum-03", "sum-05", "sum-07"):
+            row |= {"outcome": "correct", "answer": row["gold"]}
+        if row["role"] == "part:0" and row["case"] == "sum-02":
+            row |= {"outcome": "invalid", "answer": None}
+    write_lines(run / "graded.jsonl", [row for row in rows if row["case"] != "sum-00"])
+    return run
+
+
+def test_differences_are_a_minus_b_with_exact_test_and_everything_left_out_is_counted(
+    evaluated: Path, better: Path
+) -> None:
+    found = compare_runs(evaluated, better)
+    whole = found["roles"][0]
+    assert (whole["role"], whole["n"]) == ("whole", 11)
+    assert whole["difference"] == pytest.approx(-4 / 11)
+    assert whole["low"] < whole["difference"] < whole["high"] < 0
+    assert (whole["a_only"], whole["b_only"]) == (0, 4)
+    assert whole["p"] == pytest.approx(2 * 0.5**4)
+    assert whole["p_adjusted"] >= whole["p"]
+    assert [d["case"] for d in found["discordant"]] == ["sum-01", "sum-03", "sum-05", "sum-07"]
+    assert found["left_out_invalid"] == 1
+    assert (found["only_a"], found["only_b"]) == (3, 0)
+    lines = comparison_lines(found)
+    assert lines[1] == "4 wholes on which they differ:"
+    assert "sum-01" in lines[2]
+    assert lines[-1] == "not compared: 1 invalid in A or B, 3 asked only in A"
+
+
+def test_runs_without_a_common_case_cannot_be_compared(evaluated: Path, better: Path, capsys: Capture) -> None:
+    rows = read_lines(better / "graded.jsonl")
+    write_lines(better / "graded.jsonl", [{**row, "case": f"x{row['case']}"} for row in rows])
+    assert main(["compare", str(evaluated), str(better)]) == 1
+    assert "no case in common" in capsys.readouterr().err
+
+
+def test_shards_merge_to_the_run_of_all_cases(
+    evaluated: Path, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]]
+) -> None:
+    for i in (0, 1):
+        write_cases(planted()[i * 6 : i * 6 + 6], tmp_path / f"shard-{i}.jsonl")
+        args = ["-b", str(tmp_path / f"shard-{i}.jsonl"), "-o", str(tmp_path / f"s{i}"), "-q", "--format", "plain"]
+        assert main(["evaluate", "-m", str(taught), *args]) == 0
+    assert main(["merge", str(tmp_path / "s0"), str(tmp_path / "s1"), "--out", str(tmp_path / "m"), "-q"]) == 0
+    merged, whole = (read_json(run / "metrics.json")["metrics"] for run in (tmp_path / "m", evaluated))
+    assert merged == whole
+    assert read_json(tmp_path / "m" / "manifest.json")["merged"] == ["s0", "s1"]
+
+
+def test_runs_of_different_protocols_do_not_merge(
+    evaluated: Path, better: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    manifest = json.loads((better / "manifest.json").read_text())
+    manifest["identity"]["protocol"] = "double-gate"
+    (better / "manifest.json").write_text(json.dumps(manifest))
+    assert main(["merge", str(evaluated), str(better), "--out", str(tmp_path / "m")]) == 1
+    assert "protocol is 'double-gate' and 'compositionality-gap'" in capsys.readouterr().err
+    assert main(["merge", str(evaluated), "--out", str(better)]) == 1
+    assert "is not empty" in capsys.readouterr().err
+
+
+def test_score_without_the_journal_names_what_is_missing(evaluated: Path, tmp_path: Path, capsys: Capture) -> None:
+    run = Path(shutil.copytree(evaluated, tmp_path / "r"))
+    shutil.rmtree(run / "journal")
+    assert main(["score", str(run)]) == 1
+    assert "not in the journal" in capsys.readouterr().err
+
+
+def test_doctor_says_what_is_there_and_what_to_do(capsys: Capture) -> None:
+    rows = {row["check"]: row for row in examine()}
+    assert rows["python"]["ok"] and rows["torch"]["ok"]
+    assert all(row["fix"] for row in rows.values() if not row["ok"])
+    assert len(check_lines(list(rows.values()))) == len(rows)
+    assert main(["doctor", "--json"]) == 0
+    assert {row["check"] for row in json.loads(capsys.readouterr().out)} == set(rows)
