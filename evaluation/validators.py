@@ -119,13 +119,13 @@ def check_shares(
     return found
 
 
-def count_of(percentage: float, n: int, digits: int = 1) -> int | None:
-    """The whole count k with 100 k / n = percentage when rounded or cut to ``digits``; None where there is none."""
+def count_of(percentage: float, n: int, digits: int = 1, cut: bool = False) -> int | None:
+    """The whole count k whose 100 k / n is the percentage, rounded (or ``cut``) to ``digits``; None if there is none."""
     unit = 10.0**-digits
+    low, high = (0.0, unit) if cut else (-0.5 * unit, 0.5 * unit)
     nearest = round(percentage * n / 100)
-    for k in (nearest, nearest - 1, nearest + 1):
-        exact = 100 * k / n
-        if 0 <= k <= n and -0.5 * unit - _ROUNDING <= exact - percentage < unit - _ROUNDING:
+    for k in (nearest, nearest + 1, nearest - 1):
+        if 0 <= k <= n and low - _ROUNDING <= 100 * k / n - percentage <= high + _ROUNDING:
             return k
     return None
 

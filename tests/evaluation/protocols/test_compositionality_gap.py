@@ -1,0 +1,151 @@
+"""The compositionality gap on a small table whose numbers were worked out by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from composcope.evaluation import metrics as shape
+from composcope.evaluation.asks import Grade
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.metrics import Metric, find
+from composcope.evaluation.protocols import Graded, get, metrics_from_rows
+
+OUTCOMES = {"1": "correct", "0": "incorrect", "?": "invalid", "-": "abstained"}
+
+
+def rows_of(table: dict[str, str], **more: object) -> list[Graded]:
+    """``table``: three letters a case, for the two steps and the whole."""
+    roles = ("part:0", "part:1", "whole")
+    return [
+        Graded(case, role, OUTCOMES[letter], **more)  # type: ignore[arg-type]
+        for case, letters in table.items()
+        for role, letter in zip(roles, letters, strict=True)
+    ]
+
+
+#          both right: a b c d; whole right: a e h; c has an open whole, g an open step
+TABLE = {"a": "111", "b": "110", "c": "11?", "d": "11-", "e": "101", "f": "010", "g": "?10", "h": "001"}
+
+
+def got(name: str, **group: object) -> Metric:
+    found = find(metrics_from_rows(rows_of(TABLE), "compositionality-gap").metrics, name, **group)
+    assert found is not None
+    return found
+
+
+def test_steps_and_both_use_what_is_known_and_count_what_is_not() -> None:
+    assert (got("step:0").count, got("step:0").n, got("step:0").n_invalid) == (5, 7, 1)
+    assert (got("step:1").count, got("step:1").n) == (6, 8)
+    assert (got("both").count, got("both").n, got("both").n_invalid) == (4, 7, 1)
+    assert (got("composition").count, got("composition").n, got("composition").n_invalid) == (3, 7, 1)
+    assert (got("composition").bound_low, got("composition").bound_high) == (3 / 8, 4 / 8)
+
+
+def test_the_gap_is_paired_over_cases_where_both_sides_are_known() -> None:
+    gap = got("gap")
+    # a b d e f h: whole 1 0 0 1 0 1, both 1 1 1 0 0 0
+    assert (gap.n, gap.count, gap.n_invalid) == (6, 0, 2) and gap.value == 0.0
+    # c: whole open, both right; g: whole wrong, both open
+    assert gap.bound_low == pytest.approx((0 - 1 - 1) / 8) and gap.bound_high == 0.0
+    assert (
+        gap.interval == "paired-bootstrap" and gap.low is not None and gap.high is not None and gap.low < 0 < gap.high
+    )
+
+
+def test_the_conditional_gap_and_its_bounds() -> None:
+    press = got("press_gap")
+    assert (press.count, press.n, press.n_invalid) == (2, 3, 2)
+    # inside: a right, b d wrong, c open; g may be inside and is wrong
+    assert press.bound_low == pytest.approx(2 / 4) and press.bound_high == pytest.approx(4 / 5)
+
+
+def test_the_independence_gap_subtracts_the_product_of_the_steps() -> None:
+    gap = got("independence_gap")
+    # a b d e f h: steps 4/6 and 4/6, whole 3/6
+    assert gap.value == pytest.approx(3 / 6 - 4 / 6 * 4 / 6) and gap.n == 6
+
+
+def test_quadrants_split_failures_and_show_successes_without_both_steps() -> None:
+    assert [got("quadrant", quadrant=q).count for q in ("11", "10", "01", "00")] == [2, 0, 1, 0]
+    assert (got("quadrant", quadrant="11").n, got("quadrant", quadrant="11").n_invalid) == (3, 1)
+    assert got("quadrant", quadrant="10", whole="correct").count == 1
+    assert got("quadrant", quadrant="00", whole="correct").count == 1
+
+
+def test_case_sets_need_every_step_right_and_a_judged_whole() -> None:
+    found = metrics_from_rows(rows_of(TABLE), "compositionality-gap")
+    assert found.case_set("both-right-whole-wrong").ids == ("b", "d")
+    assert found.case_set("both-right-whole-right").ids == ("a",)
+    entry = found.case_set("both-right-whole-wrong").entries[1]
+    assert [(e.role, e.outcome) for e in entry.evidence] == [
+        ("part:0", "correct"),
+        ("part:1", "correct"),
+        ("whole", "abstained"),
+    ]
+
+
+def test_other_ways_to_ask_are_metrics_with_their_prompt() -> None:
+    rows = rows_of({"a": "110", "b": "111"})
+    rows += [Graded("a", "self-ask", "correct"), Graded("b", "self-ask", "correct")]
+    rows += [Graded("a", "part:0:extra-context", "incorrect")]
+    metrics = metrics_from_rows(rows, "compositionality-gap").metrics
+    asked, extra = find(metrics, "gap", prompt="self-ask"), find(metrics, "step:0", prompt="extra-context")
+    assert asked is not None and asked.count == 0 and asked.n == 2
+    assert extra is not None and (extra.count, extra.n) == (0, 1)
+
+
+def test_tables_by_domain_and_operation_and_chance_level_in_the_note() -> None:
+    rows = rows_of({"a": "110"}, operation="plus", domain="garage", chance=0.04)
+    rows += rows_of({"b": "111"}, operation="times", domain="garage", chance=0.06)
+    metrics = metrics_from_rows(rows, "compositionality-gap").metrics
+    plus, garage = find(metrics, "composition", operation="plus"), find(metrics, "composition", domain="garage")
+    assert plus is not None and (plus.count, plus.n) == (0, 1) and "n < 5" in (plus.note or "")
+    assert garage is not None and garage.n == 2 and "guessing gives 5.0%" in (garage.note or "")
+
+
+def test_clusters_widen_the_interval_and_stand_beside_the_exact_one() -> None:
+    rows = [
+        r
+        for cluster in range(8)
+        for i in range(10)
+        for r in rows_of({f"{cluster}-{i}": "111" if cluster % 2 else "110"}, cluster=str(cluster))
+    ]
+    found = find(metrics_from_rows(rows, "compositionality-gap").metrics, "composition")
+    assert found is not None and found.cluster_n == 8 and found.interval == "clopper-pearson"
+    assert found.low is not None and found.cluster_low is not None and found.cluster_low < found.low
+    assert found.to_dict()["cluster_interval"] == "cluster-bootstrap"
+
+
+def test_metrics_are_written_in_the_exchange_shape_without_nan() -> None:
+    found = metrics_from_rows(rows_of({"a": "00?"}), "compositionality-gap")
+    document = json.loads(shape.dumps("compositionality-gap", found.metrics, found.warnings))
+    assert document["schema"] == 1 and document["protocol"] == "compositionality-gap"
+    keys = "metric group n n_invalid count value interval low high bound_low bound_high note".split()
+    assert all(list(row) == keys for row in document["metrics"])
+    press = next(row for row in document["metrics"] if row["metric"] == "press_gap" and not row["group"])
+    assert press["value"] is None and press["n"] == 0 and press["low"] is None
+    assert shape.from_document(document) == [Metric(**row) for row in document["metrics"]]
+
+
+def test_asks_are_the_parts_their_extra_context_and_the_whole() -> None:
+    case = Case("c", "whole?", "12", (Part("one?", "a", extra_context="one, with 3 and 4?"), Part("two?", "12")))
+    protocol = get("compositionality-gap", format="plain", also=("self-ask",))
+    asks = protocol.asks(case, {})
+    assert [a.role for a in asks] == ["part:0", "part:0:extra-context", "part:1", "whole", "self-ask"]
+    assert asks[1].prompt == "one, with 3 and 4?" and asks[1].gold == "a" and asks[3].gold == "12"
+    assert protocol.asks(case, {a.role: Grade("correct", "x") for a in asks}) == []
+
+
+def test_rows_of_dicts_keep_unknown_fields_and_name_what_is_wrong() -> None:
+    raw = {"case": "a", "role": "whole", "outcome": "correct", "mine": 7}
+    assert Graded.from_dict(raw).to_dict()["mine"] == 7
+    for field, value, message in (
+        ("outcome", "right", "outcome is 'right'"),
+        ("depth", "two", "depth is 'two'"),
+        ("case", None, "field 'case' is missing"),
+        ("skills", "a, b", "skills is 'a, b'"),
+    ):
+        with pytest.raises(Exception, match=message):
+            Graded.from_dict({**raw, field: value})

@@ -1,0 +1,280 @@
+"""The double gate on small tables whose numbers were worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.asks import Grade
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.metrics import Metric, find
+from composcope.evaluation.protocols import Graded, get, metrics_from_rows
+from composcope.evaluation.protocols.compare import compare
+
+OUTCOMES = {"1": "correct", "0": "incorrect", "?": "invalid", "-": "abstained"}
+
+
+def case_rows(case: str, probes: str, subs: str, whole: str, atoms: str = "", **more: Any) -> list[Graded]:
+    """``probes``: one word of outcomes for each part; ``atoms``: one letter for each part (shared facts)."""
+    rows = []
+    for i, sub in enumerate(subs):
+        atom = atoms[i] if atoms else None
+        rows.append(Graded(case, f"part:{i}", OUTCOMES[sub], atom=atom, **more))  # type: ignore[arg-type]
+        for j, probe in enumerate(probes.split()[i] if probes else ""):
+            role = f"part:{i}:paraphrase:{j}"
+            rows.append(Graded(case, role, OUTCOMES[probe], atom=atom, **more))  # type: ignore[arg-type]
+    return [*rows, Graded(case, "whole", OUTCOMES[whole], **more)]  # type: ignore[arg-type]
+
+
+def reduced(rows: Iterable[Graded]) -> tuple[Metric, ...]:
+    return metrics_from_rows(rows, "double-gate").metrics
+
+
+def got(metrics: Iterable[Metric], name: str, **group: Any) -> Metric:
+    found = find(metrics, name, **group)
+    assert found is not None, (name, group)
+    return found
+
+
+TABLE = [
+    *case_rows("a", "11 11", "11", "1", depth=2),  # passes both, right
+    *case_rows("b", "11 11", "11", "0", depth=2),  # passes both, wrong
+    *case_rows("c", "11 10", "11", "0", depth=2),  # stable atoms fail: single gate only
+    *case_rows("d", "11 11", "10", "0", depth=4),  # sub-question fails
+    *case_rows("e", "11 11", "11", "-", depth=4),  # abstains on the whole: a failure
+    *case_rows("f", "1? 11", "11", "0", depth=4),  # gate open
+    *case_rows("g", "11 11", "11", "?", depth=4),  # whole open
+    *case_rows("h", "0? 11", "11", "1", depth=4),  # gate failed whatever the invalid probe is
+]
+
+
+def test_gates_and_failures_are_counted_as_by_hand() -> None:
+    metrics = reduced(TABLE)
+    assert (got(metrics, "atom_gate").count, got(metrics, "atom_gate").n, got(metrics, "atom_gate").n_invalid) == (
+        5,
+        7,
+        1,
+    )
+    assert (got(metrics, "sub_question_gate").count, got(metrics, "sub_question_gate").n) == (7, 8)
+    assert (got(metrics, "double_gate").count, got(metrics, "double_gate").n) == (4, 7)
+    failure = got(metrics, "residual_failure")
+    assert (failure.count, failure.n, failure.n_invalid) == (2, 3, 2)
+    # passers of the sub-question gate a b c e f g h; c and h lose their atoms, f is open
+    removed = got(metrics, "gate_removed")
+    assert (removed.count, removed.n, removed.n_invalid) == (2, 6, 1)
+    single = got(metrics, "single_gate_failure")
+    assert (single.count, single.n, single.n_invalid) == (4, 6, 1)
+
+
+def test_bounds_let_open_cases_be_outside_a_failure_or_a_success() -> None:
+    failure = got(reduced(TABLE), "residual_failure")
+    # f may be inside and is wrong, g is inside and may be either: worst 4/5, best (f outside, g right) 2/4
+    assert failure.bound_high == pytest.approx(4 / 5)
+    assert failure.bound_low == pytest.approx(2 / 4)
+
+
+def test_failure_without_abstentions_and_the_abstention_rate_stand_beside_it() -> None:
+    metrics = reduced(TABLE)
+    without = got(metrics, "residual_failure", abstentions="excluded")
+    assert (without.count, without.n) == (1, 2)
+    abstention = got(metrics, "abstention")
+    assert (abstention.count, abstention.n, abstention.n_invalid) == (1, 3, 1)
+
+
+def test_conflation_is_single_minus_double_gate_failure_where_both_are_known() -> None:
+    conflation = got(reduced(TABLE), "conflation")
+    # known: a b c d e h; single gate a b c e h with failures b c e, double gate a b e with failures b e
+    assert conflation.value == pytest.approx(3 / 5 - 2 / 3)
+    assert conflation.n == 6
+
+
+def test_a_shared_atom_is_counted_once_and_gates_every_case_that_uses_it() -> None:
+    rows = [
+        *case_rows("a", "11 10", "11", "1", atoms="xy"),
+        # the second case shares y; its probes stand under the first case only
+        *[r for r in case_rows("b", "11 11", "11", "1", atoms="zy") if not r.role.startswith("part:1:")],
+        *case_rows("c", "11 11", "11", "0", atoms="xz"),
+    ]
+    metrics = reduced(rows)
+    probes, facts = got(metrics, "atom_stability", per="probe"), got(metrics, "atom_stability", per="fact")
+    assert (probes.count, probes.n) == (5, 6)
+    assert (facts.count, facts.n) == (2, 3)
+    assert (got(metrics, "atom_gate").count, got(metrics, "atom_gate").n) == (1, 3)
+    assert got(metrics, "residual_failure").count == 1
+
+
+def test_stability_per_probe_and_per_fact_have_their_own_denominators() -> None:
+    words = ["1111"] * 60 + ["1110"] * 19
+    rows = [r for i, w in enumerate(words) for r in case_rows(f"c{i}", w, "1", "1", depth=1)]
+    metrics = reduced(rows)
+    assert (got(metrics, "atom_stability", per="probe").n, got(metrics, "atom_stability", per="fact").n) == (316, 79)
+    assert got(metrics, "atom_stability", per="fact").count == 60
+    assert got(metrics, "atom_stability", per="probe").count == 297
+
+
+def test_in_context_cases_have_one_gate_and_say_so() -> None:
+    rows = [r for i in range(165) for r in case_rows(f"c{i}", "", "1" if i < 36 else "0", "1" if i < 4 else "0")]
+    metrics = reduced(rows)
+    gate, failure = got(metrics, "double_gate"), got(metrics, "residual_failure")
+    assert (gate.count, gate.n) == (36, 165) and "sub-question gate only" in (gate.note or "")
+    assert (failure.count, failure.n) == (32, 36)
+    assert find(metrics, "atom_gate") is None and find(metrics, "conflation") is None
+
+
+def curve(counts: dict[int, tuple[int, int]], family: str | None = None, prefix: str = "") -> list[Graded]:
+    return [
+        r
+        for depth, (failed, n) in counts.items()
+        for i in range(n)
+        for r in case_rows(
+            f"{prefix}{family}{depth}-{i}", "11", "1", "0" if i < failed else "1", depth=depth, family=family
+        )
+    ]
+
+
+def test_the_chain_of_thought_curve_of_the_paper_gives_its_counts_and_d50() -> None:
+    metrics = reduced(curve({2: (5, 21), 4: (11, 28), 6: (11, 16), 8: (5, 9)}))
+    assert (got(metrics, "residual_failure").count, got(metrics, "residual_failure").n) == (32, 74)
+    cell = got(metrics, "residual_failure", depth_bin=8)
+    assert (cell.count, cell.n) == (5, 9) and "n < 15" in (cell.note or "")
+    expected = 4 + (0.5 - 11 / 28) / (11 / 16 - 11 / 28) * 2
+    assert got(metrics, "d50").value == pytest.approx(expected)
+
+
+def test_depths_7_9_11_count_in_the_published_bins() -> None:
+    metrics = reduced(curve({4: (1, 10), 7: (9, 10), 11: (10, 10)}))
+    assert (got(metrics, "residual_failure", depth_bin=4).count, got(metrics, "residual_failure", depth_bin=4).n) == (
+        10,
+        20,
+    )
+    assert got(metrics, "residual_failure", depth=7).count == 9
+    assert got(metrics, "residual_failure", depth_bin=8).n == 10
+
+
+def test_a_family_takes_its_first_bin_from_the_depth_2_control_and_says_so() -> None:
+    rows = curve({2: (1, 10)}, "pair") + curve({4: (9, 10), 6: (10, 10)}, "rank")
+    d50 = got(reduced(rows), "d50", family="rank")
+    assert d50.value == pytest.approx(2 + 0.4 / 0.8 * 2) and "depth 2 from pair" in (d50.note or "")
+    assert find(reduced(rows), "d50", family="pair") is None
+    alone = got(reduced(curve({4: (9, 10)}, "rank")), "d50")
+    assert alone.value is None and alone.note is not None and alone.note.startswith("<4")
+
+
+def test_case_sets_hold_failures_and_successes_with_every_ask_that_decided() -> None:
+    found = metrics_from_rows(TABLE, "double-gate")
+    failures, successes = found.case_set("residual-failure"), found.case_set("gated-success")
+    assert failures.ids == ("b", "e") and successes.ids == ("a",)
+    roles = [e.role for e in failures.entries[0].evidence]
+    assert roles == [
+        "part:0:paraphrase:0",
+        "part:0:paraphrase:1",
+        "part:0",
+        "part:1:paraphrase:0",
+        "part:1:paraphrase:1",
+        "part:1",
+        "whole",
+    ]
+    assert failures.to_dicts()[1]["evidence"][-1]["outcome"] == "abstained"
+
+
+def test_abstaining_is_right_where_nobody_can_know() -> None:
+    rows = case_rows("a", "11", "1", "-", unknowable=False) + case_rows("b", "11", "1", "-")
+    rows[-1] = Graded("b", "whole", "abstained", unknowable=True)
+    failure = got(reduced(rows), "residual_failure")
+    assert (failure.count, failure.n) == (1, 2)
+
+
+def test_collapse_mode_takes_an_answer_without_a_tag_for_wrong_but_not_a_lost_connection() -> None:
+    rows = case_rows("a", "11", "1", "?") + case_rows("b", "11", "1", "?")
+    rows[3] = Graded("a", "whole", "invalid", reason="no-answer-tag")
+    rows[-1] = Graded("b", "whole", "invalid", reason="error: connection refused")
+    failure = find(metrics_from_rows(rows, "double-gate", compat="collapse").metrics, "residual_failure")
+    assert failure is not None and (failure.count, failure.n, failure.n_invalid) == (1, 1, 1)
+
+
+CASE = Case(
+    "c",
+    "Which was first?",
+    "A war",
+    (
+        Part("When was A?", "1300", "date", "date", paraphrases=("Year of A?", "A was when?"), atom="A"),
+        Part("When was B?", "1400", "date", "date", paraphrases=("Year of B?",), atom="B"),
+    ),
+)
+
+
+def test_asks_cover_every_wording_once_and_end_when_all_are_graded() -> None:
+    protocol = get("double-gate", format="plain")
+    asks = protocol.asks(CASE, {})
+    assert [a.role for a in asks] == [
+        "part:0", "part:0:paraphrase:0", "part:0:paraphrase:1", "part:1", "part:1:paraphrase:0", "whole",
+    ]  # fmt: skip
+    assert asks[2].prompt == "A was when?" and asks[2].atom == "A" and asks[2].gold == "1300"
+    assert len({a.max_tokens for a in asks}) == 1, "all roles have the same budget"
+    graded = {a.role: Grade("correct", "x") for a in asks}
+    assert protocol.asks(CASE, graded) == []
+    assert [a.role for a in protocol.asks(CASE, {k: v for k, v in graded.items() if k != "whole"})] == ["whole"]
+
+
+def test_rows_that_the_benchmark_leads_to_expect_and_lack_leave_the_gate_open() -> None:
+    protocol = get("double-gate", format="plain")
+    rows = [
+        Graded.of(CASE, ask, Grade("correct", "x"), ask_id=None, model=None, run=None)
+        for ask in protocol.asks(CASE, {})
+        if ask.role != "part:1:paraphrase:0"
+    ]
+    metrics = protocol.reduce(rows, {"c": CASE}).metrics
+    assert got(metrics, "double_gate").n_invalid == 1
+    assert got(protocol.reduce(rows).metrics, "double_gate").n_invalid == 0
+
+
+def test_recovery_counts_gated_failures_that_another_format_solves() -> None:
+    rows = []
+    for i in range(18):
+        rows += case_rows(f"c{i}", "11", "1", "0", depth=4)
+        rows.append(Graded(f"c{i}", "whole:cot", "correct" if i < 13 else "incorrect", depth=4))
+    rows += [*case_rows("ok", "11", "1", "1", depth=4), Graded("ok", "whole:cot", "incorrect", depth=4)]
+    recovery = got(reduced(rows), "recovery", prompt="cot")
+    assert (recovery.count, recovery.n) == (13, 18)
+
+
+def test_models_in_one_file_are_counted_apart() -> None:
+    rows = case_rows("a", "11", "1", "0", model="m") + case_rows("a", "11", "1", "1", model="n")
+    metrics = reduced(rows)
+    assert got(metrics, "residual_failure", model="m").value == 1.0
+    assert got(metrics, "residual_failure", model="n").value == 0.0
+
+
+def test_a_role_graded_twice_is_refused() -> None:
+    rows = [*case_rows("a", "11", "1", "0"), Graded("a", "whole", "correct")]
+    with pytest.raises(InputError, match="'whole' twice"):
+        metrics_from_rows(rows, "double-gate")
+
+
+def test_channels_between_two_runs_are_a_minus_b_and_list_the_flipped_cases() -> None:
+    a = curve({2: (1, 10), 4: (4, 10), 6: (8, 10)})
+    b = curve({2: (1, 10), 4: (8, 10), 6: (9, 10)})
+    found = compare(a, b)
+    assert got(found.metrics, "delta_atom", per="fact").value == 0.0
+    delta = got(found.metrics, "delta_comp")
+    assert delta.value == pytest.approx((13 - 18) / 30) and delta.note is not None and "13/30 - 18/30" in delta.note
+    assert delta.low is not None and delta.high is not None and delta.low < delta.value < delta.high
+    # d50(A) = 4 + .1 / .4 * 2 = 4.5, d50(B) = 2 + .4 / .7 * 2
+    assert got(found.metrics, "delta_depth").value == pytest.approx(4.5 - (2 + 0.8 / 0.7))
+    assert (found.mcnemar.a_only, found.mcnemar.b_only) == (5, 0)
+    assert len(found.flipped) == 5 and all(f.a.outcome == "correct" for f in found.flipped)
+
+
+def test_composition_is_not_compared_where_knowledge_differs() -> None:
+    a = curve({2: (1, 20)})
+    b = [
+        Graded(r.case, r.role, "incorrect") if r.role == "part:0:paraphrase:0" and r.case.endswith("-7") else r
+        for r in a
+    ]
+    found = compare(a, b)
+    assert got(found.metrics, "delta_atom", per="fact").value == pytest.approx(0.05)
+    delta = got(found.metrics, "delta_comp")
+    assert delta.value is None and delta.note is not None and "not comparable" in delta.note

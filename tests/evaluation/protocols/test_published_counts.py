@@ -1,0 +1,140 @@
+"""The integers behind published tables, from rows built to have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.evaluation import validators
+from composcope.evaluation.metrics import find
+from composcope.evaluation.protocols import Graded, metrics_from_rows
+
+
+@pytest.fixture(scope="module")
+def tables(shared: Path) -> dict[str, list[dict[str, Any]]]:
+    return json.loads((shared / "golden/behavioural/published_tables.json").read_text(encoding="utf-8"))
+
+
+def row(case: str, role: str, right: bool, **more: Any) -> Graded:
+    return Graded(case, role, "correct" if right else "incorrect", **more)
+
+
+def spread(total: int, n: int, most: int) -> list[int]:
+    """n whole numbers between 1 and ``most`` that add up to ``total``."""
+    values = [1] * n
+    left = total - n
+    for i in range(n):
+        add = min(left, most - 1)
+        values[i] += add
+        left -= add
+    assert left == 0
+    return values
+
+
+def scaffold_rows(entry: dict[str, Any]) -> Iterator[Graded]:
+    ints, steps = entry["ints"], entry["K"]
+    ks = [0] * ints["k0"] + spread(ints["sum_k_over_kpos"], ints["kpos"], steps - 1) + [-1] * ints["intractable"]
+    assert len(ks) == entry["n"]
+    for i, k in enumerate(ks):
+        more = {"skills": tuple(entry["combo"])}
+        yield row(f"c{i}", "whole", k == 0, **more)
+        if k:
+            for j in range(1, steps):
+                # levels above k are wrong again on purpose: only the first success counts
+                yield row(f"c{i}", f"scaffold:{j}", j == k, **more)
+
+
+def test_all_rows_of_stad_table_11_come_out_as_printed(tables: dict[str, Any]) -> None:
+    for entry in tables["stad_table11"]:
+        metrics = metrics_from_rows(scaffold_rows(entry), "scaffolding", compat="stad").metrics
+        group = {"combination": " + ".join(entry["combo"])}
+        mean = find(metrics, "mean_k", **group)
+        assert mean is not None and mean.value == entry["mean_k"], entry
+        assert (mean.n, mean.count) == (entry["ints"]["kpos"], entry["ints"]["sum_k_over_kpos"])
+        printed = {"k_zero": "pct_k0", "k_positive": "pct_kpos", "intractable": "pct_intractable"}
+        for name, field in printed.items():
+            found = find(metrics, name, **group)
+            assert found is not None and found.n == entry["n"]
+            assert found.value is not None and round(100 * found.value, 6) == entry[field], (name, entry)
+
+
+def test_without_the_compat_mode_shares_are_exact_and_a_mean_over_nothing_is_null(tables: dict[str, Any]) -> None:
+    for entry in tables["stad_table11"]:
+        metrics = metrics_from_rows(scaffold_rows(entry), "scaffolding").metrics
+        share, mean = find(metrics, "k_zero"), find(metrics, "mean_k")
+        assert share is not None and share.value == entry["ints"]["k0"] / entry["n"]
+        assert mean is not None
+        kpos = entry["ints"]["kpos"]
+        assert mean.value == (pytest.approx(entry["ints"]["sum_k_over_kpos"] / kpos) if kpos else None)
+
+
+def agentcoma_rows(n: int, first: int, second: int, both: int, comp: int) -> Iterator[Graded]:
+    cells = [(1, 1)] * both + [(1, 0)] * (first - both) + [(0, 1)] * (second - both)
+    cells += [(0, 0)] * (n - len(cells))
+    for i, (c, m) in enumerate(cells):
+        yield row(f"c{i}", "part:0", bool(c))
+        yield row(f"c{i}", "part:1", bool(m))
+        yield row(f"c{i}", "whole", i < comp)
+
+
+def test_all_agentcoma_rows_give_their_counts_and_the_gap_from_counts(tables: dict[str, Any]) -> None:
+    entries = tables["agentcoma_table2"] + tables["agentcoma_table4_test"]
+    assert len(entries) > 30
+    for entry in entries:
+        n, k = entry["n"], entry["ints"]
+        rows = list(agentcoma_rows(n, k["first"], k["second"], k["both"], k["comp"]))
+        metrics = metrics_from_rows(rows, "compositionality-gap").metrics
+        names = {"step:0": "first", "step:1": "second", "both": "both", "composition": "comp"}
+        for name, field in names.items():
+            found = find(metrics, name)
+            assert found is not None and (found.count, found.n) == (k[field], n), (name, entry)
+            assert found.value is not None and round(100 * found.value, 1) == entry["pct"][field]
+        gap = find(metrics, "gap")
+        assert gap is not None and gap.value is not None and round(100 * gap.value, 2) == entry["gap_pp"]
+        assert gap.count == k["comp"] - k["both"]
+        percent = entry["pct"]
+        assert not validators.check_shares(percent["first"], percent["second"], percent["both"], n)
+
+
+def test_bamboogle_counts_give_the_four_gaps_that_disagree(tables: dict[str, Any]) -> None:
+    for entry in tables["compgap_bamboogle_recomputed"]:
+        fails = entry["fail_cells_q1q2"]
+        both, q1, q2, n = entry["both"], entry["q1"], entry["q2"], entry["n"]
+        totals = {"11": both, "10": q1 - both, "01": q2 - both, "00": n - q1 - q2 + both}
+        rows, i = [], 0
+        for cell, total in totals.items():
+            for position in range(total):
+                case = f"c{i}"
+                i += 1
+                rows += [row(case, f"part:{j}", cell[j] == "1") for j in (0, 1)]
+                rows.append(row(case, "whole", position >= fails[cell]))
+        metrics = metrics_from_rows(rows, "compositionality-gap").metrics
+
+        def value(name: str, found: tuple[Any, ...] = metrics, **group: Any) -> Any:
+            metric = find(found, name, **group)
+            assert metric is not None
+            return metric
+
+        assert value("composition").count == entry["comp"]
+        assert value("gap").value == pytest.approx(entry["diff_gap"], abs=5e-5)
+        assert value("press_gap").value == pytest.approx(entry["press_gap"], abs=5e-5)
+        assert (value("press_gap").count, value("press_gap").n) == (entry["both_and_fail"], both)
+        assert value("independence_gap").value == pytest.approx(entry["indep_delta"], abs=5e-5)
+        for cell, count in fails.items():
+            assert value("quadrant", quadrant=cell).count == count
+        shortcuts = sum(value("quadrant", quadrant=c, whole="correct").count for c in ("00", "01", "10"))
+        assert shortcuts == entry["comp"] - (both - entry["both_and_fail"])
+
+
+def test_impossible_published_rows_are_recognized() -> None:
+    # MultiArith rows with both below what perfect steps allow, and a percentage that is no k/180
+    assert validators.check_shares(100.0, 100.0, 98.3)
+    assert validators.check_shares(99.4, 100.0, 98.3)
+    assert any("no k/180" in p for p in validators.check_shares(98.8, 98.9, 98.9, 180))
+    assert validators.count_of(98.8, 180, cut=True) == 178
+    assert validators.count_of(46.12, 1448, 2) is None and validators.count_of(46.12, 1448, 2, cut=True) is None
+    assert validators.count_of(31.84, 1448, 2) == 461 and validators.count_of(32.46, 1448, 2) == 470

@@ -1,0 +1,143 @@
+"""The reasoning gap and its diagnostics on tables whose numbers were worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.asks import Grade
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.grading import grade
+from composcope.evaluation.metrics import Metric, find
+from composcope.evaluation.protocols import Graded, get, metrics_from_rows
+from composcope.evaluation.protocols.reasoning_gap import co_present
+
+ROLES = ("part:0", "part:1", "pair:q1", "whole", "co-presented", "original", "code")
+
+
+def rows_of(letters: list[str]) -> list[Graded]:
+    names = {"1": "correct", "0": "incorrect", "?": "invalid"}
+    return [
+        Graded(f"c{i}", role, names[letter])  # type: ignore[arg-type]
+        for i, word in enumerate(letters)
+        for role, letter in zip(ROLES, word, strict=True)
+    ]
+
+
+#        Q1 Q2 q1 pair co orig code
+TABLE = ["1111111", "1110111", "1100110", "0110101", "1111011"]
+
+
+def got(name: str, **group: object) -> Metric:
+    found = find(metrics_from_rows(rows_of(TABLE), "reasoning-gap").metrics, name, **group)
+    assert found is not None
+    return found
+
+
+def test_the_gap_against_independent_answers() -> None:
+    rows = []
+    for i in range(20):  # S1 = .80, S2 = .75, S_comp = .45
+        for role, right in (("part:0", i < 16), ("part:1", i >= 5), ("whole", i < 9)):
+            rows.append(Graded(f"c{i}", role, "correct" if right else "incorrect"))
+    gap = find(metrics_from_rows(rows, "reasoning-gap").metrics, "independence_gap")
+    assert gap is not None and gap.value == pytest.approx(-0.15)
+    assert gap.low is not None and gap.high is not None and gap.low < -0.15 < gap.high
+
+
+def test_distraction_is_q1_inside_the_pair_minus_q1_alone() -> None:
+    found = got("distraction")
+    # inside 1 1 0 1 1, alone 1 1 1 0 1
+    assert (found.value, found.n) == (0.0, 5)
+
+
+def test_the_second_hop_is_conditional_on_q1_inside_the_pair() -> None:
+    hop, against = got("second_hop"), got("second_hop", against="step:1")
+    assert (hop.count, hop.n) == (2, 4)
+    assert against.value == pytest.approx(2 / 4 - 4 / 4)
+
+
+def test_controls_compare_with_q2_alone() -> None:
+    assert (got("co_presented").count, got("co_presented").n) == (4, 5)
+    assert got("co_presented", against="step:1").value == pytest.approx(4 / 5 - 1)
+    assert got("leakage").value == pytest.approx(4 / 5 - 1)
+
+
+def test_code_gain_is_relative_to_answers_in_words() -> None:
+    gain = got("code_gain")
+    assert gain.value == pytest.approx((4 - 2) / 2) and gain.n == 5
+    none = [Graded(c, r, "incorrect") for c in "ab" for r in ("part:0", "part:1", "whole", "code")]
+    undefined = find(metrics_from_rows(none, "reasoning-gap").metrics, "code_gain")
+    assert undefined is not None and undefined.value is None
+
+
+def test_case_sets_hold_pairs_whose_parts_and_first_hop_are_right() -> None:
+    found = metrics_from_rows(rows_of(TABLE), "reasoning-gap")
+    assert found.case_set("second-hop-failure").ids == ("c1",)
+    assert found.case_set("second-hop-success").ids == ("c0", "c4")
+
+
+CASE = Case(
+    "c",
+    "What is X plus 2?",
+    "9",
+    (Part("What is 3 plus 4?", "7", answer_type="number"), Part("What is 7 plus 2?", "9", answer_type="number")),
+    answer_type="number",
+    meta={"independent": "What is 1 plus 1?", "original": {"question": "What is 5 plus 2?", "answer": "7"}},
+)
+
+
+def test_asks_put_the_pair_once_and_read_both_answers_from_it() -> None:
+    protocol = get("reasoning-gap", format="plain", code=True)
+    asks = {a.role: a for a in protocol.asks(CASE, {})}
+    assert set(asks) == set(ROLES)
+    assert asks["whole"].prompt == asks["pair:q1"].prompt and "Q1: What is 3 plus 4?" in asks["whole"].prompt
+    assert "What is X plus 2?" in asks["whole"].prompt
+    assert "Q1: What is 1 plus 1?" in asks["co-presented"].prompt and asks["original"].gold == "7"
+    answer = "A1: 3 plus 4 is 7. X is 7. A2: 7 plus 2 is 10. So the final answer is: 10"
+    judged = {
+        role: grade(answer, "stop", a.gold, a.answer_type, format=a.format).outcome
+        for role, a in asks.items()
+        if role in ("whole", "pair:q1")
+    }
+    assert judged == {"whole": "incorrect", "pair:q1": "correct"}
+    assert protocol.asks(CASE, {role: Grade("correct", "x") for role in asks}) == []
+
+
+def test_a_question_that_is_a_pair_already_is_asked_as_it_is() -> None:
+    from dataclasses import replace
+
+    from composcope.evaluation import prompts
+
+    text = prompts.pair("What is 3 plus 4?", "What is X plus 2?")
+    asks = {a.role: a for a in get("reasoning-gap", format="plain").asks(replace(CASE, question=text), {})}
+    assert asks["whole"].prompt == text
+
+
+def test_answers_in_code_are_run_and_what_cannot_run_is_invalid() -> None:
+    program = (
+        "```python\ndef solve_q1():\n    return 3 + 4\n\ndef solution():\n    X = solve_q1()\n    return X + 2\n```"
+    )
+    assert grade(program, "stop", "9", "number", format="code").outcome == "correct"
+    assert grade(program, "stop", "8", "number", format="code").outcome == "incorrect"
+    refused = grade(
+        "```python\nimport os\ndef solution():\n    return os.getpid()\n```", "stop", "9", "number", format="code"
+    )
+    assert refused.outcome == "invalid" and (refused.reason or "").startswith("code: ")
+    assert grade("It is 9.", "stop", "9", "number", format="code").reason == "code: no-code"
+
+
+def test_independent_questions_come_from_other_cases() -> None:
+    from dataclasses import replace
+
+    cases = [
+        replace(CASE, id=str(i), meta={}, parts=(replace(CASE.parts[0], question=f"q{i}"), CASE.parts[1]))
+        for i in range(5)
+    ]
+    partners = co_present(cases, seed=1)
+    assert all(c.meta["independent"] != c.parts[0].question for c in partners)
+    assert {c.meta["independent"] for c in partners} == {f"q{i}" for i in range(5)}
+
+
+def test_a_case_without_two_parts_is_refused() -> None:
+    with pytest.raises(InputError, match="needs 2 parts"):
+        get("reasoning-gap").asks(Case("c", "q", "a"), {})

@@ -1,0 +1,101 @@
+"""Checks on what comes in: every message names the place, the field, the value and the fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as hs
+
+from composcope.errors import InputError
+from composcope.evaluation import validators
+from composcope.evaluation.metrics import Metric
+from composcope.evaluation.protocols import Graded, metrics_from_rows
+
+
+@given(hs.lists(hs.tuples(hs.booleans(), hs.booleans(), hs.booleans()), min_size=1, max_size=40))
+def test_real_outcomes_always_satisfy_the_frechet_bounds(rows: list[tuple[bool, bool, bool]]) -> None:
+    n = len(rows)
+    first, second, third = (sum(r[i] for r in rows) / n for i in range(3))
+    low, high = validators.frechet(first, second)
+    assert low <= sum(a and b for a, b, _ in rows) / n <= high
+    low, high = validators.frechet_many([first, second, third])
+    assert low <= sum(map(all, rows)) / n <= high
+
+
+@given(hs.integers(1, 400).flatmap(lambda n: hs.tuples(hs.integers(0, n), hs.just(n))))
+def test_a_rounded_percentage_leads_back_to_a_count_that_gives_it(kn: tuple[int, int]) -> None:
+    k, n = kn
+    found = validators.count_of(round(100 * k / n, 1), n)
+    assert found is not None and round(100 * found / n, 1) == pytest.approx(round(100 * k / n, 1), abs=0.1)
+
+
+def test_metrics_that_contradict_each_other_are_named() -> None:
+    metrics = [
+        Metric("step:0", {}, 10, value=0.9),
+        Metric("step:1", {}, 10, value=0.9),
+        Metric("both", {}, 10, value=0.5),
+    ]
+    assert "Frechet" in validators.check_metrics(metrics)[0]
+    shares = [
+        Metric(m, {"combination": "x"}, 10, count=c) for m, c in (("k_zero", 3), ("k_positive", 4), ("intractable", 4))
+    ]
+    assert "do not add up" in validators.check_metrics(shares)[0]
+    assert "no rate" in validators.check_metrics([Metric("both", {}, 3, value=1.4, interval="clopper-pearson")])[0]
+
+
+def test_stored_flags_that_contradict_their_rows_are_said_row_by_row() -> None:
+    rows = [
+        {"Q1_right": True, "Q2_right": True, "both_right": True},
+        {"Q1_right": True, "Q2_right": False, "both_right": True},
+        {"Q1_right": True, "Q2_right": True},
+    ]
+    found = validators.check_stored(rows, ("Q1_right", "Q2_right"), "both_right", "file.json row")
+    assert found == [
+        "file.json row 2: both_right is True but Q1_right=True, Q2_right=False",
+        "file.json row 3: field 'both_right' is missing",
+    ]
+
+
+def test_rows_with_flags_or_properties_that_disagree_are_warned_about() -> None:
+    rows = [
+        Graded("a", "whole", "incorrect", depth=2, extra={"is_right": True}),
+        Graded("a", "part:0", "correct", depth=3),
+    ]
+    found = metrics_from_rows(rows, "compositionality-gap").warnings
+    assert any("field 'is_right' is True but outcome is 'incorrect'" in w for w in found)
+    assert any("depth is 2 and 3" in w for w in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no graded rows"),
+        ('{"case": "a", "role": "whole"}', "f.jsonl:1: field 'outcome' is missing"),
+        ('{"case": "a", "role": "whole", "outcome": "correct"}\n{"case": ', "f.jsonl:2: not valid JSON"),
+        ('{"case": "a", "role": "whole", "outcome": "ok"}', "f.jsonl:1: outcome is 'ok'; use one of correct"),
+        ('\n{"case": "a", "role": "whole", "outcome": "correct", "depth": 2.5}', "f.jsonl:2: depth is 2.5"),
+        ('{"case": "a", "role": "whole", "outcome": "correct"}\n' * 2, "f.jsonl:2: case 'a' with role 'whole'"),
+        ('{"case": "a", "role": "whole", "outcome": "correct", "schema": 9}', "schema is 9"),
+        ("[]", "f.jsonl:1: expected a JSON object, got list"),
+    ],
+)
+def test_bad_files_are_refused_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        validators.read_graded(path)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_rows_survive_writing_and_reading(tmp_path: Path) -> None:
+    import json
+
+    rows = [
+        Graded("a", "whole", "abstained", depth=7, skills=("x", "y"), unknowable=True, extra={"note": "mine"}),
+        Graded("a", "part:0", "invalid", reason="truncated", answer="\u2028 odd", chance=0.25),
+    ]
+    path = tmp_path / "graded.jsonl"
+    path.write_text("".join(json.dumps(r.to_dict(), ensure_ascii=False) + "\n" for r in rows), encoding="utf-8")
+    assert validators.read_graded(path) == rows and rows[0].depth_bin == 4
