@@ -36,7 +36,6 @@ class Site(NamedTuple):
 
 Reducer = Callable[[Tensor], Tensor]
 Edit = Callable[[Tensor], Tensor]
-Read = "tuple[Site, ...] | list[Site] | set[Site] | Mapping[Site, Reducer | None]"
 
 
 class Run(NamedTuple):

@@ -102,11 +102,6 @@ def reference_nodes(m: int) -> list[tuple[float, float]]:
     return [(k / (m - 1), 1 / m) for k in range(m)]
 
 
-def riemann_nodes(m: int) -> list[tuple[float, float]]:
-    """Midpoints, many of them: a converged integral by brute force."""
-    return [((k + 0.5) / m, 1 / m) for k in range(m)]
-
-
 def key_neurons(
     scores: Sequence[Sequence[Sequence[Sequence[float]]]], t: float, u: float, v: int
 ) -> list[list[tuple[int, int]]]:

@@ -1,0 +1,299 @@
+"""Neuron attribution against literal integration, golden arrays, and itself under other batches and chunks."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from composcope.errors import InputError, ModelError, NoCasesError
+from composcope.hooks import Model, load_model
+from composcope.probes import neurons
+from composcope.probes.examples import Example
+
+from ..oracles import neurons as oracle
+from ..tiny_models import tiny
+
+DENSE = ["llama", "qwen3", "qwen2", "mistral", "phi3", "gpt2", "gpt_neox", "granite", "opt"]
+POST_NORM = ["gemma2", "gemma3", "olmo2"]
+PROMPTS = [[5, 31, 77, 12, 40, 8, 66, 23], [9, 9, 51, 80, 17], [60, 3, 3, 14, 28, 71, 5, 33, 90, 11, 47]]
+ANSWERS = [[30], [44], [71]]
+GOLDEN = ["tiny_llama", "tiny_gpt2"]
+
+
+def down(lm: Model) -> list[Any]:
+    return [layer.down for layer in lm.anatomy.layers]
+
+
+def literal(lm: Model, prompt: list[int], token: int, nodes: list[tuple[float, float]]) -> Tensor:
+    return oracle.attribute(lm.model, torch.tensor([prompt]), token, down(lm), nodes)
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_attribution_is_the_literal_integral_on_every_architecture(name: str) -> None:
+    lm = load_model(tiny(name))
+    nodes = list(zip(*neurons_quadrature(8), strict=True))
+    got = neurons.attribute_many(lm, PROMPTS, ANSWERS, steps=8)
+    for prompt, answer, scores in zip(PROMPTS, ANSWERS, got.mean, strict=True):
+        expected = literal(lm, prompt, answer[0], nodes)
+        assert torch.allclose(scores, expected, atol=3e-6 + 1e-4 * float(expected.abs().max()))
+
+
+def neurons_quadrature(n: int) -> tuple[list[float], list[float]]:
+    x, w = np.polynomial.legendre.leggauss(n)
+    return [float(v) for v in (x + 1) / 2], [float(v) for v in w / 2]
+
+
+@pytest.mark.parametrize("name", POST_NORM)
+def test_behind_a_norm_the_path_runs_after_it(name: str) -> None:
+    lm = load_model(tiny(name))
+    nodes = list(zip(*neurons_quadrature(8), strict=True))
+    norms: list[Any] = [layer.post_norm for layer in lm.anatomy.layers]
+    assert all(n is not None for n in norms)
+    got = neurons.attribute(lm, PROMPTS[0], [30], steps=8)
+    expected = oracle.attribute_behind_norm(lm.model, torch.tensor([PROMPTS[0]]), 30, down(lm), norms, nodes)
+    assert torch.allclose(got, expected, atol=3e-6 + 1e-4 * float(expected.abs().max()))
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_the_reference_rule_is_the_published_sum_at_the_published_site(name: str) -> None:
+    lm = load_model(tiny(name))
+    ids, nodes = torch.tensor([PROMPTS[0]]), oracle.reference_nodes(6)
+    got = neurons.attribute(lm, PROMPTS[0], [30], steps=6, rule="reference")
+    if name == "gpt2":
+        up: list[Any] = [layer.up[0] for layer in lm.anatomy.layers]
+        expected = oracle.attribute_before_activation(lm.model, ids, 30, up, nodes)
+        assert not torch.allclose(literal(lm, PROMPTS[0], 30, nodes), expected, atol=1e-4)
+    else:
+        expected = literal(lm, PROMPTS[0], 30, nodes)
+    assert torch.allclose(got, expected, atol=3e-6)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])
+def test_scores_of_a_layer_sum_to_what_silencing_it_costs(name: str) -> None:
+    lm = load_model(tiny(name))
+    got = neurons.attribute_many(lm, PROMPTS, ANSWERS)
+    assert got.unconverged() == 0
+    for scores, full, silenced, gap in zip(got.scores, got.probability, got.silenced, got.gap, strict=True):
+        assert torch.allclose(scores.sum(-1) - (full[:, None] - silenced), gap, atol=1e-7)
+        assert bool((gap.abs() <= 1e-2 * (full[:, None] - silenced).abs() + 1e-6).all())
+
+
+def test_refinement_comes_nearer_to_the_brute_force_integral() -> None:
+    lm = load_model(tiny("llama", initializer_range=0.5))
+    exact = literal(lm, PROMPTS[0], 30, list(zip(*neurons_quadrature(64), strict=True)))
+    refined = neurons.attribute_many(lm, [PROMPTS[0]], [[30]])
+    coarse = neurons.attribute(lm, PROMPTS[0], [30], steps=2)
+    assert int(refined.nodes[0].max()) > 8
+    error = float((refined.mean[0] - exact).abs().max())
+    assert error < 0.02 * float(exact.abs().max())
+    assert error < 0.2 * float((coarse - exact).abs().max())
+
+
+def test_batches_and_chunks_do_not_matter() -> None:
+    lm = load_model(tiny("qwen2"))
+    together = neurons.attribute_many(lm, PROMPTS, ANSWERS, steps=6)
+    for rows in (1, 8, 23):
+        parts = neurons.attribute_many(lm, PROMPTS, ANSWERS, steps=6, max_rows=rows)
+        for a, b in zip(together.mean, parts.mean, strict=True):
+            assert torch.allclose(a, b, atol=2e-6)
+    for i in range(3):
+        alone = neurons.attribute(lm, PROMPTS[i], ANSWERS[i], steps=6)
+        assert torch.allclose(alone, together.mean[i], atol=2e-6)
+
+
+def test_answers_of_several_tokens_are_teacher_forced_and_averaged() -> None:
+    lm = load_model(tiny("llama"))
+    answer = [30, 61, 9]
+    tokens = neurons.attribute(lm, PROMPTS[0], answer, steps=6, per_token=True)
+    for j, token in enumerate(answer):
+        alone = neurons.attribute(lm, [*PROMPTS[0], *answer[:j]], [token], steps=6)
+        assert torch.allclose(tokens[j], alone, atol=2e-6)
+    assert torch.allclose(neurons.attribute(lm, PROMPTS[0], answer, steps=6), tokens.mean(0), atol=1e-7)
+
+
+def test_activation_times_gradient_is_what_it_says() -> None:
+    lm = load_model(tiny("llama"))
+    got = neurons.activation_times_gradient(lm, PROMPTS[0], [30])
+    assert torch.allclose(got, literal(lm, PROMPTS[0], 30, [(1.0, 1.0)]), atol=3e-6)
+
+
+def test_the_model_is_as_before_after_attribution_and_after_a_failure() -> None:
+    model = tiny("gpt2")
+    lm = load_model(model)
+    before = (lm.identity, [p.requires_grad for p in model.parameters()], model.config._attn_implementation)
+    neurons.attribute(lm, PROMPTS[0], [30], steps=3, rule="reference")
+    with pytest.raises(InputError, match="answer token 97"):
+        neurons.attribute(lm, PROMPTS[0], [97])
+    with pytest.raises(ModelError, match="one projection before its activation"):
+        neurons.attribute_many(load_model(tiny("llama")), PROMPTS, ANSWERS, site="pre")
+    after = (
+        load_model(model).identity,
+        [p.requires_grad for p in model.parameters()],
+        model.config._attn_implementation,
+    )
+    assert before == after
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    lm = load_model(tiny("llama"))
+    for act, text in (
+        (lambda: neurons.attribute(lm, PROMPTS[0], []), "answer without a token"),
+        (lambda: neurons.attribute(lm, [], [3]), "prompt without a token"),
+        (lambda: neurons.attribute_many(lm, PROMPTS, ANSWERS[:2]), "3 prompts and 2 answers"),
+        (lambda: neurons.attribute(lm, PROMPTS[0], [3], steps=1), "at least 2"),
+        (lambda: neurons.attribute(lm, PROMPTS[0], [3], rule="simpson"), "simpson"),  # type: ignore[arg-type]
+        (lambda: neurons.select([torch.rand(2, 4)] * 2), "at least 3"),
+        (lambda: neurons.select([torch.full((2, 4), torch.nan)] * 3), "NaN"),
+        (lambda: neurons.overlap([[(0, 1)]], [], 10), "1 and 0 sets"),
+    ):
+        with pytest.raises(InputError, match=text):
+            act()
+    with pytest.raises(ModelError, match="experts"):
+        neurons.attribute(load_model(tiny("mixtral")), PROMPTS[0], [3])
+
+
+def test_key_neurons_are_those_of_the_loops() -> None:
+    scores = torch.rand(6, 3, 4, 20, generator=torch.Generator().manual_seed(0), dtype=torch.float64) ** 6
+    got = neurons.select(list(scores), t=0.3, u=0.5, v=4)
+    assert got.neurons == oracle.key_neurons(scores.tolist(), 0.3, 0.5, 4)
+    assert got.common and not got.common & {n for s in got.neurons for n in s}
+
+
+def test_common_neurons_leave_before_the_cut_so_that_the_sets_stay_full() -> None:
+    shared = torch.zeros(5, 2, 10)
+    shared[:, 0, :3] = 1.0
+    for q in range(5):
+        shared[q, 1, 2 * q : 2 * q + 2] = 0.9
+    assert all(len(s) == 2 for s in neurons.select(list(shared), v=2).neurons)
+    kept = neurons.select(list(shared), v=2, remove_common=False)
+    assert kept.neurons == neurons.select(list(shared), v=2).neurons  # ICA of a neuron in every query is negative
+
+
+def test_overlap_knows_its_baselines() -> None:
+    a = [[(0, 1), (0, 2)], [(1, 5)], []]
+    b = [[(0, 2), (0, 3)], [(1, 5)], [(1, 1)]]
+    got = neurons.overlap(a, b, 40)
+    assert [s.overlap for s in got.matched[:2]] == [0.5, 1.0] and math.isnan(got.matched[2].overlap)
+    assert got.mean() == 0.75 and got.mean(measure="jaccard") == pytest.approx((1 / 3 + 1) / 2)
+    assert got.mean("mismatched") == 0.0 and got.empty == 1
+    assert got.pooled.overlap == pytest.approx(2 / 3)
+    assert got.chance == pytest.approx((2 + 1) / 2 / 40)
+    counts = neurons.location_map(b, 2, 8, bins=4)
+    assert counts.tolist() == [[0, 2 / 3, 0, 0], [1 / 3, 0, 1 / 3, 0]]
+
+
+def test_scaling_neurons_by_rows_is_scaling_them_in_a_full_pass() -> None:
+    lm = load_model(tiny("qwen3"))
+    chosen = [[(0, 3), (2, 11)], [(1, 7)], []]
+    got = neurons.causal_check(lm, PROMPTS, ANSWERS, chosen, draws=2, suppress=0.0, amplify=3.0)
+    from composcope.hooks import Site
+
+    for i, neuron_set in enumerate(chosen):
+        for factor, field in ((0.0, got.suppressed), (3.0, got.amplified), (1.0, got.base)):
+            edits = {}
+            for layer in {n[0] for n in neuron_set}:
+                index = [n[1] for n in neuron_set if n[0] == layer]
+
+                def scale(x: Tensor, index: list[int] = index, factor: float = factor) -> Tensor:
+                    y = x.clone()
+                    y[:, -1, index] *= factor
+                    return y
+
+                edits[Site(layer, "neuron")] = scale
+            with torch.no_grad():
+                logits = lm.run(torch.tensor([PROMPTS[i]]), edit=edits).logits[0, -1]
+            assert float(field[i]) == pytest.approx(float(logits.log_softmax(-1)[ANSWERS[i][0]]), abs=1e-4)
+
+
+def test_neurons_that_carry_an_answer_matter_more_than_random_ones() -> None:
+    lm = load_model(tiny("llama"))
+    prompts = [[5 + (11 * i + 17 * c) % 85 for i in range(9)] for c in range(12)]
+    with torch.no_grad():
+        answers = [[int(lm.run(torch.tensor([p])).logits[0, -1].argmax())] for p in prompts]
+    scores = neurons.attribute_many(lm, prompts, answers).mean
+    check = neurons.causal_check(lm, prompts, answers, neurons.select(scores).neurons)
+    assert float(check.change("suppressed").mean()) < float(check.change("random_suppressed").mean()) - 0.02
+    assert float(check.change("amplified").mean()) > float(check.change("random_amplified").mean()) + 0.02
+
+
+def examples(n: int = 8) -> list[Example]:
+    g = torch.Generator().manual_seed(1)
+    out = []
+    for c in range(n):
+        for role, kind in (("whole", "composition"), ("part:0", "commonsense"), ("part:1", "math")):
+            prompt = tuple(torch.randint(5, 90, (9 + c % 3,), generator=g).tolist())
+            answer = tuple(torch.randint(5, 90, (2,), generator=g).tolist())
+            group = "failure" if c % 2 else "success"
+            out.append(Example(f"c{c}", role, kind, group, prompt, (), answer, 0, (0, 5)))
+    return out
+
+
+def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
+    lm = load_model(tiny("llama"))
+    got = neurons.over_examples(lm, examples(), draws=2)
+    tasks = got.settings["tasks"]
+    assert tasks == ["composition", "commonsense", "math"]
+    assert got.tensors["overlap"].shape == (3, 3)
+    assert got.tensors["location_map.math"].shape == (3, 16)
+    assert torch.allclose(got.tensors["layer_marginal.math"], got.tensors["location_map.math"].sum(1))
+    quantities = {r["quantity"] for r in got.table}
+    assert {
+        "neuron_overlap",
+        "neuron_overlap_mismatched",
+        "neuron_overlap_chance",
+        "suppress_log_ratio_excess",
+    } <= quantities
+    for row in got.table:
+        assert {"quantity", "group", "n", "value", "low", "high", "interval", "kind"} <= set(row)
+    got.save(tmp_path)
+    assert (tmp_path / "table.csv").is_file()
+    with pytest.raises(NoCasesError):
+        neurons.over_examples(lm, [])
+
+
+@pytest.mark.parametrize("model", GOLDEN)
+def test_the_published_code_is_reproduced(shared: Path, model: str) -> None:
+    lm = load_model(shared / "golden/models" / model)
+    folder = shared / "golden/qrnca" / model
+    queries = json.loads((folder / "queries.json").read_text()).values()
+    prompts = [p for q in queries for p in q["input_ids"]]
+    answers = [[t] for q in queries for t in q["target_ids"]]
+    ref, exact = np.load(folder / "ref.npz"), np.load(folder / "exact.npz")
+    got = neurons.attribute_many(lm, prompts, answers, steps=20, rule="reference")
+    scores = torch.stack(got.mean).view(8, 3, *got.mean[0].shape)
+    assert np.abs(scores.numpy() - ref["scores_steps20"]).max() < 3e-6
+    assert np.abs(scores.numpy() - ref["naive_fp64_steps20"]).max() < 5e-6
+    short = neurons.attribute_many(lm, prompts[:3], answers[:3], steps=16, rule="reference")
+    assert np.abs(torch.stack(short.mean).numpy() - ref["scores_q0_steps16_bs8"]).max() < 3e-6
+    fine = neurons.attribute_many(lm, prompts[:3], answers[:3])
+    assert np.abs(torch.stack(fine.mean).numpy() - exact["ig_exact_z_site"]).max() < 5e-6
+    assert np.abs(torch.cat(fine.silenced).numpy() - exact["p_zeroed_z_site"]).max() < 5e-6
+    _check_sets(folder, scores)
+
+
+def _check_sets(folder: Path, scores: Tensor) -> None:
+    expected = json.loads((folder / "expected.json").read_text())
+    chosen = neurons.select(list(scores))
+    assert [len(c) for c in chosen.clusters] == expected["cluster_sizes"]
+    assert {f"{a}_{b}": n for (a, b), n in chosen.df.items()} == expected["df"]
+    assert sorted(chosen.common) == sorted(map(tuple, expected["ref_common"]))
+    assert chosen.neurons == [[tuple(n) for n, _ in q] for q in expected["corrected_key_neurons"]]
+    published = neurons.select(list(scores), decimals=6, remove_common=False)
+    for mine, theirs in zip(published.neurons, expected["ref_key_neurons"], strict=True):
+        assert sorted(mine) == sorted(map(tuple, theirs["neurons"]))
+    maps = json.loads((folder / "overlap_heatmap.json").read_text())
+    got = neurons.overlap(chosen.neurons[::2], chosen.neurons[1::2], scores.shape[-2] * scores.shape[-1])
+    for measure in ("overlap", "jaccard", "dice"):
+        assert got.mean(measure=measure) == pytest.approx(maps["overlap"][measure]["matched_mean"])
+        assert got.mean("mismatched", measure) == pytest.approx(maps["overlap"][measure]["mismatched_mean"])
+        assert getattr(got.pooled, measure) == pytest.approx(maps["overlap"][measure]["pooled"])
+    counts = neurons.location_map(chosen.neurons, scores.shape[-2], scores.shape[-1]) * 8
+    assert counts.round().int().tolist() == maps["heatmap_counts_16_bins"]

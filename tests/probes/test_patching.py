@@ -1,0 +1,225 @@
+"""Patching against literal hooks with full recomputation, golden arrays, and its own controls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from composcope.errors import InputError, NoCasesError
+from composcope.hooks import Model, Site, load_model
+from composcope.probes import patching
+from composcope.probes.examples import Example
+from composcope.probes.patching_engine import transplant_all
+from composcope.probes.patching_outcomes import Outcome, summarize
+
+from ..oracles import patching as oracle
+from ..tiny_models import tiny
+
+NAMES = ["llama", "qwen3", "mistral", "gemma2", "gpt2", "gpt_neox", "mixtral"]
+DONORS = [[5, 31, 77, 12, 40, 8, 66, 23], [9, 9, 51, 80, 17]]
+RECIPIENTS = [[60, 3, 3, 14, 28, 71, 5, 33, 90, 11, 47], [18, 22, 41, 7, 7, 63, 50, 36]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_donor_recipient_and_layer_is_the_literal_patch(name: str) -> None:
+    lm = load_model(tiny(name))
+    got = patching.prompt_end_sweep(lm, DONORS, RECIPIENTS, max_new_tokens=5, keep="all", stop_ids=(), controls=())
+    for d, donor in enumerate(DONORS):
+        for r, recipient in enumerate(RECIPIENTS):
+            assert got.tensors["base_tokens"][r].tolist() == oracle.greedy(lm.model, recipient, 5)
+            for layer, part in enumerate(lm.anatomy.layers):
+                state = oracle.block_output(lm.model, torch.tensor([donor]), part.block)[-1]
+                tokens, first = oracle.patched_greedy(lm.model, recipient, part.block, len(recipient) - 1, state, 5)
+                assert torch.allclose(got.tensors["first_logits"][d, r, layer], first, atol=1e-4)
+                assert got.tensors["tokens"][d, r, layer].tolist() == tokens
+
+
+def test_controls_behave() -> None:
+    lm = load_model(tiny("llama"))
+    got = patching.prompt_end_sweep(lm, DONORS, RECIPIENTS, max_new_tokens=4, stop_ids=())
+    assert got.tensors["unchanged_rate.identity"].tolist() == [1, 1, 1]
+    assert float(got.tensors["kl.identity"].max()) < 1e-8
+    assert float(got.tensors["kl_from_donor.positive"].max()) < 1e-8
+    assert float(got.tensors["kl_from_donor"][-1]) < 1e-8 < float(got.tensors["kl_from_donor"][0])
+    assert float(got.tensors["kl.noise"].min()) > 1e-4 < float(got.tensors["kl.random"].min())
+
+
+def test_the_last_block_changes_the_first_token_only() -> None:
+    lm = load_model(tiny("qwen3"))
+    got = patching.prompt_end_sweep(
+        lm, DONORS, RECIPIENTS, layers=[2], max_new_tokens=4, stop_ids=(), controls=(), keep="all"
+    )
+    for d, donor in enumerate(DONORS):
+        with torch.no_grad():
+            own = lm.run(torch.tensor([donor])).logits[0, -1]
+        for r, recipient in enumerate(RECIPIENTS):
+            assert torch.allclose(got.tensors["first_logits"][d, r, 0], own, atol=1e-4)
+            first = int(own.argmax())
+            rest = oracle.greedy(lm.model, [*recipient, first], 3)
+            assert got.tensors["tokens"][d, r, 0].tolist() == [first, *rest]
+
+
+def test_pairs_layers_and_chunks_do_not_change_the_numbers() -> None:
+    lm = load_model(tiny("mistral"))
+    whole = patching.prompt_end_sweep(lm, DONORS, RECIPIENTS, max_new_tokens=4, stop_ids=())
+    for rows in (1, 6, 9):
+        part = patching.prompt_end_sweep(
+            lm, DONORS, RECIPIENTS, [(1, 0), (0, 1)], [0, 2], 4, stop_ids=(), max_rows=rows
+        )
+        assert torch.equal(part.tensors["tokens"][1, 0], whole.tensors["tokens"][1, 0][[0, 2]])
+        assert torch.equal(part.tensors["tokens"][0, 1], whole.tensors["tokens"][0, 1][[0, 2]])
+        assert bool((part.tensors["tokens"][0, 0] == -1).all())
+
+
+def test_continuations_end_where_a_stop_token_was_generated() -> None:
+    lm = load_model(tiny("llama"))
+    free = patching.prompt_end_sweep(lm, DONORS, RECIPIENTS, max_new_tokens=6, stop_ids=(), controls=())
+    stop = int(free.tensors["tokens"][0, 0, 1, 2])
+    ended = patching.prompt_end_sweep(lm, DONORS, RECIPIENTS, max_new_tokens=6, stop_ids=(stop,), controls=())
+    a, b = free.tensors["tokens"], ended.tensors["tokens"]
+    for one, other in zip(a.flatten(0, 2).tolist(), b.flatten(0, 2).tolist(), strict=True):
+        length = one.index(stop) + 1 if stop in one else 6
+        assert other == one[:length] + [-1] * (6 - length)
+
+
+def test_flips_corrections_and_log_probabilities_are_counted() -> None:
+    lm = load_model(tiny("llama"))
+    own = [oracle.greedy(lm.model, p, 3) for p in (*DONORS, *RECIPIENTS)]
+    golds = [[50, 51], own[3][:2]]
+    got = patching.prompt_end_sweep(
+        lm, DONORS, RECIPIENTS, pairs=[(0, 0), (1, 1)], max_new_tokens=3, donor_answers=[own[0], own[1]],
+        recipient_answers=golds, stop_ids=(), controls=("identity",), keep="all",
+    )  # fmt: skip
+    rows = {(r["quantity"], r["group"], r["layer"]): r for r in got.table}
+    # The second recipient is right without help, the first is not.
+    assert rows["corrected_rate", "identity", 0]["count"] == 1
+    assert rows["flip_rate", "donor", 0]["n"] == 2
+    log_p = got.tensors["first_logits"].log_softmax(-1)
+    expected = (log_p[0, 0, :, 50] + log_p[1, 1, :, own[3][0]]) / 2
+    assert torch.allclose(got.tensors["answer_log_prob"], expected, atol=1e-5)
+
+
+def test_a_flip_is_seen_when_the_state_carries_the_answer() -> None:
+    lm = load_model(tiny("llama"))
+    prompt = DONORS[0]
+    twin = [prompt[1], prompt[0], *prompt[2:]]
+    got = patching.prompt_end_sweep(lm, [prompt], [twin], layers=[2], max_new_tokens=1, stop_ids=())
+    assert got.tensors["flip_rate"].tolist() == [1.0] or bool(got.tensors["flip_rate"].isnan().all())
+    other = patching.prompt_end_sweep(lm, [DONORS[1]], [RECIPIENTS[0]], layers=[2], max_new_tokens=1, stop_ids=())
+    assert other.tensors["flip_rate"].tolist() == [1.0]
+
+
+def test_no_flip_is_bounded_by_the_pairs_that_share_nothing() -> None:
+    def outcome(donor: int, recipient: int) -> Outcome:
+        zero = torch.zeros(1, dtype=torch.float64)
+        names = ("kl", "kl_from_donor", "tokens_before_divergence", "answer_log_prob", "donor_log_prob", "flip_rate",
+                 "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")  # fmt: skip
+        return Outcome("donor", donor, recipient, dict.fromkeys(names, zero))
+
+    grid, _, _ = summarize([outcome(d, r) for d in range(4) for r in range(4)], [0])
+    single, _, _ = summarize([outcome(i, i) for i in range(16)], [0])
+    bound = {len({r["n"]}): r for r in grid if r["quantity"] == "flip_rate"}[1]
+    alone = next(r for r in single if r["quantity"] == "flip_rate")
+    assert (bound["n"], alone["n"]) == (16, 16)
+    assert bound["high"] == pytest.approx(1 - 0.025 ** (1 / 4))
+    assert alone["high"] == pytest.approx(1 - 0.025 ** (1 / 16))
+
+
+def test_transplanting_the_whole_prompt_gives_the_donors_first_logits() -> None:
+    lm = load_model(tiny("gpt2"))
+    donor, recipient = DONORS[0], RECIPIENTS[1]
+    _, first = transplant_all(lm, donor, recipient, [0, 1, 2], 2, ())
+    with torch.no_grad():
+        own = lm.run(torch.tensor([donor])).logits[0, -1]
+    for layer in range(3):
+        assert torch.allclose(first[layer], own, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["resid_pre", "resid_post", "attn_out", "mlp_out", "head", "neuron"])
+def test_a_position_sweep_is_one_edit_at_a_time(kind: str) -> None:
+    lm = load_model(tiny("llama"))
+    donor, recipient = DONORS[0], RECIPIENTS[1]
+    got = patching.position_sweep(lm, [donor], [recipient], [(4, 9)], kind=kind, max_batch=3)  # type: ignore[arg-type]
+    site = Site(1, kind)  # type: ignore[arg-type]
+    with torch.no_grad():
+        value = lm.run(torch.tensor([donor]), read=[site]).acts[site]
+        ends = [lm.run(torch.tensor([p])).logits[0, -1] for p in (donor, recipient)]
+        for position in (2, 7):
+
+            def put(x: torch.Tensor, position: int = position) -> torch.Tensor:
+                y = x.clone()
+                y[:, position] = value[:, position]
+                return y
+
+            logits = lm.run(torch.tensor([recipient]), edit={site: put}).logits[0, -1]
+            difference = float(logits[4] - logits[9])
+            assert float(got.tensors["logit_difference"][0, 1, position]) == pytest.approx(difference, abs=1e-4)
+            spread = [float(e[4] - e[9]) for e in ends]
+            recovered = (difference - spread[1]) / (spread[0] - spread[1])
+            assert float(got.tensors["recovered"][0, 1, position]) == pytest.approx(recovered, abs=1e-3)
+
+
+def test_the_last_position_of_the_last_block_recovers_everything() -> None:
+    lm = load_model(tiny("qwen3"))
+    got = patching.position_sweep(lm, [DONORS[0]], [RECIPIENTS[1]], [(4, 9)], positions=[-1], layers=[2])
+    assert got.tensors["recovered"].item() == pytest.approx(1, abs=1e-4)
+    one = patching.position_sweep(lm, [DONORS[0]], [RECIPIENTS[1]], [(4, 9)], kind="head", head=1)
+    assert not torch.equal(
+        one.tensors["kl"],
+        patching.position_sweep(lm, [DONORS[0]], [RECIPIENTS[1]], [(4, 9)], kind="head").tensors["kl"],
+    )
+
+
+def examples(model: Model, groups: tuple[str, ...] = ("failure", "success")) -> list[Example]:
+    g = torch.Generator().manual_seed(1)
+    return [
+        Example(
+            f"c{c}", "whole", "composition", groups[c % len(groups)],
+            tuple(torch.randint(5, 90, (9 + c % 3,), generator=g).tolist()), (), (7, 8), 0, (0, 5), "far", 2,
+        )
+        for c in range(12)
+    ]  # fmt: skip
+
+
+def test_failures_are_patched_from_matched_successes(tmp_path: Path) -> None:
+    lm = load_model(tiny("llama"))
+    got = patching.over_examples(lm, examples(lm), max_pairs=4, max_new_tokens=3)
+    assert len(got.settings["cases"]) == 4
+    assert got.tensors["tokens"].shape == (4, 3, 3) and got.axes["tokens"] == ("pair", "layer", "step")
+    assert {"donor", "identity", "random", "noise"} <= {r["group"] for r in got.table}
+    got.save(tmp_path)
+    with pytest.raises(NoCasesError, match="successes to patch from"):
+        patching.over_examples(lm, examples(lm, ("failure",)))
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    lm = load_model(tiny("llama"))
+    sweep = patching.prompt_end_sweep
+    for act, text in (
+        (lambda: sweep(lm, DONORS, RECIPIENTS, layers=[3]), "has 3 layers"),
+        (lambda: sweep(lm, DONORS, RECIPIENTS, [(2, 0)]), r"pair \(2, 0\)"),
+        (lambda: sweep(lm, DONORS, RECIPIENTS, [(0, 0), (0, 0)]), "repetitions"),
+        (lambda: sweep(lm, DONORS, RECIPIENTS, controls=("nothing",)), "nothing"),
+        (lambda: sweep(lm, DONORS, RECIPIENTS, recipient_answers=[[], [3]]), "answer 0: no token"),
+        (lambda: patching.position_sweep(lm, DONORS, RECIPIENTS, [(1, 2)] * 2), "equally long"),
+        (lambda: patching.position_sweep(lm, [DONORS[0]], [RECIPIENTS[1]], [(1, 2)], kind="pattern"), "pattern"),
+    ):
+        with pytest.raises(InputError, match=text):
+            act()
+    with pytest.raises(NoCasesError):
+        sweep(lm, [], RECIPIENTS)
+
+
+@pytest.mark.parametrize("model", ["tiny_llama", "tiny_gpt2"])
+def test_golden_patches_are_reproduced(shared: Path, model: str) -> None:
+    lm = load_model(shared / "golden/models" / model)
+    z = np.load(shared / "golden/patching" / f"{model}.npz")
+    prompts = [p.tolist() for p in np.split(z["prompts"], np.cumsum(z["prompt_lens"])[:-1])]
+    got = patching.prompt_end_sweep(lm, prompts[:3], prompts[3:], max_new_tokens=10, keep="all")
+    assert np.abs(got.tensors["first_logits"].numpy() - z["patched_first_logits"]).max() < 5e-5
+    assert (got.tensors["tokens"].numpy() == z["patched_tokens"]).all()
+    assert (got.tensors["base_tokens"].numpy() == z["generated"][3:]).all()
+    assert (got.tensors["donor_tokens"].numpy() == z["generated"][:3]).all()
