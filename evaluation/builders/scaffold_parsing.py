@@ -21,7 +21,7 @@ from ..benchmarks.answers import typed_answer
 T = TypeVar("T")
 
 _STEP_KEYS = ("segment", "step", "sub-task", "subtask", "task", "question", "description")
-_LIST_KEYS = ("steps", "segments", "sub-tasks", "subtasks", "answers", "results", "sub-task-answer")
+_LIST_KEYS = ("steps", "segments", "skills", "sub-tasks", "subtasks", "answers", "results", "sub-task-answer")
 # LaTeX commands that begin like a JSON escape (\b \f \n \r \t): in JSON text they were meant as commands.
 _LATEX = (
     "bar begin beta bigl bigr binom bmod boldsymbol bot boxed bullet flat floor forall frac frown nabla natural ne neg "
@@ -56,7 +56,7 @@ def steps(reply: str) -> Parsed[list[str]]:
         rows = [_step(r) for r in raw]
         return [r for r in rows if r is not None] if rows and None not in rows else None
 
-    return _last_list(reply, read, "no list of steps")
+    return last_list(reply, read, "no list of steps")
 
 
 def _step(raw: Any) -> str | None:
@@ -72,7 +72,7 @@ def answers(reply: str, n: int) -> Parsed[list[tuple[str, str]]]:
         rows = [_answer(r) for r in raw]
         return [r for r in rows if r is not None] if rows and None not in rows else None
 
-    found = _last_list(reply, read, "no list of answers")
+    found = last_list(reply, read, "no list of answers")
     if found.value is not None and len(found.value) != n:
         return Parsed(None, f"{len(found.value)} answers for {n} steps")
     return found
@@ -99,7 +99,8 @@ def marked(reply: str, marker: str) -> Parsed[str]:
     return Parsed(value) if value else Parsed(None, f"nothing after {marker!r}")
 
 
-def _last_list(reply: str, read: Callable[[Any], list[T] | None], problem: str) -> Parsed[list[T]]:
+def last_list(reply: str, read: Callable[[Any], list[T] | None], problem: str) -> Parsed[list[T]]:
+    """The last list of a reply that ``read`` makes sense of; ``problem`` is what to say where there is none."""
     text = without_thinking(reply)
     for raw in _lists(text):
         if (value := read(raw)) is not None:

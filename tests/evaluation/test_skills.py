@@ -1,0 +1,184 @@
+"""Skill mapping over questions of three kinds, with a teacher that reads which kind a step is of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from composcope.errors import InputError, NoCasesError
+from composcope.evaluation import skills
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.benchmarks.stad import Item, Step, case_from_item
+from composcope.evaluation.journal import Journal, ask_identity
+from composcope.evaluation.skills import Embedding, Skill, cluster, embed, granularity, map_skills, search, with_skills
+
+KINDS = {
+    "money": ("Buying and change", "price dollars paid shop coins", "Work out the cost"),
+    "travel": ("Distance and speed", "train kilometers hours speed station", "Work out the distance"),
+    "cooking": ("Scaling recipes", "flour eggs cups oven recipe", "Scale the amounts"),
+}
+
+
+def _items() -> list[Item]:
+    out = []
+    for kind, (_, words, step) in KINDS.items():
+        pieces = words.split()
+        for n in range(6):
+            question = f"{pieces[n % 5]} {pieces[(n + 1) % 5]} {pieces[(n + 2) % 5]} number {n}?"
+            steps = (Step(step, "3", task="t?"), Step("Sing a song" if n == 0 else step, "4", task="u?"))
+            out.append(Item(f"{kind}-{n}", question, 4, steps, ("s",)))
+    return out
+
+
+ITEMS = _items()
+
+
+class Teacher:
+    """Induces the kinds that the representative tasks show, and assigns steps by their words."""
+
+    def __init__(self, wrong: str = "") -> None:
+        self.identity = {"model": f"teacher{wrong}"}
+        self.provenance: dict[str, str] = {}
+        self.wrong = wrong
+        self.asked = 0
+
+    def reply(self, ask: Ask) -> str:
+        if ask.role.startswith("induce"):
+            if self.wrong == "mute":
+                return "No."
+            shown = [k for k, (_, words, _) in KINDS.items() if re.search("|".join(words.split()), ask.prompt)]
+            return json.dumps({"skills": [{"name": KINDS[k][0], "description": f"about {k}"} for k in shown]})
+        if self.wrong == "mumbles" and "Scale" in ask.prompt.rsplit("Step:", 1)[1]:
+            return "Hard to say"
+        step = ask.prompt.rsplit("Step: ", 1)[1].split("\n")[0]
+        for k, (name, _, text) in KINDS.items():
+            m = re.search(rf"^(\d+)\. {name}: about {k}", ask.prompt, re.MULTILINE)
+            if m and step == text:
+                return f"**{m[1]}**"
+        return re.findall(r"^(\d+)\. None of them", ask.prompt, re.MULTILINE)[0]
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        for ask in asks:
+            self.asked += 1
+            yield ask, Response(ask_identity(ask, self.identity), self.reply(ask), "stop", 1, 1)
+
+
+def test_clusters_of_questions_follow_their_words() -> None:
+    found = cluster(embed([i.question for i in ITEMS]), 3)
+    groups = [set(found.labels[6 * k : 6 * k + 6]) for k in range(3)]
+    assert [len(g) for g in groups] == [1, 1, 1] and len(set.union(*groups)) == 3
+    assert sorted(r // 6 for r in found.representatives) == [0, 1, 2]
+
+
+def test_representatives_are_nearest_their_centroids() -> None:
+    angles = np.radians([0, 10, 23, 90, 100, 120])
+    found = cluster(Embedding(np.stack([np.cos(angles), np.sin(angles)], axis=1), "angles"), 2)
+    assert sorted(found.representatives) == [1, 4]
+    with pytest.raises(InputError, match="clusters is 7 for 6 texts"):
+        cluster(Embedding(np.eye(6), "e"), 7)
+
+
+def test_texts_without_words_do_not_break_the_clustering() -> None:
+    assert len(set(cluster(embed(["apples pears", "apples plums", "?!"]), 2).labels)) == 2
+
+
+def test_the_method_says_what_the_embedding_was() -> None:
+    assert "no sentence-transformers model given" in embed(["a question"]).method
+    with pytest.raises(InputError, match="no such folder"):
+        embed(["a question"], "/nowhere/model")
+    with pytest.raises(NoCasesError):
+        embed([])
+
+
+def test_steps_get_the_skill_that_the_teacher_names_or_other() -> None:
+    found = map_skills(ITEMS, Teacher(), n_clusters=3, n_skills=5)
+    assert {s.name for s in found.skills} == {k[0] for k in KINDS.values()} and found.n_asked == 5
+    named = {s.name: found.usage[s.id] for s in found.skills}
+    assert set(named.values()) == {11} and found.usage["other"] == 3 and found.n_unread == 0
+    mapped = with_skills(ITEMS, found)
+    assert [s.skill for s in mapped[0].steps] == ["Buying and change", "other"]
+    assert [p.skill for p in case_from_item(mapped[1]).parts] == ["Buying and change"] * 2
+    with pytest.raises(InputError, match="'stranger' with 2 steps"):
+        with_skills([Item("stranger", "q", 1, ITEMS[0].steps)], found)
+
+
+def test_unreadable_assignments_are_counted_and_never_other() -> None:
+    found = map_skills(ITEMS, Teacher("mumbles"), 3, 5)
+    assert found.n_unread == 11 and found.usage["other"] == 3
+    assert granularity(found).n_steps == 36 - 11
+    with pytest.raises(NoCasesError, match="could not be read three times"):
+        map_skills(ITEMS, Teacher("mute"), 3, 5)
+
+
+def test_granularity_is_entropy_other_rate_and_overlap() -> None:
+    found = granularity(map_skills(ITEMS, Teacher(), 3, 3))
+    assert found.entropy == pytest.approx(np.log2(3))
+    assert found.other_rate == pytest.approx(3 / 36)
+    assert found.mean_overlap is not None and 0 < found.mean_overlap < 0.5 and found.redundant == 0
+    assert (found.n_clusters, found.n_skills, found.n_found, found.n_steps) == (3, 3, 3, 36)
+
+
+def test_skills_in_nearly_the_same_words_are_redundant() -> None:
+    base = map_skills(ITEMS, Teacher(), 3, 3)
+    twins = (Skill("a", "Adding small whole numbers together"), Skill("b", "Adding small whole numbers together now"))
+    far = Skill("c", "Ordering events")
+    found = granularity(skills.SkillMap((*twins, far), base.assigned, base.clusters, "m", 3))
+    assert found.redundant == pytest.approx(1 / 3)
+
+
+def test_the_grid_is_searched_from_one_embedding_and_resumed_from_the_journal(tmp_path: Path) -> None:
+    teacher = Teacher()
+    with Journal(tmp_path / "j") as journal:
+        grid = search(ITEMS, teacher, clusters=(1, 3, 99), skills=(2, 5), journal=journal)
+    assert [(g.n_clusters, g.n_skills) for g, _ in grid] == [(1, 2), (1, 5), (3, 2), (3, 5)]
+    rates = {(g.n_clusters, g.n_skills): g.other_rate or 0.0 for g, _ in grid}
+    # Two skills, or one cluster, leave whole kinds of steps without a skill.
+    assert rates[3, 5] == min(rates.values()) and rates[1, 2] > 0.5
+    again = Teacher()
+    with Journal(tmp_path / "j") as journal:
+        repeated = search(ITEMS, again, clusters=(1, 3), skills=(2, 5), journal=journal)
+    assert again.asked == 0 and [g for g, _ in repeated] == [g for g, _ in grid]
+    with pytest.raises(InputError, match=r"clusters \(99,\) for 18 items"):
+        search(ITEMS, teacher, clusters=(99,))
+
+
+@pytest.mark.parametrize(
+    ("reply", "skill"),
+    [
+        ("2", "s02"),
+        ("**2.** Distance", "s02"),
+        ("<think>1?</think> 3", "other"),
+        ("4", None),
+        ("0", None),
+        ("Distance", "s02"),
+        ("None of them", "other"),
+        ("<think>2", None),
+        ("It may be 2", None),
+    ],
+)
+def test_assignments_are_read_strictly(reply: str, skill: str | None) -> None:
+    assert skills._assigned(reply, (Skill("s01", "Money"), Skill("s02", "Distance"))) == skill
+
+
+def test_the_papers_teachers_share_3_7_of_5_bottlenecks(shared: Path) -> None:
+    text = (shared / "papers" / "stad.txt").read_text(encoding="utf-8")
+    table = re.findall(r"^\| (\S+-\d+b) \| ([^|]+\(\d+\)[^|]*) \| ([^|]+\(\d+\)[^|]*) \|", text, re.MULTILINE)
+    paper, other = [
+        {row[0]: {n.strip(): int(k) for n, k in re.findall(r"([^,(]+)\((\d+)\)", row[t])} for row in table}
+        for t in (1, 2)
+    ]
+    found, mean = skills.teacher_agreement(paper, other)
+    assert [a.overlap for a in found] == [3, 4, 3, 3, 4, 5]
+    assert mean == pytest.approx(22 / 6)
+
+
+def test_agreement_cuts_ties_by_name_and_needs_a_common_model() -> None:
+    (one,), mean = skills.teacher_agreement({"m": {"b": 2, "a": 2, "c": 1}}, {"m": {"c": 9, "a": 1}}, top=2)
+    assert (one.first, one.second, one.shared, mean) == (("a", "b"), ("c", "a"), ("a",), 1.0)
+    with pytest.raises(NoCasesError):
+        skills.teacher_agreement({"m": {}}, {"n": {}})
