@@ -335,6 +335,18 @@ def organism(context: typer.Context) -> Any:
     return organisms(context.args or ["--help"], prog_name="composcope organism", standalone_mode=False)
 
 
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    epilog="Example: composcope bench probes --quick",
+)
+def bench(context: typer.Context) -> Any:
+    """Measure time, memory and exactness on this machine (composcope bench --help)."""
+    from .bench.cli import app as benchmarks
+
+    return benchmarks(context.args or ["--help"], prog_name="composcope bench", standalone_mode=False)
+
+
 def _print(value: Any, as_json: bool) -> int:
     """Data to stdout: lines for people, or one JSON document."""
     if as_json:
