@@ -71,7 +71,7 @@ def temporal_case(id: str, family: str, depth: int, qa: QA) -> Case:
         answer=qa.answer,
         parts=tuple(date_part(e) for e in _events(qa)),
         benchmark=TEMPORAL,
-        answer_type={"rank": "ordered-list", "successor": "list"}.get(family, "text"),
+        answer_type={"rank": "ordered-list", "pair": "text"}.get(family, "list"),
         family=family,
         depth=depth,
         domain="temporal",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -62,16 +64,63 @@ def composition_counts(dose: Dose, seed: int, total: int) -> dict[str, int]:
 
 
 def model_entry(folder: Path, n: int, formats: bool = True) -> dict[str, Any]:
-    """What the card keeps about one model: how it was trained and every row measured."""
+    """What the card keeps about one model: how it was trained, its weights' hash and every row measured."""
     info = json.loads((folder / "organism.json").read_text(encoding="utf-8"))
     stage = info["recipe"]["dose"]
+    weights = (folder / "model.safetensors").read_bytes()
     tables = sections(ask_folder(folder), n, formats)
     return {
         **info,
-        "bytes": (folder / "model.safetensors").stat().st_size,
+        "bytes": len(weights),
+        "sha256": hashlib.sha256(weights).hexdigest(),
         "compositions": composition_counts(DOSES[info["dose"]], info["seed"], stage["steps"] * stage["batch"]),
         "tables": {name: [row.to_dict() for row in rows] for name, rows in tables.items()},
     }
+
+
+def _spread_rows(entry: Mapping[str, Any]) -> dict[str, Any]:
+    rows = [row for table in entry["tables"].values() for row in table if row["measure"] in SPREAD]
+    return {"sha256": entry["sha256"], "tables": {"Spread": rows}}
+
+
+def build_card(trained: Mapping[int, Path], doses: Sequence[str], shipped: int, n: int = 100) -> dict[str, Any]:
+    """Measure every dose of every seed; ``trained`` maps a seed to its folder of ``DOSE/model`` folders.
+
+    The ``shipped`` seed is measured in full, the others for the spread. Doses that a seed lacks are left out.
+    """
+    models: dict[str, Any] = {}
+    seeds: dict[str, Any] = {}
+    for seed, home in trained.items():
+        seeds[str(seed)] = {}
+        for dose in doses:
+            if (home / dose / "model" / "organism.json").is_file():
+                entry = model_entry(home / dose / "model", n, formats=seed == shipped)
+                seeds[str(seed)][dose] = _spread_rows(entry)
+                if seed == shipped:
+                    models[dose] = entry
+    folder = trained[shipped] / doses[0] / "model"
+    return {
+        "cases_per_cell": n,
+        "parameters": _parameters(folder),
+        "vocabulary": json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"],
+        "models": models,
+        "seeds": seeds,
+    }
+
+
+def _parameters(folder: Path) -> int:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(folder).num_parameters()
+
+
+def ship(trained: Mapping[int, Path], doses: Sequence[str], shipped: int, out: Path, n: int = 100) -> None:
+    """Copy the models of one seed to ``out`` and write the card of all seeds beside them."""
+    built = build_card(trained, doses, shipped, n)
+    for dose in doses:
+        shutil.rmtree(out / dose, ignore_errors=True)
+        shutil.copytree(trained[shipped] / dose / "model", out / dose)
+    write_card(built, out)
 
 
 # --- markdown -----------------------------------------------------------------------------------------------------

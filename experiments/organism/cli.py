@@ -90,6 +90,29 @@ def measure(
 
 
 @app.command()
+def card(
+    trained: Annotated[Path, typer.Argument(help="Folder that `organism train` wrote (its seed-N folders).")],
+    out: Annotated[Path, typer.Option(help="Where models and card go.")],
+    seed: Annotated[int, typer.Option(help="The seed whose models are shipped.")] = 0,
+    n: Annotated[int, typer.Option(help="Cases per cell of the temporal families.")] = 100,
+) -> None:
+    """Measure trained organisms of all seeds, and write one seed's models with the card."""
+    import torch
+
+    from .card import ship
+
+    homes = {int(p.name.removeprefix("seed-")): p for p in sorted(trained.glob("seed-*"))}
+    missing = [d for d in DOSES if not (trained / f"seed-{seed}" / d / "model").is_dir()]
+    if missing:
+        raise InputError(
+            f"{trained}/seed-{seed}: no model of {', '.join(missing)}; run organism train --all --seed {seed}"
+        )
+    torch.set_num_threads(1)
+    ship(homes, DOSES, seed, out, n)
+    typer.echo(out / "CARD.md")
+
+
+@app.command()
 def generate(
     benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs or unknowable.")],
     out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],

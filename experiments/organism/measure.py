@@ -55,7 +55,7 @@ def generate(
 ) -> list[str]:
     """Greedy answers to user messages, in order; batched by length."""
     texts = [
-        tokenizer.apply_chat_template([{"role": "user", "content": q}], add_generation_prompt=True, tokenize=False)
+        str(tokenizer.apply_chat_template([{"role": "user", "content": q}], add_generation_prompt=True, tokenize=False))
         for q in questions
     ]
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))

@@ -22,7 +22,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ...errors import InputError
 from .documents import DOSES, Dose, Turns, document
-from .tokenizer import CONTEXT, build
+from .tokenizer import BOS, CONTEXT, EOS, PAD, build
 
 CHUNK = 20
 """Batches drawn together, so that documents of similar length share a batch."""
@@ -58,6 +58,7 @@ class Recipe:
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
     """A stock Llama with random weights."""
     torch.manual_seed(seed)
+    vocabulary = tokenizer.get_vocab()
     return LlamaForCausalLM(
         LlamaConfig(
             vocab_size=len(tokenizer),
@@ -68,9 +69,9 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> 
             intermediate_size=recipe.mlp,
             max_position_embeddings=CONTEXT,
             tie_word_embeddings=True,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=vocabulary[BOS],
+            eos_token_id=vocabulary[EOS],
+            pad_token_id=vocabulary[PAD],
         )
     )
 
