@@ -118,7 +118,7 @@ def _sentence_embedding(texts: Sequence[str], folder: Path) -> Embedding:
             f"--embedding {folder}: no such folder; give a local sentence-transformers model, or leave it out"
         )
     try:
-        from sentence_transformers import SentenceTransformer
+        from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
     except ImportError as e:
         raise InputError(f"--embedding {folder}: needs sentence-transformers; pip install 'composcope[embed]'") from e
     model = SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)

@@ -10,7 +10,11 @@ from ...errors import InputError
 from ..cases import Case, check_cases, read_cases
 from .agentcoma import read_agentcoma
 from .bamboogle import read_bamboogle
+from .gsm8k import read_gsm8k
+from .math_hard import read_math_hard
 from .multiarith import read_multiarith
+from .stad import read_stad
+from .tot import read_tot
 
 Loader = Callable[[str], list[Case]]
 
@@ -19,6 +23,10 @@ READERS: Mapping[str, Loader] = {
     "agentcoma": read_agentcoma,
     "bamboogle": read_bamboogle,
     "multiarith": read_multiarith,
+    "gsm8k": read_gsm8k,
+    "math-hard": read_math_hard,
+    "stad": read_stad,
+    "tot": read_tot,
 }
 """Readers of files by the name that leads a spec (``name:path``)."""
 

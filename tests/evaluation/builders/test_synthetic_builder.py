@@ -85,7 +85,7 @@ def test_the_default_has_the_papers_number_of_cases() -> None:
 def test_every_part_is_one_fact_of_the_evidence() -> None:
     for case in CASES:
         assert len(case.parts) == case.depth
-        assert len(case.evidence) == case.depth + 4
+        assert len(case.evidence) == len(case.parts) + 4
         for part in case.parts:
             assert any(part.answer in fact for fact in case.evidence)
             assert part.paraphrases == () and part.atom is None

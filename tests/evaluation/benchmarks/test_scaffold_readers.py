@@ -1,0 +1,218 @@
+"""GSM8K, MATH, Test of Time and STaD's records, on hand-made files of their shapes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.benchmarks.answers import typed_answer
+from composcope.evaluation.benchmarks.gsm8k import read_gsm8k
+from composcope.evaluation.benchmarks.load import load
+from composcope.evaluation.benchmarks.math_hard import boxed, read_math_hard
+from composcope.evaluation.benchmarks.stad import read_items, read_stad, record_from_item
+from composcope.evaluation.benchmarks.stad_results import read_results
+from composcope.evaluation.builders import human
+from composcope.evaluation.protocols import metrics_from_rows
+
+
+def _file(folder: Path, *rows: Any, name: str = "rows.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    return path
+
+
+RECORD = {
+    "question": "Ann has 3 bags of 4 nuts and eats 2. How many are left?",
+    "answer": 10,
+    "sub-task": [{"segment": "Count the nuts"}, {"segment": "Take away those eaten"}],
+    "sub-task-answer": [{"explanation": "3 * 4", "answer": 12}, {"explanation": "12 - 2", "answer": "10"}],
+    "scaffolding": ["Ann has 12 nuts and eats 2. How many are left?"],
+    "scaffolding_verification": [{"answer": "10", "score": 1, "justification": "same"}],
+    "decompositions": ["How many are 3 bags of 4 nuts?", "Of 12 nuts 2 are eaten. How many are left?"],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, ("0", "number")),
+        (39.0, ("39", "number")),
+        (True, ("yes", "boolean")),
+        ("no", ("no", "boolean")),
+        ("$1,200", ("$1,200", "number")),
+        ("3 hours", ("3 hours", "number")),
+        ("1804", ("1804", "number")),
+        ("1986-06-25", ("1986-06-25", "date")),
+        ("44 BC", ("44 BC", "date")),
+        ("12:30", ("12:30", "text")),
+        ("2 of 3 trees", ("2 of 3 trees", "text")),
+        ("\\frac{3}{4}", ("\\frac{3}{4}", "number")),
+        ("(3,4)", ("(3,4)", "number")),
+        ("Monday", ("Monday", "text")),
+        (["a", 2], ("a; 2", "list")),
+        ({"answer": 5}, ("5", "number")),
+        ({"M": 2, "H": 1}, ('{"H": 1, "M": 2}', "text")),
+    ],
+)
+def test_gold_answers_get_the_type_they_are_compared_by(value: Any, expected: tuple[str, str]) -> None:
+    assert typed_answer(value) == expected
+
+
+def test_gsm8k_socratic_lines_become_parts(tmp_path: Path) -> None:
+    answer = "How many? ** 3*4=<<3*4=12>>12\nHow many left? ** That is 12-2 = <<12-2=10>>10 nuts\n#### 1,010"
+    loose = "How many? ** Some\nAll? ** 2*5=<<2*5=10>>10\n#### 10"
+    path = _file(tmp_path, {"question": "Q?", "answer": answer}, {"question": "R?", "answer": loose})
+    one, two = load(f"gsm8k:{path}")
+    assert [(p.question, p.answer, p.worked) for p in one.parts] == [
+        ("How many?", "12", "3*4=12"),
+        ("How many left?", "10", "That is 12-2 = 10 nuts"),
+    ]
+    assert (one.answer, one.depth, two.parts, two.depth) == ("1010", 2, (), 2)
+    with pytest.raises(InputError, match=r"rows.jsonl:1: field 'answer' does not end"):
+        read_gsm8k(_file(tmp_path, {"question": "Q?", "answer": "10"}))
+
+
+def test_human_steps_are_scaffolded_by_template(tmp_path: Path) -> None:
+    good = "How many? ** 3*4=<<3*4=12>>12\nHow many left? ** 12-2 = <<12-2=10>>10\n#### 10.0"
+    wrong = good.replace("10.0", "11")
+    single = "How many? ** 3*4=<<3*4=12>>12\n#### 12"
+    rows = [{"question": "Nuts?", "answer": a} for a in (good, wrong, single, "None ** here\n#### 2")]
+    items, dropped = human.from_cases(read_gsm8k(_file(tmp_path, *rows)))
+    assert [d["reason"].split(":")[0] for d in dropped] == ["last-answer-differs", "single-step", "step-without-value"]
+    (item,) = items
+    assert item.scaffolds == ("Known: How many? 12. Nuts?",) and item.teacher == "human"
+    assert item.steps[1].task == "Situation: Nuts?\nKnown: How many? 12.\nAnswer only this: How many left?"
+
+
+def test_all_of_gsm8k_socratic_is_read(shared: Path) -> None:
+    cases = read_gsm8k(shared / "data" / "gsm8k_test_socratic.jsonl")
+    depths = Counter(c.depth for c in cases)
+    assert depths == {2: 326, 3: 370, 4: 298, 5: 174, 6: 88, 7: 40, 8: 20, 9: 2, 11: 1}
+    assert sum(bool(c.parts) for c in cases) == 1041
+    items, dropped = human.from_cases(cases)
+    assert (len(items), len(dropped)) == (1037, 282)
+
+
+def test_math_answers_come_out_of_their_box(tmp_path: Path) -> None:
+    assert boxed(r"so \boxed{1} or \boxed{\frac{a_{1}}{2}}.") == r"\frac{a_{1}}{2}"
+    assert boxed(r"set \boxed{\{1, 2\}} it is") == r"\{1, 2\}"
+    assert boxed(r"no \boxed{end") is None and boxed("none") is None
+    rows = [
+        {"problem": "P?", "solution": r"It is $\boxed{\sqrt{2}}$.", "level": "Level 5", "type": "Algebra"},
+        {"problem": "R?", "solution": r"\boxed{7}", "level": "Level 1", "type": "Geometry"},
+    ]
+    path = _file(tmp_path, *rows)
+    assert [(c.answer, c.answer_type, c.domain) for c in load(f"math-hard:{path}")] == [
+        (r"\sqrt{2}", "number", "Algebra"),
+        ("7", "number", "Geometry"),
+    ]
+    assert [c.question for c in read_math_hard(path, ["Level 5"])] == ["P?"]
+    with pytest.raises(InputError, match="no problem is of Level 9"):
+        read_math_hard(path, ["Level 9"])
+    with pytest.raises(InputError, match="no \\\\boxed"):
+        read_math_hard(_file(tmp_path, {"problem": "P?", "solution": "7"}))
+
+
+def test_test_of_time_labels_are_unpacked(tmp_path: Path) -> None:
+    rows = [
+        {"question": "When?", "label": '{"answer": "1986-06-25"}', "question_type": "add_subtract"},
+        {"question": "How many?", "label": "{'answer': 4}", "question_type": "schedule"},
+        {"question": "Order?", "label": '["May", "June"]', "question_type": "compare", "split": "test"},
+        {"question": "Who?", "answer": "Ann"},
+    ]
+    cases = load(f"tot:{_file(tmp_path, *rows)}")
+    assert [(c.answer, c.answer_type, c.family) for c in cases] == [
+        ("1986-06-25", "date", "add_subtract"),
+        ("4", "number", "schedule"),
+        ("May; June", "list", "compare"),
+        ("Ann", "text", None),
+    ]
+    assert cases[2].meta == {"split": "test"}
+
+
+def test_stad_records_become_cases_and_records_again(tmp_path: Path) -> None:
+    path = _file(tmp_path, {**RECORD, "note": "kept"}, name="nuts_final.jsonl")
+    (case,) = load(f"stad:{path}")
+    assert [(p.question, p.answer) for p in case.parts] == list(
+        zip(RECORD["decompositions"], ("12", "10"), strict=True)
+    )
+    assert case.meta["scaffolds"] == RECORD["scaffolding"]
+    assert case.meta["placeholders"] == ["Ann has [VALUE] nuts and eats 2. How many are left?"]
+    assert (case.id, case.answer, case.depth, case.meta["note"]) == ("nuts-0000", "10", 2, "kept")
+    (item,) = read_items(path)
+    back = record_from_item(item)
+    assert {k: back[k] for k in RECORD if k != "sub-task-answer"} == {
+        k: v for k, v in RECORD.items() if k != "sub-task-answer"
+    }
+    assert [a["answer"] for a in back["sub-task-answer"]] == ["12", "10"]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"sub-task-answer": RECORD["sub-task-answer"][:1]}, "1 answers for 2 sub-tasks"),
+        ({"scaffolding": ["a", "b"]}, "2 scaffolding for 2 sub-tasks; there are K-1"),
+        ({"scaffolding": [None]}, "an empty scaffold"),
+        ({"sub-task": [], "sub-task-answer": []}, "1 scaffolding for 0"),
+    ],
+)
+def test_stages_that_do_not_fit_are_seen_and_never_cut(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    (case,) = read_stad(_file(tmp_path, {**RECORD, **change}))
+    assert case.parts == ()
+    assert problem in case.meta["problem"]
+
+
+def test_records_without_question_or_with_other_types_name_the_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"rows.jsonl:2: fields question and answer"):
+        read_stad(_file(tmp_path, RECORD, {"question": "Q?"}))
+    with pytest.raises(InputError, match="field 'sub-task' is str"):
+        read_stad(_file(tmp_path, {**RECORD, "sub-task": "Count"}))
+
+
+def test_evaluated_records_become_graded_rows_in_both_shapes(tmp_path: Path) -> None:
+    solved = {**RECORD, "evaluation": "10", "evaluation_score": 1}
+    failed = {
+        **RECORD,
+        "evaluation": "9",
+        "evaluation_score": "0",
+        "decomposition_evaluation": ["12", "9"],
+        "decomposition_score": {"decomposition": [1, 0]},
+        "scaffolding_evaluation": ["10"],
+        "scaffolding_score": [1],
+    }
+    broken = {**RECORD, "evaluation": "?", "evaluation_score": -1}
+    rows, warnings = read_results(_file(tmp_path, solved, failed, broken), model="m")
+    outcomes = {(r.case[-1], r.role): r.outcome for r in rows}
+    assert outcomes == {
+        ("0", "whole"): "correct",
+        ("1", "whole"): "incorrect",
+        ("1", "part:0"): "correct",
+        ("1", "part:1"): "incorrect",
+        ("1", "scaffold:1"): "correct",
+        ("2", "whole"): "invalid",
+    }
+    assert [w.split(": ")[1] for w in warnings] == [
+        "1 evaluation_score values are text; read as numbers",
+        "1 originals were not judged; invalid, not wrong",
+    ]
+    found = {m.metric: m for m in metrics_from_rows(rows, "scaffolding").metrics if not m.group.get("skill")}
+    assert (found["mean_k"].value, found["mean_k"].n) == (1.0, 1)
+    with pytest.raises(InputError, match="2 scores in scaffolding_score for 1"):
+        read_results(_file(tmp_path, {**failed, "scaffolding_score": [1, 1]}))
+    with pytest.raises(InputError, match="no record has evaluation_score"):
+        read_results(_file(tmp_path, RECORD))
+
+
+def test_the_released_sample_is_read(shared: Path) -> None:
+    cases = read_stad(shared / "data" / "stad_sample.jsonl")
+    assert [(c.answer, c.answer_type) for c in cases] == [
+        ("1", "number"),
+        ("1", "number"),
+        ("0", "number"),
+        ("3", "number"),
+    ]
