@@ -26,7 +26,8 @@ from .summary import mean_chance
 
 LIMITS = {"mixed": 200, "temporal": 24}
 """Cases per family x depth: what two cores do in about three minutes."""
-PROBE_CASES = 24
+PROBE_CASES = {"mixed": 24, "temporal": 12}
+"""Pairs of failures and successes that the probes run on; temporal cases have up to eleven parts each."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def work(jobs: Sequence[Job], threads: int | None) -> None:
             limit=LIMITS[job.world],
             seed=job.seed,
             device=job.device,
-            probe_cases=PROBE_CASES,
+            probe_cases=PROBE_CASES[job.world],
         )
         found = investigate(settings, job.folder, quiet=job.quiet, report=False)
         if found.no_contrast:

@@ -30,11 +30,12 @@ from ..probes.examples import Example, from_case_sets, part_of
 from ..probes.matching import match
 from ..probes.result import ProbeResult, Row
 from .evaluate import Evaluated, load_run
+from .provenance import file_hash, source_hash, text_hash
 from .run import read_json, write_json
 from .settings import Settings
 from .targets import Target, load_target
 
-N_CASES = 100
+N_CASES = 60
 """Cases per dose and label, members and non-members."""
 _PART = re.compile(r"part:\d+")
 POOL = 64
@@ -58,7 +59,15 @@ Values = Mapping[str, Mapping[str, float]]
 def examine(
     out: str | Path, runs: Mapping[str, Path], *, seed: int = 0, device: str | None = None, n: int = N_CASES
 ) -> list[Row]:
-    """Rows for every probe and question over the runs of a dose series (lowest dose first), also saved in ``out``."""
+    """Answers for every probe and question over the runs of a dose series (lowest dose first).
+
+    Written as ``validity.json`` (what the report shows) and ``validity/table.csv`` (with each dose's mean); computed
+    again only when the models, their answers or the code have changed.
+    """
+    inputs = _inputs(runs, n, seed)
+    file = Path(out) / "validity.json"
+    if file.is_file() and (before := read_json(file)).get("inputs") == inputs:
+        return before["rows"]
     evaluated = {dose: load_run(run) for dose, run in runs.items()}
     shared = shared_cases(evaluated)[:n]
     values: dict[str, Values] = {}
@@ -66,9 +75,9 @@ def examine(
     for dose, run in evaluated.items():
         target = load_target(Settings(f"organism:{dose}", "organism:mixed", device=device))
         lm = target.hooks()
-        contrasted, same = labelled(target, run, n, shared)
-        values[dose] = measure(lm, same)
-        rows += _failure_rows(dose, contrasted, measure(lm, contrasted), seed)
+        examples = opened(target, run, n, shared)
+        values[dose] = measure(lm, examples)
+        rows += _failure_rows(dose, _labelled(run, examples), values[dose], seed)
         if dose in ("none", "twin"):
             sides = [measure(lm, as_examples(target, cases)) for cases in compositions(n, seed)]
             rows += _member_rows(dose, sides[0], sides[1], seed)
@@ -76,8 +85,17 @@ def examine(
     settings = {"n": n, "seed": seed, "shared_cases": len(shared), "doses": list(runs)}
     ProbeResult("validity", rows, settings=settings).save(Path(out) / "validity")
     answers = [_finite_row(row) for row in rows if row.get("verdict")]
-    write_json(Path(out) / "validity.json", {"settings": settings, "rows": answers, "notes": NOTES})
-    return rows
+    write_json(file, {"inputs": inputs, "settings": settings, "rows": answers, "notes": NOTES})
+    return answers
+
+
+def _inputs(runs: Mapping[str, Path], n: int, seed: int) -> str:
+    """Hash of what the rows depend on: the models, what they answered, and the code."""
+    parts = [f"{n} {seed} {source_hash()}"]
+    for dose, run in runs.items():
+        weights = read_json(Path(run) / "manifest.json")["identity"]["weights"]
+        parts += [dose, weights, file_hash(Path(run) / "graded.jsonl")]
+    return text_hash(parts)
 
 
 NOTES = [
@@ -122,22 +140,23 @@ def parts_right(run: Evaluated) -> list[str]:
     return [case for case, right in parts.items() if all(right)]
 
 
-def labelled(target: Target, run: Evaluated, n: int, shared: Sequence[str]) -> tuple[list[Example], list[Example]]:
-    """Wholes and parts of the first ``n`` failures and successes of a run, and of the cases shared by all runs."""
+def opened(target: Target, run: Evaluated, n: int, shared: Sequence[str]) -> list[Example]:
+    """Wholes and parts of the shared cases and of up to ``n`` failures and successes of this run."""
     labels = {case: s.label for s in run.reduction.case_sets for case in s.ids}
-    chosen = [c for label in ("failure", "success") for c in [k for k, v in labels.items() if v == label][:n]]
-    failures = _examples(target, run, chosen, labels)
-    # A shared case without a label (its whole was no answer at all) is no failure, but it still has a score.
-    return failures, _examples(target, run, shared, {case: labels.get(case, "failure") for case in shared})
-
-
-def _examples(target: Target, run: Evaluated, cases: Sequence[str], labels: Mapping[str, str]) -> list[Example]:
+    chosen = dict.fromkeys(shared)
+    if len(set(labels.values())) == 2:  # else there is nothing to tell apart
+        for label in ("failure", "success"):
+            chosen.update(dict.fromkeys([case for case in run.cases if labels.get(case) == label][:n]))
+    # A shared case without a label (its whole was no answer at all) is no failure, but it has a score all the same.
+    by_label = {label: [c for c in chosen if labels.get(c, "failure") == label] for label in ("failure", "success")}
+    sets = [CaseSet(label, label, tuple(Entry(c, ()) for c in cases)) for label, cases in by_label.items()]
     asks, responses = run.per_case()
-    sets = [
-        CaseSet(label, label, tuple(Entry(c, ()) for c in cases if labels[c] == label))
-        for label in ("failure", "success")
-    ]
-    return from_case_sets(target.tokenizer, run.cases, asks, responses, sets) if cases else []
+    return from_case_sets(target.tokenizer, run.cases, asks, responses, sets) if chosen else []
+
+
+def _labelled(run: Evaluated, examples: Sequence[Example]) -> list[Example]:
+    known = {case for s in run.reduction.case_sets for case in s.ids}
+    return [e for e in examples if e.case in known]
 
 
 def _dose_rows(values: Mapping[str, Values], shared: Sequence[str], seed: int) -> Iterator[Row]:
