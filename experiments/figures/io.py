@@ -169,19 +169,21 @@ def read_run(folder: str | Path) -> RunData:
 
 
 def read_probe(folder: str | Path) -> ProbeData:
-    """One probe folder; tensors in bfloat16 come back as float32."""
+    """One probe folder; tensors in bfloat16 come back as float32, tensors that cannot be read as a warning."""
     path = Path(folder)
     about = read_json(path / "result.json") if (path / "result.json").is_file() else {}
     with (path / "table.csv").open(encoding="utf-8", newline="") as f:
         table = [{k: _value(k, v) for k, v in row.items() if k is not None} for row in csv.DictReader(f)]
-    return ProbeData(
-        str(about.get("probe", path.name)),
-        table,
-        _tensors(path / "tensors.safetensors"),
-        about.get("axes", {}),
-        about.get("settings", {}),
-        about.get("warnings", []),
-    )
+    warnings = [str(w) for w in about.get("warnings", [])]
+    try:
+        tensors = _tensors(path / "tensors.safetensors")
+    except SafetensorError as e:
+        tensors, warnings = (
+            {},
+            [*warnings, f"{path / 'tensors.safetensors'}: cannot be read ({e}); run the probe again"],
+        )
+    name, axes, settings = str(about.get("probe", path.name)), about.get("axes", {}), about.get("settings", {})
+    return ProbeData(name, table, tensors, axes, settings, warnings)
 
 
 def labels(runs: Sequence[RunData]) -> dict[Path, str]:
@@ -202,11 +204,8 @@ def responses(run: RunData) -> dict[str, Row]:
 def _tensors(path: Path) -> dict[str, Array]:
     if not path.is_file():
         return {}
-    try:
-        with safe_open(path, framework="np") as f:
-            return {k: _read_tensor(f, k) for k in f.keys()}
-    except SafetensorError as e:
-        raise InputError(f"{path}: cannot be read ({e}); run the probe again") from e
+    with safe_open(path, framework="np") as f:
+        return {k: _read_tensor(f, k) for k in list(f.keys())}
 
 
 def _read_tensor(file: Any, key: str) -> Array:

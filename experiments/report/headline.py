@@ -48,7 +48,7 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
         out.append({
             "protocol": key[0] or "no protocol", "benchmark": key[1], "columns": [columns[i][1] for i in kept],
             "rows": rows,
-            "chance": None if level is None else f"{100 * level:.3g} %", "lead": lead(mine),
+            "chance": None if level is None else f"{100 * level:.3g}\u00a0%", "lead": lead(mine),
         })  # fmt: skip
     return out
 
@@ -104,7 +104,7 @@ def shown(row: Row, form: str) -> str:
         return next((w for w in note.split() if w.startswith(("<", ">"))), "undefined")
     if form == "number":
         return f"{value:.2f}"
-    return signed(100 * value) if form == "points" else f"{100 * value:.1f} %"
+    return signed(100 * value) if form == "points" else f"{100 * value:.1f}\u00a0%"
 
 
 def interval(row: Row, form: str) -> str:

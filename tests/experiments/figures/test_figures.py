@@ -1,0 +1,216 @@
+"""Figures from run folders: what is drawn, what is said, what is never drawn."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+
+from composcope.errors import InputError
+from composcope.experiments import figures
+from composcope.experiments.figures import catalog, gates, style
+from composcope.experiments.figures.drawing import Drawing
+
+ALL = ("neurons", "lookback", "patching", "trajectory", "min-k")
+
+
+@pytest.fixture(scope="module")
+def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[figures.RunData]:
+    folder = tmp_path_factory.mktemp("study")
+    gap = "compositionality-gap"
+    for i, (dose, failure) in enumerate((("control", 0.8), ("twin", 0.1))):
+        made = {"model": f"organism:{dose}", "failure": failure, "seed": i}
+        probes = ALL if dose == "control" else ()
+        synthetic.make_run(folder / f"temporal-{dose}", n=160, probes=probes[1:2], **made)
+        synthetic.make_run(folder / f"mixed-{dose}", n=80, probes=probes, protocol=gap, **made)
+    return figures.load([folder])
+
+
+def _saved(drawing_id: str, runs: Sequence[Any], out: Path) -> list[dict[str, str]]:
+    figures.save(drawing_id, runs, out)
+    with (out / f"{drawing_id}.csv").open(encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def _markers(drawing: Drawing) -> list[tuple[float, float, str, bool]]:
+    """Every single mark as x, y, marker, whether it is hollow."""
+    return [
+        (float(np.ravel(line.get_xdata())[0]), float(np.ravel(line.get_ydata())[0]), str(line.get_marker()),
+         line.get_markerfacecolor() == style.PAPER)
+        for ax in drawing.figure.axes for line in ax.lines if line.get_marker() in ("o", "D")
+    ]  # fmt: skip
+
+
+def test_every_figure_writes_picture_vector_numbers_and_caption(study: list[figures.RunData], tmp_path: Path) -> None:
+    for name in figures.FIGURES:
+        paths = figures.save(name, study, tmp_path)
+        assert [p.name for p in paths] == [f"{name}{end}" for end in (".png", ".svg", ".csv", ".txt")]
+        assert all(p.stat().st_size > 0 for p in paths if p.suffix != ".csv")
+        assert paths[0].read_bytes().startswith(b"\x89PNG") and "<svg" in paths[1].read_text()
+
+
+def test_every_figure_has_a_title_and_the_ids_agree() -> None:
+    assert set(figures.FIGURES) == set(figures.TITLES)
+
+
+def test_what_is_drawn_is_what_the_csv_says(study: list[figures.RunData], tmp_path: Path) -> None:
+    drawing = figures.draw("collapse-curve", study)
+    rows = _saved("collapse-curve", study, tmp_path)
+    assert sorted(round(y, 9) for _, y, _, _ in _markers(drawing)) == sorted(round(float(r["value"]), 9) for r in rows)
+    for row in rows:
+        assert float(row["value"]) == pytest.approx(int(row["count"]) / int(row["n"]))
+        assert float(row["low"]) <= float(row["value"]) <= float(row["high"])
+
+
+def test_heatmap_cells_are_the_csv_rows(study: list[figures.RunData], tmp_path: Path) -> None:
+    rows = _saved("cosine-trajectory", study, tmp_path)
+    drawing = figures.draw("cosine-trajectory", study)
+    image = drawing.figure.axes[0].images[0].get_array()
+    assert image is not None
+    first = [r for r in rows if r["model"] == rows[0]["model"] and r["group"] == "failure"]
+    assert np.asarray(image).ravel() == pytest.approx([float(r["value"]) for r in first], abs=1e-6)
+    assert {r["n"] for r in first if r["step"] == "0"} == {"20"}
+
+
+def _points(*cells: tuple[float | None, int]) -> tuple[Axes, list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = [{"value": v, "low": 0.0, "high": 1.0, "n": n} for v, n in cells]
+    ax = style.figure(3, 3).subplots()
+    style.points(ax, rows, list(range(len(rows))), "#0072B2", "model")
+    return ax, rows
+
+
+def test_few_cases_are_hollow_without_line_or_interval_and_the_next_ones_marked() -> None:
+    ax, rows = _points((0.2, 4), (0.4, 5), (0.6, 14), (0.8, 15))
+    assert [r["drawn"] for r in rows] == ["hollow", "marked", "marked", "solid"]
+    marks = [line for line in ax.lines if line.get_marker() in ("o", "D")]
+    assert [line.get_marker() for line in marks] == ["o", "D", "D", "o"]
+    assert [line.get_markerfacecolor() == style.PAPER for line in marks] == [True, False, False, False]
+    joined = [np.ravel(line.get_xdata()) for line in ax.lines if line.get_marker() == "None"]
+    assert not any(0 in xs for xs in joined)
+    assert any(list(xs) == [1, 2, 3] for xs in joined)
+
+
+def test_undefined_values_are_named_and_never_drawn() -> None:
+    ax, rows = _points((None, 0), (0.5, 20))
+    assert [line.get_marker() for line in ax.lines if line.get_marker() != "None"] == ["o"]
+    assert "Undefined, not drawn: cell (n=0)" in style.few_cases(rows, "cell")
+
+
+def test_the_caption_lists_cells_with_few_cases(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=40, depths={2: 26, 4: 11, 6: 3}, seed=3)
+    drawing = figures.draw("collapse-curve", [run])
+    drawn = {r["depth"]: (r["drawn"], r["n"]) for r in drawing.rows}
+    assert drawn[6][0] == "hollow" and drawn[4][0] == "marked" and drawn[2][0] == "solid"
+    assert f"control, depth 6 (n={drawn[6][1]})" in drawing.caption
+    assert "Hollow, without line or interval (n < 5)" in drawing.caption
+
+
+def test_the_caption_has_command_runs_counts_and_interval_method(study: list[figures.RunData]) -> None:
+    caption = figures.draw("gap-slopes", study).caption
+    for said in ("composcope investigate --model organism:control", "mixed-twin", "clopper-pearson", "n=80", "Chance"):
+        assert said in caption
+    assert "temporal" not in caption
+
+
+def test_models_are_named_by_themselves_where_that_tells_them_apart(study: list[figures.RunData]) -> None:
+    assert {r["model"] for r in figures.draw("collapse-curve", study).rows} == {"control", "twin"}
+    assert {r["model"] for r in figures.draw("lookback", study).rows} == {"control · mixed", "control · temporal"}
+
+
+def test_quadrants_count_failed_wholes_only(study: list[figures.RunData]) -> None:
+    rows = figures.draw("failure-quadrants", study).rows
+    for model in ("control", "twin"):
+        mine = [r for r in rows if r["model"] == model]
+        assert len(mine) == 4 and sum(r["count"] for r in mine) == mine[0]["n"]
+
+
+def test_a_missing_probe_is_said_in_words(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "bare", probes=(), n=12)
+    for name in ("neuron-overlap", "lookback", "patching", "cosine-trajectory", "mink"):
+        drawing = figures.draw(name, [run])
+        assert drawing.empty is not None and "did not run" in drawing.empty
+        assert drawing.rows == [] and drawing.empty in drawing.caption
+
+
+def test_a_probe_that_found_nothing_says_why(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", probes=(), n=12)
+    synthetic.write_probe(run / "probes" / "lookback", "lookback", [], {}, {})
+    assert "ran but found nothing" in str(figures.draw("lookback", [run]).empty)
+
+
+def test_nan_cells_stay_empty(study: list[figures.RunData]) -> None:
+    drawing = figures.draw("neuron-overlap", study)
+    last = [r for r in drawing.rows if r["task"] == r["other"] == "commonsense"]
+    assert all(r["value"] is None for r in last)
+    texts = [t.get_text() for t in drawing.figure.axes[0].texts]
+    assert "nan" not in texts and "0.46" in texts
+
+
+def test_all_undefined_metrics_draw_no_number(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, depths={2: 8}, seed=1)
+    document = {
+        "schema": 1,
+        "protocol": "double-gate",
+        "metrics": [synthetic.rate("residual_failure", 0, 0, depth_bin=2)],
+    }
+    (run / "metrics.json").write_text(json.dumps(document))
+    drawing = figures.draw("collapse-curve", [run])
+    assert _markers(drawing) == []
+    assert drawing.rows[0]["value"] is None and "Undefined" in drawing.caption
+
+
+def test_min_k_is_the_first_level_that_helps_and_invalid_answers_make_it_unknown() -> None:
+    def case(name: str, **outcomes: str) -> list[dict[str, Any]]:
+        return [{"case": name, "role": r.replace("_", ":"), "outcome": o} for r, o in outcomes.items()]
+
+    rows = (
+        case("none needed", whole="correct")
+        + case("one", whole="incorrect", scaffold_1="correct", scaffold_2="incorrect")
+        + case("never", whole="incorrect", scaffold_1="incorrect")
+        + case("unknown", whole="incorrect", scaffold_1="invalid", scaffold_2="correct")
+        + case("known in spite of it", whole="incorrect", scaffold_1="correct", scaffold_2="invalid")
+    )
+    counts, unknown = gates.min_k_counts(rows)
+    assert counts == {0: 1, 1: 2, -1: 1} and unknown == 1
+
+
+def test_names_from_outside_cannot_break_a_picture(synthetic: ModuleType, tmp_path: Path) -> None:
+    hostile = r"$\frac{<script>" + "\u202e\ud800 x" * 40
+    run = synthetic.make_run(tmp_path / "run", model=hostile, n=24)
+    for name in ("collapse-curve", "gate-funnel", "lookback"):
+        paths = figures.save(name, [run], tmp_path / "out")
+        assert "<script" not in paths[1].read_text() and paths[0].stat().st_size > 0
+
+
+def test_figures_can_be_drawn_from_several_threads(study: list[figures.RunData], tmp_path: Path) -> None:
+    names = ["collapse-curve", "gap-slopes", "mink", "outcomes"]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: figures.save(n, study, tmp_path), names))
+    alone = [figures.save(n, study, tmp_path / "alone")[0].read_bytes() for n in names]
+    assert [(tmp_path / f"{n}.png").read_bytes() for n in names] == alone
+
+
+def test_figures_need_neither_torch_nor_pyplot() -> None:
+    code = (
+        "import sys; from composcope.experiments import figures;"
+        "sys.exit('torch' in sys.modules or 'matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_unknown_figure_and_a_folder_that_is_no_run_are_one_line_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such figure; use one of collapse-curve"):
+        figures.draw("collapse", [])
+    with pytest.raises(InputError, match=r"no manifest\.json"):
+        figures.draw("collapse-curve", [tmp_path])
+    assert catalog.FIGURES is figures.FIGURES

@@ -1,0 +1,217 @@
+"""The report in a real browser, opened from a file: every section, every filter, hostile text, no request outside."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from composcope.experiments import report
+
+HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=2">\'"`\u2028\u202eRTL ${window.hit=3}'
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+class Visit:
+    """A page with everything it complained about and everything it asked for."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.goto(path.as_uri())
+
+    def scroll(self) -> None:
+        """Down to the end, so that everything that loads when seen has loaded."""
+        place = 0
+        while place < self.page.evaluate("document.documentElement.scrollHeight"):
+            self.page.evaluate(f"scrollTo({{top: {place}, behavior: 'instant'}})")
+            self.page.wait_for_timeout(40)
+            place += 500
+        self.page.wait_for_selector("#browser .item")
+
+    def check(self) -> None:
+        assert self.complaints == []
+        assert [u for u in self.requests if not u.startswith(("file:", "data:", "blob:"))] == []
+        self.context.close()
+
+
+@pytest.fixture(scope="module")
+def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    gap = "compositionality-gap"
+    synthetic.make_run(folder / "a", n=48, failure=0.9, seed=1, probes=("lookback",))
+    synthetic.make_run(folder / "b", model="organism:twin", n=48, failure=0.1, seed=2, probes=())
+    synthetic.make_run(folder / "c", n=30, seed=3, protocol=gap)
+    return report.write([folder], folder)
+
+
+def test_every_section_renders_without_a_complaint_or_a_request(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.scroll()
+    page = visit.page
+    sections = page.eval_on_selector_all("main > section", "s => s.map(x => x.id)")
+    assert sections == ["summary", "behavior", "neurons", "lookback", "patching", "trajectory", "min-k", "validity",
+                        "cases", "provenance"]  # fmt: skip
+    for name in ("collapse-curve", "gap-slopes", "cosine-prompt-end", "patching"):
+        assert page.locator(f"#figure-{name} [data-chart] svg [data-point]").count() > 0, name
+    for name in ("lookback", "neuron-map", "neuron-overlap", "cosine-trajectory"):
+        assert page.locator(f"#figure-{name} [data-chart] canvas").count() > 0, name
+    assert page.locator("img.light[src*=gate-funnel]").evaluate("i => i.complete && i.naturalWidth > 0")
+    visit.check()
+
+
+def test_filters_narrow_the_list_and_agree_with_the_data(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.scroll()
+    page = visit.page
+    count = page.locator("#browser [data-count]")
+
+    def shown() -> int:
+        return int(count.get_attribute("data-count") or -1)
+
+    assert shown() == 126
+    page.select_option("[data-filter=run]", "2")
+    assert shown() == 30
+    page.select_option("[data-filter=whole]", "incorrect")
+    wrong = shown()
+    assert 0 < wrong < 30 and page.locator(".item .badge.incorrect").count() == wrong
+    page.select_option("[data-filter=set]", "both-right-whole-wrong")
+    assert 0 < shown() <= wrong
+    page.fill("[data-filter=find]", "no such case")
+    assert shown() == 0 and page.get_by_text("No case matches").is_visible()
+    page.fill("[data-filter=find]", "")
+    page.select_option("[data-filter=run]", "0")
+    page.select_option("[data-filter=set]", "")
+    page.select_option("[data-filter=whole]", "")
+    page.select_option("[data-filter=depth]", "6")
+    assert shown() == 12
+    visit.check()
+
+
+def test_a_case_opens_with_prompts_answers_and_grades_and_shuts_again(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.scroll()
+    item = visit.page.locator("#browser .item").first
+    item.click()
+    opened = visit.page.locator("#browser .case")
+    opened.locator(".ask").first.wait_for()
+    assert opened.locator(".ask").count() == 7
+    text = opened.inner_text()
+    assert all(word in text for word in ("whole", "part:0:paraphrase:1", "prompt", "response", "read as", "right"))
+    assert "When was event 0?" in text
+    item.click()
+    assert opened.count() == 0
+    visit.check()
+
+
+def test_a_point_of_the_curve_leads_to_its_failing_cases(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.scroll()
+    visit.page.locator("#figure-collapse-curve [data-point]").last.click()
+    visit.page.wait_for_function("document.querySelector('[data-filter=set]').value === 'residual-failure'")
+    assert visit.page.locator("[data-filter=depth]").input_value() == "8"
+    assert visit.page.locator("[data-filter=run]").input_value() in ("0", "1")
+    visit.check()
+
+
+def test_pointing_at_a_value_tells_count_and_interval(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.page.locator("#figure-collapse-curve [data-point]").first.hover()
+    tip = visit.page.locator("#tip").inner_text()
+    assert " of " in tip and "95 % clopper-pearson" in tip and "depth 2" in tip
+    visit.check()
+
+
+def test_a_lookback_cell_tells_the_head_for_every_kind(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.scroll()
+    canvas = visit.page.locator("#figure-lookback canvas").first
+    box = canvas.bounding_box()
+    assert box is not None
+    canvas.click(position={"x": box["width"] * 0.5, "y": box["height"] * 0.3})
+    detail = visit.page.locator("#figure-lookback .detail").inner_text()
+    assert "Layer" in detail and "head" in detail and "commonsense" in detail
+    visit.check()
+
+
+def test_one_choice_of_model_serves_all_probe_figures(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.scroll()
+    page = visit.page
+    page.select_option("#figure-lookback select[data-control=facet]", index=1)
+    chosen = page.locator("#figure-lookback select[data-control=facet]").input_value()
+    assert page.locator("#figure-lookback [data-chart]").get_attribute("data-painted") == chosen
+    page.locator("#figure-mink [data-numbers]").click()
+    page.locator("#figure-mink .numbers tbody tr").first.wait_for()
+    visit.check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_follow_the_system_and_the_button(browser: Any, study: Path, scheme: str) -> None:
+    visit = Visit(browser, study, color_scheme=scheme)
+    theme = "document.documentElement.dataset.theme"
+    assert visit.page.evaluate(theme) == scheme
+    display = f"getComputedStyle(document.querySelector('img.{scheme}[src*=gate-funnel]')).display"
+    assert visit.page.evaluate(display) == "block"
+    visit.page.click("#theme")
+    assert visit.page.evaluate(theme) != scheme
+    assert visit.page.evaluate(display) == "none"
+    visit.check()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_screen(browser: Any, study: Path, width: int) -> None:
+    visit = Visit(browser, study, viewport={"width": width, "height": 844})
+    visit.scroll()
+    visit.page.locator("#browser .item").first.click()
+    visit.page.locator("#browser .ask").first.wait_for()
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    visit.check()
+
+
+def test_hostile_text_does_nothing(browser: Any, synthetic: ModuleType, tmp_path: Path) -> None:
+    synthetic.make_run(tmp_path / "r" / "x", model=HOSTILE, n=8, seed=1, text=HOSTILE + "a" * 100_000, command=HOSTILE,
+                       probes=("lookback",))  # fmt: skip
+    visit = Visit(browser, report.write([tmp_path / "r"], tmp_path / "out"))
+    visit.scroll()
+    for i in range(3):
+        visit.page.locator("#browser .item").nth(i).click()
+    visit.page.locator("#browser .ask").first.wait_for()
+    visit.page.wait_for_timeout(100)
+    assert visit.page.evaluate("window.hit") is None
+    assert visit.page.locator("#browser img, #browser script").count() == 0
+    assert "<script>window.hit=1" in visit.page.locator("#browser .ask").first.inner_text()
+    assert "first 20,000 of" in visit.page.locator("#browser .ask").first.inner_text()
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1280
+    visit.check()
+
+
+def test_a_missing_data_file_is_said_in_its_place(browser: Any, synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=())
+    page = report.write([run], tmp_path / "out")
+    (tmp_path / "out" / "data" / "cases" / "0-0.js").unlink()
+    visit = Visit(browser, page)
+    visit.scroll()
+    visit.page.locator("#browser .item").first.click()
+    visit.page.get_by_text("data/cases/0-0.js is missing").wait_for()
+    visit.context.close()
