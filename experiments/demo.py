@@ -72,7 +72,8 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
 def _run_jobs(jobs: Sequence[Job], reporter: Reporter) -> None:
     """All jobs, on as many processes as there are cores (four at most; one where there is a GPU to share)."""
     workers = 1 if _on_gpu(jobs[0].device) else min(4, machine()["cores"] or 1)
-    shares = [list(jobs[k::workers]) for k in range(workers)]
+    # By dose: the two worlds cost differently.
+    shares = [[job for job in jobs if DOSES.index(job.dose) % workers == k] for k in range(workers)]
     reporter.say(f"{len(jobs)} runs on {workers} {'process' if workers == 1 else 'processes'}")
     if workers == 1:
         work(shares[0], threads=None)
@@ -134,7 +135,7 @@ def work(jobs: Sequence[Job], threads: int | None) -> None:
             device=job.device,
             probe_cases=PROBE_CASES[job.world],
         )
-        found = investigate(settings, job.folder, quiet=job.quiet, report=False)
+        found = investigate(settings, job.folder, quiet=job.quiet, bars=False, report=False)
         if found.no_contrast:
             Reporter(job.folder / "log.txt", quiet=job.quiet).say(found.no_contrast)
 

@@ -56,7 +56,7 @@ def investigate(
 ) -> Investigation:
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
 
-    ``contrast=False`` stops after the evaluation. Raises ``ComposcopeError`` for whatever a user can mend.
+    ``contrast=False`` stops after the evaluation, ``report=False`` before the report. Raises ``ComposcopeError`` for whatever a user can mend.
     """
     folder = Path(out) if out is not None else default_out(settings)
     benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
@@ -66,7 +66,7 @@ def investigate(
     target = load_target(settings)
     settings = replace(settings, prompting=target.prompting)
     with open_run(folder, settings.as_config(), identity=_identity(settings, benchmark, target)) as run:
-        reporter = Reporter(run.path / "log.txt", quiet=quiet)
+        reporter = Reporter(run.path / "log.txt", quiet=quiet, bars=bars)
         with reporter.logging_warnings():
             _record(run, benchmark, target)
             evaluated = _evaluate(run, settings, benchmark, target, reporter)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -85,19 +86,20 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: 
     for name in settings.probes:
         inputs = inputs_hash(name, chosen.examples, settings, run.manifest.get("model", {}))
         if finished(run.path / "probes" / name, inputs):
-            reporter.say(f"probe {name}: unchanged, kept")
+            reporter.say(f"{run.name}: probe {name}: unchanged, kept")
             continue
+        start = time.monotonic()
         try:
             with run.timed(f"probe:{name}"):
                 result = PROBES[name](lm, chosen.examples, settings, reporter)
                 save(result, run.path / "probes" / name, inputs)
         except NoCasesError as e:
             # A probe that needs both groups has nothing to say here; the others have.
-            reporter.say(f"probe {name}: not run: {e}")
+            reporter.say(f"{run.name}: probe {name}: not run: {e}")
             continue
         for warning in result.warnings:
-            reporter.say(f"probe {name}: {warning}")
-        reporter.say(f"probe {name}: {run.manifest['timings'][f'probe:{name}']:.1f} s")
+            reporter.say(f"{run.name}: probe {name}: {warning}")
+        reporter.say(f"{run.name}: probe {name}: {time.monotonic() - start:.1f} s")
         run.record()
         ran.append(name)
     return ran

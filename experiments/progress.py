@@ -16,9 +16,13 @@ Advance = Callable[[int], None]
 class Reporter:
     """Says what is going on. Data never goes through here: stdout stays free for it."""
 
-    def __init__(self, log: Path | None = None, *, quiet: bool = False, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, log: Path | None = None, *, quiet: bool = False, bars: bool = True, stream: TextIO | None = None
+    ) -> None:
+        """``bars=False`` says only when something is done: for several processes that share one stderr."""
         self.log = log
         self.quiet = quiet
+        self.bars = bars
         self._stream = stream
         self._live: Callable[[str], None] | None = None
 
@@ -45,6 +49,9 @@ class Reporter:
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Advance]:
         """A progress bar; the yielded function takes the number of items done since it was last called."""
+        if not self.bars:
+            yield lambda n: None
+            return
         if self.quiet or total <= 0 or not self.stream.isatty():
             yield _tenths(title, total, self.say)
             return
