@@ -51,12 +51,14 @@ def investigate(
     out: str | Path | None = None,
     *,
     quiet: bool = False,
+    bars: bool = True,
     contrast: bool = True,
     report: bool = True,
 ) -> Investigation:
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
 
-    ``contrast=False`` stops after the evaluation, ``report=False`` before the report. Raises ``ComposcopeError`` for whatever a user can mend.
+    ``contrast=False`` stops after the evaluation, ``report=False`` before the report; ``bars=False`` leaves
+    out progress bars. Raises ``ComposcopeError`` for whatever a user can mend.
     """
     folder = Path(out) if out is not None else default_out(settings)
     benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
