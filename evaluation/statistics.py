@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import stats
@@ -28,6 +29,7 @@ class Interval:
         return self.low is not None and self.high is not None and self.low <= value <= self.high
 
 
+@lru_cache(maxsize=65536)
 def clopper_pearson(count: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     """Exact interval of a binomial rate ``count / n`` (Clopper and Pearson 1934); no ends for n = 0.
 

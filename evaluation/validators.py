@@ -120,7 +120,7 @@ def check_shares(
 
 
 def count_of(percentage: float, n: int, digits: int = 1, cut: bool = False) -> int | None:
-    """The whole count k whose 100 k / n is the percentage, rounded (or ``cut``) to ``digits``; None if there is none."""
+    """The whole count k whose 100 k / n is the percentage, rounded (or ``cut``) to ``digits``; None without one."""
     unit = 10.0**-digits
     low, high = (0.0, unit) if cut else (-0.5 * unit, 0.5 * unit)
     nearest = round(percentage * n / 100)

@@ -36,12 +36,8 @@ def stad_answer(text: str) -> str:
 
     As published a false value (0, an empty string) falls through to the whole response.
     """
-    depth_end = None
-    for end in range(len(text) - 1, -1, -1):
-        if text[end] == "}":
-            depth_end = end
-            break
-    if depth_end is None:
+    depth_end = text.rfind("}")
+    if depth_end < 0:
         return text
     depth = 0
     for start in range(depth_end, -1, -1):

@@ -56,11 +56,12 @@ class Found:
 def find_all(text: str) -> list[Date]:
     """All dates of a text in order; longer forms take precedence over the years inside them."""
     found: list[Date] = []
+    taken = bytearray(len(text))
     for pattern in _PATTERNS:
         for m in pattern.finditer(text):
-            free = all(m.end() <= d.start or m.start() >= d.end for d in found)
-            if free and (date := _date(m)) is not None:
+            if not any(taken[m.start() : m.end()]) and (date := _date(m)) is not None:
                 found.append(date)
+                taken[m.start() : m.end()] = b"\1" * (m.end() - m.start())
     return sorted(found, key=lambda d: d.start)
 
 
@@ -84,7 +85,7 @@ def answer(text: str, first: bool = False) -> Found:
 
     Negated dates do not count; a range, or two joined by "or", is ``hedged``; a decade or century is ``imprecise``.
     """
-    dates = [d for d in find_all(text) if not _NEGATED.search(text[: d.start])]
+    dates = [d for d in find_all(text) if not _NEGATED.search(text[max(0, d.start - 60) : d.start])]
     dates = [d for d in dates if d.sure] or dates
     if not dates:
         return Found(None, "imprecise" if _COARSE.search(text) else "no-answer")

@@ -13,12 +13,14 @@ _CUE = re.compile(
     rf"{re.escape(ANSWER_CUE[:-1])}\s*:?"
     r"|(?:\b(?:the|my|our)\s+)?\bfinal\s+answer\b\**\s*(?:is|was|=|:)+\**\s*:?"
     r"|\b(?:the|my|our)\s+(?:correct\s+)?answer\s+(?:is|would\s+be|should\s+be|must\s+be|to\s+\w+\s+is|[=:])\s*:?"
-    r"|^\W*answer\s*\**:\**|####",
+    r"|^[^\w\n]{0,10}answer\s*\**:\**|####",
     re.IGNORECASE | re.MULTILINE,
 )
-_NEXT_QUESTION = re.compile(r"\n\s*(?:Question|Q)\s*:", re.IGNORECASE)
+_NEXT_QUESTION = re.compile(r"\n[ \t]*(?:Question|Q)\s*:", re.IGNORECASE)
 _OPEN, _CLOSE = re.compile(r"<answer\s*>", re.I), re.compile(r"</answer\s*>", re.I)
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s*>", re.I)
+_MOST = 50
+"""Boxes or braces that are looked at, counted from the end."""
 PAIR_Q1 = "pair-q1"
 """Extraction of the first answer from an answer to a pair (``prompts.pair_answer``)."""
 CODE = "code"
@@ -46,6 +48,7 @@ def visible(text: str) -> str | None:
 
     A closing tag without an opening one counts: some chat templates open the block in the prompt.
     """
+    text = re.sub(r"\s{4,}", lambda m: "\n\n" if "\n" in m[0] else " ", text)
     closed = text.rfind("</think>")
     if closed >= 0:
         return text[closed + len("</think>") :].strip()
@@ -122,9 +125,9 @@ def _cue(text: str, cut: bool) -> Extracted | None:
 def _boxes(text: str) -> list[tuple[int, str, bool]]:
     """(position, content, closed) of every ``\\boxed{...}``, with nested braces."""
     boxes = []
-    for m in re.finditer(r"\\boxed\s*\{", text):
-        depth, i = 1, m.end()
-        while i < len(text) and depth:
+    for m in list(re.finditer(r"\\boxed\s*\{", text))[-_MOST:]:
+        depth, i, last = 1, m.end(), min(len(text), m.end() + 2000)
+        while i < last and depth:
             depth += {"{": 1, "}": -1}.get(text[i], 0)
             i += 1
         boxes.append((m.start(), text[m.end() : i - 1 if depth == 0 else i].strip(), depth == 0))
@@ -141,19 +144,16 @@ def _pair_first(text: str, cut: bool) -> Extracted:
 
 
 def last_object(text: str) -> dict[str, object] | None:
-    """The last balanced ``{...}`` of a text that reads as a JSON object."""
-    for end in range(len(text) - 1, -1, -1):
-        if text[end] != "}":
+    """The last ``{...}`` of a text that reads as a JSON object, outermost braces first."""
+    end = text.rfind("}")
+    starts = [m.start() for m in re.finditer(r"\{", text[: end + 1])][-_MOST:]
+    for start in starts:
+        try:
+            loaded = json.loads(text[start : end + 1])
+        except (ValueError, RecursionError):
             continue
-        start = text.rfind("{", 0, end)
-        while start >= 0:
-            try:
-                loaded = json.loads(text[start : end + 1])
-            except ValueError:
-                start = text.rfind("{", 0, start)
-                continue
-            return loaded if isinstance(loaded, dict) else None
-        return None
+        if isinstance(loaded, dict):
+            return loaded
     return None
 
 

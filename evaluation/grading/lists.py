@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from . import numbers, text
 
-_ITEM_MARK = re.compile(r"(?:^|\n)\s*(?:[-*•]|\(?\d{1,2}[.)])\s+")
+_ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _ARROW = re.compile(r"\s*(?:->|→|=>|>|⟶|➔)\s*")
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(r"\s*(?:,\s*and\b|,(?!\d{3}(?!\d))|\n|\s+and\b|\s+then\b|\s+&)\s*", re.IGNORECASE)

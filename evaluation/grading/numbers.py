@@ -80,6 +80,11 @@ _NUMBER = re.compile(
     (?:\s?(?P<unit>[A-Za-z°¢€£$]+(?:\s?\^\s?[23])?))?""",
     re.VERBOSE,
 )
+_LONGEST = 400
+"""Characters of one number; longer runs of digits or number words are no answers."""
+_REACH = 4000
+_NEAR = 60
+"""Characters around a number that can negate it or join it to the next."""
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12, "k": 10**3}
 _SCALES["bn"] = 10**9
 _OPERATOR = r"(?:[-+–×x*·÷/^]|times|plus|minus|multiplied\s+by|divided\s+by|added\s+to|less|over)"
@@ -94,10 +99,12 @@ _COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)
 def find_all(text: str) -> list[Number]:
     """All numbers of a ``normalized`` text in order; numbers as words only where they stand outside digits."""
     found = [n for m in _NUMBER.finditer(text) if (n := _number(m, text)) is not None]
-    taken = [(n.start, n.end) for n in found]
+    taken = bytearray(len(text))
+    for n in found:
+        taken[n.start : n.end] = b"\1" * (n.end - n.start)
     for m in words.PATTERN.finditer(text):
-        value = words.value(m[0])
-        if value is not None and not any(m.start() < end and start < m.end() for start, end in taken):
+        value = words.value(m[0]) if m.end() - m.start() <= _LONGEST else None
+        if value is not None and not any(taken[m.start() : m.end()]):
             number = Number(value, m.start(), m.end(), word=True)
             unit = re.match(r"\s?(%|per\s?cent\b|[A-Za-z]+)", text[m.end() :])
             found.append(_with_unit(number, unit[1] if unit else None))
@@ -105,10 +112,12 @@ def find_all(text: str) -> list[Number]:
 
 
 def _number(m: re.Match[str], text: str) -> Number | None:
+    if m.end() - m.start() > _LONGEST:
+        return None
     g = m.groupdict()
     start, sign = m.start(), 1
     if g["sign"]:
-        before = text[: m.start()].rstrip()
+        before = text[max(0, m.start() - _NEAR) : m.start()].rstrip()
         # "12 - 5" and "5–7": the dash stands between two numbers
         binary = (bool(before) and (before[-1].isdigit() or before[-1] in ")%")) or g["sign"][-1:].isspace()
         if binary:
@@ -148,7 +157,7 @@ def _value(g: dict[str, str | None]) -> Fraction | None:
     if g["comma"]:
         return Fraction(g["comma"].replace(",", "."))
     exponent = int(g["exponent"] or g["ten"] or 0)
-    if abs(exponent) > 400 or len(g["plain"] or "") > 400:
+    if abs(exponent) > _LONGEST:
         return None
     return plain(g["plain"]) * Fraction(10) ** exponent
 
@@ -174,9 +183,9 @@ def answer(text: str, first: bool = False) -> Found:
     """The number that a text answers with.
 
     After an answer cue (``first``) it is the first number that is no operand, otherwise the last one; what stands after
-    the last equals sign goes before all. Negated numbers ("not 12") do not count, two joined by "or" are ``hedged``.
+    the last equals sign goes before all. It is looked for in the 4000 characters after a cue, or at the end. Negated numbers ("not 12") do not count, two joined by "or" are ``hedged``.
     """
-    plain = normalized(text)
+    plain = normalized(text[:_REACH] if first else text[-_REACH:])
     tail = re.split(r"[=≈]", plain)[-1]
     if tail != plain and find_all(tail):
         plain, first = tail, True
@@ -185,8 +194,7 @@ def answer(text: str, first: bool = False) -> Found:
         plain = outside if _candidates(outside) else plain
     if plain.strip(" .!").lower() in ("none", "nothing"):
         return Found(Number(Fraction(0), 0, len(plain), word=True))
-    numbers = [n for n in find_all(plain) if not _NEGATED.search(plain[: n.start])]
-    if not numbers:
+    if all(_negated(plain, n) for n in find_all(plain)):
         return Found(None, "no-answer")
     chosen = _candidates(plain)
     if not chosen:
@@ -198,14 +206,19 @@ def answer(text: str, first: bool = False) -> Found:
     return Found(chosen[position])
 
 
+def _negated(text: str, number: Number) -> bool:
+    return bool(_NEGATED.search(text[max(0, number.start - _NEAR) : number.start]))
+
+
 def _candidates(text: str) -> list[Number]:
     """Numbers that can be an answer: no operands, none negated, digits before words, 2 h 30 min as one."""
     numbers = find_all(text)
     operands: set[int] = set()
     for i in range(len(numbers) - 1):
-        if _OPERATION.match(text[numbers[i].end : numbers[i + 1].start]):
+        gap = text[numbers[i].end : numbers[i + 1].start]
+        if len(gap) <= _NEAR and _OPERATION.match(gap):
             operands |= {i, i + 1}
-    free = [n for i, n in enumerate(numbers) if i not in operands and not _NEGATED.search(text[: n.start])]
+    free = [n for i, n in enumerate(numbers) if i not in operands and not _negated(text, n)]
     free = [n for n in free if not n.word] or free
     merged: list[Number] = []
     for n in free:

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from composcope.evaluation import statistics as st
 from hypothesis import given, settings
 from hypothesis import strategies as hs
+
+from composcope.evaluation import statistics as st
 
 
 def test_clopper_pearson_of_36_in_165_matches_the_beta_quantiles() -> None:
@@ -103,9 +104,7 @@ def test_bootstrap_gives_the_percentile_interval_of_scipy() -> None:
     rng = np.random.default_rng(5)
     x = (rng.random(60) < 0.3).astype(float)
     theirs = stats.bootstrap((x,), np.mean, method="percentile", n_resamples=20000, rng=1).confidence_interval
-    ours = st.bootstrap(
-        np.column_stack([x, np.ones(60)]), lambda s: s[..., 0] / s[..., 1], seed=2, n_resamples=20000
-    )
+    ours = st.bootstrap(np.column_stack([x, np.ones(60)]), lambda s: s[..., 0] / s[..., 1], seed=2, n_resamples=20000)
     assert ours.low == pytest.approx(theirs.low, abs=1 / 60) and ours.high == pytest.approx(theirs.high, abs=1 / 60)
 
 
