@@ -25,6 +25,8 @@ class Probe:
     text: str
     finish_reason: str
     tokens: int | None
+    ids: bool = False
+    """Token ids of prompt and reply came along."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Capabilities:
     """Temperature is honored."""
     seed: bool | None = None
     """The same seed gives the same sample."""
+    token_ids: bool | None = None
+    """Token ids of prompt and reply come along on request, so that probes never tokenize again."""
 
     def to_dict(self) -> dict[str, bool | None]:
         return asdict(self)
@@ -88,6 +92,7 @@ def find_capabilities(send: Callable[..., Probe | None]) -> Capabilities:
         repeatable=None if again is None or chat is None else again.text == first.text,
         sampling=_varied(draws[:_DRAWS]),
         seed=_same(draws[0], draws[-1]) if _varied(draws[:_DRAWS]) else None,
+        token_ids=_returned(send(way, prompt=COUNT, max_tokens=3, extra={"return_token_ids": True})),
     )
 
 
@@ -108,6 +113,10 @@ def _stopped(send: Callable[..., Probe | None], way: str, free: Probe) -> bool |
     if found is None:
         return False
     return len(found.text) < len(free.text)
+
+
+def _returned(reply: Probe | None) -> bool:
+    return reply is not None and reply.ids
 
 
 def _varied(draws: list[Probe | None]) -> bool | None:

@@ -95,6 +95,8 @@ class HttpEngine:
         self.capabilities = Capabilities()
         self._host = urlsplit(base_url).hostname or ""
         self._new_limit = False
+        self.extra_fields: Mapping[str, Any] = {}
+        """Sent along with every request: fields beyond OpenAI's that this server is known to honor."""
         self._client = openai.OpenAI(base_url=base_url, api_key=self._key, timeout=timeout, max_retries=retries)
 
     @property
@@ -195,10 +197,14 @@ class HttpEngine:
         }
         if ask.stop:
             fields["stop"] = list(ask.stop)
+        extra = dict(self.extra_fields)
+        if self.capabilities.token_ids:
+            extra["return_token_ids"] = True
         if ask.prompting == "raw":
-            return self._client.completions.create(prompt=ask.prompt, **fields)
+            return self._client.completions.create(prompt=ask.prompt, extra_body=extra, **fields)
         if self.chat_options:
-            fields["extra_body"] = {"chat_template_kwargs": self.chat_options}
+            extra["chat_template_kwargs"] = self.chat_options
+        fields["extra_body"] = extra
         messages: Any = [{"role": "user", "content": ask.prompt}]
         if not self._new_limit:
             try:
@@ -219,17 +225,27 @@ class HttpEngine:
         text, stopped = _end_at_stop(text, ask.stop, choice)
         reasoning = getattr(getattr(choice, "message", None), "reasoning_content", None)
         length = choice.finish_reason == "length" and not stopped
+        prompt_ids, response_ids = _token_ids(reply, choice)
         return Response(
             ask=ask_identity(ask, self.identity),
             text=text,
             finish_reason="length" if length else "stop",
             prompt_tokens=usage.prompt_tokens if usage else 0,
             response_tokens=usage.completion_tokens if usage else 0,
+            prompt_ids=prompt_ids,
+            response_ids=response_ids,
             provenance={"reasoning": reasoning} if reasoning else None,
         )
 
-    def probe(self, prompting: str, **fields: Any) -> Probe | None:
+    def probe(self, prompting: str, extra: Mapping[str, Any] | None = None, **fields: Any) -> Probe | None:
         """One tiny request for the capability check; None when the server refuses this endpoint or these fields."""
+        before, self.extra_fields = self.extra_fields, {**self.extra_fields, **(extra or {})}
+        try:
+            return self._probe(prompting, fields)
+        finally:
+            self.extra_fields = before
+
+    def _probe(self, prompting: str, fields: Mapping[str, Any]) -> Probe | None:
         ask = Ask("probe", "probe", gold="", answer_type="text", prompting=prompting, **fields)  # type: ignore[arg-type]
         try:
             reply = self._request(ask)
@@ -241,7 +257,8 @@ class HttpEngine:
             raise ModelError(f"{self.name}: {self._said(e)}; is the server running?") from None
         choice = reply.choices[0]
         text = (choice.text if prompting == "raw" else choice.message.content) or ""
-        return Probe(text, choice.finish_reason, reply.usage.completion_tokens if reply.usage else None)
+        tokens = reply.usage.completion_tokens if reply.usage else None
+        return Probe(text, choice.finish_reason, tokens, None not in _token_ids(reply, choice))
 
     def _said(self, error: BaseException) -> str:
         text = str(error) or type(error).__name__
@@ -272,6 +289,13 @@ def _end_at_stop(text: str, stops: Sequence[str], choice: Any) -> tuple[str, boo
     if isinstance(reason, str) and reason in stops:
         return text + reason, True
     return text, False
+
+
+def _token_ids(reply: Any, choice: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Ids of prompt and response where the server sends them: vLLM does, on request (``return_token_ids``)."""
+    prompt = getattr(choice, "prompt_token_ids", None) or getattr(reply, "prompt_token_ids", None)
+    response = getattr(choice, "token_ids", None)
+    return tuple(prompt) if prompt else None, tuple(response) if response is not None else None
 
 
 def _check_reply(reply: Any) -> None:

@@ -92,6 +92,9 @@ class Handler(BaseHTTPRequestHandler):
             choice["message"] = {"role": "assistant", "content": text}
         else:
             choice["text"] = text
+        if body.get("return_token_ids") and "return_token_ids" not in IGNORED:
+            choice["prompt_token_ids"] = [len(word) for word in prompt.split()]
+            choice["token_ids"] = [int(word[1:], 16) for word in text.split()] if "[echo]" not in prompt else []
         usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": n, "total_tokens": 0}
         kind = "chat.completion" if chat else "text_completion"
         return {"id": "x", "object": kind, "created": 0, "model": "good", "choices": [choice], "usage": usage}

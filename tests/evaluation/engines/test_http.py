@@ -156,6 +156,20 @@ def test_connecting_finds_out_what_the_server_honors(url: str) -> None:
     assert set(connect(url, "good", api_key=SECRET).capabilities.to_dict().values()) == {True}
 
 
+def test_token_ids_are_kept_where_the_server_sends_them(url: str, make_ask: Callable[..., Ask]) -> None:
+    engine = connect(url, "good", api_key=SECRET)
+    response = one(engine, make_ask("two words", max_tokens=5))
+    assert response.prompt_ids == (3, 5)
+    assert response.response_ids == tuple(int(word[1:], 16) for word in response.text.split())
+    process, silent = serve("return_token_ids")
+    try:
+        engine = connect(silent, "good", api_key=SECRET)
+        assert engine.capabilities.token_ids is False and one(engine, make_ask("two words")).response_ids is None
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.parametrize(
     ("ignored", "ask"),
     [

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import ModelError
+from composcope.evaluation.asks import Ask
+from composcope.evaluation.engines.managed import Launch, ManagedEngine, ManagedServer
+
+SERVER = Path(__file__).with_name("moody_server.py")
+# Prompts are counted by hash over several lives of the server.
+ENV = {**os.environ, "PYTHONHASHSEED": "0"}
+
+
+def launch(folder: Path, *moods: str, **options: Any) -> Launch:
+    given = {"env": ENV, "startup_timeout": 30.0, "grace": 1.0, "say": lambda line: None, **options}
+    return Launch(
+        "the server", lambda port: [sys.executable, str(SERVER), str(port), str(folder), *moods],
+        folder / "server.log", **given,
+    )  # fmt: skip
+
+
+def lives(folder: Path) -> list[int]:
+    return [int(p.name.removeprefix("life-")) for p in folder.glob("life-*")]
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone(folder: Path, seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while any(running(pid) for pid in lives(folder)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not any(running(pid) for pid in lives(folder))
+
+
+def test_started_waited_for_asked_and_stopped(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    said: list[str] = []
+    asks = [make_ask(f"q{i}", case=str(i)) for i in range(50)]
+    with ManagedServer(launch(tmp_path, say=said.append)) as server:
+        server.start()
+        server.start()
+        found = {a.case: r.text for a, r in ManagedEngine(server, "m").answer(asks)}
+        assert found == {a.case: f"answer to {a.prompt}" for a in asks}
+        assert server.generation == len(lives(tmp_path)) == 1 and any(map(running, lives(tmp_path)))
+    assert not any(map(running, lives(tmp_path)))
+    assert "starting" in said[0] and str(tmp_path / "server.log") in said[0] and "ready after" in said[-1]
+
+
+@pytest.mark.parametrize("moods", [("deaf", "child"), ("child",)])
+def test_what_ignores_the_signal_and_what_it_left_behind_is_gone_too(tmp_path: Path, moods: tuple[str, ...]) -> None:
+    with ManagedServer(launch(tmp_path, *moods, grace=0.5)) as server:
+        server.start()
+        assert len(lives(tmp_path)) == 2
+    assert not any(map(running, lives(tmp_path)))
+
+
+def test_a_crash_in_the_middle_loses_no_ask(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    said: list[str] = []
+    asks = [make_ask(f"q{i}" + ("[crash:1]" if i in (20, 60) else ""), case=str(i)) for i in range(100)]
+    with ManagedServer(launch(tmp_path, "child", say=said.append)) as server:
+        server.start()
+        found = {a.case: r.text for a, r in ManagedEngine(server, "m", concurrency=8).answer(asks)}
+        assert found == {a.case: f"answer to {a.prompt}" for a in asks}
+        assert server.crashes == 2 and len(lives(tmp_path)) == 6
+        assert sum(map(running, lives(tmp_path))) == 2
+    assert any("crashed (exit code 3: RuntimeError: the engine has died); starting it again" in line for line in said)
+
+
+def test_a_killed_server_is_replaced(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    with ManagedServer(launch(tmp_path)) as server:
+        server.start()
+        engine = ManagedEngine(server, "m", concurrency=2)
+        texts = []
+        for n, (_, response) in enumerate(engine.answer([make_ask(f"q{i}") for i in range(60)])):
+            texts.append(response.text)
+            if n == 20:
+                os.kill(lives(tmp_path)[0], signal.SIGKILL)
+        assert sorted(texts) == sorted(f"answer to q{i}" for i in range(60)) and len(lives(tmp_path)) == 2
+
+
+def test_an_ask_that_kills_the_server_every_time_is_given_up_and_the_others_are_answered(
+    tmp_path: Path, make_ask: Callable[..., Ask]
+) -> None:
+    asks = [make_ask("[crash:99]", case="poison"), *(make_ask(f"q{i}", case=str(i)) for i in range(20))]
+    with ManagedServer(launch(tmp_path)) as server:
+        server.start()
+        found = {a.case: r for a, r in ManagedEngine(server, "m", concurrency=1).answer(asks)}
+    assert found["poison"].finish_reason == "error" and len(found) == 21
+    assert all(r.finish_reason == "stop" for case, r in found.items() if case != "poison")
+
+
+def test_a_server_that_keeps_crashing_ends_the_run(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    with ManagedServer(launch(tmp_path, restarts=1)) as server:
+        server.start()
+        with pytest.raises(ModelError, match=r"crashed 2 times \(.*engine has died\).*run the same command again"):
+            list(ManagedEngine(server, "m", concurrency=1).answer([make_ask("[crash:99]")]))
+
+
+def test_a_server_that_ends_while_starting_says_its_last_words(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("RuntimeError: of an earlier run\n")
+    with pytest.raises(ModelError, match=r"ended while starting \(exit code 1: ValueError: No available memory"):
+        ManagedServer(launch(tmp_path, "dead")).start()
+    assert gone(tmp_path, 0)
+
+
+def test_a_server_that_is_never_healthy_is_stopped(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"not ready after 5 s .*see .*server\.log, or give it more time"):
+        ManagedServer(launch(tmp_path, "never", startup_timeout=5.0)).start()
+    assert len(lives(tmp_path)) == 1 and gone(tmp_path, 0)
+
+
+def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="ended while starting .*No such file"):
+        ManagedServer(
+            Launch("it", lambda port: [str(tmp_path / "nothing")], tmp_path / "log", say=lambda line: None)
+        ).start()
+
+
+def test_closing_while_it_starts_ends_the_wait(tmp_path: Path) -> None:
+    server = ManagedServer(launch(tmp_path, "never"))
+    threading.Timer(0.7, server.close).start()
+    before = time.monotonic()
+    with pytest.raises(ModelError, match="was stopped"):
+        server.start()
+    assert time.monotonic() - before < 10 and gone(tmp_path)
+
+
+OWNER = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+import test_managed as t
+with t.ManagedServer(t.launch(Path(sys.argv[1]), *sys.argv[2].split(","))) as server:
+    server.start()
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
+def test_the_server_dies_with_its_owner_however_that_ends(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-c", OWNER, str(tmp_path), "child,deaf", str(Path(__file__).parent)]
+    owner = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert owner.stdout is not None and owner.stdout.readline() == "ready\n"
+    assert len(lives(tmp_path)) == 2 and all(map(running, lives(tmp_path)))
+    owner.send_signal(number)
+    owner.wait(20)
+    assert gone(tmp_path)
