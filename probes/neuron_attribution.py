@@ -4,16 +4,15 @@
 
 with z the input of layer l's down projection at the position that predicts the answer token, and P the softmax
 probability over the whole vocabulary. The scores of a layer sum to ``P - P(layer silent)``; how far the quadrature
-misses that (the *completeness gap*) is known for every layer and drives the refinement.
+misses that (the *completeness gap*) is known for every layer and every piece of its path, and drives the refinement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,9 +20,8 @@ from ..errors import InputError, ModelError
 from ..hooks.model import Model
 from ..hooks.rows import Prefix, Query, frozen, prefill, row_budget, step
 from .neuron_paths import Path, PathSite, gated
+from .neuron_quadrature import MAX_ROUNDS, START, Nodes, Panel, Rule, limit, quadrature, split, worst
 
-Rule = Literal["gauss-legendre", "reference", "gradient"]
-START, REFINED = 8, (16, 32, 64)
 MAX_TOKENS = 8192
 """Prompt tokens in one prefill."""
 
@@ -40,6 +38,8 @@ class Attributions:
     """token layer: P with the layer's neurons at zero"""
     gap: list[Tensor]
     """token layer: completeness gap, ``sum of scores - (P - P silenced)``"""
+    error: list[Tensor]
+    """token layer: absolute gaps summed over the panels of the path, at least ``|gap|``"""
     nodes: list[Tensor]
     """token layer: quadrature nodes used"""
     rule: str
@@ -51,85 +51,104 @@ class Attributions:
         return [s.mean(0) for s in self.scores]
 
     def unconverged(self) -> int:
-        """How many (token, layer) pairs miss completeness by more than 1 % even after refinement."""
-        parts = zip(self.gap, self.probability, self.silenced, strict=True)
-        return int(sum((_excess(g, p[:, None], z) > 0).sum() for g, p, z in parts))
-
-
-class _Nodes(NamedTuple):
-    at: list[float]
-    weight: list[float]
-
-
-def quadrature(rule: Rule, steps: int) -> tuple[list[float], list[float]]:
-    """Nodes and weights on [0, 1].
-
-    ``reference``: the average of ``steps`` equidistant points with both ends, as the published code has it.
-    ``gradient``: the gradient at full activation alone (activation x gradient).
-    """
-    if rule == "gradient":
-        return [1.0], [1.0]
-    if steps < 2:
-        raise InputError(f"steps: {steps}; an integral needs at least 2")
-    if rule == "reference":
-        return [k / (steps - 1) for k in range(steps)], [1 / steps] * steps
-    if rule == "gauss-legendre":
-        x, w = np.polynomial.legendre.leggauss(steps)
-        return [float(v) for v in (x + 1) / 2], [float(v) for v in w / 2]
-    raise InputError(f'rule: "{rule}"; use "gauss-legendre", "reference" or "gradient"')
-
-
-def _excess(gap: Tensor, full: Tensor, silenced: Tensor) -> Tensor:
-    """By how much a completeness gap exceeds 1 % of the layer's effect (plus a floor of at most 1e-6)."""
-    floor = (1e-2 * torch.maximum(full.expand_as(silenced), silenced)).clamp_max(1e-6)
-    return gap.abs() - (1e-2 * (full - silenced).abs() + floor)
+        """How many (token, layer) pairs have a larger error than 1 % of the layer's effect, refinement included."""
+        parts = zip(self.error, self.probability, self.silenced, strict=True)
+        return int(sum((e > limit(p[:, None], z)).sum() for e, p, z in parts))
 
 
 class _Part(NamedTuple):
     scores: Tensor
-    """query layer neuron"""
+    """query layer panel neuron"""
     full: Tensor
-    silenced: Tensor
+    """query"""
+    ends: Tensor
+    """query layer panel 2: P where each panel starts and ends"""
 
 
-def _sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], nodes: _Nodes, site: PathSite) -> _Part:
-    """Scores of some layers from one forward and one backward pass of rows."""
-    # The last row of each layer is its silent end: not part of the sum, but what completeness is measured against.
-    at = torch.tensor([*nodes.at, 0.0], device=lm.device, dtype=lm.dtype)
-    weight = torch.tensor([*nodes.weight, 0.0], device=lm.device, dtype=torch.float32)
-    paths = [Path(lm.anatomy.layers[layer], at, site) for layer in layers]
+def _sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], panels: Tensor, how: _How) -> _Part:
+    """Scores over some panels ``query layer panel 2`` from one forward and one backward pass of rows."""
+    wide = torch.promote_types(lm.dtype, torch.float32)
+    x = torch.tensor([*how.nodes.at, 0.0, 1.0], device=lm.device, dtype=wide)
+    w = torch.tensor([*how.nodes.weight, 0.0, 0.0], device=lm.device, dtype=wide)
+    start, width = panels[..., :1].to(wide), (panels[..., 1:] - panels[..., :1]).to(wide)
+    at, weight = start + width * x, width * w  # query layer panel node
+    paths = [Path(lm.anatomy.layers[n], at[:, i].flatten(1).to(lm.dtype), how.site) for i, n in enumerate(layers)]
     with torch.enable_grad():
         out = step(
             lm,
             prefix,
             grow={layer: p.grow for layer, p in zip(layers, paths, strict=True)},
-            watch=[w for p in paths for w in p.watches()],
+            watch=[watch for p in paths for watch in p.watches()],
         )
-        wide = torch.promote_types(out.logits.dtype, torch.float32)
         index = targets[:, None, None].expand(-1, out.logits.shape[1], 1)
         prob = out.logits.softmax(-1, dtype=wide).gather(-1, index)[..., 0]  # query row
-        by_layer = prob[:, 1:].unflatten(1, (len(layers), -1))  # query layer node
-        gradients = torch.autograd.grad((by_layer * weight).sum(), [p.leaf for p in paths if p.leaf is not None])
-    scores = torch.stack([p.scores(g) for p, g in zip(paths, gradients, strict=True)], 1)
+        by_node = prob[:, 1:].reshape(at.shape)
+        leaves = [p.leaf for p in paths if p.leaf is not None]
+        gradients = torch.autograd.grad((by_node * weight).sum(), leaves)
+    per_panel = [g.unflatten(1, at.shape[2:]).sum(2) for g in gradients]
+    scores = torch.stack([p.scores(g) for p, g in zip(paths, per_panel, strict=True)], 1)
     if not torch.isfinite(scores).all():
         raise ModelError("attribution gave NaN or infinite scores; check weights and dtype")
-    return _Part(scores.detach(), prob[:, 0].detach(), by_layer[..., -1].detach())
+    return _Part(scores.detach(), prob[:, 0].detach(), by_node[..., -2:].detach())
 
 
-def _pieces(lm: Model, prefix: Prefix, layers: Sequence[int], n_nodes: int, max_rows: int | None):
-    """(queries, layers) that fit into memory together."""
+class _How(NamedTuple):
+    nodes: Nodes
+    site: PathSite
+    max_rows: int | None
+    adaptive: bool
+
+
+def _pieces(
+    lm: Model, prefix: Prefix, layers: Sequence[int], per_layer: int, max_rows: int | None
+) -> Iterator[tuple[list[int], list[int]]]:
+    """(queries, positions in ``layers``) that fit into memory together."""
     n, longest = len(prefix.queries), max(q.position for q in prefix.queries)
     rows = max_rows or row_budget(lm, 1, longest, graph=True)
-    per_query = 1 + len(layers) * (n_nodes + 1)
+    per_query = 1 + len(layers) * per_layer
     if per_query <= rows:
         size = max(1, rows // per_query)
         for start in range(0, n, size):
-            yield list(range(start, min(start + size, n))), list(layers)
+            yield list(range(start, min(start + size, n))), list(range(len(layers)))
         return
-    size = max(1, (rows - 1) // (n_nodes + 1))
+    size = max(1, (rows - 1) // per_layer)
     for q in range(n):
         for start in range(0, len(layers), size):
-            yield [q], list(layers[start : start + size])
+            yield [q], list(range(start, min(start + size, len(layers))))
+
+
+def _integrate(lm: Model, prefix: Prefix, targets: Tensor, work: _Work, how: _How) -> tuple[_Done, Tensor]:
+    """Integrate the panels asked for of every (query, layer); and P as it is, per query."""
+    queries, layers = sorted({q for q, _ in work}), sorted({layer for _, layer in work})
+    panels = torch.ones(len(queries), len(layers), max(map(len, work.values())), 2, device=lm.device)
+    for (q, layer), pieces in work.items():
+        panels[queries.index(q), layers.index(layer), : len(pieces)] = torch.tensor(pieces, device=lm.device)
+    chosen = prefix.select(queries)
+    done: _Done = {}
+    full = torch.zeros(len(prefix.queries), device=lm.device, dtype=torch.promote_types(lm.dtype, torch.float32))
+    per_layer = panels.shape[2] * (len(how.nodes.at) + 2)
+    for some, which in _pieces(lm, chosen, layers, per_layer, how.max_rows):
+        index = torch.tensor([queries[i] for i in some], device=lm.device)
+        block = panels[torch.tensor(some)[:, None], torch.tensor(which)]
+        part = _sweep(lm, chosen.select(some), targets[index], [layers[j] for j in which], block, how)
+        full[index] = part.full
+        for i, row in enumerate(some):
+            for j, column in enumerate(which):
+                key = queries[row], layers[column]
+                done[key] = _panels(work.get(key, ()), part.scores[i, j], part.ends[i, j])
+    return {k: v for k, v in done.items() if k in work}, full
+
+
+def _panels(pieces: Sequence[tuple[float, float]], scores: Tensor, ends: Tensor) -> list[tuple[Panel, float]]:
+    """Panels with the probability at their start; the padding of shorter lists is left behind."""
+    sums, edges = scores.double().sum(-1).tolist(), ends.double().tolist()
+    return [
+        (Panel(a, b, scores[k], sums[k] - (edges[k][1] - edges[k][0])), edges[k][0]) for k, (a, b) in enumerate(pieces)
+    ]
+
+
+_Work = dict[tuple[int, int], list[tuple[float, float]]]
+_Done = dict[tuple[int, int], "list[tuple[Panel, float]]"]
 
 
 @dataclass
@@ -139,57 +158,44 @@ class _Table:
     scores: Tensor
     full: Tensor
     silenced: Tensor
+    error: Tensor
     nodes: Tensor
 
     def gap(self) -> Tensor:
         return self.scores.sum(-1) - (self.full[:, None] - self.silenced)
 
 
-def _fill(
-    lm: Model,
-    prefix: Prefix,
-    targets: Tensor,
-    todo: Tensor,
-    nodes: _Nodes,
-    site: PathSite,
-    rows: int | None,
-    into: _Table,
-) -> None:
-    """Compute the (query, layer) pairs marked in ``todo`` with one set of nodes."""
-    queries = [int(i) for i in todo.any(1).nonzero()]
-    layers = [int(i) for i in todo.any(0).nonzero()]
-    chosen = prefix.select(queries)
-    for some, part_layers in _pieces(lm, chosen, layers, len(nodes.at), rows):
-        index = torch.tensor([queries[i] for i in some], device=lm.device)
-        part = _sweep(lm, chosen.select(some), targets[index], part_layers, nodes, site)
-        for j, layer in enumerate(part_layers):
-            mark = todo[index, layer]
-            at = index[mark]
-            into.scores[at, layer] = part.scores[mark, j].float()
-            into.silenced[at, layer] = part.silenced[mark, j]
-            into.nodes[at, layer] = len(nodes.at)
-        into.full[index] = part.full
-
-
-def _attribute_prefix(
-    lm: Model, prefix: Prefix, targets: Tensor, steps: int | None, rule: Rule, site: PathSite, max_rows: int | None
-) -> _Table:
-    a, n = lm.anatomy, len(prefix.queries)
-    table = _Table(
-        torch.zeros(n, a.n_layers, a.d_mlp, device=lm.device),
-        torch.zeros(n, device=lm.device),
-        torch.zeros(n, a.n_layers, device=lm.device),
-        torch.zeros(n, a.n_layers, dtype=torch.long, device=lm.device),
-    )
-    todo = torch.ones(n, a.n_layers, dtype=torch.bool, device=lm.device)
-    start = steps or (20 if rule == "reference" else START)
-    rounds = [start, *REFINED] if rule == "gauss-legendre" and steps is None else [start]
-    for count in rounds:
-        if not todo.any():
+def _attribute_prefix(lm: Model, prefix: Prefix, targets: Tensor, how: _How) -> _Table:
+    n, n_layers = len(prefix.queries), lm.anatomy.n_layers
+    first: _Work = {(q, layer): [(0.0, 1.0)] for q in range(n) for layer in range(n_layers)}
+    done, full = _integrate(lm, prefix, targets, first, how)
+    paths = {key: [p for p, _ in found] for key, found in done.items()}
+    silenced = torch.zeros(n, n_layers, device=lm.device, dtype=full.dtype)
+    for (q, layer), found in done.items():
+        silenced[q, layer] = found[0][1]
+    accepted = limit(full[:, None], silenced).tolist()
+    for _ in range(MAX_ROUNDS if how.adaptive else 0):
+        poor = {key: worst(panels, accepted[key[0]][key[1]]) for key, panels in paths.items()}
+        work = {key: [piece for p in bad for piece in split(p)] for key, bad in poor.items() if bad}
+        if not work:
             break
-        _fill(lm, prefix, targets, todo, _Nodes(*quadrature(rule, count)), site, max_rows, table)
-        todo = _excess(table.gap(), table.full[:, None], table.silenced) > 0
-    return table
+        done, _ = _integrate(lm, prefix, targets, work, how)
+        for key, found in done.items():
+            kept = [p for p in paths[key] if not any(p is bad for bad in poor[key])]
+            paths[key] = [*kept, *(p for p, _ in found)]
+    rows = [[paths[q, layer] for layer in range(n_layers)] for q in range(n)]
+    return _Table(
+        scores=torch.stack([torch.stack([sum_scores(p) for p in row]) for row in rows]),
+        full=full,
+        silenced=silenced,
+        error=torch.tensor([[sum(abs(x.gap) for x in p) for p in row] for row in rows], dtype=full.dtype),
+        nodes=torch.tensor([[len(p) * len(how.nodes.at) for p in row] for row in rows]),
+    )
+
+
+def sum_scores(panels: Sequence[Panel]) -> Tensor:
+    """Scores of a whole path: neuron."""
+    return panels[0].scores if len(panels) == 1 else torch.stack([p.scores for p in panels]).sum(0)
 
 
 def _batches(prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]]) -> Iterator[list[int]]:
@@ -219,8 +225,8 @@ def attribute_many(
     """Attribution of each answer, teacher-forced after its prompt, to every neuron; token ids in, one result per case.
 
     Args:
-        steps: quadrature nodes. By default 8 Gauss-Legendre nodes, refined to 16, 32 and 64 in the layers whose
-            completeness gap exceeds 1 % of their effect; 20 for ``rule="reference"``. A number given is not refined.
+        steps: quadrature nodes. By default 8 Gauss-Legendre nodes per panel, one panel at first, panels split until
+            completeness holds to 1 % of the layer's effect; 20 for ``rule="reference"``. A number given is not refined.
         rule: ``gauss-legendre``, ``reference`` (the published average of equidistant points) or ``gradient``
             (activation x gradient, the cheap estimate).
         site: ``down`` (input of the down projection) or ``pre`` (before the activation function, which the published
@@ -237,16 +243,19 @@ def attribute_many(
     if site is None:
         plain = rule == "reference" and not all(gated(layer) for layer in lm.anatomy.layers)
         site = "pre" if plain else "down"
+    nodes = quadrature(rule, steps or (20 if rule == "reference" else START))
+    how = _How(nodes, site, max_rows, adaptive=rule == "gauss-legendre" and steps is None)
     out: dict[int, _Table] = {}
     with frozen(lm.model):
         for batch in _batches(prompts, answers):
-            out.update(_attribute_batch(lm, batch, prompts, answers, (steps, rule, site, max_rows)))
+            out.update(_attribute_batch(lm, batch, prompts, answers, how))
     tables = [out[i] for i in range(len(prompts))]
     return Attributions(
         scores=[t.scores for t in tables],
         probability=[t.full for t in tables],
         silenced=[t.silenced for t in tables],
         gap=[t.gap() for t in tables],
+        error=[t.error for t in tables],
         nodes=[t.nodes for t in tables],
         rule=rule,
         site=site,
@@ -258,7 +267,7 @@ def _attribute_batch(
     batch: Sequence[int],
     prompts: Sequence[Sequence[int]],
     answers: Sequence[Sequence[int]],
-    how: tuple[int | None, Rule, PathSite, int | None],
+    how: _How,
 ) -> dict[int, _Table]:
     fed = [[*prompts[i], *answers[i][:-1]] for i in batch]
     queries = [Query(n, len(prompts[i]) - 1 + t) for n, i in enumerate(batch) for t in range(len(answers[i]))]
@@ -267,11 +276,13 @@ def _attribute_batch(
         raise InputError(
             f"answer token {int(targets.max())}: the vocabulary has {lm.anatomy.vocab_size}; wrong tokenizer?"
         )
-    table = _attribute_prefix(lm, prefill(lm, fed, queries), targets, *how)
+    table = _attribute_prefix(lm, prefill(lm, fed, queries), targets, how)
     result, start = {}, 0
     for i in batch:
         part = slice(start, start + len(answers[i]))
-        result[i] = _Table(*(x[part].cpu() for x in (table.scores, table.full, table.silenced, table.nodes)))
+        result[i] = _Table(
+            *(x[part].cpu() for x in (table.scores, table.full, table.silenced, table.error, table.nodes))
+        )
         start = part.stop
     return result
 

@@ -14,8 +14,9 @@ from torch import Tensor
 from ..errors import NoCasesError
 from ..hooks.model import Model
 from .examples import Example
-from .neuron_attribution import Rule, attribute_many
+from .neuron_attribution import attribute_many
 from .neuron_checks import causal_check
+from .neuron_quadrature import Rule
 from .neuron_sets import Neuron, Selection, cluster, location_map, select_clusters, share
 from .result import ProbeResult, Row
 from .tables import Values, group_rows, kinds_of
@@ -29,7 +30,7 @@ class _Attributed:
     clusters: list[dict[Neuron, float]]
     probability: list[float]
     gap: list[float]
-    """Largest relative completeness gap per example."""
+    """Largest completeness error per example, relative to P."""
     unconverged: int
 
 
@@ -65,7 +66,8 @@ def over_examples(
     rows += _causal_rows(lm, examples, chosen, draws, seed)
     tensors, axes = _tensors(examples, chosen, a.n_layers, a.d_mlp, bins)
     settings: dict[str, Any] = {
-        **chosen.settings, "tasks": kinds_of(examples), "rule": rule, "steps": steps or "8, refined to 64",
+        **chosen.settings, "tasks": kinds_of(examples), "rule": rule,
+        "steps": steps or "8 per panel, panels split until complete",
         "answer_tokens": answer_tokens or "all", "position": "the one that predicts each answer token",
         "site": "down projection input", "probability": "softmax over the whole vocabulary", "bins": bins,
         "common_neurons": len(chosen.common), "pool": "all kinds and groups", "dtype": str(lm.dtype), "seed": seed,
@@ -88,8 +90,8 @@ def _attribute(
         clusters += [cluster(s, t) for s in got.mean]
         probability += [float(p[0]) for p in got.probability]
         gaps += [
-            float((g.abs() / torch.maximum(p[:, None].expand_as(z), z).clamp_min(1e-30)).max())
-            for g, p, z in zip(got.gap, got.probability, got.silenced, strict=True)
+            float((e / torch.maximum(p[:, None].expand_as(z), z).clamp_min(1e-30)).max())
+            for e, p, z in zip(got.error, got.probability, got.silenced, strict=True)
         ]
         unconverged += got.unconverged()
     return _Attributed(clusters, probability, gaps, unconverged)
@@ -101,7 +103,7 @@ def _warnings(lm: Model, examples: Sequence[Example], chosen: Selection, found: 
     if empty:
         out.append(f"{empty} of {len(examples)} queries have no key neuron; their overlaps are undefined and left out")
     if found.unconverged:
-        out.append(f"{found.unconverged} (query, layer) pairs miss completeness by more than 1 % at 64 nodes")
+        out.append(f"{found.unconverged} (query, layer) pairs miss completeness by more than 1 % after refinement")
     if torch.finfo(lm.dtype).bits < 32:
         out.append(f"weights in {lm.dtype}: scores are off by several % of the largest; use float32 for final numbers")
     return out

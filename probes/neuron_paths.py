@@ -32,7 +32,7 @@ class Path:
 
     layer: Layer
     nodes: Tensor
-    """node: where on the path the rows lie"""
+    """query node: where on the path the rows lie"""
     site: PathSite
     seen: dict[str, Tensor] = field(default_factory=dict)
     leaf: Tensor | None = None
@@ -43,6 +43,8 @@ class Path:
         if layer.down is None:
             raise ModelError("neurons inside experts cannot be attributed to yet; use a model with dense MLPs")
         out = [Watch(layer.down, "in", self._keep("z")), Watch(layer.mlp_tail, "out", self._keep("y"))]
+        if layer.mid is not None:
+            out.append(Watch(layer.mid, "in", self._keep("mid")))
         if layer.post_norm is not None:
             _check_norm(layer)
             out += [Watch(layer.post_norm, "in", self._keep("a")), Watch(layer.post_norm, "out", self._keep("b"))]
@@ -55,19 +57,19 @@ class Path:
         return torch.cat([x, self._points(x[:, :1].detach())], 1)
 
     def scores(self, gradient: Tensor) -> Tensor:
-        """Attribution of every neuron from the weighted sum of gradients over nodes: query neuron."""
-        g = gradient.sum(1)
+        """Attribution of every neuron, ``query panel neuron``, from integrated gradients ``query panel width``."""
+        g = gradient
         if self.site == "pre":
-            return self.seen["u"][:, 0] * g
+            return self.seen["u"] * g
         factor = self.layer.mlp_scale
         if self.layer.post_norm is not None:
-            before, after = self.seen["a"][:, 0], self.seen["b"][:, 0]
+            before, after = self.seen["a"], self.seen["b"]
             g = g * torch.where(before == 0, 0, after / before)
         with torch.enable_grad():
-            z = self.seen["z"].clone().requires_grad_()
+            z = self.seen["z"].repeat(1, g.shape[1], 1).requires_grad_()
             assert self.layer.down is not None
-            (back,) = torch.autograd.grad(self.layer.down(z), z, (factor * g)[:, None])
-        return (self.seen["z"] * back)[:, 0]
+            (back,) = torch.autograd.grad(self.layer.down(z), z, factor * g)
+        return self.seen["z"] * back
 
     def _keep(self, name: str) -> Callable[[Tensor], None]:
         def keep(x: Tensor) -> None:
@@ -79,9 +81,15 @@ class Path:
         if self.site == "pre":
             return self._points_before_activation(end)
         y = self.layer.mlp_scale * (self.seen["y"] - self._constant())
-        leaf = end - (1 - self.nodes[:, None]) * y
+        leaf = self._origin(end, y) + self.nodes[..., None] * y
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
         return self.leaf
+
+    def _origin(self, end: Tensor, y: Tensor) -> Tensor:
+        """Where the path starts. Not by subtraction where it can be read: y may be far larger than the stream."""
+        if "mid" not in self.seen:
+            return end - y
+        return self.seen["mid"] + self.layer.mlp_scale * self._constant()
 
     def _constant(self) -> Tensor | float:
         """The part of the MLP output that does not come from its neurons: the bias of the down projection."""
@@ -89,17 +97,18 @@ class Path:
         return 0.0 if bias is None or self.layer.post_norm is not None else bias.detach()
 
     def _points_before_activation(self, end: Tensor) -> Tensor:
-        leaf = self.nodes[:, None] * self.seen["u"]
+        leaf = self.nodes[..., None] * self.seen["u"]
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
         seen = dict(self.seen)  # the extra call below passes the watches again
         put = self._up().register_forward_hook(lambda _m, _a, _o: self.leaf)
         try:
             assert self.layer.mlp is not None
-            y = self.layer.mlp(end.repeat(1, len(self.nodes), 1))
+            y = self.layer.mlp(end.repeat(1, self.nodes.shape[1], 1))
         finally:
             put.remove()
             self.seen = seen
-        return end - self.layer.mlp_scale * self.seen["y"] + self.layer.mlp_scale * y
+        start = self.seen["mid"] if "mid" in self.seen else end - self.layer.mlp_scale * self.seen["y"]
+        return start + self.layer.mlp_scale * y
 
     def _up(self) -> torch.nn.Module:
         if len(self.layer.up) != 1 or self.layer.mlp is None or self.layer.post_norm is not None:

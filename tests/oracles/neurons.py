@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 
-def value_in(model: nn.Module, ids: Tensor, module: nn.Module) -> Tensor:
+def value_in(model: Any, ids: Tensor, module: nn.Module) -> Tensor:
     """Input of a module at the last position."""
     seen: list[Tensor] = []
     handle = module.register_forward_pre_hook(lambda _m, args: seen.append(args[0].detach()))
@@ -23,7 +23,7 @@ def value_in(model: nn.Module, ids: Tensor, module: nn.Module) -> Tensor:
     return seen[0].reshape(-1, seen[0].shape[-1])[-1].clone()
 
 
-def value_out(model: nn.Module, ids: Tensor, module: nn.Module) -> Tensor:
+def value_out(model: Any, ids: Tensor, module: nn.Module) -> Tensor:
     seen: list[Tensor] = []
     handle = module.register_forward_hook(lambda _m, _a, out: seen.append(out.detach()))
     with torch.no_grad():
@@ -42,7 +42,11 @@ def probability_with(model: Any, ids: Tensor, target: int, module: nn.Module, va
     if side == "in":
         handle = module.register_forward_pre_hook(lambda _m, args: (put(args[0]), *args[1:]))
     else:
-        handle = module.register_forward_hook(lambda _m, _a, out: put(out))
+
+        def replace(_module: nn.Module, _args: Any, out: Any) -> Tensor:
+            return put(out)
+
+        handle = module.register_forward_hook(replace)
     try:
         return model(ids).logits[0, -1].softmax(-1)[target]
     finally:
