@@ -66,7 +66,9 @@ def _run(response_text: str, finish_reason: str) -> Extracted:
     """What a program in the response returns, run in the sandbox; no answer, with the reason, where it does not."""
     from ..sandbox import run_answer
 
-    result = run_answer(visible(response_text) or "")
+    # Only the thinking is left out: squeezing spaces would undo the program's indentation.
+    shown = response_text.rpartition("</think>")[2] if visible(response_text) is not None else ""
+    result = run_answer(shown)
     if result.ok and result.text is not None:
         return Extracted((result.text,), cued=True)
     if finish_reason == "length":

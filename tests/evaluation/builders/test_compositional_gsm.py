@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError, NoCasesError
+from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.builders import review
 from composcope.evaluation.builders.code_items import CodeItem, read_code_items, slots, with_constant, with_mention
 from composcope.evaluation.builders.compositional_gsm import Rules, build
 from composcope.evaluation.cases import read_cases, write_cases
 from composcope.evaluation.journal import Journal
+from composcope.evaluation.protocols.reasoning_gap import ReasoningGap
 from composcope.evaluation.sandbox import run_code
 
 
@@ -220,3 +222,28 @@ def test_the_benchmark_file_reads_back(tmp_path: Path) -> None:
     assert [(c.id, c.question, c.parts, c.meta["x"]) for c in back] == [
         (c.id, c.question, c.parts, c.meta["x"]) for c in cases
     ]
+
+
+def test_built_pairs_go_through_the_protocol_in_words_and_in_code(engine, tmp_path: Path) -> None:
+    cases = build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100), seed=3).cases
+    by_id = {c.id: c for c in cases}
+    lost = cases[0].id
+
+    def solve(ask: Ask) -> str:
+        case = by_id[ask.case]
+        if ask.role == "code":
+            return "```python\n" + case.meta["code"] + "```"
+        if ask.role == "whole":
+            second = 0 if ask.case == lost else case.answer
+            return f"The Q1 answer is {case.parts[0].answer}. So the final answer is: {second}"
+        return f"So the final answer is: {ask.gold}"
+
+    protocol = ReasoningGap(code=True)
+    with Journal(tmp_path / "j") as journal:
+        found = pipeline.evaluate(cases, protocol, engine("solver", solve), journal)
+    roles = {r.role for r in found.graded}
+    assert roles == {"part:0", "part:1", "whole", "pair:q1", "co-presented", "original", "code"}
+    assert {(r.case, r.role) for r in found.graded if r.outcome != "correct"} == {(lost, "whole")}
+    assert all(c.meta["independent"] != c.parts[0].question for c in cases)
+    reduction = protocol.reduce(found.graded, by_id)
+    assert reduction.case_set("second-hop-failure").ids == (lost,)
