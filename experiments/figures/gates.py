@@ -112,8 +112,10 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
             row = next((r for r in rows if r["model"] == model and r["quadrant"] == key), None)
             if row is None or row["value"] is None:
                 continue
-            ax.barh(y, row["value"], left=left, height=0.62, color=_QUADRANT_COLORS[i % 4],
-                    label=QUADRANTS.get(key, key) if y == 0 else "_nolegend_")  # fmt: skip
+            row["drawn"] = style.weight(row["n"])
+            shade = _QUADRANT_COLORS[i % 4]
+            ax.barh(y, row["value"], left=left, height=0.62, edgecolor=shade, label=QUADRANTS.get(key, key),
+                    facecolor="none" if row["drawn"] == "hollow" else shade)  # fmt: skip
             if row["value"] > 0.08:
                 ax.text(
                     left + row["value"] / 2,
@@ -132,9 +134,9 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
     style.percent(ax, "x")
     ax.set_xlim(0, 1.12)
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
-    style.legend(ax, loc="upper center", bbox_to_anchor=(0.45, -0.28), ncols=4)
+    style.shared_legend(fig)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen))
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {quadrant}"))
 
 
 def _quadrant_order(found: tuple[str, Row]) -> int:
@@ -171,7 +173,7 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
     style.percent(ax, "x")
     ax.set_xlim(0, 1.12)
     style.dress(ax, "How every answer was graded", "share of answers", grid=None)
-    style.legend(ax, loc="upper center", bbox_to_anchor=(0.45, -0.12 - 0.6 / len(bars)), ncols=4)
+    style.shared_legend(fig)
     return Drawing(
         style.finished(fig),
         rows,

@@ -76,8 +76,7 @@ def neuron_map(runs: Sequence[RunData]) -> Drawing:
 def neuron_overlap_means(runs: Sequence[RunData]) -> Drawing:
     """Overlap of the whole's neurons with each part's, within cases, failures against successes, with intervals."""
     text = "Overlap coefficient of the neurons of two tasks of one case, mean over cases."
-    title = "Neurons that two tasks of a case share"
-    return _by_kind(runs, "neurons", "neuron_overlap", "neuron overlaps", title, "overlap", text)
+    return _by_kind(runs, "neurons", "neuron_overlap", "neuron overlaps", "overlap of two tasks' neurons", text)
 
 
 def neuron_check(runs: Sequence[RunData]) -> Drawing:
@@ -86,8 +85,9 @@ def neuron_check(runs: Sequence[RunData]) -> Drawing:
         "Change of the answer's log-probability when the selected neurons are silenced, minus the same for random "
         "neurons of the same layers: below zero, the selection matters."
     )
-    title = "Silencing the selected neurons, beyond random ones"
-    return _by_kind(runs, "neurons", "suppress_log_ratio_excess", "a causal check", title, "log ratio", text)
+    return _by_kind(
+        runs, "neurons", "suppress_log_ratio_excess", "a causal check", "log ratio beyond random neurons", text
+    )
 
 
 def lookback(runs: Sequence[RunData]) -> Drawing:
@@ -133,15 +133,13 @@ def lookback_means(runs: Sequence[RunData]) -> Drawing:
         "Mean lookback ratio over layers, heads and steps, one value per case. It falls as responses get longer: "
         "compare like with like."
     )
-    title = "Attention that goes back to the prompt"
-    return _by_kind(runs, "lookback", "lookback_ratio", "lookback ratios", title, "lookback ratio", text)
+    return _by_kind(runs, "lookback", "lookback_ratio", "lookback ratios", "mean lookback ratio", text)
 
 
 def min_k(runs: Sequence[RunData]) -> Drawing:
     """Min-K%++ of the questions by what is asked (AgentCoMa, Fig. 7): higher means more like the training data."""
     text = "Mean Min-K%++ of the question's own tokens; higher is more like text the model was trained on."
-    title = "How familiar the question is to the model"
-    return _by_kind(runs, "min_k", "min_k_pp", "Min-K%++", title, "Min-K%++", text)
+    return _by_kind(runs, "min_k", "min_k_pp", "Min-K%++", "Min-K%++ of the question", text)
 
 
 def with_probe(runs: Sequence[RunData], name: str) -> Found:
@@ -172,8 +170,9 @@ def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *, an
     image = ax.imshow(values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
     if annotate and values.size <= 100:
         for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float)):
-            if np.isfinite(v):
-                ax.text(j, i, f"{v:.2f}", ha="center", va="center", fontsize=8, color=style.legible(v, low, high, cmap))
+            known = np.isfinite(v)
+            ink = style.legible(v, low, high, cmap) if known else style.MUTED
+            ax.text(j, i, f"{v:.2f}" if known else "–", ha="center", va="center", fontsize=8, color=ink)
     _whole_ticks(ax, values.shape[1], values.shape[0])
     return image
 
@@ -229,9 +228,7 @@ def _cell_count(probe: ProbeData, a: str, b: str) -> Row:
     return {"n": sum(counts) if counts else None}
 
 
-def _by_kind(
-    runs: Sequence[RunData], probe_name: str, quantity: str, what: str, title: str, axis: str, text: str
-) -> Drawing:
+def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str, axis: str, text: str) -> Drawing:
     """Means by kind and group of one quantity as dots with intervals, a panel per run."""
     found = with_probe(runs, probe_name)
     fields = ("n", "value", "low", "high", "interval")
@@ -244,19 +241,17 @@ def _by_kind(
     if not rows:
         return missing(what, probe_name, runs)
     models = list(dict.fromkeys(r["model"] for r in rows))
-    kinds = list(dict.fromkeys(r["kind"] for r in rows))
-    fig, axes = panels_of(len(models), 3.3, 1.1 + 0.45 * len(kinds))
+    kinds = {m: list(dict.fromkeys(r["kind"] for r in rows if r["model"] == m)) for m in models}
+    fig, axes = panels_of(len(models), 3.6, 1.2 + 0.45 * max(map(len, kinds.values())))
     for ax, model in zip(axes, models, strict=False):
         for nudge, (group, shade) in zip((-0.13, 0.13), style.GROUP_COLORS.items(), strict=True):
             mine = [r for r in rows if r["model"] == model and r["group"] == group]
-            style.points(
-                ax, mine, [kinds.index(r["kind"]) + nudge for r in mine], shade, group, line=False, horizontal=True
-            )
-        ax.set_yticks(range(len(kinds)), [style.plain(k, 20) for k in kinds])
-        ax.set_ylim(len(kinds) - 0.5, -0.5)
+            places = [kinds[model].index(r["kind"]) + nudge for r in mine]
+            style.points(ax, mine, places, shade, group, line=False, horizontal=True)
+        ax.set_yticks(range(len(kinds[model])), [style.plain(k, 28) for k in kinds[model]])
+        ax.set_ylim(len(kinds[model]) - 0.5, -0.5)
         style.dress(ax, model, axis, grid="x")
     style.shared_legend(fig)
-    fig.suptitle(title, x=0.01, ha="left", fontsize=10, color=style.INK, fontweight="bold")
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {kind}, {group}"))
 
 

@@ -70,17 +70,19 @@ def lead(runs: Sequence[RunData]) -> str:
         return "No headline metric in these runs."
     if not known:
         return "No case has every part right, so a failure to compose cannot be told from a failure to know."
-    ends = [
-        f"{shown(m, 'rate')} {interval(m, 'rate')} of {m['n']} wholes wrong ({name})"
-        for name, m in (known[0], known[-1])
-    ]
     if len(known) == 1:
         name, m = known[0]
+        cases = "1 case" if m["n"] == 1 else f"{m['n']} cases"
+        unknown = f" ({m['n_invalid']} more wholes could not be graded)" if m.get("n_invalid") else ""
         return (
-            f"{name} has every part of {m['n']} cases right and still gets {m['count']:.0f} of the wholes wrong: "
-            f"{shown(m, 'rate')} {interval(m, 'rate')}."
+            f"“{name}” has every part of {cases} right and still gets {m['count']:.0f} of the wholes wrong: "
+            f"{shown(m, 'rate')} {interval(m, 'rate')}{unknown}."
         )
-    return f"With every part right, models still get from {ends[0]} to {ends[1]}."
+    low, high = (
+        f"{shown(m, 'rate')} {interval(m, 'rate')} of {m['n']} wholes wrong (“{name}”)"
+        for name, m in (known[0], known[-1])
+    )
+    return f"With every part right, models still get from {low} to {high}."
 
 
 def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
@@ -89,6 +91,7 @@ def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
         return None
     cell: dict[str, Any] = {
         "shown": shown(row, form), "interval": interval(row, form), "n": row["n"], "count": _count(row, form),
+        "bounds": _bounds(row, form),
         "few": (row["n"] or 0) < 15, "invalid": row.get("n_invalid") or 0,
     }  # fmt: skip
     if form == "rate" and row["value"] is not None:
@@ -128,6 +131,14 @@ def _minus(text: str) -> str:
 
 def _count(row: Row, form: str) -> str:
     return f"{row['count']:.0f} of {row['n']}" if form == "rate" and row.get("count") is not None else f"n = {row['n']}"
+
+
+def _bounds(row: Row, form: str) -> str:
+    """What the value would be if every ungraded answer had turned out one way or the other."""
+    low, high = row.get("bound_low"), row.get("bound_high")
+    if not row.get("n_invalid") or low is None or high is None:
+        return ""
+    return f"{shown({'value': low}, form)} to {shown({'value': high}, form)}"
 
 
 def _clip(value: float | None) -> float | None:

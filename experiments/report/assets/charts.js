@@ -36,12 +36,12 @@ composcope.charts = (() => {
     for (const key of ["facet", "switch"]) {
       const options = chart[key] ? unique(rows.map((r) => r[chart[key]])) : [];
       if (!options.length) continue;
-      state[key] = options[0];
+      state[key] = fullest(rows, chart[key], options);
       if (options.length === 1 && key === "facet") continue;
       const select = el("select", { "data-control": key, onchange: () => {
         state[key] = select.value;
         if (key === "facet") choose(select.value); else paint();
-      } }, ...options.map((o) => el("option", { value: o }, o)));
+      } }, ...options.map((o) => el("option", { value: o, selected: o === state[key] }, o)));
       controls.append(el("label", {}, key === "facet" ? "model" : "asked", select));
       if (key === "facet") choosers.push((value) => {
         if (!options.includes(value) || (state.facet === value && select.value === value && box.dataset.painted === value)) return;
@@ -60,17 +60,23 @@ composcope.charts = (() => {
     composcope.onRepaint(paint);
   }
 
+  // The option with the most numbers first: a model without a contrast is not what the page opens with.
+  function fullest(rows, key, options) {
+    const counts = options.map((o) => rows.filter((r) => r[key] === o && typeof r.value === "number").length);
+    return options[counts.indexOf(Math.max(...counts))];
+  }
+
   function panelled(rows, chart, make) {
     const names = chart.panel ? unique(rows.map((r) => r[chart.panel])) : [null];
     const panels = names.map((name) => {
       const mine = name === null ? rows : rows.filter((r) => r[chart.panel] === name);
-      return el("div", { class: "panel" }, name === null ? null : el("p", { dir: "auto" }, label(name)), make(mine, name));
+      return el("div", { class: "panel" }, name === null ? null : el("p", { dir: "auto" }, label(name)), make(mine, name, names.length));
     });
     return el("div", { class: names.length === 1 ? "panels one" : "panels" }, ...panels);
   }
 
-  const LABELS = { flip_rate: "continuations that flip", kl: "change of the next token (KL, nats)", answer_log_prob: "log-probability of the answer",
-    both: "both", difference: "difference (failure − success)" };
+  const LABELS = { flip_rate: "takes the donor's answer", corrected_rate: "becomes right", kl: "next token moves (KL, nats)",
+    answer_log_prob: "log-probability of the right answer", difference: "difference (failure − success)" };
   const label = (name) => LABELS[name] || String(name);
 
   function curves(rows, chart, state, paint, about) {
@@ -85,12 +91,12 @@ composcope.charts = (() => {
       } }, dot, el("span", { dir: "auto" }, s));
     }));
     const shown = rows.filter((r) => !state.hidden.has(r[chart.series]));
-    return [legend, panelled(shown, chart, (mine, name) => lines(mine, chart, color, name, about))];
+    return [legend, panelled(shown, chart, (mine, name, panels) => lines(mine, chart, color, name, about, panels))];
   }
 
   function scaleOf(rows, isRate) {
     if (isRate) return { low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1], name: percent };
-    const values = rows.flatMap((r) => [r.value, r.low, r.high]).filter((v) => typeof v === "number");
+    const values = rows.flatMap((r) => (r.drawn === "hollow" ? [r.value] : [r.value, r.low, r.high])).filter((v) => typeof v === "number");
     let [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
     if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
     const step = 10 ** Math.floor(Math.log10((high - low) / 3)) * ([1, 2, 5, 10].find((m) => (high - low) / (10 ** Math.floor(Math.log10((high - low) / 3)) * m) <= 5) || 10);
@@ -99,12 +105,13 @@ composcope.charts = (() => {
     return { low, high, ticks, name: (v) => Number(v.toFixed(6)).toString() };
   }
 
-  function lines(rows, chart, color, name, about) {
-    const [W, H, left, right, top, bottom] = [460, 270, 46, 14, 10, 38];
+  function lines(rows, chart, color, name, about, panels) {
+    // Text keeps its size: the more panels share the width, the smaller the drawing's own units.
+    const [W, H, left, right, top, bottom] = [panels > 3 ? 270 : panels > 2 ? 340 : 460, panels > 2 ? 210 : 270, 46, 14, 10, 38];
     const xs = unique(rows.map((r) => r[chart.x]));
     if (xs.every((x) => typeof x === "number")) xs.sort((a, b) => a - b);
     const numeric = xs.every((x) => typeof x === "number") && xs.length > 1;
-    const y = scaleOf(rows, chart.percent || name === "flip_rate");
+    const y = scaleOf(rows, chart.percent || /_rate$/.test(name || ""));
     const inner = W - left - right - 36;
     const px = (x) => left + 18 + (numeric ? (x - xs[0]) / (xs[xs.length - 1] - xs[0]) : xs.length > 1 ? xs.indexOf(x) / (xs.length - 1) : 0.5) * inner;
     const py = (v) => top + (1 - (v - y.low) / (y.high - y.low)) * (H - top - bottom);
@@ -144,7 +151,7 @@ composcope.charts = (() => {
   }
 
   function describe(r, chart, y) {
-    const rate = chart.percent || r.measure === "flip_rate";
+    const rate = chart.percent || /_rate$/.test(r.measure || "");
     const form = rate ? percent : number;
     const few = r.drawn === "hollow" ? "fewer than 5 cases" : r.drawn === "marked" ? "fewer than 15 cases" : "";
     return [
@@ -187,7 +194,12 @@ composcope.charts = (() => {
     const [ink, muted] = [css("--ink"), css("--muted")];
     for (const [key, r] of at) {
       const [i, j] = key.split(",").map(Number);
-      if (typeof r.value !== "number") continue;
+      if (typeof r.value !== "number") {
+        pen.fillStyle = muted;
+        pen.textAlign = "center";
+        if (named) pen.fillText("–", left + (j + 0.5) * wide, (i + 0.5) * tall);
+        continue;
+      }
       const share = (r.value - low) / (high - low || 1);
       pen.fillStyle = shade(stops, share);
       pen.fillRect(left + j * wide, i * tall, wide - (wide > 6 ? 1 : 0), tall - (tall > 6 ? 1 : 0));
