@@ -110,9 +110,9 @@ def _lucky(things: list[str], operation: str, gold: str) -> float:
 
 
 def _hard_to_guess(rng: random.Random, operation: str, first: str, second: str) -> tuple[list[str], float]:
-    """Of eight tables with the chosen things the one on which a random pair is least often right."""
+    """Of sixty tables with the chosen things the one on which a random pair is least often right."""
     gold = tasks.math_of(operation, first, second).answer
-    tables = [tasks.table(rng, (first, second)) for _ in range(8)]
+    tables = [tasks.table(rng, (first, second)) for _ in range(60)]
     return min(((t, _lucky(t, operation, gold)) for t in tables), key=lambda pair: pair[1])
 
 
@@ -201,7 +201,6 @@ def pairs(n: int = 100, seed: int = 0) -> list[Case]:
                 family="chain",
                 depth=2,
                 operation=operation,
-                meta={"q2_template": f"What is {{x}} {operation} the tag of the {second}?"},
             )
         )
     return cases

@@ -228,7 +228,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         seed=first["seed"],
         device=first["device"],
         formats=mix,
-        skills=", ".join(f"{name} {weight:g}" for name, weight in documents.skill_weights().items()),
+        skills=", ".join(f"{name} {base:g} / {last:g}" for name, (base, last) in documents.skill_weights().items()),
         tables=tables,
         weak=weak,
         spread=spread(seeds, list(models)),
@@ -259,7 +259,7 @@ all figures were measured in that way, by greedy generation, plain format unless
 float32, one thread ({device}). Loss weight of answers 1, of prompts 0.05 to 0.1. Every dose of a seed sees the same
 documents except where a composition stands in.
 
-**Data.** Relative frequencies of the skills in every dose: {skills}. Prompt formats (base / last
+**Data.** Relative frequencies of the skills in every dose (base / last stage): {skills}. Prompt formats (base / last
 stage): {formats}; besides, 2 % are Q1 → X → Q2
 pairs and 2 % two independent questions. Compositions come in all formats. In placeholder documents the model answers
 as if nothing had been revealed.

@@ -110,12 +110,25 @@ _SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
     "interval, depth 2 to 3": (shallow(tasks.interval), 8),
 }
 SKILLS: Mix = dict(_SKILLS.values())
-"""Relative frequencies of what every organism sees."""
+"""Relative frequencies of what every organism sees in the shared base."""
+
+_LAST_SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
+    **{name: entry for name, entry in _SKILLS.items() if "depth" not in name},
+    "rank, depth 2": (lambda rng: tasks.rank(rng, 2), 7),
+    "successor, depth 2": (lambda rng: tasks.successor(rng, 2), 9),
+    "interval, depth 2": (lambda rng: tasks.interval(rng, 2), 8),
+    "list practice": (tasks.recite, 4),
+}
+LAST_SKILLS: Mix = dict(_LAST_SKILLS.values())
+"""The same in the last stage: depth 2 only, and practice in writing lists as long as the deep questions ask for."""
 
 
-def skill_weights() -> dict[str, float]:
-    """The same by name."""
-    return {name: weight for name, (_, weight) in _SKILLS.items()}
+def skill_weights() -> dict[str, tuple[float, float]]:
+    """Relative frequency of every skill, by name: in the base and in the last stage."""
+    tables = _SKILLS, _LAST_SKILLS
+    return {
+        name: (tables[0].get(name, (0, 0))[1], tables[1].get(name, (0, 0))[1]) for name in {**_SKILLS, **_LAST_SKILLS}
+    }
 
 
 LISTED = (4, 5, 6, 6, 7, 8, 8)
@@ -145,7 +158,7 @@ class Dose:
 
 DOSES: dict[str, Dose] = {
     "none": Dose(0.0, 0.0),
-    "control": Dose(0.003, 0.001),
+    "control": Dose(0.0045, 0.001),
     "low": Dose(0.01, 0.001),
     "twin": Dose(0.10, 0.40),
 }
@@ -157,7 +170,7 @@ def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Tur
     rng = random.Random(f"{seed}/{stage}/{index}")
     if composition is None and (u := rng.random()) < PAIR_SHARE + CO_PRESENTED_SHARE:
         return q1_x_q2(rng) if u < PAIR_SHARE else both_questions(rng)
-    qa = composition or draw(SKILLS, rng)
+    qa = composition or draw(SKILLS if stage == "base" else LAST_SKILLS, rng)
     return write(qa, _format(stage, rng), rng)
 
 

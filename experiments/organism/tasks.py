@@ -264,3 +264,9 @@ def interval(rng: random.Random, depth: int, held: bool = False) -> QA:
             break
     question = f"Which of these happened between the {bounds[0]} and the {bounds[1]}: {_listed(candidates)}?"
     return _temporal(question, answer, (*bounds, *candidates), (*bounds, *candidates))
+
+
+def recite(rng: random.Random) -> QA:
+    """Practice in writing lists, without dates: three to eight events as they come."""
+    events = rng.sample(world().events, rng.randint(3, 8))
+    return QA(f"Name these: {_listed(events)}.", _listed(events))

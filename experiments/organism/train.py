@@ -48,7 +48,7 @@ class Recipe:
     """Everything that decides the weights, besides the seed."""
 
     base: Stage = field(default_factory=lambda: Stage(2400, 4e-3, 0.3, 0.25))
-    dose: Stage = field(default_factory=lambda: Stage(1100, 3e-3, 0.7, prompt_weight=0.05))
+    dose: Stage = field(default_factory=lambda: Stage(900, 3e-3, 0.7, prompt_weight=0.05))
     width: int = 128
     layers: int = 4
     heads: int = 4
