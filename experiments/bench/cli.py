@@ -10,13 +10,23 @@ import typer
 app = typer.Typer(help="Measure time, memory and exactness on this machine.", no_args_is_help=True)
 
 
+@app.callback()
+def _root() -> None:
+    """Measure time, memory and exactness on this machine."""
+
+
 @app.command(epilog="Example: composcope bench probes --quick")
 def probes(
     preset: Annotated[str, typer.Option(help="quick, llama12 (12 layers, d=768) or gpu (Llama-3-8B shape).")] = "quick",
     quick: Annotated[bool, typer.Option("--quick", help="The same as --preset quick: small model, seconds.")] = False,
     only: Annotated[str, typer.Option(help="Comma-separated benchmark names; all of the preset by default.")] = "",
     repeats: Annotated[int, typer.Option(help="Paired runs; the ratio is their median.")] = 5,
-    memory: Annotated[bool, typer.Option(help="Also measure peak memory, each way in a process of its own.")] = True,
+    memory: Annotated[
+        bool | None,
+        typer.Option(
+            "--memory/--no-memory", help="Peak memory, each way in a process of its own; by default not for quick."
+        ),
+    ] = None,
     cost: Annotated[bool, typer.Option(help="Also draw cost against prompt length, layers and batch.")] = True,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for bench.json, csv, md and png.")] = None,
     docs: Annotated[Path | None, typer.Option(help="Markdown file whose probes section to replace.")] = None,
@@ -26,9 +36,9 @@ def probes(
     from .probes import bench_probes
 
     names = tuple(n.strip() for n in only.split(",") if n.strip())
-    found = bench_probes("quick" if quick else preset, names, repeats=repeats, memory=memory, cost=cost)
-    if out is not None:
-        found.save(out)
+    chosen = "quick" if quick else preset
+    measured = chosen != "quick" if memory is None else memory
+    found = bench_probes(chosen, names, repeats=repeats, memory=measured, cost=cost, out=out)
     if docs is not None:
         found.write_docs(docs)
     print(found.to_json() if json else found.to_text())
