@@ -210,13 +210,14 @@ def metrics(
     graded: Annotated[Path, typer.Argument(help="graded.jsonl, ours or anyone's.")],
     protocol: Annotated[str, typer.Option("--protocol", "-p", help="Whose metrics to compute.")],
     cases: Annotated[Path | None, typer.Option(help="The case file, where the rows do not say everything.")] = None,
+    compat: Annotated[str | None, typer.Option(help="Count as a paper does: stad, collapse or agentcoma.")] = None,
     json: AsJson = False,
 ) -> int:
     """Compute a protocol's metrics from graded rows, without any model."""
     from .evaluate import metrics_from_file
     from .summary import metric_line
 
-    document, rows = metrics_from_file(graded, protocol, cases)
+    document, rows = metrics_from_file(graded, protocol, cases, compat)
     if json:
         sys.stdout.write(document)
         return exits.OK

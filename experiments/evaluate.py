@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
 from ..evaluation import metrics as metric_rows
-from ..evaluation import pipeline, protocols
+from ..evaluation import pipeline, protocols, validators
 from ..evaluation.asks import Ask, Response
 from ..evaluation.cases import Case, case_from_dict, case_to_dict, read_cases
 from ..evaluation.engines.base import Recorded
@@ -212,17 +211,17 @@ def _case_set(path: Path) -> CaseSet:
 
 
 def metrics_from_file(
-    graded: str | Path, protocol: str, cases: str | Path | None = None
+    graded: str | Path, protocol: str, cases: str | Path | None = None, compat: str | None = None
 ) -> tuple[str, list[dict[str, Any]]]:
     """A protocol's metrics from a ``graded.jsonl`` of any origin: the text of ``metrics.json``, and its rows.
 
+    ``compat`` counts as a paper does (``stad``, ``collapse``, ``agentcoma``).
+
     Raises ``InputError`` naming file, line and field.
     """
-    rows = [Graded.from_dict(raw, f"{graded}:{n}") for n, raw in enumerate(read_lines(graded), 1)]
-    if not rows:
-        raise InputError(f"{graded}: no graded rows; give one JSON object a line with case, role and outcome")
+    rows = validators.read_graded(graded)
     by_id = None if cases is None else {c.id: c for c in read_cases(cases)}
-    reduction = protocols.get(protocol).reduce(rows, by_id)
+    reduction = protocols.metrics_from_rows(rows, protocol, compat, cases=by_id)
     return metric_rows.dumps(protocol, reduction.metrics, reduction.warnings), to_rows(reduction)
 
 

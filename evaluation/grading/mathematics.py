@@ -5,6 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..protocols.base import Graded
 
 SECONDS = 5
 
@@ -52,6 +56,17 @@ class SecondOpinion:
     @property
     def rate(self) -> float | None:
         return len(self.disagreements) / self.n if self.n else None
+
+
+def second_opinion_on(rows: Iterable[Graded]) -> SecondOpinion:
+    """Let math-verify judge again what was matched, or not, as a number; main thread only."""
+    judged = (
+        (row.answer, row.gold, row.outcome == "correct")
+        for row in rows
+        if row.answer and row.gold and row.outcome in ("correct", "incorrect") and any(c.isdigit() for c in row.gold)
+        if row.match in (None, "numeric", "math-verify")
+    )
+    return second_opinion(judged)
 
 
 def second_opinion(judged: Iterable[tuple[str, str, bool]]) -> SecondOpinion:

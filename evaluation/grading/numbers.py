@@ -83,6 +83,7 @@ _NUMBER = re.compile(
 _LONGEST = 400
 """Characters of one number; longer runs of digits or number words are no answers."""
 _REACH = 4000
+"""Characters in which the answer is looked for."""
 _NEAR = 60
 """Characters around a number that can negate it or join it to the next."""
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12, "k": 10**3}
@@ -183,7 +184,8 @@ def answer(text: str, first: bool = False) -> Found:
     """The number that a text answers with.
 
     After an answer cue (``first``) it is the first number that is no operand, otherwise the last one; what stands after
-    the last equals sign goes before all. It is looked for in the 4000 characters after a cue, or at the end. Negated numbers ("not 12") do not count, two joined by "or" are ``hedged``.
+    the last equals sign goes before all. It is looked for in the 4000 characters after a cue, or at the end. Negated
+    numbers ("not 12") do not count, two joined by "or" are ``hedged``.
     """
     plain = normalized(text[:_REACH] if first else text[-_REACH:])
     tail = re.split(r"[=≈]", plain)[-1]
