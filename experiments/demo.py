@@ -189,9 +189,7 @@ def _validity_line(rows: Sequence[Mapping[str, Any]]) -> str:
     """Which probes follow the dose, tell failure from success, tell members from the rest."""
     verdicts: dict[str, list[str]] = {}
     for row in rows:
-        if row.get("verdict") and row.get("headline"):
+        if row.get("headline"):
             where = "" if row["model"] == "all doses" else f" ({row['model']})"
-            verdicts.setdefault(f"{row['question']}{where}", []).append(
-                f"{row['quantity'].split(':')[0]} {row['verdict']}"
-            )
+            verdicts.setdefault(f"{row['question']}{where}", []).append(f"{row['short']} {row['verdict']}")
     return "validity " + "; ".join(f"{question}: {', '.join(found)}" for question, found in verdicts.items())

@@ -50,6 +50,8 @@ class Score:
     quantity: str
     expected: str
     """How it should move with the dose, declared beforehand: ``increasing`` or ``decreasing``."""
+    short: str
+    """For lines with many of them."""
 
 
 Values = Mapping[str, Mapping[str, float]]
@@ -201,7 +203,13 @@ MEASURES = {"dose": "Kendall's tau-b", "failure": "AUROC", "members": "AUROC"}
 
 
 def _row(row: Row, score: Score, question: str, dose: str | None = None, headline: bool = False) -> Row:
-    about = {"probe": score.probe, "question": QUESTIONS[question], "model": dose or "all doses", "headline": headline}
+    about: Row = {
+        "probe": score.probe,
+        "short": score.short,
+        "question": QUESTIONS[question],
+        "model": dose or "all doses",
+        "headline": headline,
+    }
     said = f"{score.quantity}" + (f", expected {score.expected}" if question == "dose" else "")
     p = f"; p = {row['p']:.2g}" if row.get("p") is not None else ""
     return {**about, "measure": MEASURES[question], "statement": said + p, **row}
@@ -318,9 +326,9 @@ def _by_case(wholes: Sequence[Example], values: Any) -> dict[str, float]:
 
 
 SCORES: tuple[Score, ...] = (
-    Score("min-k", "Min-K%++ of the question", "increasing"),
-    Score("lookback", "mean lookback ratio", "increasing"),
-    Score("neurons", "neurons shared with math", "decreasing"),
-    Score("neurons", "neurons shared with commonsense", "increasing"),
-    Score("trajectory", "mean step cosine", "increasing"),
+    Score("min-k", "Min-K%++ of the question", "increasing", "min-k"),
+    Score("lookback", "mean lookback ratio", "increasing", "lookback"),
+    Score("neurons", "neurons shared with math", "decreasing", "neurons/math"),
+    Score("neurons", "neurons shared with commonsense", "increasing", "neurons/commonsense"),
+    Score("trajectory", "mean step cosine", "increasing", "cosine"),
 )

@@ -1,0 +1,80 @@
+"""The demo's pieces: what counts as a member, which cases the dose question is about, and (slow) the whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from composcope.evaluation.asks import Ask
+from composcope.evaluation.cases import Case
+from composcope.evaluation.protocols.base import Graded, Reduction
+from composcope.experiments import demo, validity
+from composcope.experiments.cli import main
+from composcope.experiments.evaluate import Evaluated
+from composcope.experiments.organism import documents, weights, world
+from composcope.experiments.run import read_json
+
+
+def _trained_texts(n: int) -> set[str]:
+    seed = json.loads((weights.path("twin") / "organism.json").read_text())["seed"]
+    drawn = (documents.document(seed, "dose", i, documents.DOSES["twin"]) for i in range(n))
+    return {turn[0] for document in drawn for turn in document}
+
+
+def test_members_were_in_the_training_documents_and_non_members_cannot_have_been() -> None:
+    members, held = validity.compositions(20, seed=0)
+    texts = "\n".join(_trained_texts(400))
+    assert len({c.question for c in members}) == len({c.question for c in held}) == 20
+    assert all(case.question in texts for case in members)
+    assert not any(case.question in texts for case in held)
+    for case in held:
+        assert case.cluster is not None and world.held_out(case.cluster.split("+"))
+    for case in members:
+        assert case.cluster is not None and not world.held_out(case.cluster.split("+"))
+
+
+def _evaluated(outcomes: dict[str, tuple[str, str, str]]) -> Evaluated:
+    cases = {name: Case(name, "q", "a") for name in outcomes}
+    roles = ("part:0", "part:1", "whole")
+    rows = [
+        Graded(name, role, outcome)  # type: ignore[arg-type]
+        for name, found in outcomes.items()
+        for role, outcome in zip(roles, found, strict=True)
+    ]
+    rows.append(Graded("a", "part:0:extra-context", "incorrect"))
+    return Evaluated(cases, {"x": Ask("a", "whole", "q", "a", "text")}, {}, rows, Reduction(()))
+
+
+def test_the_dose_question_is_about_cases_whose_parts_every_model_has_right() -> None:
+    right, wrong, none = "correct", "incorrect", "invalid"
+    first = _evaluated({"a": (right, right, none), "b": (right, right, wrong), "c": (right, wrong, right)})
+    second = _evaluated({"a": (right, right, right), "b": (wrong, right, right), "c": (right, right, right)})
+    assert validity.shared_cases({"none": first, "twin": second}) == ["a"]
+
+
+def test_the_summary_names_what_was_not_answered_and_what_is_undefined() -> None:
+    row = {"value": 0.25, "low": 0.1, "high": 0.5, "n": 8, "n_invalid": 2}
+    assert demo._rate(row) == "25 % [10, 50] (n=8, 2 without an answer)"
+    assert demo._rate({**row, "value": None, "n": 0, "n_invalid": 0}) == "undefined (n=0)"
+    assert demo._rate(None) == "undefined (n=0)"
+
+
+@pytest.mark.slow
+def test_the_demo_shows_the_dose_series_in_ten_lines_and_continues_where_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--out", str(tmp_path / "demo"), "-q"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert lines[-1].endswith("report.html") and Path(lines[-1].split("report: ")[1]).is_file()
+    whole = {}
+    for dose in weights.DOSES:
+        rows = read_json(tmp_path / "demo" / f"{dose}--mixed" / "metrics.json")["metrics"]
+        whole[dose] = next(r for r in rows if r["metric"] == "composition" and not r["group"])
+    assert whole["control"]["high"] < whole["twin"]["low"]
+    asked = read_json(tmp_path / "demo" / "validity.json")
+    assert {r["question"] for r in asked["rows"]} == set(validity.QUESTIONS.values())
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
+    assert "asks put to the model, 0 answered" not in capsys.readouterr().err
