@@ -98,6 +98,28 @@ def local_identity(
     }
 
 
+def folder_identity(folder: str | Path, chat_options: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Identity of the model in a folder without loading its weights: equal to the one of the model loaded from there.
+
+    Raises ``ModelError`` for a folder that holds no model.
+    """
+    from transformers import AutoConfig, AutoTokenizer
+
+    weights = folder_weights(folder)
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as e:
+        reason = next((line for line in str(e).splitlines() if line.strip()), type(e).__name__)
+        raise ModelError(f"{folder}: configuration or tokenizer cannot be read ({reason})") from e
+    return {
+        "weights": weights,
+        "config": config_hash(config.to_dict()),
+        "tokenizer": tokenizer_hash(tokenizer),
+        "chat_template": chat_template_hash(tokenizer, chat_options),
+    }
+
+
 def _digest(parts: Iterable[str]) -> str:
     sha = hashlib.sha256()
     for part in parts:

@@ -35,7 +35,8 @@ def keep(command: list[str], grace: float) -> int:
         _wait(child, grace)
     _signal(child.pid, signal.SIGKILL)
     _wait(child, _REAP_SECONDS)
-    return child.returncode if child.returncode is None or child.returncode >= 0 else 128 - child.returncode
+    code = child.returncode if child.returncode is not None else -signal.SIGKILL
+    return code if code >= 0 else 128 - code
 
 
 def _signal(group: int, number: int) -> None:

