@@ -89,7 +89,8 @@ def test_scores_of_a_layer_sum_to_what_silencing_it_costs(name: str) -> None:
 def test_paths_on_which_everything_happens_near_zero_are_refined_until_complete(name: str) -> None:
     model = tiny(name)
     with torch.no_grad():  # an MLP output far larger than the stream that it is added to
-        layer: Any = model.get_decoder().layers[0]
+        blocks: Any = model.get_decoder().layers
+        layer = blocks[0]
         if name == "llama":
             layer.mlp.down_proj.weight.mul_(300)
         else:
