@@ -114,7 +114,15 @@ def _stop(processes: Sequence[BaseProcess]) -> None:
 
 def _worker(jobs: Sequence[Job]) -> None:
     exits.quiet_libraries()
-    raise SystemExit(exits.guarded(lambda: work(jobs, threads=1), command_line))
+
+    def finish() -> int:
+        try:
+            work(jobs, threads=1)
+        except KeyboardInterrupt:
+            os._exit(exits.INTERRUPTED)  # the parent says it, once
+        return exits.OK
+
+    raise SystemExit(exits.guarded(finish, command_line))
 
 
 def work(jobs: Sequence[Job], threads: int | None) -> None:

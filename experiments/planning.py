@@ -24,22 +24,28 @@ def plan_lines(settings: Settings) -> list[str]:
     answers everything wrong.
     """
     benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
-    from transformers import AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(resolve_model(settings.model).location, trust_remote_code=False)
+    location = resolve_model(settings.model).location
+    tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
+    layers = AutoConfig.from_pretrained(location, trust_remote_code=False).get_text_config().num_hidden_layers
     prompting = choose_prompting(settings.prompting, tokenizer)
     name = settings.protocol or benchmark.protocol
     protocol = get_protocol(name, settings.format or benchmark.format, prompting)
     right, wrong = (_all_asks(benchmark.cases, protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
     prompt_tokens = sum(_prompt_tokens(tokenizer, most))
-    roles = len({ask.role for ask in most if ask.case == most[0].case}) if most else 0
+    roles = 1 + max(len(case.parts) for case in benchmark.cases)
+    response_tokens = sum(ask.max_tokens for ask in most)
+    # A journalled answer holds its prompt, both token-id lists as numbers, and about 400 bytes around them.
+    size = sum(len(ask.prompt.encode()) + 400 for ask in most) + 6 * prompt_tokens + 10 * response_tokens
     return [
         f"cases: {len(benchmark.cases)} of {benchmark.name}, protocol {name}, prompting {prompting}",
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
         f"prompt tokens: at most {prompt_tokens}",
-        f"response tokens: at most {sum(ask.max_tokens for ask in most)}",
-        *_probe_lines(settings, roles),
+        f"response tokens: at most {response_tokens}",
+        f"journal: at most {size / 1e6:.1f} MB",
+        *_probe_lines(settings, roles, layers),
     ]
 
 
@@ -71,12 +77,18 @@ def _prompt_tokens(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
     return lengths
 
 
-def _probe_lines(settings: Settings, roles: int) -> list[str]:
-    """Upper bounds; a teacher-forced example is one forward pass over its prompt and response."""
+def _probe_lines(settings: Settings, roles: int, layers: int) -> list[str]:
+    """Upper bounds on what the probes forward. A row is one position recomputed on cached keys and values."""
     if not settings.probes:
         return []
     cases = 2 * settings.probe_cases
-    return [
-        f"probes: {', '.join(settings.probes)} on at most {cases} cases ({settings.probe_cases} failures, as many "
-        f"successes) in up to {roles} roles: at most {cases * max(1, roles)} prompts, each forwarded once per probe"
-    ]
+    prompts = cases * roles
+    costs = {
+        "neurons": f"{prompts} prompts, each with {layers} layers x 9 to 65 rows, forward and backward",
+        "lookback": f"{prompts} prompts with their responses",
+        "patching": f"{cases} prompts, {settings.probe_cases} pairs x {layers} layers of rows with their continuations",
+        "trajectory": f"{2 * cases} prompts, half of them with their responses",
+        "min-k": f"{prompts} prompts",
+    }
+    about = f"{settings.probe_cases} failures and as many successes in up to {roles} roles"
+    return [f"probes on {about}, forwards at most:", *(f"  {name}: {costs[name]}" for name in settings.probes)]

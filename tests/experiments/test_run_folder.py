@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -151,3 +153,33 @@ def test_quiet_progress_still_reaches_the_log(tmp_path: Path, capsys: pytest.Cap
     Reporter(tmp_path / "log.txt", quiet=True).say("hello")
     assert capsys.readouterr().err == ""
     assert (tmp_path / "log.txt").read_text().endswith(" hello\n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_is_a_bar_and_lines_said_meanwhile_stand_above_it(tmp_path: Path) -> None:
+    terminal = Terminal()
+    reporter = Reporter(tmp_path / "log.txt", stream=terminal)
+    with reporter.bar("asking", 4) as advance:
+        advance(2)
+        reporter.say("half [bold]way")
+        advance(2)
+    text = terminal.getvalue()
+    assert "half [bold]way" in text
+    assert "4/4" in text
+    assert text.rstrip().endswith("asking: done (4)")
+
+
+def test_warnings_of_libraries_go_to_the_log_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = Reporter(tmp_path / "log.txt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with reporter.logging_warnings():
+            for _ in range(3):
+                warnings.warn("precision\n lost", RuntimeWarning, stacklevel=1)
+    lines = (tmp_path / "log.txt").read_text().splitlines()
+    assert len(lines) == 1 and "RuntimeWarning: precision lost" in lines[0]
+    assert capsys.readouterr().err == ""
