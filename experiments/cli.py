@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import exits
+from . import commands, exits
 from .run import command_line
 
 app = typer.Typer(
@@ -346,6 +346,9 @@ def bench(context: typer.Context) -> Any:
     from .bench.cli import app as benchmarks
 
     return benchmarks(context.args or ["--help"], prog_name="composcope bench", standalone_mode=False)
+
+
+commands.register(app)
 
 
 def _print(value: Any, as_json: bool) -> int:

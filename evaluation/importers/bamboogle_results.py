@@ -1,0 +1,198 @@
+"""Results on Bamboogle with sub-questions: several prompt styles per question, both hops, three scorers' verdicts.
+
+``{"summary": {...}, "per_question_results": [{STYLE: {...}, "subquestions_result": {...}}]}``. The verdicts are
+exact match (EM), covered exact match (CEM: the gold answer is in the response) and a model's opinion. The rows keep
+the stored verdict of one scorer; that file's other statements are held against it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..asks import Outcome
+from ..benchmarks.files import existing
+from ..protocols.base import Graded
+from .base import Imported, Options, contradiction
+
+WHAT = "Bamboogle results: {summary, per_question_results: [{STYLE, ..., subquestions_result}]}"
+SCORERS = ("CEM", "EM", "GPT_opinion")
+_SUB = "subquestions_result"
+_DEFAULT_WHOLE = "direct_answer"
+
+
+def read_bamboogle_results(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)
+    """Rows with roles ``part:0``, ``part:1``, ``whole`` (style ``options.whole``, default ``direct_answer``) and
+    ``whole:STYLE`` for the other styles, judged by ``options.scorer`` (default CEM).
+
+    Case ids count the questions as ``benchmarks.bamboogle`` does. Raises ``InputError`` naming item and field.
+    """
+    raw = _load(path)
+    scorer = options.scorer or "CEM"
+    if scorer not in SCORERS:
+        raise InputError(f"--scorer {scorer}: {path} has {', '.join(SCORERS)}")
+    model = options.model or Path(path).stem
+    items = raw["per_question_results"]
+    rows: list[Graded] = []
+    contradictions: list[dict[str, Any]] = []
+    styles = _styles(items, path)
+    whole = options.whole or (_DEFAULT_WHOLE if _DEFAULT_WHOLE in styles else next(iter(styles)))
+    if whole not in styles:
+        raise InputError(f"--whole {whole}: {path} has the styles {', '.join(styles)}")
+    for i, item in enumerate(items):
+        where, case = f"{path}: item {i}", f"bamboogle-{i:03d}"
+        for style, key in styles.items():
+            answer = _object(item, key, where)
+            role = "whole" if style == whole else f"whole:{style}"
+            rows.append(_whole(case, role, style, answer, scorer, model, where))
+            contradictions += _whole_contradictions(answer, style, where)
+        sub = _object(item, _SUB, where)
+        rows += [_part(case, hop, sub, scorer, model, where) for hop in (1, 2)]
+        contradictions += _part_contradictions(sub, where)
+    counted = _summary_contradictions(raw.get("summary", {}), items, styles, path)
+    return Imported(rows, contradictions + counted, _warnings(raw, items, path))
+
+
+def _load(path: str | Path) -> dict[str, Any]:
+    found = existing(path, WHAT)
+    try:
+        raw = json.loads(found.read_text(encoding="utf-8-sig"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as e:
+        raise InputError(f"{path}: not valid JSON ({e}); give {WHAT}") from e
+    if not isinstance(raw, dict) or not isinstance(raw.get("per_question_results"), list):
+        raise InputError(f"{path}: field 'per_question_results' is missing; give {WHAT}")
+    if not raw["per_question_results"]:
+        raise InputError(f"{path}: per_question_results is empty; give {WHAT}")
+    return raw
+
+
+def _styles(items: Iterable[Any], path: object) -> dict[str, str]:
+    """Prompt styles by the key under which they stand (some files add ``_result`` to it)."""
+    keys = [k for item in items if isinstance(item, dict) for k in item if k != _SUB]
+    styles = {k.removesuffix("_result"): k for k in dict.fromkeys(keys)}
+    if not styles:
+        raise InputError(f"{path}: no prompt style in per_question_results; give {WHAT}")
+    return styles
+
+
+def _object(item: Any, key: str, where: str) -> dict[str, Any]:
+    value = item.get(key) if isinstance(item, dict) else None
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: field {key!r} is {type(value).__name__}; give an object")
+    return value
+
+
+def _outcome(values: Mapping[str, Any], field: str, where: str) -> tuple[Outcome, str | None]:
+    if field not in values:
+        raise InputError(f"{where}: field {field!r} is missing; choose another --scorer ({', '.join(SCORERS)})")
+    value = values[field]
+    if isinstance(value, bool):
+        return ("correct" if value else "incorrect"), None
+    return "invalid", f"stored verdict {value!r}"
+
+
+def _whole(case: str, role: str, style: str, answer: Mapping[str, Any], scorer: str, model: str, where: str) -> Graded:
+    outcome, reason = _outcome(answer, f"is_right_{scorer}", f"{where}, {style}")
+    return Graded(
+        case, role, outcome, "bamboogle", depth=2, model=model, reason=reason, match=scorer, prompt=style,
+        answer=_text(answer.get("returned")), gold=_text(answer.get("answer")),
+    )  # fmt: skip
+
+
+def _part(case: str, hop: int, sub: Mapping[str, Any], scorer: str, model: str, where: str) -> Graded:
+    outcome, reason = _outcome(sub, f"Q{hop}_is_right_{scorer}", f"{where}, {_SUB}")
+    return Graded(
+        case, f"part:{hop - 1}", outcome, "bamboogle", depth=2, kind=f"hop-{hop}", model=model, reason=reason,
+        match=scorer, answer=_text(sub.get(f"Q{hop}_returned")), gold=" | ".join(_golds(sub.get(f"Q{hop}_gt"))),
+    )  # fmt: skip
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value).strip()
+
+
+def _golds(value: Any) -> list[str]:
+    return [str(v) for v in (value if isinstance(value, list) else [value]) if v is not None]
+
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+
+def _plain(text: str) -> str:
+    """Lower case without punctuation and articles: what EM and CEM compare."""
+    kept = "".join(c for c in text.lower() if c not in string.punctuation)
+    return " ".join(_ARTICLES.sub(" ", kept).split())
+
+
+def _covers(response: Any, golds: Iterable[str]) -> bool:
+    return any(_plain(g) in _plain(str(response)) for g in golds)
+
+
+def _whole_contradictions(answer: Mapping[str, Any], style: str, where: str) -> list[dict[str, Any]]:
+    found = []
+    if "returned" in answer and isinstance(answer.get("is_right_CEM"), bool):
+        mine = _covers(answer["returned"], _golds(answer.get("answer")))
+        if mine != answer["is_right_CEM"]:
+            found.append(_uncovered(where, f"{style}.is_right_CEM", answer["is_right_CEM"], mine))
+    return found + _implied(answer, "is_right", style, where)
+
+
+def _part_contradictions(sub: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    found = []
+    for hop in (1, 2):
+        stored = sub.get(f"Q{hop}_is_right_CEM")
+        if f"Q{hop}_pred" in sub and isinstance(stored, bool):
+            mine = _covers(sub[f"Q{hop}_pred"], _golds(sub.get(f"Q{hop}_gt")))
+            if mine != stored:
+                found.append(_uncovered(where, f"Q{hop}_is_right_CEM", stored, mine))
+        found += _implied(sub, f"Q{hop}_is_right", _SUB, where)
+    for scorer in SCORERS:
+        first, second, both = (sub.get(f"{q}_right_{scorer}") for q in ("Q1_is", "Q2_is", "Q1_and_Q2"))
+        if None not in (first, second, both) and bool(both) != (bool(first) and bool(second)):
+            name = f"Q1_and_Q2_right_{scorer}"
+            problem = f"Q1 is {first} and Q2 is {second}"
+            found.append(contradiction(where, name, both, bool(first) and bool(second), problem))
+    return found
+
+
+def _uncovered(where: str, field: str, stored: bool, mine: bool) -> dict[str, Any]:
+    problem = f"the gold answer is {'' if mine else 'not '}in the stored response"
+    return contradiction(where, field, stored, mine, problem)
+
+
+def _implied(values: Mapping[str, Any], prefix: str, name: str, where: str) -> list[dict[str, Any]]:
+    """An exact match that does not cover the gold answer."""
+    if values.get(f"{prefix}_EM") is True and values.get(f"{prefix}_CEM") is False:
+        problem = "an exact match covers the gold answer too"
+        return [contradiction(where, f"{name}: {prefix}_CEM", False, True, problem)]
+    return []
+
+
+def _summary_contradictions(
+    summary: Mapping[str, Any], items: list[dict[str, Any]], styles: Mapping[str, str], path: object
+) -> list[dict[str, Any]]:
+    """Stored counters against the rows that they count."""
+    found = []
+    for scorer in SCORERS:
+        counts = {
+            style: sum(item[key].get(f"is_right_{scorer}") is True for item in items) for style, key in styles.items()
+        }
+        counts["both_subquestions"] = sum(item[_SUB].get(f"Q1_and_Q2_right_{scorer}") is True for item in items)
+        for name, count in counts.items():
+            stored = summary.get(f"{name}_correct_{scorer}")
+            if stored is not None and stored != count:
+                field = f"summary.{name}_correct_{scorer}"
+                found.append(contradiction(str(path), field, stored, count, f"{count} rows say so"))
+    return found
+
+
+def _warnings(raw: Mapping[str, Any], items: list[dict[str, Any]], path: object) -> list[str]:
+    size = raw.get("summary", {}).get("size_of_dataset")
+    return (
+        [] if size in (None, len(items)) else [f"{path}: size_of_dataset is {size}, but there are {len(items)} items"]
+    )

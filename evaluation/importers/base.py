@@ -1,0 +1,83 @@
+"""What every importer returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import InputError
+from ..protocols.base import Graded
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Graded rows of one file, and everything about the file that should be known before they are used."""
+
+    rows: list[Graded]
+    contradictions: list[dict[str, Any]] = field(default_factory=list)
+    """One record per stored value that other values of the file contradict: ``where``, ``field``, ``stored``,
+    ``recomputed``, ``problem``."""
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user says about a file where it does not say it itself."""
+
+    model: str | None = None
+    scorer: str | None = None
+    """Which of several stored verdicts counts: a scorer (Bamboogle results, inspect_ai) or metric (lm-evaluation)."""
+    filter: str | None = None
+    """lm-evaluation-harness: which of several answer extractions counts."""
+    whole: str | None = None
+    """Bamboogle results: the prompt style that becomes the role ``whole``."""
+    role: str | None = None
+    """Role of every row, where rows do not carry one."""
+    case_field: str | None = None
+    """Field of the document (or metadata) that holds the case's id."""
+    role_field: str | None = None
+    """Field of the document (or metadata) that holds the role."""
+
+
+def contradiction(where: str, field: str, stored: Any, recomputed: Any, problem: str) -> dict[str, Any]:
+    """One record of ``Imported.contradictions``."""
+    return {"where": where, "field": field, "stored": stored, "recomputed": recomputed, "problem": problem}
+
+
+def place(document: Mapping[str, Any], fallback: str, options: Options, where: str) -> tuple[str, str]:
+    """(case, role) of a row: from the named fields, else from ``case`` and ``role``, else ``fallback`` and ``whole``.
+
+    Raises ``InputError`` where a field that the user named is missing.
+    """
+    found = []
+    for name, usual, default in (
+        (options.case_field, "case", fallback),
+        (options.role_field, "role", options.role or "whole"),
+    ):
+        if name is not None and document.get(name) in (None, ""):
+            flag = "--case-field" if usual == "case" else "--role-field"
+            raise InputError(f"{where}: {flag} {name}: no such field; it has {', '.join(sorted(map(str, document)))}")
+        found.append(str(document[name]) if name is not None else _usual(document, usual, default))
+    return found[0], found[1]
+
+
+def _usual(document: Mapping[str, Any], name: str, default: str) -> str:
+    value = document.get(name)
+    return value if isinstance(value, str) and value.strip() else default
+
+
+def described(document: Mapping[str, Any]) -> dict[str, str]:
+    """Properties of the case that a document or its metadata states in our own field names."""
+    names = ("family", "domain", "operation", "cluster", "kind")
+    return {k: document[k] for k in names if isinstance(document.get(k), str)}
+
+
+def refuse_twice(rows: list[Graded], path: object, fix: str) -> None:
+    """Raises ``InputError`` where two rows are about the same case, role and repeat."""
+    seen: set[tuple[Any, ...]] = set()
+    for row in rows:
+        key = (row.model, row.case, row.role, row.repeat)
+        if key in seen:
+            raise InputError(f"{path}: case {row.case!r} has role {row.role!r} twice; {fix}")
+        seen.add(key)

@@ -1,0 +1,155 @@
+"""inspect_ai logs: the JSON form, and ``.eval``, a zip archive of the same objects.
+
+``{version, status, eval: {task, model, ...}, results, samples: [{id, epoch, input, target, output, scores,
+metadata}]}``; in an archive ``header.json`` and ``samples/ID_epoch_N.json``. Verdicts are C, I, P (partially) and N (no
+answer) or numbers. Case and role are read from a sample's metadata (``case``, ``role``) or from the fields named.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..asks import Outcome
+from ..benchmarks.files import existing
+from ..protocols.base import Graded
+from .base import Imported, Options, contradiction, place, refuse_twice
+
+WHAT = "a log of inspect_ai (.json or .eval)"
+_VERDICTS: dict[str, tuple[Outcome, str | None]] = {
+    "C": ("correct", None),
+    "I": ("incorrect", None),
+    "P": ("invalid", "partially correct"),
+    "N": ("invalid", "no-answer"),
+}
+
+
+def read_inspect(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)
+    """Rows of one log; ``options.scorer`` chooses among several scorers. Epochs become repeats.
+
+    Raises ``InputError`` for a file of another shape, and for a score that is no right-or-wrong verdict.
+    """
+    header, samples = _load(path)
+    about = header.get("eval") or {}
+    task = str(about.get("task") or Path(path).stem)
+    model = options.model or about.get("model")
+    rows, warnings = [], []
+    for sample in samples:
+        where = f"{path}: sample {sample.get('id')!r}, epoch {sample.get('epoch', 1)}"
+        rows.append(_row(sample, task, model, options, where))
+    if not rows:
+        raise InputError(f"{path}: holds no samples; write the log with its samples (log_samples)")
+    refuse_twice(rows, path, "name the metadata that holds them with --case-field and --role-field")
+    status = header.get("status")
+    if status not in (None, "success"):
+        warnings.append(f"{path}: the evaluation's status is {status!r}; samples may be missing")
+    return Imported(rows, _contradictions(header, samples, rows, options, path), warnings)
+
+
+def _load(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    found = existing(path, WHAT)
+    try:
+        if zipfile.is_zipfile(found):
+            return _archive(found)
+        raw = json.loads(found.read_text(encoding="utf-8-sig"))
+    except (json.JSONDecodeError, UnicodeDecodeError, zipfile.BadZipFile, KeyError) as e:
+        raise InputError(f"{path}: cannot be read ({type(e).__name__}: {e}); give {WHAT}") from e
+    except NotImplementedError as e:
+        raise InputError(f"{path}: {e}; convert it with `inspect log convert --to json`") from e
+    if not isinstance(raw, dict) or not isinstance(raw.get("eval"), dict):
+        raise InputError(f"{path}: field 'eval' is missing; give {WHAT}")
+    return raw, _objects(raw.get("samples") or [], path)
+
+
+def _archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        # An interrupted evaluation has its start record only.
+        first = "header.json" if "header.json" in names else "_journal/start.json"
+        header = json.loads(archive.read(first))
+        inside = sorted(n for n in names if n.startswith("samples/") and n.endswith(".json"))
+        return header, _objects([json.loads(archive.read(n)) for n in inside], path)
+
+
+def _objects(values: Iterable[Any], path: object) -> list[dict[str, Any]]:
+    found = list(values)
+    if not all(isinstance(v, dict) for v in found):
+        raise InputError(f"{path}: samples are no objects; give {WHAT}")
+    return found
+
+
+def _row(sample: Mapping[str, Any], task: str, model: str | None, options: Options, where: str) -> Graded:
+    metadata = sample.get("metadata") or {}
+    case, role = place(metadata, f"{task}-{sample.get('id')}", options, where)
+    name, score = _score(sample, options.scorer, where)
+    outcome, reason = _verdict(sample, score, name, where)
+    answer = (score or {}).get("answer")
+    target = sample.get("target")
+    known = {
+        k: metadata[k] for k in ("family", "domain", "operation", "cluster", "kind") if isinstance(metadata.get(k), str)
+    }
+    depth = metadata.get("depth")
+    return Graded(
+        case, role, outcome, task, model=model, reason=reason, match=name, repeat=int(sample.get("epoch", 1)) - 1,
+        answer=None if answer is None else str(answer),
+        gold=" | ".join(map(str, target)) if isinstance(target, list) else None if target is None else str(target),
+        depth=depth if isinstance(depth, int) and not isinstance(depth, bool) else None,
+        **known,
+    )  # fmt: skip
+
+
+def _score(sample: Mapping[str, Any], wanted: str | None, where: str) -> tuple[str | None, Mapping[str, Any] | None]:
+    scores = sample.get("scores") or {}
+    if wanted is not None:
+        if scores and wanted not in scores:
+            raise InputError(f"{where}: --scorer {wanted}: no such scorer; it has {', '.join(scores)}")
+        return wanted, scores.get(wanted)
+    if len(scores) > 1:
+        raise InputError(f"{where}: has the scorers {', '.join(scores)}; choose one with --scorer")
+    return next(iter(scores.items()), (None, None))
+
+
+def _verdict(
+    sample: Mapping[str, Any], score: Mapping[str, Any] | None, name: str | None, where: str
+) -> tuple[Outcome, str | None]:
+    if sample.get("error"):
+        error = sample["error"]
+        text = error.get("message") if isinstance(error, dict) else error
+        return "invalid", f"error: {' '.join(str(text).split())[:200]}"
+    if score is None:
+        return "invalid", "not scored"
+    value = score.get("value")
+    if isinstance(value, str) and value in _VERDICTS:
+        return _VERDICTS[value]
+    if isinstance(value, bool | int | float) and value in (0, 1):
+        return ("correct" if value else "incorrect"), None
+    if value is None or value != value:
+        return "invalid", f"score {value!r}"
+    raise InputError(f"{where}: {name} is {value!r}, no right-or-wrong verdict; give another --scorer")
+
+
+def _contradictions(
+    header: Mapping[str, Any], samples: list[dict[str, Any]], rows: list[Graded], options: Options, path: object
+) -> list[dict[str, Any]]:
+    """The stored accuracy against the samples, where each was scored once and none is left out."""
+    if any(row.repeat for row in rows) or any(row.outcome == "invalid" for row in rows):
+        return []
+    found = []
+    results = header.get("results") or {}
+    name = rows[0].match
+    for entry in results.get("scores") or []:
+        metrics = entry.get("metrics") or {}
+        stored = (metrics.get("accuracy") or {}).get("value")
+        if entry.get("name") == name and isinstance(stored, int | float):
+            value = sum(row.outcome == "correct" for row in rows) / len(rows)
+            if abs(value - stored) > 1e-6:
+                problem = f"{len(rows)} samples are in the log"
+                found.append(contradiction(str(path), f"results.{name}.accuracy", stored, value, problem))
+    total = results.get("completed_samples")
+    if total is not None and total != len(samples):
+        found.append(contradiction(str(path), "results.completed_samples", total, len(samples), "samples in the log"))
+    return found

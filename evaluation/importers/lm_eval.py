@@ -1,0 +1,123 @@
+"""lm-evaluation-harness: ``samples_TASK_TIME.jsonl`` as written with ``--log_samples``.
+
+One line per document (and per answer filter, in newer versions): ``doc_id, doc, target, resps, filtered_resps,
+filter, metrics`` and one field per metric. Tasks are independent there; which case and role a document belongs to is
+read from the document's fields ``case`` and ``role``, or from those that the user names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..asks import Outcome
+from ..benchmarks.lines import read_lines
+from ..grading.text import normalize
+from ..protocols.base import Graded
+from .base import Imported, Options, contradiction, described, place, refuse_twice
+
+WHAT = "samples_TASK_TIME.jsonl of lm-evaluation-harness (--log_samples)"
+_USUAL = ("exact_match", "acc", "acc_norm", "em", "correct")
+_EQUALITY = ("exact_match", "em")
+_NAME = re.compile(r"^samples_(?P<task>.+?)(?:_\d{4}-\d\d-\d\dT[\d.:-]+)?$")
+
+
+def read_lm_eval(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)
+    """Rows of one samples file; the metric is ``options.scorer``, or the only one, or the first usual one.
+
+    Raises ``InputError`` for lines of another shape, for a file with several filters of which none is chosen, and for
+    a metric that is no right-or-wrong verdict.
+    """
+    named = _NAME.match(Path(path).stem)
+    task = named["task"] if named else Path(path).stem
+    rows, contradictions = [], []
+    samples = [(n, s) for n, s in enumerate(read_lines(path, WHAT), 1)]
+    for n, sample in samples:
+        if "doc_id" not in sample or not isinstance(sample.get("doc"), dict):
+            raise InputError(f"{path}:{n}: fields doc_id and doc are missing; give {WHAT}")
+    chosen = _filter([s for _, s in samples], options.filter, path)
+    kept = [(n, s) for n, s in samples if s.get("filter") == chosen]
+    for n, sample in kept:
+        where = f"{path}:{n}"
+        metric = _metric(sample, options.scorer, where)
+        row = _row(sample, metric, task, options, where)
+        rows.append(row)
+        contradictions += _contradictions(sample, metric, row, where)
+    refuse_twice(rows, path, "name the fields that hold them with --case-field and --role-field")
+    left = len(samples) - len(kept)
+    return Imported(rows, contradictions, [f"{path}: {left} rows of other filters left out"] if left else [])
+
+
+def _filter(samples: Sequence[Mapping[str, Any]], wanted: str | None, path: object) -> str | None:
+    names = list(Counter(s.get("filter") for s in samples))
+    if wanted is not None:
+        if wanted not in names:
+            raise InputError(f"--filter {wanted}: {path} has {', '.join(map(str, names))}")
+        return wanted
+    if len(names) > 1:
+        raise InputError(
+            f"{path}: every document has {len(names)} filtered answers; choose --filter {' or '.join(map(str, names))}"
+        )
+    return names[0]
+
+
+def _metric(sample: Mapping[str, Any], wanted: str | None, where: str) -> str:
+    listed = sample.get("metrics") or [m for m in _USUAL if m in sample]
+    if wanted is not None:
+        if wanted not in sample:
+            raise InputError(f"{where}: --scorer {wanted}: no such metric; it has {', '.join(map(str, listed))}")
+        return wanted
+    usual = [m for m in _USUAL if m in listed and m in sample]
+    if usual or len(listed) == 1:
+        return usual[0] if usual else str(listed[0])
+    raise InputError(f"{where}: none of the metrics {', '.join(map(str, listed))} is chosen; give --scorer")
+
+
+def _row(sample: Mapping[str, Any], metric: str, task: str, options: Options, where: str) -> Graded:
+    doc = sample["doc"]
+    case, role = place(doc, f"{task}-{sample['doc_id']}", options, where)
+    outcome, reason = _outcome(sample.get(metric), metric, where)
+    known = described(doc)
+    return Graded(
+        case, role, outcome, task, model=options.model, reason=reason, match=metric, answer=_answer(sample),
+        gold=None if sample.get("target") is None else str(sample["target"]),
+        depth=doc["depth"] if isinstance(doc.get("depth"), int) and not isinstance(doc["depth"], bool) else None,
+        **known,
+    )  # fmt: skip
+
+
+def _outcome(value: Any, metric: str, where: str) -> tuple[Outcome, str | None]:
+    if isinstance(value, bool | int | float) and value in (0, 1):
+        return ("correct" if value else "incorrect"), None
+    if value is None or value != value:
+        return "invalid", f"{metric} is {value!r}"
+    raise InputError(f"{where}: {metric} is {value!r}, no right-or-wrong verdict; give another --scorer")
+
+
+def _answer(sample: Mapping[str, Any]) -> str | None:
+    """The filtered response of a generated answer; log-likelihoods of multiple choice are no answer."""
+    found = sample.get("filtered_resps")
+    value = found[0] if isinstance(found, list) and found else found
+    return value.strip() if isinstance(value, str) else None
+
+
+def _contradictions(sample: Mapping[str, Any], metric: str, row: Graded, where: str) -> list[dict[str, Any]]:
+    """Metrics of equality whose answer is the target but counts as wrong, or has nothing to do with it but counts."""
+    if metric not in _EQUALITY or row.answer is None or row.gold is None or row.outcome == "invalid":
+        return []
+    if row.outcome == "incorrect" and row.answer == row.gold:
+        return [contradiction(where, metric, sample[metric], 1, f"the answer is the target, {row.gold!r}")]
+    if row.outcome == "correct" and not _alike(row.answer, row.gold):
+        return [contradiction(where, metric, sample[metric], 0, f"answer {row.answer!r}, target {row.gold!r}")]
+    return []
+
+
+def _alike(answer: str, gold: str) -> bool:
+    """Whether some rule about case, punctuation, currency or surroundings could call two texts equal."""
+    a, b = (normalize(text).replace(" ", "") for text in (answer, gold))
+    digits = [re.sub(r"[^0-9.]", "", text).rstrip(".") for text in (answer, gold)]
+    return a == b or a in b or b in a or (bool(digits[0]) and digits[0] == digits[1])

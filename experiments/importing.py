@@ -1,0 +1,89 @@
+"""``composcope import``: other people's result files -> ``graded.jsonl``, with what contradicts itself in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..evaluation import importers, validators
+from ..evaluation.importers.base import refuse_twice
+from ..evaluation.protocols.base import Graded
+from .run import write_json, write_lines
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was imported from where."""
+
+    files: tuple[str, ...]
+    kinds: tuple[str, ...]
+    rows: tuple[Graded, ...]
+    contradictions: tuple[dict[str, Any], ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def n_invalid(self) -> int:
+        return sum(row.outcome == "invalid" for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts, contradictions and warnings; not the rows."""
+        roles: dict[str, dict[str, int]] = {}
+        for row in self.rows:
+            counts = roles.setdefault(row.role, {})
+            counts[row.outcome] = counts.get(row.outcome, 0) + 1
+        return {
+            "files": [{"file": f, "kind": k} for f, k in zip(self.files, self.kinds, strict=True)],
+            "rows": len(self.rows),
+            "cases": len({(r.model, r.case) for r in self.rows}),
+            "roles": roles,
+            "invalid": self.n_invalid,
+            "contradictions": list(self.contradictions),
+            "warnings": list(self.warnings),
+        }
+
+    def lines(self, most: int = 20) -> list[str]:
+        """The summary as text: counts per role, then contradictions row by row."""
+        found = self.to_dict()
+        out = [f"{f['file']} ({f['kind']})" for f in found["files"]]
+        out.append(f"{found['rows']} rows about {found['cases']} cases")
+        for role, counts in found["roles"].items():
+            out.append(f"  {role}: " + ", ".join(f"{n} {outcome}" for outcome, n in counts.items()))
+        if self.contradictions:
+            shown = "" if len(self.contradictions) <= most else f", the first {most} (all: contradictions.jsonl)"
+            out.append(f"{len(self.contradictions)} stored values contradict the rest of their file{shown}:")
+            for c in self.contradictions[:most]:
+                out.append(
+                    f"  {c['where']}: {c['field']} is {c['stored']}, should be {c['recomputed']} ({c['problem']})"
+                )
+        return out + [f"warning: {w}" for w in self.warnings]
+
+
+def import_files(
+    files: Sequence[str | Path],
+    out: str | Path,
+    kind: str | None = None,
+    options: importers.Options | None = None,
+) -> Summary:
+    """Read result files and write ``out`` (graded.jsonl), ``contradictions.jsonl`` and ``import.json`` beside it.
+
+    The rows carry the verdicts as stored; contradictions are reported and nothing is mended. Raises ``InputError``
+    for files that cannot be read and for rows that two files have in common.
+    """
+    read: list[Graded] = []
+    kinds, contradictions, warnings = [], [], []
+    for path in files:
+        kinds.append(kind or importers.detect(path))
+        found = importers.read(path, kinds[-1], options)
+        read += found.rows
+        contradictions += found.contradictions
+        warnings += found.warnings
+    refuse_twice(read, " and ".join(map(str, files)), "name the models, or import the files one by one")
+    warnings += validators.check_rows(read)
+    out = Path(out)
+    write_lines(out, (row.to_dict() for row in read))
+    write_lines(out.with_name("contradictions.jsonl"), contradictions)
+    summary = Summary(tuple(map(str, files)), tuple(kinds), tuple(read), tuple(contradictions), tuple(warnings))
+    write_json(out.with_name("import.json"), summary.to_dict())
+    return summary

@@ -1,0 +1,37 @@
+"""Data to stdout: lines for people, tables, or one JSON document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def show(value: Any, as_json: bool) -> None:
+    """Print a document as strict JSON, or text line by line."""
+    if as_json:
+        print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+        return
+    for line in [value] if isinstance(value, str) else value:
+        print(line)
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:
+    """Rows as aligned text; columns are those of the rows in order of appearance unless given."""
+    names = list(columns or dict.fromkeys(k for row in rows for k in row))
+    cells = [names, *([cell(row.get(n)) for n in names] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(names))]
+    return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
+
+
+def cell(value: Any) -> str:
+    """One value in a table: 3 decimals, ``-`` for nothing."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, Mapping):
+        return " ".join(f"{k}={cell(v)}" for k, v in value.items()) or "-"
+    if isinstance(value, list | tuple):
+        return ", ".join(cell(v) for v in value) or "-"
+    return str(value)

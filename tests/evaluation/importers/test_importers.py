@@ -1,0 +1,257 @@
+"""Result files of other tools: which rows they become, and which of their statements contradict each other."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.importers import Options, detect, read
+from composcope.evaluation.metrics import find
+from composcope.evaluation.protocols import metrics_from_rows
+
+
+def _lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+# Bamboogle results
+
+
+def _answer(returned: str, em: bool, cem: bool, gold: str = "Ada") -> dict[str, Any]:
+    return {"answer": gold, "returned": returned, "is_right_EM": em, "is_right_CEM": cem, "is_right_GPT_opinion": cem}
+
+
+def _sub(first: bool, second: bool, both: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for hop, right in ((1, first), (2, second)):
+        found |= {f"Q{hop}_gt": ["1815"], f"Q{hop}_pred": "it was 1815" if right else "it was 1900"}
+        found |= {f"Q{hop}_is_right_{s}": right and s != "EM" for s in ("EM", "CEM", "GPT_opinion")}
+    return found | {f"Q1_and_Q2_right_{s}": both if s == "CEM" else False for s in ("EM", "CEM", "GPT_opinion")}
+
+
+@pytest.fixture
+def bamboogle(tmp_path: Path) -> Path:
+    items = [
+        {
+            "direct_answer_result": _answer("It is Ada.", False, True),
+            "self_ask_result": _answer("Bob", False, False),
+            "subquestions_result": _sub(True, True, True),
+        },
+        {
+            # Two lies: CEM says no although the gold answer is there, "both" says yes although Q2 is wrong.
+            "direct_answer_result": _answer("Ada", True, False),
+            "self_ask_result": _answer("Ada", True, True),
+            "subquestions_result": _sub(True, False, True),
+        },
+    ]
+    summary = {"direct_answer_correct_CEM": 1, "both_subquestions_correct_CEM": 1, "size_of_dataset": 3}
+    path = tmp_path / "some-model.json"
+    path.write_text(json.dumps({"summary": summary, "per_question_results": items}))
+    return path
+
+
+def test_styles_become_the_whole_and_further_wholes(bamboogle: Path) -> None:
+    found = read(bamboogle)
+    assert [(r.case, r.role, r.outcome) for r in found.rows] == [
+        ("bamboogle-000", "whole", "correct"),
+        ("bamboogle-000", "whole:self_ask", "incorrect"),
+        ("bamboogle-000", "part:0", "correct"),
+        ("bamboogle-000", "part:1", "correct"),
+        ("bamboogle-001", "whole", "incorrect"),
+        ("bamboogle-001", "whole:self_ask", "correct"),
+        ("bamboogle-001", "part:0", "correct"),
+        ("bamboogle-001", "part:1", "incorrect"),
+    ]
+    assert {r.model for r in found.rows} == {"some-model"}
+
+
+def test_contradictions_are_named_row_by_row_with_what_they_should_be(bamboogle: Path) -> None:
+    found = read(bamboogle).contradictions
+    seen = [(c["where"].rpartition(": ")[2], c["field"], c["stored"], c["recomputed"]) for c in found]
+    assert ("item 1", "direct_answer.is_right_CEM", False, True) in seen
+    assert ("item 1", "direct_answer: is_right_CEM", False, True) in seen  # EM is right, so CEM must be
+    assert ("item 1", "Q1_and_Q2_right_CEM", True, False) in seen
+    # Both parts are right by GPT's opinion in item 0, the stored flag denies it.
+    assert ("item 0", "Q1_and_Q2_right_GPT_opinion", False, True) in seen
+    assert [s[1:] for s in seen if s[1].startswith("summary")] == [("summary.both_subquestions_correct_CEM", 1, 2)]
+    assert read(bamboogle).warnings == [f"{bamboogle}: size_of_dataset is 3, but there are 2 items"]
+
+
+def test_an_unknown_scorer_or_style_is_refused_with_the_known_ones(bamboogle: Path) -> None:
+    with pytest.raises(InputError, match=r"--scorer F1.*CEM, EM, GPT_opinion"):
+        read(bamboogle, options=Options(scorer="F1"))
+    with pytest.raises(InputError, match=r"--whole cot.*direct_answer, self_ask"):
+        read(bamboogle, options=Options(whole="cot"))
+
+
+def test_counts_of_text_davinci_003_are_the_published_ones(shared: Path) -> None:
+    tables = json.loads((shared / "golden/behavioural/published_tables.json").read_text())
+    rows = read(shared / "data/bamboogle_results/text-davinci-003.json").rows
+    metrics = metrics_from_rows(rows, "compositionality-gap").metrics
+    for expected in tables["compgap_bamboogle_recomputed"]:
+        prompt = {} if expected["prompt"] == "direct_answer" else {"prompt": expected["prompt"]}
+
+        counts = {(m.metric, m.n): m.count for m in metrics if dict(m.group) in ({}, prompt)}
+        assert [counts["step:0", 125], counts["step:1", 125]] == [expected["q1"], expected["q2"]]
+        assert counts["both", 125] == expected["both"]
+        assert counts["composition", 125] == expected["comp"]
+        assert counts["press_gap", expected["both"]] == expected["both_and_fail"]
+        gap, independent = find(metrics, "gap", **prompt), find(metrics, "independence_gap", **prompt)
+        assert gap is not None and independent is not None
+        assert gap.value == pytest.approx(expected["diff_gap"], abs=5e-5)
+        assert independent.value == pytest.approx(expected["indep_delta"], abs=5e-5)
+        for cell, n in expected["fail_cells_q1q2"].items():
+            quadrant = find(metrics, "quadrant", quadrant=cell, **prompt)
+            assert quadrant is not None and quadrant.count == n
+
+
+@pytest.mark.parametrize(
+    ("model", "both", "summary", "responses"), [("text-davinci-003", 16, 4, 0), ("gpt-3.5-turbo", 7, 5, 3)]
+)
+def test_contradictions_of_the_two_real_files_are_all_found(
+    shared: Path, model: str, both: int, summary: int, responses: int
+) -> None:
+    # Counted independently by a plain loop over the files.
+    found = read(shared / f"data/bamboogle_results/{model}.json").contradictions
+    fields = Counter(
+        "summary" if c["field"].startswith("summary") else "both" if "Q1_and_Q2" in c["field"] else "response"
+        for c in found
+    )
+    assert (fields["both"], fields["summary"], fields["response"]) == (both, summary, responses)
+
+
+# lm-evaluation-harness
+
+
+def _sample(doc_id: int, answer: str, target: str, right: float, **extra: Any) -> dict[str, Any]:
+    return {
+        "doc_id": doc_id,
+        "doc": {"question": "?", **extra.pop("doc", {})},
+        "target": target,
+        "resps": [[answer]],
+        "filtered_resps": [answer],
+        "metrics": ["exact_match"],
+        "exact_match": right,
+        **extra,
+    }
+
+
+def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reported(tmp_path: Path) -> None:
+    rows = [
+        _sample(0, "12", "12", 1.0, doc={"case": "c1", "role": "part:0", "depth": 2}),
+        _sample(1, "12", "12", 0.0, doc={"case": "c1", "role": "whole"}),
+        _sample(2, "1,200", "1200", 1.0),
+        _sample(3, "seven", "12", 1.0),
+    ]
+    path = _lines(tmp_path / "samples_gsm_pairs_2025-01-02T03-04-05.678.jsonl", rows)
+    found = read(path, options=Options(model="m"))
+    assert [(r.case, r.role, r.outcome) for r in found.rows] == [
+        ("c1", "part:0", "correct"),
+        ("c1", "whole", "incorrect"),
+        ("gsm_pairs-2", "whole", "correct"),
+        ("gsm_pairs-3", "whole", "correct"),
+    ]
+    assert found.rows[0].depth == 2 and found.rows[0].benchmark == "gsm_pairs"
+    assert [(c["where"], c["stored"], c["recomputed"]) for c in found.contradictions] == [
+        (f"{path}:2", 0.0, 1),
+        (f"{path}:4", 1.0, 0),
+    ]
+
+
+def test_several_filters_need_a_choice_and_the_others_are_counted(tmp_path: Path) -> None:
+    rows = [_sample(0, "12", "12", 1.0, filter="strict"), _sample(0, "13", "12", 0.0, filter="flexible")]
+    path = _lines(tmp_path / "samples_gsm.jsonl", rows)
+    with pytest.raises(InputError, match=r"--filter strict or flexible"):
+        read(path)
+    found = read(path, options=Options(filter="flexible"))
+    assert [r.outcome for r in found.rows] == ["incorrect"]
+    assert found.warnings == [f"{path}: 1 rows of other filters left out"]
+
+
+def test_a_score_between_right_and_wrong_is_refused(tmp_path: Path) -> None:
+    path = _lines(tmp_path / "samples_x.jsonl", [{**_sample(0, "a", "b", 0), "metrics": ["bleu"], "bleu": 0.4}])
+    with pytest.raises(InputError, match=r"samples_x.jsonl:1: bleu is 0.4"):
+        read(path, options=Options(scorer="bleu"))
+
+
+# inspect_ai
+
+
+def _log(tmp_path: Path, samples: list[dict[str, Any]], accuracy: float | None = None) -> dict[str, Any]:
+    scores = [] if accuracy is None else [{"name": "match", "metrics": {"accuracy": {"value": accuracy}}}]
+    return {
+        "version": 2,
+        "status": "success",
+        "eval": {"task": "chain", "model": "openai/gpt"},
+        "results": {"scores": scores},
+        "samples": samples,
+    }
+
+
+def _scored(id: int, value: Any, epoch: int = 1, **extra: Any) -> dict[str, Any]:
+    scores = {"match": {"value": value, "answer": "7"}}
+    return {"id": id, "epoch": epoch, "input": "?", "target": "7", "scores": scores, "metadata": {}, **extra}
+
+
+def test_verdict_letters_epochs_and_errors_of_a_log_are_told_apart(tmp_path: Path) -> None:
+    samples = [
+        _scored(1, "C", metadata={"case": "k", "role": "part:1"}),
+        _scored(2, "I"),
+        _scored(2, 1.0, epoch=2),
+        _scored(3, "N"),
+        _scored(4, "P"),
+        {"id": 5, "epoch": 1, "target": "7", "error": {"message": "time\nout"}},
+    ]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(_log(tmp_path, samples)))
+    assert detect(path) == "inspect"
+    found = read(path)
+    assert [(r.case, r.role, r.repeat, r.outcome, r.reason) for r in found.rows] == [
+        ("k", "part:1", 0, "correct", None),
+        ("chain-2", "whole", 0, "incorrect", None),
+        ("chain-2", "whole", 1, "correct", None),
+        ("chain-3", "whole", 0, "invalid", "no-answer"),
+        ("chain-4", "whole", 0, "invalid", "partially correct"),
+        ("chain-5", "whole", 0, "invalid", "error: time out"),
+    ]
+    assert found.rows[0].model == "openai/gpt"
+
+
+def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_path: Path) -> None:
+    samples = [_scored(1, "C"), _scored(2, "I")]
+    raw = _log(tmp_path, samples, accuracy=0.75)
+    (tmp_path / "log.json").write_text(json.dumps(raw))
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
+        archive.writestr("header.json", json.dumps({k: v for k, v in raw.items() if k != "samples"}))
+        for sample in samples:
+            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+    one, other = read(tmp_path / "log.json"), read(tmp_path / "log.eval")
+    assert one.rows == other.rows
+    assert [(c["stored"], c["recomputed"]) for c in other.contradictions] == [(0.75, 0.5)]
+
+
+# Which file is which
+
+
+def test_a_file_of_no_known_kind_is_refused_with_the_known_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"a": 1}')
+    with pytest.raises(InputError, match=r"--from lm-eval\|inspect\|bamboogle\|stad"):
+        detect(path)
+
+
+def test_evaluated_stad_records_are_found_and_a_failed_judge_is_invalid(tmp_path: Path) -> None:
+    records = [
+        {"question": "q", "answer": 3, "evaluation": "3", "evaluation_score": 1},
+        {"question": "r", "answer": 4, "evaluation": "?", "evaluation_score": -1},
+    ]
+    path = _lines(tmp_path / "set_evaluation_scored.jsonl", records)
+    assert detect(path) == "stad"
+    assert [r.outcome for r in read(path).rows] == ["correct", "invalid"]
