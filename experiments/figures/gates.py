@@ -117,14 +117,9 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
             ax.barh(y, row["value"], left=left, height=0.62, edgecolor=shade, label=QUADRANTS.get(key, key),
                     facecolor="none" if row["drawn"] == "hollow" else shade)  # fmt: skip
             if row["value"] > 0.08:
+                ink = style.INK if row["drawn"] == "hollow" else style.ON_LIGHT
                 ax.text(
-                    left + row["value"] / 2,
-                    y,
-                    f"{row['count']:.0f}",
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                    color=style.ON_LIGHT,
+                    left + row["value"] / 2, y, f"{row['count']:.0f}", ha="center", va="center", fontsize=8, color=ink
                 )
             left += row["value"]
         n = next((r["n"] for r in rows if r["model"] == model), 0)
@@ -136,7 +131,7 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
     style.shared_legend(fig)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {quadrant}"))
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
 
 
 def _quadrant_order(found: tuple[str, Row]) -> int:

@@ -136,15 +136,18 @@ def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
     """
     out: list[RunData] = []
     for run in runs:
-        out += [run] if isinstance(run, RunData) else _in_order([read_run(p) for p in find_runs([run])])
+        out += [run] if isinstance(run, RunData) else _in_order(Path(run), [read_run(p) for p in find_runs([run])])
     if not out:
         raise InputError("no run folder given; see `composcope ls`")
     return out
 
 
-def _in_order(runs: list[RunData]) -> list[RunData]:
-    """As they were made: a study's runs in the order in which it was asked for."""
-    return sorted(runs, key=lambda r: str(r.manifest.get("created", "")))
+def _in_order(folder: Path, runs: list[RunData]) -> list[RunData]:
+    """A study's runs in the order that its ``study.json`` gives (a dose series rises), else as they were made."""
+    study = folder / "study.json"
+    names = read_json(study).get("runs", []) if study.is_file() else []
+    place = {name: i for i, name in enumerate(names)}
+    return sorted(runs, key=lambda r: (place.get(r.name, len(place)), str(r.manifest.get("created", ""))))
 
 
 def having(runs: Sequence[RunData], *metrics: str) -> list[RunData]:

@@ -171,13 +171,13 @@ def few_cases(rows: Iterable[dict[str, Any]], name: str) -> str:
     lists: dict[str, list[str]] = {"hollow": [], "marked": [], "undefined": []}
     for row in rows:
         if row.get("drawn") in lists:
-            lists[row["drawn"]].append(f"{name.format(**row)} (n={row.get('n', 0)})")
+            lists[row["drawn"]].append(f"{name.format(**row)} (n={row.get('n') or 0})")
     words = {
         "hollow": f"Hollow, without line or interval (n < {HOLLOW_BELOW})",
         "marked": f"Diamonds (n < {MARKED_BELOW})",
         "undefined": "Undefined, not drawn",
     }
-    return " ".join(f"{words[k]}: {'; '.join(v)}." for k, v in lists.items() if v)
+    return " ".join(f"{words[k]}: {'; '.join(dict.fromkeys(v))}." for k, v in lists.items() if v)
 
 
 def interval_methods(rows: Iterable[dict[str, Any]]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..figures.behaviour import chance
 from ..figures.io import Row, RunData, labels
+from ..figures.style import HOLLOW_BELOW
 
 COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "double-gate": (
@@ -65,7 +66,9 @@ def lead(runs: Sequence[RunData]) -> str:
     names = labels(runs)
     metric = "residual_failure" if any(r.one("residual_failure") for r in runs) else "press_gap"
     found = [(names[r.path], m) for r in runs if (m := r.one(metric))]
-    known = sorted((f for f in found if f[1]["value"] is not None), key=lambda f: f[1]["value"])
+    defined = [f for f in found if f[1]["value"] is not None]
+    enough = [f for f in defined if f[1]["n"] >= HOLLOW_BELOW] or defined
+    known = sorted(enough, key=lambda f: f[1]["value"])
     if not found:
         return "No headline metric in these runs."
     if not known:
@@ -82,7 +85,12 @@ def lead(runs: Sequence[RunData]) -> str:
         f"{shown(m, 'rate')} {interval(m, 'rate')} of {m['n']} wholes wrong (“{name}”)"
         for name, m in (known[0], known[-1])
     )
-    return f"With every part right, models still get from {low} to {high}."
+    few = "; ".join(
+        f"“{name}” has {m['n']} gradable wholes and {m.get('n_invalid') or 0} others"
+        for name, m in found
+        if (name, m) not in enough
+    )
+    return f"With every part right, models still get from {low} to {high}.{f' Too few to say: {few}.' if few else ''}"
 
 
 def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:

@@ -73,9 +73,10 @@ def _page(
 ) -> str:  # fmt: skip
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((_HERE / "templates" / "report.html.j2").read_text(encoding="utf-8"))
+    answers = [v for v in validity if v["headline"]]
     probes = [
         {"section": s, "figures": [shown[f] for f in s.figures], "table": sections.probe_rows(runs, s.probe),
-         "notes": sections.probe_notes(runs, s.probe), "validity": [v for v in validity if _about(v["probe"], s.probe)],
+         "notes": sections.probe_notes(runs, s.probe), "validity": [v for v in answers if _about(v["probe"], s.probe)],
          "ran": any(r.probe(s.probe) for r in runs)}
         for s in sections.PROBES
     ]  # fmt: skip

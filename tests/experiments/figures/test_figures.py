@@ -214,3 +214,12 @@ def test_an_unknown_figure_and_a_folder_that_is_no_run_are_one_line_errors(tmp_p
     with pytest.raises(InputError, match=r"no manifest\.json"):
         figures.draw("collapse-curve", [tmp_path])
     assert catalog.FIGURES is figures.FIGURES
+
+
+def test_a_studys_runs_come_in_the_order_that_the_study_gives(synthetic: ModuleType, tmp_path: Path) -> None:
+    for name in ("b", "a", "c"):
+        synthetic.make_run(tmp_path / name, n=4, probes=())
+    assert [r.name for r in figures.load([tmp_path])] == ["a", "b", "c"]
+    (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": ["c", "a", "b"]}))
+    assert [r.name for r in figures.load([tmp_path])] == ["c", "a", "b"]
+    assert [r.name for r in figures.load([tmp_path / "b", tmp_path / "a"])] == ["b", "a"]

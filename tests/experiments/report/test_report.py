@@ -184,3 +184,15 @@ def test_writing_again_replaces_the_data(synthetic: ModuleType, tmp_path: Path) 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no manifest\.json"):
         report.write([tmp_path], tmp_path / "out")
+
+
+def test_the_lead_ranges_over_models_with_enough_cases_and_names_the_others(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    for name, count, n in (("few", 1, 1), ("most", 80, 100), ("least", 10, 100)):
+        run = synthetic.make_run(tmp_path / name, model=f"organism:{name}", n=4, probes=())
+        metrics = [{**synthetic.rate("residual_failure", count, n), "n_invalid": 100 - n}]
+        (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
+    (table,) = headline.tables(load([tmp_path]))
+    assert "from 10.0\u00a0% [4.9, 17.6] of 100 wholes wrong (“least”) to 80.0\u00a0%" in table["lead"]
+    assert "Too few to say: “few” has 1 gradable wholes and 99 others" in table["lead"]
