@@ -39,6 +39,10 @@ class Ask:
     """Kind of the part asked about (``commonsense``, ``math``, ``date``, ...); None for wholes."""
     atom: str | None = None
     """Shared atom that a ``part:i:paraphrase:j`` role probes."""
+    question: str | None = None
+    """What is asked, without instruction or worked examples: what a judge reads, and what examples are put before."""
+    thinking: bool | None = None
+    """Whether the chat template is told to think first (``enable_thinking``); None leaves it to the template."""
 
 
 @dataclass(frozen=True)

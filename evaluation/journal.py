@@ -41,6 +41,8 @@ def ask_identity(ask: Ask, engine_identity: Mapping[str, str]) -> str:
     in it: an atom shared by many cases is asked once.
     """
     request = [SCHEMA, sorted(engine_identity.items()), [getattr(ask, name) for name in _REQUEST]]
+    if ask.thinking is not None:
+        request.append({"thinking": ask.thinking})
     return hashlib.sha256(json.dumps(request).encode()).hexdigest()
 
 

@@ -67,6 +67,11 @@ def error_response(ask: Ask, identity: Mapping[str, str], error: str, prompt_tok
     )
 
 
+def think(thinking: bool) -> dict[str, bool]:
+    """What chat templates are told to think or not to think: the two names that are in use."""
+    return {"enable_thinking": thinking, "thinking": thinking}
+
+
 def cut_after_stop(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
     """Text up to and including the stop string that ends first, and that stop string (None: the text as it is)."""
     ends = [(text.index(stop) + len(stop), stop) for stop in stops if stop in text]

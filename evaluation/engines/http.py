@@ -21,7 +21,7 @@ import openai
 from ...errors import ModelError
 from ..asks import Ask, Response
 from ..journal import ask_identity
-from .base import cut_after_stop, error_response
+from .base import cut_after_stop, error_response, think
 from .capabilities import Capabilities, Probe, find_capabilities
 
 # Wrong key, no permission, no such model: the next request will not fare better.
@@ -202,8 +202,9 @@ class HttpEngine:
             extra["return_token_ids"] = True
         if ask.prompting == "raw":
             return self._client.completions.create(prompt=ask.prompt, extra_body=extra, **fields)
-        if self.chat_options:
-            extra["chat_template_kwargs"] = self.chat_options
+        options = {**self.chat_options, **(think(ask.thinking) if ask.thinking is not None else {})}
+        if options:
+            extra["chat_template_kwargs"] = options
         fields["extra_body"] = extra
         messages: Any = [{"role": "user", "content": ask.prompt}]
         if not self._new_limit:

@@ -21,7 +21,7 @@ from ...errors import ModelError
 from ..asks import Ask, Response
 from ..identity import local_identity
 from ..journal import ask_identity
-from .base import error_response
+from .base import error_response, think
 from .decoding import Row, decode_batch
 from .text import StopFinder, decode
 
@@ -113,14 +113,14 @@ class LocalEngine:
 
     def prompt_ids(self, asks: Sequence[Ask]) -> list[tuple[int, ...]]:
         """Token ids of each ask exactly as they are fed: chat template, or the raw prompt with the tokenizer's BOS."""
-        rendered: dict[tuple[str, str], tuple[int, ...]] = {}
-        for prompting in {a.prompting for a in asks}:
-            prompts = list({a.prompt for a in asks if a.prompting == prompting})
-            for prompt, ids in zip(prompts, self._encode(prompts, prompting), strict=True):
-                rendered[prompting, prompt] = tuple(ids)
-        return [rendered[a.prompting, a.prompt] for a in asks]
+        rendered: dict[tuple[str, bool | None, str], tuple[int, ...]] = {}
+        for way in {(a.prompting, a.thinking) for a in asks}:
+            prompts = list({a.prompt for a in asks if (a.prompting, a.thinking) == way})
+            for prompt, ids in zip(prompts, self._encode(prompts, *way), strict=True):
+                rendered[*way, prompt] = tuple(ids)
+        return [rendered[a.prompting, a.thinking, a.prompt] for a in asks]
 
-    def _encode(self, prompts: list[str], prompting: str) -> list[list[int]]:
+    def _encode(self, prompts: list[str], prompting: str, thinking: bool | None) -> list[list[int]]:
         if prompting == "raw":
             return self.tokenizer(prompts, padding=False, truncation=False).input_ids
         if not self.tokenizer.chat_template:
@@ -128,9 +128,25 @@ class LocalEngine:
             raise ModelError(
                 f"{name}: the tokenizer has no chat template; ask with prompting 'raw', or give it a template"
             )
+        if thinking is None:
+            return self._render(prompts)
+        found = self._render(prompts, **think(thinking))
+        if thinking and found == self._render(prompts, **think(False)):
+            raise ModelError(
+                f"{self.folder or 'the model'}: the chat template has no thinking mode (its prompt is the same with and "
+                "without enable_thinking); ask without thinking, or use a model that has one"
+            )
+        return found
+
+    def _render(self, prompts: list[str], **options: Any) -> list[list[int]]:
         talks = [[{"role": "user", "content": prompt}] for prompt in prompts]
         return self.tokenizer.apply_chat_template(
-            talks, add_generation_prompt=True, tokenize=True, return_dict=False, padding=False, **self.chat_options
+            talks,
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=False,
+            padding=False,
+            **{**self.chat_options, **options},
         )
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
