@@ -15,7 +15,9 @@ from ..errors import InputError
 from .asks import Ask, Grade, Response
 from .cases import Case
 from .engines.base import Engine
+from .grading.intermediate import stopped_at_a_part
 from .journal import Journal, ask_identity
+from .judging import second_opinions
 from .protocols.base import Graded, Protocol
 
 
@@ -94,16 +96,18 @@ def evaluate(
     max_tokens: int | None = None,
     model: str | None = None,
     run: str | None = None,
+    judge: Engine | None = None,
 ) -> Evaluation:
     """Ask and grade everything that ``protocol`` wants to know about ``cases``.
 
     ``grade`` is ``grading.grade`` unless given. ``max_asks`` and ``max_tokens`` stop after that many new asks or
-    generated tokens; the same call later continues. ``model`` and ``run`` are written into every row.
+    generated tokens; the same call later continues. ``model`` and ``run`` are written into every row. A ``judge``
+    is asked about answers in words that the rules do not accept (see ``judging``).
 
     Raises ``InputError`` for a protocol that asks one thing twice in different words, and whatever the engine or the
     journal raise; all that was answered before is then in the journal.
     """
-    judge = _Judge(grade or _default_grade())
+    grader = _Grader(grade or _default_grade())
     journal.begin(engine.identity, engine.provenance)
     state = _State(journal, engine, progress, max_asks, max_tokens)
     grades: dict[str, dict[str, Grade]] = {case.id: {} for case in cases}
@@ -118,12 +122,13 @@ def evaluate(
             for _, ask, key in keyed:
                 unique.setdefault(key, ask)
             _answer_round(state, unique)
-        for case, ask, key in keyed:
-            response = state.responses.get(key)
-            if response is not None:
-                judged = judge(case, ask, response)
-                grades[case.id].setdefault(ask.role, judged)
-                rows.append(Graded.of(case, ask, judged, ask_id=key, model=model, run=run))
+        answered = [(case, ask, key) for case, ask, key in keyed if key in state.responses]
+        found = [grader(case, ask, state.responses[key]) for case, ask, key in answered]
+        if judge is not None:
+            found = second_opinions([(ask, g) for (_, ask, _), g in zip(answered, found, strict=True)], judge, journal)
+        for (case, ask, key), judged in zip(answered, found, strict=True):
+            grades[case.id].setdefault(ask.role, judged)
+            rows.append(Graded.of(case, ask, judged, ask_id=key, model=model, run=run))
         active = [case for case, _ in wanted]
     return Evaluation(
         asks=state.asks,
@@ -209,7 +214,7 @@ def _report(state: _State, done: int, total: int, resumed: int) -> None:
         state.progress(Progress(state.round, done, total, resumed, state.n_failed))
 
 
-class _Judge:
+class _Grader:
     """Grades, each different question of what was answered once: a shared atom stands in many cases."""
 
     def __init__(self, grade: Callable[..., Grade]) -> None:
@@ -233,4 +238,7 @@ class _Judge:
                 format=ask.format,
                 unknowable=unknowable,
             )
-        return self.known[key]
+        found = self.known[key]
+        if found.reason == "no-answer" and response.finish_reason == "stop" and ask.role == "whole":
+            return stopped_at_a_part(response.text, case.parts) or found
+        return found
