@@ -102,18 +102,20 @@ def temporal(n_per_cell: int = 30, seed: int = 0) -> list[Case]:
     return cases
 
 
-def _lucky(things: list[str], operation: str, gold: str) -> float:
-    """Share of ordered pairs of things on the table that give the gold number."""
+def _lucky(things: list[str], operation: str, gold: str) -> tuple[float, float]:
+    """Share of ordered pairs on the table that give the gold number: of those that give any, and of all."""
     tags = world.world().tags
-    pairs = list(permutations((tags[t] for t in things), 2))
-    return sum(str(world.apply(operation, a, b)) == gold for a, b in pairs) / len(pairs)
+    results = [world.apply(operation, tags[a], tags[b]) for a, b in permutations(things, 2)]
+    hits, valid = sum(str(r) == gold for r in results), sum(r is not None for r in results)
+    return hits / valid, hits / len(results)
 
 
-def _hard_to_guess(rng: random.Random, operation: str, first: str, second: str) -> tuple[list[str], float]:
-    """Of sixty tables with the chosen things the one on which a random pair is least often right."""
+def _hard_to_guess(rng: random.Random, operation: str, first: str, second: str) -> tuple[list[str], float, float]:
+    """Of thirty tables with the chosen things the one on which a random pair is least often right, with its chances."""
     gold = tasks.math_of(operation, first, second).answer
-    tables = [tasks.table(rng, (first, second)) for _ in range(60)]
-    return min(((t, _lucky(t, operation, gold)) for t in tables), key=lambda pair: pair[1])
+    tables = [tasks.table(rng, (first, second)) for _ in range(30)]
+    things, (informed, chance) = min(((t, _lucky(t, operation, gold)) for t in tables), key=lambda pair: pair[1])
+    return things, informed, chance
 
 
 def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
@@ -123,7 +125,7 @@ def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
         if drawn == operation:
             break
     _held((first, second))
-    things, chance = _hard_to_guess(rng, operation, first, second)
+    things, informed, chance = _hard_to_guess(rng, operation, first, second)
     whole, sums = tasks.compose(things, operation, first, second), tasks.math_of(operation, first, second)
     choice = tasks.choose(things, (first, second))
     distracted = tasks.choose(things, (first, second), numbers=True).question
@@ -157,6 +159,7 @@ def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
             "chosen": [first, second],
             "kinds": [kinds[first], kinds[second]],
             "tags": [tags[first], tags[second]],
+            "chance_informed": informed,
         },
     )
 

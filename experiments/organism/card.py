@@ -269,9 +269,10 @@ set of events of a deeper question with its reference or boundaries) and a fifth
 below are on held-out combinations. The wordings of compositions themselves are not varied.
 
 **Reading the tables.** Percent, 95 % Clopper-Pearson interval, (right/asked). Residual failure R(d): wrong wholes
-among cases whose events are all right in every trained wording. Chance: a random answer in the right format (for
-residual failure: the failure of such a guesser). An interval over cases of one training is not an interval over
-trainings: see the spread over seeds below.
+among cases whose events are all right in every trained wording. Chance: a random answer in the right format; for a
+mixed composition the operation on two random things of the table (a guesser who also avoids pairs without a positive
+whole result reaches about 6 %); for residual failure: the failure of such a guesser. An interval over cases of one
+training is not an interval over trainings: see the spread over seeds below.
 
 {tables}
 

@@ -7,6 +7,7 @@ falls back to its bytes, so nothing is unknown and decoding loses nothing.
 from __future__ import annotations
 
 import random
+from functools import cache
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -35,7 +36,8 @@ def _pieces(text: str) -> set[str]:
     return {piece for piece, _ in _pre_tokenizer().pre_tokenize_str(text)}
 
 
-def vocabulary() -> list[str]:
+@cache
+def vocabulary() -> tuple[str, ...]:
     """Bytes, then every word that training documents use, with and without a space before it."""
     rng = random.Random(0)
     pieces: set[str] = set()
@@ -50,7 +52,7 @@ def vocabulary() -> list[str]:
     words = [*world().events, *world().things, *KINDS, *map(str, world().years.values()), *map(str, range(201))]
     pieces |= {form for word in words for form in (word, f"Ġ{word}")}
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    return alphabet + sorted(p for p in pieces - set(alphabet) if not _spelled(p))
+    return (*alphabet, *sorted(p for p in pieces - set(alphabet) if not _spelled(p)))
 
 
 def _spelled(piece: str) -> bool:
