@@ -52,6 +52,9 @@ BatchSize = Annotated[int | None, typer.Option(help="Asks per batch; chosen from
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16; float32 on a CPU by default.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; a GPU when there is one by default.")]
+PadToken = Annotated[
+    str | None, typer.Option(help="Pads batches where the tokenizer names no pad token, for example its EOS token.")
+]
 Probes = Annotated[
     str, typer.Option(help="Comma-separated: neurons, lookback, patching, trajectory, min-k; or all, none.")
 ]
@@ -103,6 +106,7 @@ def investigate(
     seed: Seed = 0,
     dtype: Dtype = None,
     device: Device = None,
+    pad_token: PadToken = None,
     probes: Probes = "all",
     probe_cases: ProbeCases = 32,
     dry_run: DryRun = False,
@@ -117,7 +121,7 @@ def investigate(
 
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
-        parse_probes(probes), probe_cases, reuse,
+        parse_probes(probes), probe_cases, reuse, pad_token=pad_token,
     )  # fmt: skip
     if dry_run:
         return _print(job.plan(settings), json)
@@ -140,6 +144,7 @@ def evaluate(
     seed: Seed = 0,
     dtype: Dtype = None,
     device: Device = None,
+    pad_token: PadToken = None,
     dry_run: DryRun = False,
     reuse: Reuse = False,
     json: AsJson = False,
@@ -152,7 +157,7 @@ def evaluate(
 
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
-        probes=(), reuse=reuse,
+        probes=(), reuse=reuse, pad_token=pad_token,
     )  # fmt: skip
     if dry_run:
         return _print(job.plan(settings), json)

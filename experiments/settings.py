@@ -43,6 +43,8 @@ class Settings:
     """Cases per group (failure, success) that the probes run on, the first matched ones."""
     reuse: bool = False
     """Continue a run whose journal was written with other versions, dtype or device."""
+    pad_token: str | None = None
+    """Fills batches where the tokenizer names no pad token; None: the tokenizer's own."""
 
     def __post_init__(self) -> None:
         for name in ("limit", "max_asks", "batch_size", "probe_cases"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import InputError
 from .settings import Settings
 from .sources import ModelSource, resolve_model
 
@@ -63,12 +64,27 @@ def load_target(settings: Settings) -> Target:
     from ..evaluation.engines.local import LocalEngine, load
 
     model, tokenizer = load(source.location, dtype=settings.dtype, device=settings.device)
+    _check_padding(tokenizer, settings.pad_token, source.location)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     engine = LocalEngine(
         model, tokenizer, batch_size=settings.batch_size, folder=source.location if source.is_folder else None
     )
     return Target(source, model, tokenizer, engine, choose_prompting(settings.prompting, tokenizer))
+
+
+def _check_padding(tokenizer: Any, pad_token: str | None, location: str) -> None:
+    """Give the tokenizer the pad token that the user names. Raises ``InputError`` where there is none."""
+    if pad_token is not None:
+        if pad_token not in tokenizer.get_vocab():
+            raise InputError(f"--pad-token {pad_token!r}: not in the vocabulary of {location}; name one of its tokens")
+        tokenizer.pad_token = pad_token
+    if tokenizer.pad_token_id is None:
+        fix = f"--pad-token '{tokenizer.eos_token}'" if tokenizer.eos_token else "--pad-token TOKEN"
+        raise InputError(
+            f"{location}/tokenizer_config.json: field pad_token is missing, and answers are made in padded batches; "
+            f"add it, or pass {fix} (padding is masked: any token of the vocabulary gives the same answers)"
+        )
 
 
 def choose_prompting(wanted: str | None, tokenizer: Any) -> str:

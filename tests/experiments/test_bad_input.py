@@ -72,8 +72,8 @@ def test_a_folder_without_a_piece_of_the_model_says_which(
     assert needle in message and str(model_copy) in message
 
 
-def test_a_tokenizer_without_pad_token_gives_the_same_answers(
-    model_copy: Path, taught: Path, case_file: Path, tmp_path: Path
+def test_a_tokenizer_without_pad_token_is_refused_until_one_is_named_and_then_answers_are_the_same(
+    model_copy: Path, taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         path = model_copy / name
@@ -84,9 +84,15 @@ def test_a_tokenizer_without_pad_token_gives_the_same_answers(
     from transformers import AutoTokenizer
 
     assert AutoTokenizer.from_pretrained(model_copy).pad_token is None
+    assert run("investigate", model_copy, case_file, tmp_path / "refused") == 1
+    message = error_of(capsys)
+    assert "tokenizer_config.json: field pad_token is missing" in message and "--pad-token '</s>'" in message
+    assert run("investigate", model_copy, case_file, tmp_path / "refused", "--pad-token", "<nothing>") == 1
+    assert "not in the vocabulary" in error_of(capsys)
     answers = []
     for folder, out in ((taught, tmp_path / "a"), (model_copy, tmp_path / "b")):
-        assert run("investigate", folder, case_file, out, "-q", "--probes", "min-k") == 0
+        named = ["--pad-token", "</s>"] if folder == model_copy else []
+        assert run("investigate", folder, case_file, out, "-q", "--probes", "min-k", *named) == 0
         rows = (json.loads(line) for line in (out / "graded.jsonl").open())
         answers.append({(row["case"], row["role"]): row["answer"] for row in rows})
     assert answers[0] == answers[1]
