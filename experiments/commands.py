@@ -1,4 +1,4 @@
-"""Commands around the main job: import other people's results. Registered by ``cli``."""
+"""Commands around the main job: make benchmarks, import results, analyze runs. Registered by ``cli``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import exits
+from . import build_cli, exits
 from .printing import show
 
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "import", epilog="Example: composcope import results/text-davinci-003.json --out runs/imported/graded.jsonl"
     )(import_)
+    app.add_typer(build_cli.app, name="build")
 
 
 def import_(

@@ -15,8 +15,9 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case
+from . import harder_families, temporal_families
 from .facts import Fact
-from .temporal_families import FAMILIES, Draw
+from .temporal_families import Draw
 
 Plan = Sequence[tuple[str, int, int]]
 
@@ -29,6 +30,10 @@ D4V2: Plan = (
 """(family, depth, cases) as published."""
 CROSS_DOMAIN: Plan = (("event_betweenness", 3, 30), ("timeline_binding", 3, 30), ("timeline_binding", 5, 30))
 """Short chains over dated facts of any domain (App. L has no counts per kind)."""
+
+HARDER: Plan = harder_families.PLAN
+"""Short chains that need tighter reasoning (App. M); to be built with ``gate_boundaries``."""
+FAMILIES = {**temporal_families.FAMILIES, **harder_families.HARDER}
 
 _TRIES = 400
 

@@ -1,0 +1,189 @@
+"""``composcope build``: make benchmarks. Every command writes a folder and goes on where it was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import exits
+from .printing import show
+
+app = typer.Typer(
+    help="Make benchmarks: cases.jsonl, rejected.jsonl and review.jsonl, with build.json to say how.",
+    no_args_is_help=True,
+)
+
+SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write; the same command continues it.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+
+
+def _done(document: Mapping[str, Any], json: bool) -> int:
+    from .building import lines
+
+    show(document if json else lines(document), json)
+    return exits.OK
+
+
+def _engines(specs: list[str] | None, option: str) -> list[Any]:
+    from .roles import open_role
+
+    return [open_role(spec, option) for spec in specs or []]
+
+
+def _one(spec: str | None, option: str) -> Any:
+    return _engines([spec], option)[0] if spec else None
+
+
+@app.command(
+    "compositional-gsm",
+    epilog="Example: composcope build compositional-gsm gsmhardv2.jsonl --gold gsm8k/test.jsonl --size 600 --out gsm",
+)
+def compositional_gsm(
+    items: Annotated[Path, typer.Argument(help="Items with code: {question, code, answer}, or GSM-Hard rows.")],
+    out: Out,
+    gold: Annotated[Path | None, typer.Option(help="GSM8K's test.jsonl: gold answers of GSM-Hard rows.")] = None,
+    size: Annotated[int | None, typer.Option(help="Pairs to make; as many as the magnitudes allow by default.")] = None,
+    max_ratio: Annotated[float, typer.Option(help="New answers are at most this many times larger or smaller.")] = 5.0,
+    solver: Annotated[list[str] | None, typer.Option(help=f"Who samples solutions for the review: {SPEC}.")] = None,
+    samples: Annotated[int, typer.Option(help="Samples per pair, shared among the solvers.")] = 16,
+    minimum: Annotated[int, typer.Option(help="Pairs reached by fewer samples wait for review.")] = 4,
+    reviewed: Annotated[Path | None, typer.Option(help="review.jsonl with decisions: keep, drop or edit.")] = None,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> int:
+    """Pairs of questions whose second uses the first one's answer, from items with code-form solutions."""
+    from .building import compositional_gsm as make
+
+    found = make(
+        out, items, gold, size=size, seed=seed, rules={"max_ratio": max_ratio},
+        solvers=_engines(solver, "--solver"), samples=samples, minimum=minimum, reviewed=reviewed,
+    )  # fmt: skip
+    return _done(found, json)
+
+
+@app.command(epilog="Example: composcope build temporal facts.jsonl --plan d4v2 --out benchmarks/d4v2")
+def temporal(
+    facts: Annotated[Path, typer.Argument(help="Dated facts (JSON lines or CSV): event, date, paraphrases.")],
+    out: Out,
+    plan: Annotated[str, typer.Option(help="d4v2, cross-domain or harder (short chains).")] = "d4v2",
+    per_cell: Annotated[int | None, typer.Option(help="Cases per family and depth; as published by default.")] = None,
+    paraphrases: Annotated[int | None, typer.Option(help="Wordings that every fact must have.")] = None,
+    gate_boundaries: Annotated[
+        bool, typer.Option("--gate-boundaries", help="Reference and boundary events are atoms too, undated.")
+    ] = False,
+    min_gap: Annotated[float, typer.Option(help="Years between any two dates of a case.")] = 2.0,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> int:
+    """Orders, successors and intervals over dated facts, each fact with its probes."""
+    from .building import temporal as make
+
+    found = make(
+        out, facts, plan=plan, seed=seed, per_cell=per_cell, paraphrases=paraphrases,
+        gate_boundaries=gate_boundaries, min_gap=min_gap,
+    )  # fmt: skip
+    return _done(found, json)
+
+
+@app.command(epilog="Example: composcope build classification memberships.jsonl --depths 2,3 --out benchmarks/chains")
+def classification(
+    memberships: Annotated[Path, typer.Argument(help="JSON lines or CSV: member, class, paraphrases, domain.")],
+    out: Out,
+    depths: Annotated[str, typer.Option(help="Chain lengths, comma-separated.")] = "2,3,4",
+    per_cell: Annotated[int, typer.Option(help="Cases per depth.")] = 30,
+    paraphrases: Annotated[int | None, typer.Option(help="Wordings that every membership must have.")] = None,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> int:
+    """Chains of "X is a Y": classification chains of the cross-domain set."""
+    from .building import classification as make
+
+    numbers = _numbers(depths, "--depths")
+    return _done(make(out, memberships, depths=numbers, per_cell=per_cell, seed=seed, paraphrases=paraphrases), json)
+
+
+@app.command(epilog="Example: composcope build synthetic --depths 2,3 --per-cell 5 --out benchmarks/synthetic")
+def synthetic(
+    out: Out,
+    families: Annotated[str, typer.Option(help="Of kinship, numerical, spatial.")] = "kinship,numerical,spatial",
+    depths: Annotated[str, typer.Option(help="Depths, comma-separated.")] = "2,3,4,5,6",
+    per_cell: Annotated[int, typer.Option(help="Cases per family and depth.")] = 11,
+    distractors: Annotated[int, typer.Option(help="Idle facts in the evidence of each case.")] = 4,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> int:
+    """In-context families about made-up entities: kinship, numerical, spatial."""
+    from .building import synthetic as make
+
+    named = [f.strip() for f in families.split(",") if f.strip()]
+    numbers = _numbers(depths, "--depths")
+    found = make(out, families=named, depths=numbers, per_cell=per_cell, distractors=distractors, seed=seed)
+    return _done(found, json)
+
+
+@app.command(epilog="Example: composcope build scaffolds gsm8k:test_socratic.jsonl --human --out benchmarks/scaffolds")
+def scaffolds(
+    benchmark: Annotated[str, typer.Argument(help="READER:FILE, a case file, or stad:FILE with some stages done.")],
+    out: Out,
+    teacher: Annotated[list[str] | None, typer.Option(help=f"Who decomposes and rewrites: {SPEC}; repeatable.")] = None,
+    judge: Annotated[str | None, typer.Option(help="Who compares answers that the rules find unequal.")] = None,
+    solver: Annotated[str | None, typer.Option(help="Who answers from steps alone, to measure coverage.")] = None,
+    human: Annotated[bool, typer.Option("--human", help="The cases' own steps are the decomposition.")] = False,
+    sharing: Annotated[
+        str, typer.Option(help="Several teachers: fallback (one after the other) or rotate.")
+    ] = "fallback",
+    limit: Annotated[int | None, typer.Option(help="Only the first N questions.")] = None,
+    max_steps: Annotated[int, typer.Option(help="Most steps of a decomposition.")] = 6,
+    max_tokens: Annotated[int, typer.Option(help="Budget of every request.")] = 2000,
+    temperature: Annotated[float, typer.Option(help="Of what the teacher writes; its answers are greedy.")] = 0.2,
+    attempts: Annotated[int, typer.Option(help="How often an unreadable reply is asked for.")] = 3,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> int:
+    """Decompose, answer, rewrite and verify questions: scaffolded cases and STaD records."""
+    from .building_scaffolds import scaffolds as make
+
+    settings = {"max_steps": max_steps, "max_tokens": max_tokens, "temperature": temperature}
+    found = make(
+        out, benchmark, teachers=_engines(teacher, "--teacher"), judge=_one(judge, "--judge"),
+        solver=_one(solver, "--solver"), human=human, sharing=sharing, limit=limit,
+        settings={**settings, "attempts": attempts, "seed": seed},
+    )  # fmt: skip
+    return _done(found, json)
+
+
+@app.command(
+    epilog="Example: composcope build skills scaffolds/records.jsonl --teacher m@http://localhost:8000/v1 --out skills"
+)
+def skills(
+    records: Annotated[Path, typer.Argument(help="STaD records with sub-tasks (records.jsonl of build scaffolds).")],
+    out: Out,
+    teacher: Annotated[str, typer.Option(help=f"Who names skills and assigns steps: {SPEC}.")],
+    clusters: Annotated[int | None, typer.Option(help="M; with --skills. Without both the grid is searched.")] = None,
+    skills: Annotated[int | None, typer.Option(help="N; with --clusters.")] = None,
+    embedding: Annotated[
+        Path | None, typer.Option(help="A local sentence-transformers folder; TF-IDF without.")
+    ] = None,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> int:
+    """Map steps to skills that the teacher names from representative questions."""
+    from .building_scaffolds import skills as make
+
+    engine = _one(teacher, "--teacher")
+    found = make(out, records, engine, clusters=clusters, n_skills=skills, embedding=embedding, seed=seed)
+    return _done(found, json)
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    from ..errors import InputError
+
+    try:
+        return [int(word) for word in text.split(",") if word.strip()]
+    except ValueError as e:
+        raise InputError(f"{option} {text}: give whole numbers, separated by commas") from e

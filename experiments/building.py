@@ -1,0 +1,240 @@
+"""What ``composcope build`` does: one function per benchmark, each writing a folder.
+
+A folder holds ``cases.jsonl`` (what ``--benchmark`` takes), ``rejected.jsonl`` (what was left out and why),
+``review.jsonl`` (what a person should look at) and ``build.json`` (options, hashes of the inputs, counts). Equal options
+and inputs give equal files. Builders that ask models keep a journal: the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, NoCasesError
+from ..evaluation.cases import Case, case_to_dict
+from ..evaluation.engines.base import Engine
+from . import provenance
+from .run import SCHEMA, locked, read_json, read_lines, write_json, write_lines, write_text
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a builder made, before it is written."""
+
+    cases: Sequence[Case]
+    rejected: Sequence[Mapping[str, Any]] = ()
+    review: Sequence[Mapping[str, Any]] = ()
+    report: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """Further JSON-lines files by name."""
+
+
+def file_hash(path: str | Path) -> str:
+    """sha256 of a file. Raises ``InputError`` where there is none."""
+    found = Path(path).expanduser()
+    if not found.is_file():
+        raise InputError(f"{path}: no such file")
+    return hashlib.sha256(found.read_bytes()).hexdigest()
+
+
+def build(
+    out: str | Path,
+    kind: str,
+    options: Mapping[str, Any],
+    inputs: Sequence[str | Path],
+    make: Callable[[Path], Made],
+) -> dict[str, Any]:
+    """Run ``make(journal folder)`` under the folder's lock and write its files; returns what ``build.json`` holds.
+
+    Raises ``InputError`` where the folder holds a build with other options or inputs.
+    """
+    asked = {"kind": kind, "options": dict(options), "inputs": {Path(p).name: file_hash(p) for p in inputs}}
+    with locked(out) as folder:
+        _same(folder, asked)
+        # Written first too: a build that is stopped can only be continued with the same options.
+        write_json(folder / "build.json", {**asked, "complete": False})
+        made = make(folder / "journal")
+        if not made.cases:
+            reasons = Counter(str(r.get("reason")).split(":")[0] for r in made.rejected).most_common(3)
+            write_lines(folder / "rejected.jsonl", made.rejected)
+            raise NoCasesError(f"{out}: no cases were made ({reasons}); see {folder / 'rejected.jsonl'}")
+        return _write(folder, asked, made)
+
+
+def _same(folder: Path, asked: Mapping[str, Any]) -> None:
+    path = folder / "build.json"
+    if not path.is_file():
+        return
+    before = read_json(path)
+    flat_before, flat = (
+        {"kind": d.get("kind"), **d.get("options", {}), **{f"input {k}": v for k, v in d.get("inputs", {}).items()}}
+        for d in (before, asked)
+    )
+    # JSON turns tuples into lists.
+    differ = [k for k in flat_before.keys() | flat.keys() if _plain(flat_before.get(k)) != _plain(flat.get(k))]
+    if differ:
+        name = sorted(differ)[0]
+        raise InputError(
+            f"--out {folder}: holds another build ({name} was {flat_before.get(name)!r}, is {flat.get(name)!r}); "
+            "give another folder or the same options"
+        )
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _write(folder: Path, asked: Mapping[str, Any], made: Made) -> dict[str, Any]:
+    import json
+
+    text = "".join(json.dumps(case_to_dict(c), ensure_ascii=False) + "\n" for c in made.cases)
+    write_text(folder / "cases.jsonl", text)
+    write_lines(folder / "rejected.jsonl", made.rejected)
+    write_lines(folder / "review.jsonl", made.review)
+    for name, rows in made.files.items():
+        write_lines(folder / name, rows)
+    reasons = Counter(f"{r.get('stage', '?')}: {str(r.get('reason')).split(':')[0]}" for r in made.rejected)
+    document = {
+        **asked,
+        "complete": True,
+        "composcope": provenance.code(),
+        "counts": {"cases": len(made.cases), "rejected": len(made.rejected), "review": len(made.review)},
+        "rejected_by_reason": dict(reasons.most_common()),
+        "report": dict(made.report),
+    }
+    write_json(folder / "build.json", document)
+    return {"schema": SCHEMA, "out": str(folder), **document}
+
+
+@contextmanager
+def journal_at(folder: Path) -> Iterator[Any]:
+    from ..evaluation.journal import Journal
+
+    with Journal(folder) as journal:
+        yield journal
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """What was built, as text."""
+    counts = document["counts"]
+    out = [f"{document['out']}: {counts['cases']} cases, {counts['rejected']} rejected, {counts['review']} to review"]
+    out += [f"  rejected {n}: {reason}" for reason, n in list(document["rejected_by_reason"].items())[:8]]
+    return out + [f"  {k}: {v}" for k, v in document["report"].items()]
+
+
+def compositional_gsm(
+    out: str | Path,
+    items: str | Path,
+    gold: str | Path | None = None,
+    *,
+    size: int | None = None,
+    seed: int = 0,
+    rules: Mapping[str, Any] | None = None,
+    solvers: Sequence[Engine] = (),
+    samples: int = 16,
+    minimum: int = 4,
+    reviewed: str | Path | None = None,
+) -> dict[str, Any]:
+    """Pairs from items with code-form solutions; with ``solvers``, pairs they rarely solve wait in ``review.jsonl``.
+
+    ``gold`` is GSM8K's test file, needed for GSM-Hard rows; ``reviewed`` a review file with a person's decisions.
+    """
+    from ..evaluation.benchmarks.gsm8k import read_gsm8k
+    from ..evaluation.builders import code_items, review
+    from ..evaluation.builders import compositional_gsm as builder
+
+    chosen = builder.Rules(**(rules or {}))
+
+    def make(journal: Path) -> Made:
+        answers = None if gold is None else {c.question: c.answer for c in read_gsm8k(gold)}
+        read, rejected = code_items.read_code_items(items, answers)
+        built = builder.build(read, size, seed, chosen)
+        queued: list[dict[str, Any]] = []
+        if solvers:
+            with journal_at(journal) as book:
+                queued = review.queue(built.cases, solvers, book, samples=samples, minimum=minimum, seed=seed)
+        decided = {r["case"]: r for r in (read_lines(reviewed) if reviewed else [])}
+        kept, still = review.settle(built.cases, ({r["case"]: r for r in queued} | decided).values())
+        return Made(kept, [*rejected, *built.rejected], still, {"items": len(read), "magnitude": built.magnitude})
+
+    options = {"size": size, "seed": seed, "rules": asdict(chosen), "samples": samples, "minimum": minimum}
+    options["solvers"] = [dict(s.identity) for s in solvers]
+    # A reviewed file continues the build that queued it; it is no part of what makes the build this one.
+    return build(out, "compositional-gsm", options, [items, *([gold] if gold else [])], make)
+
+
+def temporal(
+    out: str | Path,
+    facts: str | Path,
+    *,
+    plan: str = "d4v2",
+    seed: int = 0,
+    per_cell: int | None = None,
+    paraphrases: int | None = None,
+    gate_boundaries: bool = False,
+    min_gap: float = 2.0,
+) -> dict[str, Any]:
+    """A benchmark of dated facts: ``d4v2``, ``cross-domain`` or ``harder`` (short chains), from a file of facts."""
+    from ..evaluation.builders import facts as reading
+    from ..evaluation.builders import temporal as builder
+
+    plans: dict[str, builder.Plan] = {
+        "d4v2": builder.D4V2, "cross-domain": builder.CROSS_DOMAIN, "harder": builder.HARDER
+    }  # fmt: skip
+    if plan not in plans:
+        raise InputError(f"--plan {plan}: use one of {', '.join(plans)}")
+    cells = tuple((f, d, per_cell or n) for f, d, n in plans[plan])
+
+    def make(journal: Path) -> Made:
+        read = reading.read_facts(facts, paraphrases)
+        gated = gate_boundaries or plan == "harder"
+        cases = builder.build(read, cells, seed, gate_boundaries=gated, min_gap=min_gap, benchmark=plan)
+        return Made(cases, report={"facts": len(read), "shape": builder.shape(cases)})
+
+    options = {"plan": plan, "seed": seed, "per_cell": per_cell, "paraphrases": paraphrases}
+    options |= {"gate_boundaries": gate_boundaries, "min_gap": min_gap}
+    return build(out, "temporal", options, [facts], make)
+
+
+def classification(
+    out: str | Path,
+    memberships: str | Path,
+    *,
+    depths: Sequence[int] = (2, 3, 4),
+    per_cell: int = 30,
+    seed: int = 0,
+    paraphrases: int | None = None,
+) -> dict[str, Any]:
+    """Chains of "X is a Y" from a file of memberships (the classification chains of the cross-domain set)."""
+    from ..evaluation.builders import classification as builder
+
+    def make(journal: Path) -> Made:
+        read = builder.read_memberships(memberships, paraphrases)
+        return Made(builder.build(read, depths, per_cell, seed), report={"memberships": len(read)})
+
+    options = {"depths": list(depths), "per_cell": per_cell, "seed": seed, "paraphrases": paraphrases}
+    return build(out, "classification", options, [memberships], make)
+
+
+def synthetic(
+    out: str | Path,
+    *,
+    families: Sequence[str] = ("kinship", "numerical", "spatial"),
+    depths: Sequence[int] = (2, 3, 4, 5, 6),
+    per_cell: int = 11,
+    distractors: int = 4,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """In-context families about made-up entities."""
+    from ..evaluation.builders import synthetic as builder
+
+    def make(journal: Path) -> Made:
+        return Made(builder.build(families, depths, per_cell, seed, distractors=distractors))
+
+    options = {"families": list(families), "depths": list(depths), "per_cell": per_cell}
+    return build(out, "synthetic", {**options, "distractors": distractors, "seed": seed}, [], make)

@@ -1,0 +1,69 @@
+"""Names of teachers, judges and solvers on the command line -> engines: a server, a folder, an organism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import InputError
+from ..evaluation.asks import Ask, Response
+from ..evaluation.engines.base import Engine
+
+SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
+"""What the options that name a role take."""
+
+
+def open_role(spec: str, option: str, *, batch_size: int | None = None, concurrency: int = 8) -> Engine:
+    """The engine that plays a role (``option`` names it in errors): see ``SPEC``.
+
+    Keys come from ``OPENAI_API_KEY`` only. Local models without a chat template are asked in raw prompts. Raises
+    ``InputError`` or ``ModelError`` for what cannot be opened.
+    """
+    model, at, url = spec.rpartition("@")
+    if urlsplit(url).scheme in ("http", "https"):
+        if not at or not model:
+            raise InputError(f"{option} {spec}: which model of that server? give MODEL@{url}")
+        from ..evaluation.engines.http import connect
+
+        return connect(url, model, concurrency=concurrency)
+    return _local(spec, option, batch_size)
+
+
+def _local(spec: str, option: str, batch_size: int | None) -> Engine:
+    from .sources import resolve_model
+
+    try:
+        source = resolve_model(spec)
+    except InputError as e:
+        raise InputError(f"{option} {spec}: cannot be opened ({e}); give {SPEC}") from e
+    from ..evaluation.engines.local import LocalEngine, load
+
+    model, tokenizer = load(source.location)
+    folder = Path(source.location) if source.is_folder else None
+    engine: Any = LocalEngine(model, tokenizer, batch_size=batch_size, folder=folder)
+    return engine if getattr(tokenizer, "chat_template", None) else Raw(engine)
+
+
+class Raw:
+    """An engine without a chat template: what others would be asked in a chat, it is asked as plain text."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return {**self.engine.identity, "prompting": "raw"}
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return dict(self.engine.provenance)
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        """As the engine does; every ask comes back as it was given."""
+        given = [(ask, replace(ask, prompting="raw")) for ask in asks]
+        back = {raw: ask for ask, raw in given}
+        for raw, response in self.engine.answer([raw for _, raw in given]):
+            yield back[raw], response

@@ -1,0 +1,163 @@
+"""``composcope build``: folders with cases, what was left out, and how to make them again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.evaluation.cases import read_cases
+from composcope.experiments.cli import main
+
+
+def _facts(path: Path, n: int = 30) -> Path:
+    rows = [
+        {"event": f"event {i}", "date": str(1500 + 11 * i), "paraphrases": [f"When was event {i}?", f"Year of {i}?"]}
+        for i in range(n)
+    ]
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def _build(*words: object) -> int:
+    return main(["build", *map(str, words)])
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_same_command_makes_the_same_files_and_other_options_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["synthetic", "--depths", "2,3", "--per-cell", "2", "--out"]
+    assert _build(*command, tmp_path / "a") == _build(*command, tmp_path / "b") == 0
+    assert (tmp_path / "a/cases.jsonl").read_bytes() == (tmp_path / "b/cases.jsonl").read_bytes()
+    assert (tmp_path / "a/build.json").read_bytes() == (tmp_path / "b/build.json").read_bytes()
+    assert len(read_cases(tmp_path / "a/cases.jsonl")) == 12
+    assert _build(*command, tmp_path / "a") == 0
+    capsys.readouterr()
+    assert _build(*command, tmp_path / "a", "--seed", "1") == 1
+    assert "holds another build (seed was 0, is 1)" in capsys.readouterr().err
+
+
+def test_a_changed_facts_file_is_another_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = _facts(tmp_path / "facts.jsonl")
+    command = ["temporal", facts, "--plan", "cross-domain", "--per-cell", 2, "--out", tmp_path / "out"]
+    assert _build(*command) == 0
+    assert len(read_cases(tmp_path / "out/cases.jsonl")) == 6
+    _facts(facts, 31)
+    capsys.readouterr()
+    assert _build(*command) == 1
+    assert "input facts.jsonl" in capsys.readouterr().err
+
+
+def test_the_harder_plan_has_160_cases_whose_every_event_is_an_atom(tmp_path: Path) -> None:
+    facts = _facts(tmp_path / "facts.jsonl", 60)
+    assert _build("temporal", facts, "--plan", "harder", "--out", tmp_path / "out") == 0
+    cases = read_cases(tmp_path / "out/cases.jsonl")
+    years = {f"event {i}": 1500 + 11 * i for i in range(60)}
+    assert len(cases) == 160 and sum(len(c.parts) for c in cases) == 590
+    for case in cases:
+        assert len(case.parts) == case.depth
+        named = [p.question.removeprefix("In which year did this happen: ").rstrip("?") for p in case.parts]
+        assert all(
+            f"{name} " in case.question or f"{name}?" in case.question or name in case.question for name in named
+        )
+        if case.family == "overlapping_intervals":
+            a, c, b, d = (years[n] for n in named)
+            assert case.answer == ("yes" if max(a, b) < min(c, d) else "no")
+        elif case.family == "nearest_binding":
+            *options, reference = (years[n] for n in named)
+            best = min(range(len(options)), key=lambda i: abs(options[i] - reference))
+            assert case.answer == "AB"[best]
+        else:
+            *options, reference = (years[n] for n in named)
+            later = sorted((y, "ABC"[i]) for i, y in enumerate(options) if y > reference)
+            assert len(later) >= 2 and case.answer == ", ".join(letter for _, letter in later)
+
+
+def test_classification_chains_go_up_class_by_class(tmp_path: Path) -> None:
+    chain = [
+        ("otter", "mammal"),
+        ("mammal", "vertebrate"),
+        ("trout", "fish"),
+        ("fish", "vertebrate"),
+        ("vertebrate", "animal"),
+    ]
+    rows = [{"member": m, "class": c, "paraphrases": [f"Class of {m}?"], "domain": "biology"} for m, c in chain]
+    path = tmp_path / "classes.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert _build("classification", path, "--depths", "3", "--per-cell", 2, "--out", tmp_path / "out") == 0
+    cases = {c.worked: c for c in read_cases(tmp_path / "out/cases.jsonl")}
+    assert set(cases) == {
+        "otter: mammal; mammal: vertebrate; vertebrate: animal. So: animal",
+        "trout: fish; fish: vertebrate; vertebrate: animal. So: animal",
+    }
+    case = cases["otter: mammal; mammal: vertebrate; vertebrate: animal. So: animal"]
+    assert case.question == "What is the class of the class of the class of otter? Go up one class at a time."
+    # mammal, vertebrate, fish and animal are the classes that a guess could name
+    assert (case.answer, case.depth, case.domain, case.chance) == ("animal", 3, "biology", 0.25)
+    assert [p.atom for p in case.parts] == ["class-001", "class-002", "class-005"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("a", "b"), ("A", "c")], "'A' has two classes"),
+        ([("a", "b"), ("b", "a")], "go round in a circle"),
+    ],
+)
+def test_memberships_without_one_answer_are_refused(
+    rows: list[tuple[str, str]], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "classes.jsonl"
+    path.write_text("".join(json.dumps({"member": m, "class": c, "paraphrases": ["?"]}) + "\n" for m, c in rows))
+    assert _build("classification", path, "--out", tmp_path / "out") == 1
+    assert message in capsys.readouterr().err
+
+
+def test_human_steps_become_scaffolds_without_any_model(tmp_path: Path) -> None:
+    socratic = {
+        "question": "Ann has 3 boxes of 4 pens and loses 2. How many pens are left?",
+        "answer": "How many pens were there? ** 3*4=<<3*4=12>>12\nHow many are left? ** 12-2=<<12-2=10>>10\n#### 10",
+    }
+    single = {"question": "2 + 2?", "answer": "What is it? ** 2+2=<<2+2=4>>4\n#### 4"}
+    path = tmp_path / "socratic.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in (socratic, single)))
+    assert _build("scaffolds", f"gsm8k:{path}", "--human", "--out", tmp_path / "out") == 0
+    (record,) = _read(tmp_path / "out/records.jsonl")
+    assert record["sub-task-answer"][0]["answer"] == "12" and record["teacher"] == "human"
+    (level,) = record["scaffolding"]
+    assert level.startswith("Known: How many pens were there? 12.") and level.endswith("How many pens are left?")
+    (rejected,) = _read(tmp_path / "out/rejected.jsonl")
+    assert rejected["reason"] == "single-step"
+    document = json.loads((tmp_path / "out/build.json").read_text())
+    assert document["counts"] == {"cases": 1, "rejected": 1, "review": 0}
+    assert document["report"]["redundancy"]["count"] == 0
+
+
+def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(tmp_path: Path) -> None:
+    def item(name: str, a: int, b: int) -> dict[str, Any]:
+        code = f"def solution():\n    boxes = {a}\n    each = {b}\n    return boxes * each\n"
+        return {"id": name, "question": f"{name} has {a} boxes of {b} pens. How many?", "code": code, "answer": a * b}
+
+    path = tmp_path / "items.jsonl"
+    items = [item("Ann", 2, 3), item("Bob", 4, 5), item("Cy", 7, 3)]
+    path.write_text("".join(json.dumps(r) + "\n" for r in items))
+    assert _build("compositional-gsm", path, "--size", 1, "--out", tmp_path / "out") == 0
+    (case,) = read_cases(tmp_path / "out/cases.jsonl")
+    first, second = case.parts
+    answers = {i["question"]: i["answer"] for i in items}
+    assert answers[first.question] == int(first.answer)
+    assert first.answer in second.question and case.answer == second.answer
+    assert all(r["reason"] and r["stage"] for r in _read(tmp_path / "out/rejected.jsonl"))
+
+
+def test_scaffolds_without_anyone_to_make_them_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"question": "1 + 1?", "answer": "2"}\n')
+    assert _build("scaffolds", f"stad:{path}", "--out", tmp_path / "out") == 1
+    assert "--teacher, or --human" in capsys.readouterr().err
