@@ -12,6 +12,7 @@ from .base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
 from .compositionality_gap import CompositionalityGap
 from .double_gate import DoubleGate
 from .reasoning_gap import ReasoningGap
+from .reducing import reduce
 from .scaffolding import Scaffolding
 
 __all__ = ["CaseSet", "Entry", "Evidence", "Graded", "Protocol", "Reduction", "PROTOCOLS", "get", "metrics_from_rows"]
@@ -65,6 +66,6 @@ def metrics_from_rows(
     graded = [row if isinstance(row, Graded) else Graded.from_dict(row, f"row {n}") for n, row in enumerate(rows, 1)]
     if not graded:
         raise InputError("graded rows: there are none; give one object a row with case, role and outcome")
-    found = get(protocol, compat=compat, seed=seed).reduce(graded, cases)
+    found = reduce(get(protocol, compat=compat, seed=seed), graded, cases)
     warnings = (*found.warnings, *check_rows(graded), *check_metrics(found.metrics))
     return Reduction(found.metrics, found.case_sets, warnings)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
 
 MAX_TOKENS = {"plain": 128, "xml": 512, "xml-answer": 128, "knowledge": 128, "cot": 1024, "self-ask": 1024}
 """Response budgets by prompt format: equal for all roles of a protocol, so that no role is cut off more easily."""
+THINKING = "thinking"
+"""The whole asked again with the chat template's thinking switched on."""
 
 
 def question(case: Case, text: str) -> str:
@@ -32,6 +36,7 @@ def ask_part(case: Case, i: int, role: str, text: str, format: str, max_tokens: 
         stop=prompts.FORMATS[format].stop,
         kind=part.kind,
         atom=part.atom,
+        question=question(case, text),
     )
 
 
@@ -47,7 +52,24 @@ def ask_whole(case: Case, role: str, text: str, format: str, max_tokens: int | N
         aliases=case.aliases,
         max_tokens=max_tokens or MAX_TOKENS.get(format, 512),
         stop=prompts.FORMATS[format].stop,
+        question=question(case, text),
     )
+
+
+def ask_again(case: Case, way: str, format: str, max_tokens: int | None) -> Ask:
+    """The whole once more, in another prompt format or with ``thinking`` in the protocol's own."""
+    if way == THINKING:
+        return replace(ask_whole(case, f"whole:{way}", case.question, format, max_tokens), thinking=True)
+    return ask_whole(case, f"whole:{way}", case.question, way, max_tokens)
+
+
+def check_formats(format: str, ways: Iterable[str] = ()) -> None:
+    """Raises ``InputError`` for a prompt format, or a way to ask again, that is not known."""
+    if format not in prompts.FORMATS:
+        raise InputError(f"--format {format!r} is not known; use one of {', '.join(prompts.FORMATS)}")
+    for way in ways:
+        if way not in (*prompts.FORMATS, THINKING):
+            raise InputError(f"--also {way!r} is not known; use {', '.join([*prompts.FORMATS, THINKING])}")
 
 
 def pending(asks: Iterable[Ask], graded: Mapping[str, Grade]) -> list[Ask]:

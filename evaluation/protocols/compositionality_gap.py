@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
 from ..metrics import Metric
 from . import counting
-from .asking import ask_part, ask_whole, pending
+from .asking import ask_again, ask_part, ask_whole, check_formats, pending
 from .base import CaseSet, Entry, Graded, Reduction
 from .counting import Item, Truth
 
 _EXTRA = ":extra-context"
+_REVERSED = "reversed"
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,22 @@ class CompositionalityGap:
 
     ``format`` is the prompt format of parts and whole; ``extra_context`` also asks the parts with the whole's
     irrelevant numbers added (AgentCoMa, App. K), where the benchmark has such wordings; ``also`` lists formats in
-    which the whole is asked again (``self-ask``, ``cot``), ``seed`` is that of the bootstrap intervals.
+    which the whole is asked again (``self-ask``, ``cot``, ``thinking``), ``reversed`` also asks wholes whose steps come
+    in the other order (App. J: ``meta["reversed"]``, a question or an object with question and answer), ``seed`` is
+    that of the bootstrap intervals.
     """
 
     format: str = "cot"
     extra_context: bool = True
     also: tuple[str, ...] = ()
+    reversed: bool = False
     max_tokens: int | None = None
     compat: str | None = None
     seed: int = 0
     name: str = field(default="compositionality-gap", init=False)
 
     def __post_init__(self) -> None:
-        for format in (self.format, *self.also):
-            if format not in prompts.FORMATS:
-                raise InputError(f"--format {format!r} is not known; use one of {', '.join(prompts.FORMATS)}")
+        check_formats(self.format, self.also)
 
     def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
         """Each part, each part with extra context, the whole, and the whole in further formats; one round."""
@@ -56,9 +57,10 @@ class CompositionalityGap:
                 role = f"part:{i}{_EXTRA}"
                 found.append(ask_part(case, i, role, part.extra_context, self.format, self.max_tokens))
         found.append(ask_whole(case, "whole", case.question, self.format, self.max_tokens))
-        for format in self.also:
-            role = "self-ask" if format == "self-ask" else f"whole:{format}"
-            found.append(ask_whole(case, role, case.question, format, self.max_tokens))
+        if self.reversed and _REVERSED in case.meta:
+            found.append(_reversed(case, self.format, self.max_tokens))
+        again = [ask_again(case, way, self.format, self.max_tokens) for way in self.also]
+        found += [replace(ask, role="self-ask") if ask.format == "self-ask" else ask for ask in again]
         return pending(found, graded)
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
@@ -84,6 +86,17 @@ class CompositionalityGap:
             CaseSet("both-right-whole-right", "success", tuple(successes)),
         )
         return Reduction(tuple(metrics), sets, tuple(warnings))
+
+
+def _reversed(case: Case, format: str, max_tokens: int | None) -> Ask:
+    """The whole with its steps in the other order: the same answer unless ``meta["reversed"]`` gives its own."""
+    given = case.meta[_REVERSED]
+    if isinstance(given, str):
+        return ask_whole(case, "whole:reversed", given, format, max_tokens)
+    if not isinstance(given, Mapping) or "question" not in given:
+        raise InputError(f"case {case.id!r}: meta.reversed is {given!r}; give a question, or {{question, answer}}")
+    ask = ask_whole(case, "whole:reversed", str(given["question"]), format, max_tokens)
+    return replace(ask, gold=str(given["answer"]), aliases=()) if "answer" in given else ask
 
 
 def both(item: Item) -> Truth:

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
-from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
 from ..metrics import Metric
 from . import collapse_depth, counting
-from .asking import ask_part, ask_whole, pending
+from .asking import ask_again, ask_part, ask_whole, check_formats, pending
 from .base import CaseSet, Entry, Evidence, Graded, Reduction
 from .counting import Item, Truth
 
@@ -49,7 +47,7 @@ class DoubleGate:
     """``--protocol double-gate``.
 
     ``format`` is the prompt format of all asks, ``recovery`` lists further formats in which the whole is asked again
-    (chain of thought, ...), ``max_tokens`` is one budget for all asks, ``seed`` that of the bootstrap intervals.
+    (``cot``, ``thinking``, ...), ``max_tokens`` is one budget for all asks, ``seed`` that of the bootstrap intervals.
     """
 
     format: str = "xml"
@@ -60,9 +58,7 @@ class DoubleGate:
     name: str = field(default="double-gate", init=False)
 
     def __post_init__(self) -> None:
-        for format in (self.format, *self.recovery):
-            if format not in prompts.FORMATS:
-                raise InputError(f"--format {format!r} is not known; use one of {', '.join(prompts.FORMATS)}")
+        check_formats(self.format, self.recovery)
 
     def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
         """Every wording of every atom, every sub-question and the whole, all in one round."""
@@ -72,7 +68,7 @@ class DoubleGate:
             words += [(f"part:{i}{_PARAPHRASE}{j}", p) for j, p in enumerate(part.paraphrases)]
             found += [ask_part(case, i, role, text, self.format, self.max_tokens) for role, text in words]
         found.append(ask_whole(case, "whole", case.question, self.format, self.max_tokens))
-        found += [ask_whole(case, f"whole:{f}", case.question, f, self.max_tokens) for f in self.recovery]
+        found += [ask_again(case, way, self.format, self.max_tokens) for way in self.recovery]
         return pending(found, graded)
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:

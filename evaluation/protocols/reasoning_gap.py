@@ -84,7 +84,8 @@ class ReasoningGap:
         if self.code:
             prompt = f"{pair}\n{CODE_INSTRUCTION}"
             limit = self.max_tokens or MAX_TOKENS["cot"]
-            found.append(Ask(case.id, "code", prompt, case.answer, case.answer_type, CODE, case.aliases, limit))
+            code = Ask(case.id, "code", prompt, case.answer, case.answer_type, CODE, case.aliases, limit, question=pair)
+            found.append(code)
         return pending(found, graded)
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:

@@ -1,0 +1,129 @@
+"""How a protocol's asks are put: worked examples, preamble, chat or completion prompts, thinking, token budgets.
+
+None of this changes what is asked or counted, so it is one wrapper around any protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ...errors import InputError
+from .. import prompts
+from ..asks import Ask, Grade
+from ..cases import Case
+from .asking import THINKING
+from .base import Graded, Protocol, Reduction
+from .few_shot import Exemplar, choose, written
+from .reducing import BARE, reduce
+
+EXAMPLES = "First come worked examples. Answer the last question in the same way."
+NEXT_QUESTION = "\nQuestion:"
+REASONING = ("cot", "self-ask")
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """How asks are put to the model; the defaults leave them as the protocol made them."""
+
+    prompting: Literal["chat", "raw"] = "chat"
+    """``raw``: completion prompts that end in "Answer:" and are cut where the model goes on to a next question."""
+    exemplars: tuple[Exemplar, ...] = ()
+    preamble: Literal["yes", "no", "both"] = "yes"
+    """Whether the instruction stands in the prompt; ``both`` asks everything twice and reports both."""
+    thinking: bool | None = None
+    """Tell the chat template to think first, or not to; None leaves it to the template."""
+    thinking_tokens: int = 4096
+    """Token budget of asks with thinking: for the thinking and the answer."""
+    cot_tokens: int | None = None
+    """Token budget of the formats that reason step by step; None: the protocol's own."""
+
+    def __post_init__(self) -> None:
+        if self.prompting not in ("chat", "raw"):
+            raise InputError(f"--prompting {self.prompting}: use chat or raw")
+        if self.preamble not in ("yes", "no", "both"):
+            raise InputError(f"--preamble {self.preamble}: use yes, no or both")
+        for option, value in (("--thinking-tokens", self.thinking_tokens), ("--cot-tokens", self.cot_tokens)):
+            if value is not None and value < 1:
+                raise InputError(f"{option} {value}: give a whole number of at least 1")
+        if self.thinking and self.prompting == "raw":
+            raise InputError("--thinking needs the chat template: use --prompting chat")
+
+
+@dataclass(frozen=True)
+class Presented:
+    """A protocol whose asks are put as a ``Presentation`` says; counted are they as ever."""
+
+    protocol: Protocol
+    how: Presentation = Presentation()
+
+    @property
+    def name(self) -> str:
+        return self.protocol.name
+
+    def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+        """The protocol's asks, put as told; with ``preamble="both"`` also those in the roles ``no-preamble/...``."""
+        if self.how.preamble != "both":
+            return self._put(case, graded, self.how.preamble == "yes")
+        bare = {r.removeprefix(BARE): g for r, g in graded.items() if r.startswith(BARE)}
+        with_it = {r: g for r, g in graded.items() if not r.startswith(BARE)}
+        without = [replace(ask, role=BARE + ask.role) for ask in self._put(case, bare, False)]
+        return self._put(case, with_it, True) + without
+
+    def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
+        """The protocol's own metrics, also of the asks without preamble, and mean lengths."""
+        return reduce(self.protocol, rows, cases)
+
+    def _put(self, case: Case, graded: Mapping[str, Grade], preamble: bool) -> list[Ask]:
+        return [self._present(ask, preamble) for ask in self.protocol.asks(case, graded)]
+
+    def _present(self, ask: Ask, preamble: bool) -> Ask:
+        format = ask.format if ask.format in prompts.FORMATS else str(getattr(self.protocol, "format", "cot"))
+        changed: dict[str, Any] = {"prompt": self._prompt(ask, preamble, format), "prompting": self.how.prompting}
+        if self.how.cot_tokens is not None and format in REASONING:
+            changed["max_tokens"] = self.how.cot_tokens
+        thinking = self._thinking(ask)
+        if thinking:
+            if self.how.prompting == "raw":
+                raise InputError("thinking needs the chat template: use --prompting chat, or leave thinking out")
+            # A stop string inside the thinking would end it.
+            changed.update(max_tokens=self.how.thinking_tokens, stop=())
+        elif self.how.prompting == "raw":
+            changed["stop"] = tuple(dict.fromkeys((*ask.stop, NEXT_QUESTION)))
+        return replace(ask, thinking=thinking, **changed)
+
+    def _thinking(self, ask: Ask) -> bool | None:
+        if ask.thinking is not None or self.how.thinking is not None:
+            return self.how.thinking if ask.thinking is None else ask.thinking
+        # where thinking is compared with not thinking, no ask may leave it to the template
+        ways = (*getattr(self.protocol, "also", ()), *getattr(self.protocol, "recovery", ()))
+        return False if THINKING in ways and self.how.prompting == "chat" else None
+
+    def _prompt(self, ask: Ask, preamble: bool, format: str) -> str:
+        plain = not self.how.exemplars and self.how.prompting == "chat"
+        if plain and preamble:
+            return ask.prompt
+        if ask.question is None or not ask.prompt.startswith(ask.question):
+            if plain or self.how.exemplars:
+                raise InputError(
+                    f"protocol {self.name}: its asks do not say where the question ends (role {ask.role!r}); "
+                    "ask without examples and with the preamble"
+                )
+            return ask.prompt
+        instruction = ask.prompt[len(ask.question) :].strip()
+        if plain:
+            return ask.question
+        blocks = [_block(e.question, written(e, ask, format)) for e in self._examples(ask)]
+        opening = " ".join(t for t in (EXAMPLES if blocks else "", instruction) if t) if preamble else ""
+        last = _block(ask.question, "" if self.how.prompting == "raw" else None)
+        return "\n\n".join([*([opening] if opening else []), *blocks, last])
+
+    def _examples(self, ask: Ask) -> list[Exemplar]:
+        return choose(self.how.exemplars, ask, self.name) if self.how.exemplars else []
+
+
+def _block(question: str, answer: str | None) -> str:
+    if answer is None:
+        return f"Question: {question}"
+    return f"Question: {question}\nAnswer: {answer}".rstrip()

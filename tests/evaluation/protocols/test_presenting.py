@@ -1,0 +1,205 @@
+"""How asks are put: examples, preamble, completion prompts, thinking, budgets, and the counting per way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.asks import Ask, Grade
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.grading import grade
+from composcope.evaluation.metrics import find
+from composcope.evaluation.protocols import few_shot, get
+from composcope.evaluation.protocols.base import Graded
+from composcope.evaluation.protocols.presenting import Presentation, Presented
+from composcope.evaluation.protocols.reasoning_gap import co_present
+
+MIXED = Case(
+    "m",
+    "A shelf holds 2 spades and 9 cups. How many things dig?",
+    "2",
+    (
+        Part("Which digs: spade or cup?", "spade", "commonsense"),
+        Part("You have 2 spades. How many is that?", "2", "math", "number"),
+    ),
+    answer_type="number",
+    meta={"reversed": {"question": "Of 2 spades and 9 cups, count what digs.", "answer": "2"}},
+)
+CHAIN = Case(
+    "p",
+    "There are X eggs and 2 more. How many eggs are there?",
+    "8",
+    (
+        Part("Two rows hold 3 eggs each. How many eggs?", "6", "math", "number"),
+        Part("There are 6 eggs and 2 more. How many eggs are there?", "8", "math", "number"),
+    ),
+    answer_type="number",
+)
+
+
+def asks_of(
+    case: Case, protocol: str = "compositionality-gap", how: Presentation | None = None, **options
+) -> dict[str, Ask]:
+    presented = Presented(get(protocol, **options), how or Presentation())
+    return {ask.role: ask for ask in presented.asks(case, {})}
+
+
+def test_the_defaults_leave_every_ask_as_the_protocol_made_it() -> None:
+    protocol = get("compositionality-gap", also=("self-ask",))
+    assert Presented(protocol).asks(MIXED, {}) == protocol.asks(MIXED, {})
+
+
+def test_worked_examples_stand_before_the_question_in_the_kind_of_each_ask() -> None:
+    how = Presentation(exemplars=tuple(few_shot.own("compositionality-gap", 2)))
+    found = asks_of(MIXED, how=how, also=("self-ask",))
+    assert "clear snow from a path: shovel" in found["part:0"].prompt
+    assert "How many things do you carry?" in found["part:1"].prompt
+    assert "carries out everything" in found["whole"].prompt
+    assert "Follow up: Which of these" in found["self-ask"].prompt
+    for ask in found.values():
+        assert ask.prompt.count("Question: ") == 3 and ask.prompt.endswith(f"Question: {ask.question}")
+        assert ask.prompt.count("So the final answer is: ") == 2
+        assert ask.prompt.startswith("First come worked examples.") and "End with" in ask.prompt.split("\n\n")[0]
+
+
+def test_without_preamble_only_examples_and_question_remain() -> None:
+    how = Presentation(exemplars=tuple(few_shot.own("compositionality-gap", 1)), preamble="no")
+    assert asks_of(MIXED, how=how)["whole"].prompt.startswith("Question: A caretaker")
+    assert asks_of(MIXED, how=Presentation(preamble="no"))["whole"].prompt == MIXED.question
+
+
+def test_both_preambles_are_asked_and_counted_apart() -> None:
+    presented = Presented(get("compositionality-gap"), Presentation(preamble="both"))
+    asks = presented.asks(MIXED, {})
+    assert {a.role for a in asks} == {r for a in ("part:0", "part:1", "whole") for r in (a, f"no-preamble/{a}")}
+    rows = [
+        Graded.of(
+            MIXED,
+            ask,
+            Grade("incorrect" if ask.role == "no-preamble/whole" else "correct", "2"),
+            ask_id=None,
+            model=None,
+            run=None,
+            tokens=3 + ask.role.startswith("no"),
+        )
+        for ask in asks
+    ]
+    found = presented.reduce(rows, {"m": MIXED})
+    values = [find(found.metrics, "composition", **g) for g in ({}, {"prompt": "no-preamble"})]
+    assert [m.value for m in values if m] == [1.0, 0.0]
+    assert find(found.metrics, "gap", prompt="no-preamble").value == -1.0  # type: ignore[union-attr]
+    assert [s.ids for s in found.case_sets] == [(), ("m",)]
+    lengths = [find(found.metrics, "mean_length", role="whole", **g) for g in ({}, {"prompt": "no-preamble"})]
+    assert [m.value for m in lengths if m] == [3.0, 4.0]
+    assert not found.warnings
+
+
+def test_completion_prompts_end_in_answer_and_stop_at_the_next_question() -> None:
+    how = Presentation("raw", tuple(few_shot.own("compositionality-gap", 2)))
+    ask = asks_of(MIXED, how=how)["whole"]
+    assert ask.prompting == "raw" and ask.prompt.endswith(f"Question: {MIXED.question}\nAnswer:")
+    assert ask.stop == ("\nQuestion:",)
+    went_on = " Only spades dig. So the final answer is: 2\nQuestion:"
+    assert grade(went_on, "stop", "2", "number", format=ask.format).outcome == "correct"
+
+
+def test_all_eight_examples_of_the_reasoning_gap_are_right_and_written_as_answers_are_graded() -> None:
+    (case, _) = co_present([CHAIN, replace(CHAIN, id="q")])
+    how = Presentation(exemplars=tuple(few_shot.own("reasoning-gap", 8)))
+    found = asks_of(case, "reasoning-gap", how, code=True)
+    assert set(found) == {"part:0", "part:1", "whole", "pair:q1", "co-presented", "code"}
+    assert found["whole"].prompt == found["pair:q1"].prompt
+    for role, ask in found.items():
+        kind = {"part:0": "q1", "part:1": "q2", "whole": "pair", "pair:q1": "pair"}.get(role, role)
+        chosen = few_shot.choose(how.exemplars, ask, "reasoning-gap")
+        assert len(chosen) == 8 and {e.kind for e in chosen} == {kind}
+        if role == "pair:q1":
+            continue
+        for e in chosen:
+            text = few_shot.written(e, ask, "cot")
+            assert text in ask.prompt and e.question in ask.prompt
+            pairs = {x.question: x.answer for x in how.exemplars if x.kind == "pair"}
+            gold = pairs[e.question] if role == "code" else e.answer
+            assert grade(text, "stop", gold, "number", format=ask.format).outcome == "correct", text
+    for pair in (e for e in how.exemplars if e.kind == "pair"):
+        first = next(x.answer for x in how.exemplars if x.kind == "q1" and f"Q1: {x.question}\n" in pair.question)
+        text = few_shot.written(pair, found["pair:q1"], "cot")
+        assert grade(text, "stop", first, "number", format="pair-q1").outcome == "correct"
+
+
+def test_examples_come_from_a_file_by_role_kind_or_for_all(tmp_path: Path) -> None:
+    path = tmp_path / "shots.jsonl"
+    rows = [
+        {"kind": "whole", "question": "W?", "answer": 4, "worked": "2 + 2 = 4"},
+        {"kind": "*", "question": "A?", "answer": "b"},
+    ]
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    found = asks_of(MIXED, how=Presentation(exemplars=tuple(few_shot.read(path))))
+    assert "Question: W?\nAnswer: 2 + 2 = 4. So the final answer is: 4" in found["whole"].prompt
+    assert "Question: A?\nAnswer: b. So the final answer is: b" in found["part:0"].prompt
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", r"shots.jsonl:1: not valid JSON"),
+        ('{"kind": "whole", "question": "Q"}', r"shots.jsonl:1: field 'answer' is None"),
+        ('{"kind": "whole", "question": "Q", "answer": "a", "worked": 3}', r"'worked' is 3"),
+        ("", "no examples"),
+    ],
+)
+def test_a_file_of_examples_that_cannot_be_used_is_refused_by_line(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "shots.jsonl"
+    path.write_text(line)
+    with pytest.raises(InputError, match=said):
+        few_shot.read(path)
+
+
+def test_missing_examples_are_said() -> None:
+    with pytest.raises(InputError, match=r"--few-shot 3: give 1 to 2"):
+        few_shot.own("compositionality-gap", 3)
+    with pytest.raises(InputError, match="no examples of our own for double-gate"):
+        few_shot.own("double-gate", 2)
+    only = Presentation(exemplars=(few_shot.Exemplar("whole", "q", "a"),))
+    with pytest.raises(InputError, match=r"no worked example for role 'part:0' .*part:0, commonsense, part"):
+        asks_of(MIXED, how=only)
+
+
+def test_thinking_again_has_its_own_budget_and_the_others_do_not_think() -> None:
+    found = asks_of(MIXED, "double-gate", Presentation(thinking_tokens=2000), recovery=("cot", "thinking"))
+    think = found["whole:thinking"]
+    assert (think.thinking, think.max_tokens, think.stop) == (True, 2000, ())
+    assert think.prompt == found["whole"].prompt
+    assert {a.thinking for r, a in found.items() if r != "whole:thinking"} == {False}
+    assert found["whole"].max_tokens == 512 and found["whole:cot"].max_tokens == 1024
+    assert asks_of(MIXED, how=Presentation(cot_tokens=77))["whole"].max_tokens == 77
+
+
+def test_thinking_needs_the_chat_template() -> None:
+    with pytest.raises(InputError, match="use --prompting chat"):
+        Presentation("raw", thinking=True)
+    with pytest.raises(InputError, match="use --prompting chat"):
+        asks_of(MIXED, "double-gate", Presentation("raw"), recovery=("thinking",))
+
+
+def test_wholes_with_their_steps_reversed_are_asked_and_counted_against_the_same_parts() -> None:
+    presented = Presented(get("compositionality-gap", reversed=True))
+    asks = presented.asks(MIXED, {})
+    assert {a.role: a.gold for a in asks}["whole:reversed"] == "2"
+    rows = [
+        Graded.of(
+            MIXED,
+            a,
+            Grade("correct" if a.role != "whole:reversed" else "incorrect", "2"),
+            ask_id=None,
+            model=None,
+            run=None,
+        )
+        for a in asks
+    ]
+    assert find(presented.reduce(rows).metrics, "gap", prompt="reversed").value == -1.0  # type: ignore[union-attr]
