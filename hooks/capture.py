@@ -7,6 +7,7 @@ was not asked for is not kept.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -16,12 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError, ModelError
-from .attention import Window, attention_masses
+from .attention import ROW_CHUNK, Window, attention_masses
+from .memory import free_bytes, is_out_of_memory
 
 if TYPE_CHECKING:
     from .model import Model
 
 Span = tuple[int, int]
+MAX_TOKENS = 4096
 
 
 @dataclass(frozen=True)
@@ -49,24 +52,75 @@ class Captured:
     """pos d_model, in the model's dtype"""
 
 
-def capture(lm: Model, requests: Sequence[Request], *, max_tokens: int = 4096) -> Iterator[tuple[int, Captured]]:
+def capture(
+    lm: Model, requests: Sequence[Request], *, max_tokens: int | None = None, notes: list[str] | None = None
+) -> Iterator[tuple[int, Captured]]:
     """Run ``requests`` in right-padded batches of ``max_tokens`` tokens or less; yields ``(index, Captured)``.
 
-    The longest sequences come first, so that memory runs out at once or not at all. Raises ``InputError`` for empty
-    sequences, ids outside the vocabulary, spans outside the sequence and sequences longer than the context;
-    ``ModelError`` for a model in training mode and for NaN or infinite activations.
+    The longest sequences come first, so that memory runs out at once or not at all. By default batches are as large as
+    the free memory allows, and at most 4096 tokens; where memory still runs out, a batch is halved and run again, and
+    ``notes`` (or a warning) says so. Raises ``InputError`` for empty sequences, ids outside the vocabulary, spans
+    outside the sequence and sequences longer than the context; ``ModelError`` for a model in training mode, for NaN or
+    infinite activations, and for a single sequence that does not fit into memory.
     """
     _check_model(lm)
     for i, request in enumerate(requests):
         _check(request, f"sequence {i}", lm)
-    for batch in _batches(requests, max_tokens):
-        yield from zip(batch, _run(lm, [requests[i] for i in batch]), strict=True)
+    limit = token_budget(lm) if max_tokens is None else max_tokens
+    if max_tokens is None and limit < MAX_TOKENS and sum(len(r.ids) for r in requests) > limit:
+        _say(f"little memory is free: {limit} tokens a pass instead of {MAX_TOKENS}", notes)
+    order = sorted(range(len(requests)), key=lambda i: (-len(requests[i].ids), i))
+    while order:
+        batch = order[: max(1, limit // len(requests[order[0]].ids))]
+        try:
+            found = _run(lm, [requests[i] for i in batch])
+        except (RuntimeError, MemoryError) as e:
+            if not is_out_of_memory(e):
+                raise
+            limit = _halved(batch, requests, notes, e)
+            continue
+        yield from zip(batch, found, strict=True)
+        order = order[len(batch) :]
 
 
-def capture_all(lm: Model, requests: Sequence[Request], *, max_tokens: int = 4096) -> list[Captured]:
+def capture_all(
+    lm: Model, requests: Sequence[Request], *, max_tokens: int | None = None, notes: list[str] | None = None
+) -> list[Captured]:
     """``capture`` collected in the order of the requests."""
-    found = dict(capture(lm, requests, max_tokens=max_tokens))
+    found = dict(capture(lm, requests, max_tokens=max_tokens, notes=notes))
     return [found[i] for i in range(len(requests))]
+
+
+def token_budget(lm: Model, free: int | None = None) -> int:
+    """Tokens that one pass may hold: a quarter of the free memory by a rough count of activations, at most 4096."""
+    a = lm.anatomy
+    free = free_bytes(lm.device) if free is None else free
+    if free is None:
+        return MAX_TOKENS
+    size = torch.finfo(lm.dtype).bits // 8
+    attention = ROW_CHUNK * a.n_heads * 4  # scores of one chunk of query rows, float32
+    per_token = size * (16 * a.d_model + 4 * a.d_mlp + a.n_layers * a.d_model) + attention
+    return max(1, min(MAX_TOKENS, free // 4 // per_token))
+
+
+def _halved(batch: Sequence[int], requests: Sequence[Request], notes: list[str] | None, error: BaseException) -> int:
+    """The new limit in tokens after a batch did not fit."""
+    longest = len(requests[batch[0]].ids)
+    if len(batch) == 1:
+        raise ModelError(
+            f"sequence {batch[0]}: one pass over {longest} tokens does not fit into memory; shorten it, or use a"
+            " smaller dtype or another device"
+        ) from error
+    half = len(batch) // 2
+    _say(f"memory ran out at {len(batch)} sequences of up to {longest} tokens; going on with {half} at a time", notes)
+    return half * longest
+
+
+def _say(note: str, notes: list[str] | None) -> None:
+    if notes is None:
+        warnings.warn(note, RuntimeWarning, stacklevel=4)
+    else:
+        notes.append(note)
 
 
 def _check_model(lm: Model) -> None:
@@ -91,17 +145,6 @@ def _check(request: Request, where: str, lm: Model) -> None:
     for name, span in (("states", request.states), ("hidden", request.hidden), ("masses", rows)):
         if span is not None and not 0 <= span[0] < span[1] <= n:
             raise InputError(f"{where}: {name} span {span[0]}:{span[1]} is empty or outside its {n} tokens")
-
-
-def _batches(requests: Sequence[Request], max_tokens: int) -> Iterator[list[int]]:
-    batch: list[int] = []
-    for i in sorted(range(len(requests)), key=lambda i: (-len(requests[i].ids), i)):
-        if batch and (len(batch) + 1) * len(requests[batch[0]].ids) > max_tokens:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
 
 
 @torch.no_grad()

@@ -88,7 +88,7 @@ def _between_row(
     row: Row = {"quantity": quantity, "group": f"{pair[0]} - {pair[1]}", "n": int(a.size + b.size)}
     row |= {"n_first": int(a.size), "n_second": int(b.size)}
     if a.size < 2 or b.size < 2:
-        return row | _impossible(f"{NO_CONTRAST}: {a.size} and {b.size} cases; each group needs at least 2")
+        return row | impossible(f"{NO_CONTRAST}: {a.size} and {b.size} cases; each group needs at least 2")
     difference = difference_interval(a, b, near, level=level, resamples=resamples, seed=seed)
     name, p = _between_p(a, b, near, test, resamples, seed)
     effect = hedges_g(a, b, level)
@@ -104,7 +104,8 @@ def _contrast(difference: Estimate, effect: Estimate, test: str, p: float, detec
     }  # fmt: skip
 
 
-def _impossible(note: str) -> Row:
+def impossible(note: str) -> Row:
+    """The contrast columns of a row that says why there is no contrast."""
     nothing = Estimate(float("nan"), float("nan"), float("nan"), "none")
     return _contrast(nothing, nothing, "none", float("nan"), float("inf")) | {"note": note}
 
@@ -166,7 +167,7 @@ def _by_case(values: Mapping[str, float] | Sequence[float]) -> dict[Any, float]:
 
 def _paired_row(d: Array, clusters: Clusters, test: PairedTest, level: float, resamples: int, seed: int) -> Row:
     if d.size < 2:
-        return _impossible(f"{NO_CONTRAST}: {d.size} cases have both roles; at least 2 are needed")
+        return impossible(f"{NO_CONTRAST}: {d.size} cases have both roles; at least 2 are needed")
     difference = mean_interval(d, clusters, level=level, resamples=resamples, seed=seed)
     name, p = _paired_p(d, clusters, test, resamples, seed)
     return _contrast(difference, hedges_g_paired(d, level), name, p, smallest_detectable(d.size))

@@ -50,12 +50,15 @@ class Example:
     depth: int | None = None
     operation: str | None = None
     cluster: str | None = None
+    few_shot_span: tuple[int, int] | None = None
+    """Half-open range of prompt positions that hold worked examples, where the prompt has any."""
 
 
 def from_case_sets(
     tokenizer: Any, cases: Mapping[str, Case] | Iterable[Case], asks: Mapping[str, Ask],
     responses: Mapping[str, Response], case_sets: Iterable[CaseSet], roles: Sequence[str] | None = None, *,
     answer: AnswerText = "worked", graded: Iterable[Graded] = (), chat_options: Mapping[str, Any] | None = None,
+    few_shot: str | None = None,
 ) -> list[Example]:  # fmt: skip
     """Examples for every case in a failure or success set, one per role that was asked.
 
@@ -63,7 +66,8 @@ def from_case_sets(
     and role is read from the sets' evidence, then from ``graded`` rows (cases may share an ask), then from the asks.
     ``roles`` limits and extends the roles (default: ``whole`` and every ``part:i``). ``answer`` says which gold text
     becomes ``answer_ids``: the ``worked`` answer where the case has one, the bare ``answer``, or ``written`` as the
-    prompt format wants it.
+    prompt format wants it. ``few_shot`` is the text of worked examples that stands in the prompts; where it does, its
+    tokens become ``few_shot_span``.
     Sets with other labels than failure and success are passed over. Raises ``NoCasesError`` when nothing is labelled,
     ``InputError`` for a case with both labels, without its whole, without token ids, and for prompts and answers
     that do not round-trip through the tokenizer.
@@ -78,7 +82,7 @@ def from_case_sets(
         for (case, role), key in _keys(asks, case_sets, graded).items()
         if case in labels and (role in roles if roles is not None else _ROLE.fullmatch(role)) and key in responses
     }
-    writer = _Writer(tokenizer, dict(chat_options or {}), answer)
+    writer = _Writer(tokenizer, dict(chat_options or {}), answer, few_shot)
     out: list[Example] = []
     for case_id, group in labels.items():
         if case_id not in table:
@@ -149,6 +153,7 @@ class _Writer:
     tokenizer: Any
     chat_options: dict[str, Any]
     answer: AnswerText
+    few_shot: str | None = None
 
     def example(self, case: Case, role: str, ask: Ask, response: Response, group: str) -> Example:
         where = f"case {case.id!r}, role {role!r}"
@@ -166,6 +171,7 @@ class _Writer:
             cue_tokens=self._cue_tokens(ask, prompt_ids),
             question_span=self._span(ask, text, prompt_ids, _question(case, part, ask), where),
             family=case.family, depth=case.depth, operation=case.operation, cluster=case.cluster,
+            few_shot_span=self._few_shot_span(ask, text, prompt_ids, where),
         )  # fmt: skip
 
     def _gold(self, source: Case | Part, format: str) -> str:
@@ -208,6 +214,11 @@ class _Writer:
         last = _shared_prefix(through, ids)
         # A token that reaches over the question's end holds some of it.
         return first, max(last if last == len(through) else last + 1, first + 1)
+
+    def _few_shot_span(self, ask: Ask, text: str, ids: Ids, where: str) -> tuple[int, int] | None:
+        if not self.few_shot or self.few_shot not in ask.prompt:
+            return None
+        return self._span(ask, text, ids, self.few_shot, where)
 
     def _answer_ids(self, ask: Ask, text: str, ids: Ids, gold: str, response: Response, where: str) -> Ids:
         written = self._separator(ask, text, ids, response) + gold

@@ -59,6 +59,32 @@ class Matched:
         return f"{text}; smallest detectable effect {smallest_detectable(len(self.pairs), len(self.pairs)):.2f} sd"
 
 
+def check_templates(examples: Sequence[Example], notes: list[str] | None = None) -> None:
+    """That all prompts end alike, so that their last positions can be compared and exchanged.
+
+    Raises ``InputError`` where the templates' generation prompts (``cue_tokens``) differ. Their first token is not
+    compared, since a tokenizer may have merged the question's end into it; where nothing else is left, different last
+    tokens are said in ``notes``.
+    """
+    if not examples:
+        return
+    size = min(e.cue_tokens for e in examples) - 1
+    seen: dict[tuple[int, ...], Example] = {}
+    for e in examples:
+        kind = (int(e.cue_tokens > 0),)  # chat or raw
+        seen.setdefault((*kind, *(e.prompt_ids[-size:] if size > 0 else ())), e)
+    if len(seen) > 1:
+        a, b = list(seen.values())[:2]
+        ends = [list(e.prompt_ids[len(e.prompt_ids) - max(1, e.cue_tokens) :]) for e in (a, b)]
+        raise InputError(
+            f"{a.group} {a.case!r} and {b.group} {b.case!r} have different templates: their prompts end with token ids"
+            f" {ends[0]} and {ends[1]}; ask all cases with one prompt format"
+        )
+    last = {e.prompt_ids[-1] for e in examples}
+    if len(last) > 1 and notes is not None:
+        notes.append(f"prompts end with {len(last)} different tokens: states at their ends are not of the same token")
+
+
 def match(
     examples: Sequence[Example], *, on: Sequence[str] = FIELDS, caliper: float = 0.1, role: str = "whole"
 ) -> Matched:
@@ -67,7 +93,7 @@ def match(
     Cases are matched on the example of ``role``; every role of a matched case is kept. Within a stratum the assignment
     has as many pairs as possible whose lengths differ by at most ``caliper`` of the longer one (or one token), and
     among those the smallest total difference. The answer may be that no contrast is possible (``Matched.possible``).
-    Raises ``InputError`` for an unknown field or when no example has the role.
+    Raises ``InputError`` for an unknown field, when no example has the role, and for prompts of different templates.
     """
     unknown = [name for name in on if name not in Example.__dataclass_fields__]
     if unknown:
@@ -75,6 +101,7 @@ def match(
     chosen = [e for e in examples if e.role == role]
     if examples and not chosen:
         raise InputError(f"no example has the role {role!r}; roles are {sorted({e.role for e in examples})}")
+    check_templates(chosen)
     strata: dict[tuple[Any, ...], dict[str, list[Example]]] = defaultdict(lambda: {"failure": [], "success": []})
     for e in chosen:
         if e.group not in ("failure", "success"):

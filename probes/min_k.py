@@ -22,7 +22,7 @@ from ..hooks.head import head_of, vocabulary_statistics
 from .effects import Estimate
 from .examples import Example
 from .result import ProbeResult
-from .tables import Values, group_rows, kinds_of
+from .tables import Values, group_rows, kinds_of, matched_pairs, matched_rows
 
 if TYPE_CHECKING:
     from ..hooks.model import Model
@@ -63,7 +63,8 @@ class TokenScores:
 
 def token_scores(
     lm: Model, ids: Sequence[Ids], spans: Sequence[tuple[int, int] | None] | None = None, *,
-    sigma_floor: float = 0.0, max_tokens: int = 4096, rows: int = 512, tile: int = 2048,
+    sigma_floor: float = 0.0, max_tokens: int | None = None, rows: int = 512, tile: int = 2048,
+    notes: list[str] | None = None,
 ) -> list[TokenScores]:  # fmt: skip
     """Log-probability and z of every token but the first, or of those inside each text's half-open span.
 
@@ -76,7 +77,7 @@ def token_scores(
     requests = [Request(t[:b], hidden=(a - 1, b - 1)) for t, (a, b) in zip(ids, scored, strict=True)]
     head = head_of(lm.model)
     out: dict[int, TokenScores] = {}
-    for i, got in capture(lm, requests, max_tokens=max_tokens):
+    for i, got in capture(lm, requests, max_tokens=max_tokens, notes=notes):
         assert got.hidden is not None
         a, b = scored[i]
         found = vocabulary_statistics(head, got.hidden, torch.as_tensor(ids[i][a:b]), rows=rows, tile=tile)
@@ -126,7 +127,7 @@ def aggregate(tokens: Sequence[TokenScores], k: float = 0.2, at_least_one: bool 
 
 def score(
     lm: Model, ids: Sequence[Ids], k: float = 0.2, *, spans: Sequence[tuple[int, int] | None] | None = None,
-    at_least_one: bool = False, max_tokens: int = 4096,
+    at_least_one: bool = False, max_tokens: int | None = None,
 ) -> MinKScores:  # fmt: skip
     """Min-K%, Min-K%++ and mean log-probability of texts given as token ids; one number per text.
 
@@ -187,20 +188,22 @@ def membership(
 
 def over_examples(
     lm: Model, examples: Sequence[Example], *, k: float = 0.2, ratios: Sequence[float] = RATIOS,
-    question_only: bool = True, max_tokens: int = 4096, seed: int = 0,
+    question_only: bool = True, max_tokens: int | None = None, seed: int = 0,
 ) -> ProbeResult:  # fmt: skip
     """Min-K scores of the prompts of labelled examples, by kind and group.
 
     Only the question's own tokens are scored (``question_only``), conditioned on the template before them: template
     tokens are predicted with certainty and say nothing. Table: ``min_k_pp``, ``min_k``, ``log_prob``, the robust
     ``z_median`` and ``min_k_pp_length_matched`` (every role of a case at the length of its shortest question) by kind
-    and group, failure against success per kind, kinds within cases. Tensors:
+    and group, failure against success per kind, also pair by pair over matched cases (there at the shorter question
+    of the pair), kinds within cases. Tensors:
     ``min_k_pp.{kind}.{group}`` ``[case]``, ``by_ratio.{kind}.{group}`` ``[ratio]``, ``tokens.{kind}.{group}``
     ``[case]`` (scored tokens: the scores depend on them).
     """
+    warnings: list[str] = []
     tokens = token_scores(
         lm, [e.prompt_ids for e in examples], [e.question_span for e in examples] if question_only else None,
-        max_tokens=max_tokens,
+        max_tokens=max_tokens, notes=warnings,
     )  # fmt: skip
     scores = aggregate(tokens, k)
     columns = {"min_k_pp": scores.min_k_pp, "min_k": scores.min_k, "log_prob": scores.log_prob}
@@ -212,10 +215,18 @@ def over_examples(
     columns["min_k_pp_length_matched"] = np.array(
         [length_matched(t.z, shortest[e.case], k, seed=seed) for e, t in pairs]
     )
+    found, note = matched_pairs(examples)
     rows = []
     for quantity, column in columns.items():
         values: Values[float] = [(e, float(v)) for e, v in zip(examples, column, strict=True)]
         rows += group_rows(quantity, values, seed=seed)
+        if quantity == "min_k_pp_length_matched":
+            rows += matched_rows(
+                quantity, examples, found, lambda i, n: length_matched(tokens[i].z, n or 1, k, seed=seed),
+                lambda i: len(tokens[i].z), seed=seed,
+            )  # fmt: skip
+        else:
+            rows += matched_rows(quantity, examples, found, lambda i, _, x=column: float(x[i]), seed=seed)
     tensors: dict[str, torch.Tensor] = {}
     for kind in kinds_of(examples):
         for group in sorted({e.group for e in examples}):
@@ -229,9 +240,10 @@ def over_examples(
     short, delicate = int(np.isnan(scores.min_k).sum()), sum(t.small_sigma for t in tokens)
     settings = {
         "k": k, "ratios": list(ratios), "question_only": question_only, "dtype": str(lm.model.dtype), "seed": seed,
-        "small_sigma_tokens": delicate, "short_texts": short,
+        "small_sigma_tokens": delicate, "short_texts": short, "matched": note,
     }  # fmt: skip
-    warnings = [f"{short} questions have too few tokens for k={k} and are left out"] if short else []
+    if short:
+        warnings.append(f"{short} questions have too few tokens for k={k} and are left out")
     if unbounded := sum(not np.isfinite(t.z).all() for t in tokens):
         warnings.append(f"{unbounded} questions hold an impossible token (z is minus infinity) and are left out")
     if delicate:

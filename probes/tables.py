@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from ..errors import NoCasesError
-from .contrast import adjust, between, map_test, paired, summary_row
+from .contrast import NO_CONTRAST, adjust, between, impossible, map_test, paired, summary_row
 from .effects import mean_interval
 from .examples import Example
+from .matching import match
 from .result import Row
 
 T = TypeVar("T")
@@ -88,6 +89,49 @@ def _failure_against_success(
     near = {g: [cluster[c] for c in cell] for g, cell in sides.items()}
     found = between({g: list(v.values()) for g, v in sides.items()}, quantity=quantity, clusters=near, seed=seed)
     return found.table[-1]
+
+
+def matched_pairs(examples: Sequence[Example]) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Cases (failure, success) matched on family, depth, operation and length, and a sentence about the match."""
+    whole = [e for e in examples if e.role == "whole"]
+    if {e.group for e in whole} != set(GROUPS):
+        return (), "no matched pairs: wholes of failures and successes are needed"
+    found = match(examples)
+    return found.pairs, found.note
+
+
+def matched_rows(
+    quantity: str, examples: Sequence[Example], pairs: Sequence[tuple[str, str]],
+    value: Callable[[int, int | None], float], size: Callable[[int], int] | None = None, *, seed: int = 0,
+) -> list[Row]:  # fmt: skip
+    """Failure minus success, pair by pair of matched cases: one row per kind, a declared family of its own.
+
+    ``value(i, n)`` is the number of ``examples[i]``, computed over its first ``n`` tokens or steps where ``size`` is
+    given: then n is the smallest size among the pair's examples of the kind. Pairs with NaN are left out. Each success
+    is used once; where failures share a cluster intervals and tests respect it.
+    """
+    where: dict[tuple[str, str], list[int]] = {}
+    for i, e in enumerate(examples):
+        where.setdefault((e.case, e.kind), []).append(i)
+    cluster = {e.case: e.cluster for e in examples}
+    rows: list[Row] = []
+    for kind in kinds_of(examples):
+        sides: dict[str, dict[str, float]] = {g: {} for g in GROUPS}
+        for pair in pairs:
+            members = [where.get((case, kind), []) for case in pair]
+            if not all(members):
+                continue
+            n = None if size is None else min(size(i) for side in members for i in side)
+            means = [np.mean([value(i, n) for i in side]) for side in members]
+            if np.isfinite(means).all():
+                for group, mean in zip(GROUPS, means, strict=True):
+                    sides[group][pair[0]] = float(mean)
+        if pairs:
+            row: Row = {"quantity": quantity, "n": 0, **impossible(f"{NO_CONTRAST}: no matched pair has both values")}
+            if sides["failure"]:
+                row = paired(sides, quantity=quantity, clusters=cluster, seed=seed).table[0]
+            rows.append({**row, "group": "matched failure - success", "kind": kind})
+    return adjust(rows, f"{quantity}: matched failure - success")
 
 
 def cell_maps(

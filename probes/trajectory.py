@@ -18,6 +18,7 @@ from torch import Tensor
 from ..errors import InputError, NoCasesError
 from ..hooks.capture import Captured, Request, capture, capture_all
 from .examples import Example
+from .matching import check_templates
 from .result import ProbeResult, Row
 from .tables import Values, cell_maps, mean_row
 
@@ -33,10 +34,12 @@ def _states(captured: Captured) -> Tensor:
     return captured.states.double().cpu()
 
 
-def prompt_end_states(lm: Model, prompts: Sequence[Ids], *, max_tokens: int = 4096) -> Tensor:
+def prompt_end_states(
+    lm: Model, prompts: Sequence[Ids], *, max_tokens: int | None = None, notes: list[str] | None = None
+) -> Tensor:
     """Block outputs at the last token of every prompt: [prompt layer d_model], float64."""
-    requests = [Request(p, states=(len(p) - 1, len(p))) for p in prompts]
-    return torch.stack([_states(c)[:, 0] for c in capture_all(lm, requests, max_tokens=max_tokens)])
+    requests = [Request(p, states=(max(0, len(p) - 1), len(p))) for p in prompts]
+    return torch.stack([_states(c)[:, 0] for c in capture_all(lm, requests, max_tokens=max_tokens, notes=notes)])
 
 
 def cosine_matrix(states: Tensor, centered: bool = False) -> Tensor:
@@ -62,7 +65,7 @@ class PromptEndCosines:
 
 def prompt_end_cosines(
     lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], *, centered: bool = False,
-    max_tokens: int = 4096,
+    max_tokens: int | None = None,
 ) -> PromptEndCosines:  # fmt: skip
     """Cosines between prompt-end states of two groups of prompts, per layer (float64).
 
@@ -94,7 +97,8 @@ class StepCosines:
 
 def step_cosines(
     lm: Model, prompts: Sequence[Ids], responses: Sequence[Ids], *, alignment: Alignment = "predictive",
-    steps: int = 40, eos: Sequence[int] | None = None, max_tokens: int = 4096,
+    steps: int = 40, eos: Sequence[int] | None = None, max_tokens: int | None = None,
+    notes: list[str] | None = None,
 ) -> list[StepCosines]:  # fmt: skip
     """Cosines between consecutive states over the first ``steps`` response tokens, teacher-forced on token ids.
 
@@ -108,7 +112,7 @@ def step_cosines(
         _request(p, r, alignment, steps, ends, i) for i, (p, r) in enumerate(zip(prompts, responses, strict=True))
     ]
     out: dict[int, StepCosines] = {}
-    for i, got in capture(lm, requests, max_tokens=max_tokens):
+    for i, got in capture(lm, requests, max_tokens=max_tokens, notes=notes):
         out[i] = _steps(_states(got), alignment)
     return [out[i] for i in range(len(requests))]
 
@@ -136,7 +140,8 @@ def _steps(states: Tensor, alignment: Alignment) -> StepCosines:
 
 def over_examples(
     lm: Model, examples: Sequence[Example], *, role: str = "whole", alignment: Alignment = "predictive",
-    steps: int = 40, eos: Sequence[int] | None = None, permutations: int = 1000, seed: int = 0, max_tokens: int = 4096,
+    steps: int = 40, eos: Sequence[int] | None = None, permutations: int = 1000, seed: int = 0,
+    max_tokens: int | None = None,
 ) -> ProbeResult:  # fmt: skip
     """Prompt-end cosines (donors = successes, recipients = failures) and step cosines by group, for one role.
 
@@ -155,7 +160,9 @@ def over_examples(
     donors = [e for e in chosen if e.group == "success"]
     recipients = [e for e in chosen if e.group == "failure"]
     if donors and recipients:
-        states = prompt_end_states(lm, [e.prompt_ids for e in (*donors, *recipients)], max_tokens=max_tokens)
+        check_templates([*donors, *recipients], warnings)
+        prompts = [e.prompt_ids for e in (*donors, *recipients)]
+        states = prompt_end_states(lm, prompts, max_tokens=max_tokens, notes=warnings)
         for name, centered in (("prompt_end", False), ("centered", True)):
             cosines = _split(cosine_matrix(states, centered), len(donors), centered)
             tensors |= {f"{name}.{k}": getattr(cosines, k).float() for k in ("dd", "rr", "dr")}
@@ -164,7 +171,7 @@ def over_examples(
         warnings.append(f"{len(donors)} successes and {len(recipients)} failures: no prompt-end comparison possible")
     found = step_cosines(
         lm, [e.prompt_ids for e in chosen], [e.response_ids for e in chosen], alignment=alignment, steps=steps, eos=eos,
-        max_tokens=max_tokens,
+        max_tokens=max_tokens, notes=warnings,
     )  # fmt: skip
     step_rows, step_tensors = _step_summary(chosen, found, steps, permutations, seed)
     tensors |= step_tensors

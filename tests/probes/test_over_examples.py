@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from scipy import stats
 from tiny_models import tiny
 
-from composcope.errors import NoCasesError
+from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Model, load_model
-from composcope.probes import lookback, min_k, trajectory
+from composcope.probes import lookback, min_k, patching, trajectory
 from composcope.probes.examples import Example
+from composcope.probes.matching import match
 from composcope.probes.result import ProbeResult
 
 REGIONS = ("sink", "template", "question", "cue", "response")
@@ -27,7 +30,7 @@ def _examples(n: int = 6, cluster: bool = False) -> list[Example]:
     for group in ("failure", "success"):
         for i in range(n):
             for role, kind, length in (("whole", "composition", 18), ("part:0", "math", 9), ("part:1", "math", 8)):
-                prompt = tuple(int(t) for t in rng.integers(3, 97, length + i % 3))
+                prompt = (*(int(t) for t in rng.integers(3, 97, length - 2 + i % 3)), 7, 8)
                 response = (*(int(t) for t in rng.integers(3, 97, 3 + i % 4)), 2)
                 case, near = f"{group[0]}{i}", f"k{i // 2}{group}" if cluster else None
                 span = (2, length - 2)
@@ -135,7 +138,7 @@ def test_separation_finds_groups_of_prompts_that_end_differently(lm: Model) -> N
         body = [int(t) for t in rng.integers(3, 97, 2)]
         ending = list(range(11, 23)) if i % 2 else list(range(50, 62))
         prompt = tuple(body + ending)
-        examples.append(Example(f"c{i}", "whole", "composition", group, prompt, (5, 6), (5,), 1, (0, 8)))
+        examples.append(Example(f"c{i}", "whole", "composition", group, prompt, (5, 6), (5,), 0, (0, 8)))
     found = trajectory.over_examples(lm, examples, permutations=300)
     rows = _rows(found, quantity="centered_cosine_separation")
     assert all(r["p_adjusted"] < 0.02 and r["low"] > 0 for r in rows)
@@ -176,3 +179,89 @@ def test_shared_clusters_reach_the_tables(lm: Model) -> None:
     assert _rows(got, family="min_k_pp: failure - success")[0]["test"] == "cluster-robust t"
     maps = lookback.over_examples(lm, _examples(cluster=True), permutations=100)
     assert "p.composition" in maps.tensors
+
+
+def test_matched_failures_and_successes_are_compared_pair_by_pair(lm: Model) -> None:
+    examples = _examples()
+    got = lookback.over_examples(lm, examples, permutations=50)
+    pairs = match(examples).pairs
+    assert len(pairs) == 6
+    value = {}
+    for e in examples:
+        if e.kind == "composition":
+            ratio = lookback.ratios(lm, [e.prompt_ids], [e.response_ids], 2)[0]
+            value[e.case] = ratio.double()
+    d = [float(value[f].nanmean() - value[s].nanmean()) for f, s in pairs]
+    row = _rows(got, quantity="lookback_ratio", group="matched failure - success", kind="composition")[0]
+    assert row["n"] == 6 and row["value"] == pytest.approx(np.mean(d), abs=1e-6)
+    assert row["p"] == pytest.approx(float(stats.ttest_1samp(d, 0).pvalue), rel=1e-4)
+    assert row["family"] == "lookback_ratio: matched failure - success"
+    short = [min(value[f].shape[-1], value[s].shape[-1]) for f, s in pairs]
+    cut = [
+        float(value[f][..., :n].nanmean() - value[s][..., :n].nanmean()) for (f, s), n in zip(pairs, short, strict=True)
+    ]
+    matched = _rows(got, quantity="lookback_ratio_length_matched", group="matched failure - success")
+    assert matched[0]["value"] == pytest.approx(np.mean(cut), abs=1e-6)
+    scores = min_k.over_examples(lm, examples)
+    where = {"quantity": "min_k_pp_length_matched", "group": "matched failure - success"}
+    assert _rows(scores, **where, kind="composition")[0]["n"] == 6
+    short = _rows(scores, **where, kind="math")[0]  # four tokens at most: no score, and the row says so
+    assert short["n"] == 0 and "no contrast possible" in short["note"]
+
+
+def test_length_matching_uses_the_shortest_response_of_each_case(lm: Model) -> None:
+    examples = [e for e in _examples(3) if e.group == "failure"]
+    got = lookback.over_examples(lm, examples, permutations=50)
+    shortest = {c: min(len(e.response_ids) for e in examples if e.case == c) for c in ("f0", "f1", "f2")}
+    values = []
+    for e in examples:
+        if e.kind == "composition":
+            response = e.response_ids[: shortest[e.case]]
+            values.append(float(lookback.ratios(lm, [e.prompt_ids], [response], 2)[0].nanmean()))
+    row = _rows(got, quantity="lookback_ratio_length_matched", kind="composition", group="failure")[0]
+    assert row["value"] == pytest.approx(np.mean(values), abs=1e-6)
+    assert "no matched pairs" in got.settings["matched"]
+
+
+def test_worked_examples_are_a_region_of_their_own(lm: Model) -> None:
+    examples = [replace(e, few_shot_span=(1, 4), question_span=(5, 8)) for e in _examples(2) if e.kind == "math"]
+    got = lookback.over_examples(lm, examples, permutations=50)
+    names = (*REGIONS, "few_shot")
+    shares = [_rows(got, quantity=f"mass_{r}", kind="math", group="failure")[0]["value"] for r in names]
+    assert sum(shares) == pytest.approx(1, abs=1e-5) and min(shares) > 0
+
+
+@pytest.mark.parametrize("cue", [(9, 8), (7, 9)])
+def test_donors_and_recipients_of_different_templates_are_refused(lm: Model, cue: tuple[int, int]) -> None:
+    chat = [replace(e, cue_tokens=3, prompt_ids=(*e.prompt_ids, 6)) for e in _examples(2)]
+    other = [replace(e, prompt_ids=(*e.prompt_ids[:-2], *cue)) if e.group == "failure" else e for e in chat]
+    for act in (trajectory.over_examples, lookback.over_examples, patching.over_examples):
+        with pytest.raises(InputError, match="different templates"):
+            act(lm, other)
+    raw = [replace(e, cue_tokens=0) if e.group == "success" else e for e in chat]
+    with pytest.raises(InputError, match="different templates"):
+        match(raw)
+    merged = [replace(e, prompt_ids=(*e.prompt_ids[:-3], 40 + i, *e.prompt_ids[-2:])) for i, e in enumerate(chat)]
+    assert match(merged).possible  # a question's end merged into the first cue token
+
+
+def test_too_little_memory_shrinks_the_batch_and_the_result_says_so(lm: Model) -> None:
+    examples = _examples(3)
+    want = lookback.over_examples(lm, examples, permutations=50)
+
+    def full(module: object, args: tuple, kwargs: dict) -> None:
+        x = args[0] if args else kwargs["hidden_states"]
+        if x.shape[0] > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    handle = lm.anatomy.layers[1].block.register_forward_pre_hook(full, with_kwargs=True)
+    try:
+        got = lookback.over_examples(lm, examples, permutations=50)
+        steps = trajectory.over_examples(lm, examples, permutations=50)
+        scores = min_k.over_examples(lm, examples)
+    finally:
+        handle.remove()
+    torch.testing.assert_close(got.tensors["ratio.math.failure"], want.tensors["ratio.math.failure"])
+    for result in (got, steps, scores):
+        assert any("memory ran out" in w and "at a time" in w for w in result.warnings)
+    assert not any("memory" in w for w in want.warnings)

@@ -1,0 +1,146 @@
+"""Lookback masses captured while the model writes: the same numbers as teacher forcing, without a second pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+
+from ..errors import InputError, ModelError
+from ..hooks.attention import Window, attention_masses
+from .lookback_masses import Ids, Layout, Masses, Span, cue_counts, layout, spans_of
+
+if TYPE_CHECKING:
+    from ..hooks.model import Model
+
+Pick = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Responses and the attention masses that were seen while they were written, one per prompt."""
+
+    responses: list[list[int]]
+    """Token ids, the final end token included where one was generated."""
+    masses: list[Masses]
+
+
+def greedy(logits: Tensor) -> Tensor:
+    """The most likely token of each row: batch, from batch vocab."""
+    return logits.argmax(-1)
+
+
+@torch.no_grad()
+def generate(
+    lm: Model, prompts: Sequence[Ids], max_new_tokens: int, cue_tokens: int | Sequence[int] = 0, *,
+    question_spans: Sequence[Span | None] | None = None, few_shot_spans: Sequence[Span | None] | None = None,
+    eos: Sequence[int] | None = None, pick: Pick = greedy, max_tokens: int = 4096,
+) -> Generated:  # fmt: skip
+    """Generate with a cache and keep, at every decoding step, the masses of the query that predicts the next token.
+
+    Args:
+        cue_tokens, question_spans, few_shot_spans: as in ``masses``.
+        eos: token ids that end a response (default: the model's).
+        pick: chooses tokens from logits, ``batch vocab`` to ``batch``; greedy by default.
+        max_tokens: prompts run side by side, padded on the left, while prompts and responses stay below this.
+
+    No keys are evicted on sliding-window layers, so positions are absolute. Raises ``InputError`` for prompts that
+    with their response exceed the context, ``ModelError`` for a model in training mode and for NaN.
+    """
+    if lm.model.training:
+        raise ModelError(f"{type(lm.model).__name__} is in training mode (dropout is active); call model.eval() first")
+    if max_new_tokens < 1:
+        raise InputError(f"max_new_tokens is {max_new_tokens}; generate at least one")
+    cues, n = cue_counts(cue_tokens, prompts), len(prompts)
+    questions = spans_of(question_spans, n, "question_spans")
+    examples = spans_of(few_shot_spans, n, "few_shot_spans")
+    layouts = [
+        layout(len(p), cues[i], len(p) + max_new_tokens, questions[i], examples[i], f"prompt {i}")
+        for i, p in enumerate(prompts)
+    ]
+    _check_context(lm, prompts, max_new_tokens)
+    ends = tuple(lm.eos_ids if eos is None else eos)
+    out: dict[int, tuple[list[int], Masses]] = {}
+    for batch in _batches(prompts, max_new_tokens, max_tokens):
+        writer = _Writer(lm, [prompts[i] for i in batch], [layouts[i] for i in batch])
+        out.update(zip(batch, writer.write(max_new_tokens, ends, pick), strict=True))
+    return Generated([out[i][0] for i in range(n)], [out[i][1] for i in range(n)])
+
+
+def _check_context(lm: Model, prompts: Sequence[Ids], new: int) -> None:
+    limit, longest = lm.anatomy.context, max(map(len, prompts), default=0)
+    if limit is not None and longest + new - 1 > limit:
+        raise InputError(
+            f"{longest} prompt and {new} response tokens are more than the model's context of {limit}; generate fewer"
+        )
+
+
+def _batches(prompts: Sequence[Ids], new: int, max_tokens: int) -> list[list[int]]:
+    batches: list[list[int]] = []
+    for i in sorted(range(len(prompts)), key=lambda i: -len(prompts[i])):
+        width = new + len(prompts[batches[-1][0]]) if batches else 0
+        if not batches or (len(batches[-1]) + 1) * width > max_tokens:
+            batches.append([])
+        batches[-1].append(i)
+    return batches
+
+
+class _Writer:
+    """One batch of prompts, padded on the left, written token by token."""
+
+    def __init__(self, lm: Model, prompts: Sequence[Ids], layouts: Sequence[Layout]):
+        self.lm, self.layouts = lm, layouts
+        self.width = max(map(len, prompts))
+        self.pads = [self.width - len(p) for p in prompts]
+        rows = [[p[0]] * pad + list(p) for p, pad in zip(prompts, self.pads, strict=True)]
+        self.ids = torch.tensor(rows, device=lm.device)
+        self.mask = torch.ones_like(self.ids)
+        for row, pad in enumerate(self.pads):
+            self.mask[row, :pad] = 0
+        self.cache = DynamicCache()
+        self.sums: list[list[Tensor]] = [[] for _ in prompts]
+
+    def write(self, new: int, ends: Sequence[int], pick: Pick) -> list[tuple[list[int], Masses]]:
+        responses: list[list[int]] = [[] for _ in self.pads]
+        done = [False] * len(self.pads)
+        for step in range(new):
+            token = pick(self._step(step, done))
+            for row, value in enumerate(token.tolist()):
+                if not done[row]:
+                    responses[row].append(int(value))
+                    done[row] = int(value) in ends
+            if all(done):
+                break
+            self.ids = token[:, None].to(self.lm.device)
+            self.mask = torch.cat([self.mask, self.mask.new_ones(len(self.pads), 1)], 1)
+        return [(r, lay.masses(torch.cat(s, -1))) for r, lay, s in zip(responses, self.layouts, self.sums, strict=True)]
+
+    def _step(self, step: int, done: Sequence[bool]) -> Tensor:
+        """One forward pass; keeps the masses of every unfinished row's last query; logits ``batch vocab``."""
+        last = self.width - 1 + step
+        windows = [
+            None if ended else Window(last, last + 1, tuple((a + pad if a else 0, b + pad) for a, b in lay.ranges))
+            for ended, pad, lay in zip(done, self.pads, self.layouts, strict=True)
+        ]
+        positions = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -self.ids.shape[1] :]
+        model: Any = self.lm.model
+        options = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
+        with attention_masses(model, windows) as found:
+            logits = model(
+                input_ids=self.ids, attention_mask=self.mask if any(self.pads) else None, position_ids=positions,
+                past_key_values=self.cache, use_cache=True, **options,
+            ).logits[:, -1]  # fmt: skip
+        for kept, masses in zip(self.sums, found, strict=True):
+            if masses is not None:
+                if not torch.isfinite(masses).all():
+                    raise ModelError(
+                        f"NaN or infinite attention masses at step {step}; check the weights and the dtype"
+                    )
+                kept.append(masses.cpu())
+        if torch.isnan(logits).any():
+            raise ModelError(f"NaN in the logits at step {step}; check the weights and the dtype")
+        return logits
