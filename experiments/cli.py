@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from . import commands, exits
+from .asking import Asking, with_asking
 from .run import command_line
 
 app = typer.Typer(
@@ -93,9 +94,11 @@ def _go_offline(model: str) -> None:
 
 
 @app.command(epilog="Example: composcope investigate --model organism:control --benchmark organism:mixed --limit 40")
+@with_asking
 def investigate(
     model: Model,
     benchmark: BenchmarkName,
+    asking: Asking,
     protocol: ProtocolName = None,
     format: FormatName = None,
     prompting: Prompting = None,
@@ -121,7 +124,7 @@ def investigate(
 
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
-        parse_probes(probes), probe_cases, reuse, pad_token=pad_token,
+        parse_probes(probes), probe_cases, reuse, pad_token=pad_token, asking=asking,
     )  # fmt: skip
     if dry_run:
         return _print(job.plan(settings), json)
@@ -131,9 +134,11 @@ def investigate(
 
 
 @app.command(epilog="Example: composcope evaluate --model organism:twin --benchmark organism:temporal --limit 20")
+@with_asking
 def evaluate(
     model: Model,
     benchmark: BenchmarkName,
+    asking: Asking,
     protocol: ProtocolName = None,
     format: FormatName = None,
     prompting: Prompting = None,
@@ -157,7 +162,7 @@ def evaluate(
 
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
-        probes=(), reuse=reuse, pad_token=pad_token,
+        probes=(), reuse=reuse, pad_token=pad_token, asking=asking,
     )  # fmt: skip
     if dry_run:
         return _print(job.plan(settings), json)
@@ -197,13 +202,18 @@ def probe(
 
 
 @app.command(epilog="Example: composcope score runs/control--mixed")
-def score(run: RunArg, json: AsJson = False, quiet: Quiet = False) -> int:
+def score(
+    run: RunArg,
+    compat: Annotated[str | None, typer.Option(help="Count as a paper does: agentcoma, stad or collapse.")] = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
     """Grade and count a run again from its journal, without a model."""
     from .evaluate import rescore
     from .progress import Reporter
     from .summary import lines
 
-    found = rescore(run, Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet))
+    found = rescore(run, Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet), compat)
     _print(lines(run), json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
 

@@ -7,18 +7,21 @@ themselves are in ``journal/``. ``rescore`` does the second half again from the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..evaluation import metrics as metric_rows
 from ..evaluation import pipeline, protocols, validators
-from ..evaluation.asks import Ask, Response
+from ..evaluation.asks import Ask, Grade, Response
 from ..evaluation.cases import Case, case_from_dict, case_to_dict, read_cases
 from ..evaluation.engines.base import Recorded
+from ..evaluation.grading import grade
 from ..evaluation.journal import Journal, read_journal
 from ..evaluation.protocols.base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
+from . import asking, checks
 from .progress import Advance, Reporter
 from .run import Run, locked, read_config, read_json, read_lines, write_lines, write_text
 
@@ -54,36 +57,20 @@ class Evaluated:
         return Counter(row.reason or "unknown" for row in self.graded if row.outcome == "invalid")
 
 
-@dataclass(frozen=True)
-class Prompted:
-    """A protocol whose asks are put through the chat template or raw, as told."""
-
-    protocol: Protocol
-    prompting: Any
-
-    @property
-    def name(self) -> str:
-        return self.protocol.name
-
-    def asks(self, case: Case, graded: Mapping[str, Any]) -> list[Ask]:
-        """The protocol's asks, put as told."""
-        return [replace(ask, prompting=self.prompting) for ask in self.protocol.asks(case, graded)]
-
-    def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
-        """The protocol's own reduction."""
-        return self.protocol.reduce(rows, cases)
-
-
-def get_protocol(name: str, format: str | None = None, prompting: str = "chat") -> Protocol:
-    """A protocol by its command-line name, with the prompt format when one is given."""
-    found = protocols.get(name) if format is None else protocols.get(name, format=format)
-    return Prompted(found, prompting)
-
-
 def evaluate(
-    run: Run, cases: Sequence[Case], protocol: Protocol, engine: Any, *, reporter: Reporter, max_asks: int | None = None
+    run: Run,
+    cases: Sequence[Case],
+    protocol: Protocol,
+    engine: Any,
+    *,
+    reporter: Reporter,
+    max_asks: int | None = None,
+    compat: str | None = None,
 ) -> Evaluated:
-    """Ask what the journal does not hold yet, grade everything, reduce, and write the results into the run."""
+    """Ask what the journal does not hold yet, grade everything, reduce, and write the results into the run.
+
+    ``compat`` grades as a paper does (``agentcoma``, ``stad``, ``collapse``).
+    """
     write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
     with Journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
         for warning in journal.warnings:
@@ -94,13 +81,18 @@ def evaluate(
                 protocol,
                 engine,
                 journal,
+                grade=_grader(compat),
                 progress=progress,
                 max_asks=max_asks,
                 model=run.config["model"],
                 run=run.name,
             )
     reporter.say(f"{run.name}: {found.n_asked} asks put to the model, {found.n_resumed} answered from the journal")
-    return _finish(run.path, cases, protocol, found)
+    return _finish(run.path, cases, protocol, found, compat)
+
+
+def _grader(compat: str | None) -> Callable[..., Grade]:
+    return partial(grade, compat=compat)
 
 
 class _asking:
@@ -133,9 +125,14 @@ class _asking:
         self.close()
 
 
-def _finish(path: Path, cases: Sequence[Case], protocol: Protocol, found: pipeline.Evaluation) -> Evaluated:
+def _finish(
+    path: Path, cases: Sequence[Case], protocol: Protocol, found: pipeline.Evaluation, compat: str | None
+) -> Evaluated:
     by_id = {c.id: c for c in cases}
     reduction = protocol.reduce(found.graded, by_id)
+    checked, said = checks.second_opinion(found.graded, found.asks)
+    counted = [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
+    reduction = Reduction((*reduction.metrics, *checked), reduction.case_sets, (*counted, *reduction.warnings, *said))
     evaluated = Evaluated(by_id, found.asks, found.responses, found.graded, reduction, found.stopped)
     _write_results(path, protocol.name, evaluated)
     return evaluated
@@ -149,9 +146,10 @@ def _write_results(path: Path, protocol: str, found: Evaluated) -> None:
         write_lines(path / "casesets" / f"{case_set.name}.jsonl", case_set.to_dicts())
 
 
-def rescore(folder: str | Path, reporter: Reporter) -> Evaluated:
+def rescore(folder: str | Path, reporter: Reporter, compat: str | None = None) -> Evaluated:
     """Grade and count a run again from its own files: no model is loaded, nothing is asked.
 
+    ``compat`` grades as a paper does; None: as the run did.
     Raises ``JournalError`` when the protocol wants asks that the journal does not hold.
     """
     read_json(Path(folder) / "manifest.json")
@@ -159,17 +157,24 @@ def rescore(folder: str | Path, reporter: Reporter) -> Evaluated:
         config = read_config(path)
         cases = [case_from_dict(raw, f"{path / 'cases.jsonl'}") for raw in read_cases_lines(path)]
         with Journal(path / "journal", reuse=True) as journal:
-            found = _regrade(path, cases, config, journal)
+            found = _regrade(path, cases, config, journal, compat)
         reporter.say(f"{path.name}: {len(found.graded)} answers graded again")
         return found
 
 
-def _regrade(path: Path, cases: Sequence[Case], config: Mapping[str, Any], journal: Journal) -> Evaluated:
+def _regrade(
+    path: Path, cases: Sequence[Case], config: Mapping[str, Any], journal: Journal, compat: str | None
+) -> Evaluated:
     engine = read_json(path / "manifest.json").get("engine", {})
-    protocol = get_protocol(config["protocol"], config.get("format"), config.get("prompting") or "chat")
+    how = asking.from_config(config.get("asking"))
+    how = how if compat is None else replace(how, compat=compat)
+    prompting = config.get("prompting") or "chat"
+    protocol = asking.protocol(config["protocol"], config.get("format"), prompting, how, config.get("seed") or 0)
     recorded = Recorded(engine.get("identity", {}), engine.get("provenance", {}))
-    found = pipeline.evaluate(cases, protocol, recorded, journal, model=config["model"], run=path.name)
-    return _finish(path, cases, protocol, found)
+    found = pipeline.evaluate(
+        cases, protocol, recorded, journal, grade=_grader(how.compat), model=config["model"], run=path.name
+    )
+    return _finish(path, cases, protocol, found, how.compat)
 
 
 def read_cases_lines(folder: Path) -> list[dict[str, Any]]:
@@ -228,15 +233,6 @@ def metrics_from_file(
 def to_rows(reduction: Reduction) -> list[dict[str, Any]]:
     """The metrics of a reduction as the JSON objects of ``metrics.json``."""
     return [m.to_dict() for m in reduction.metrics]
-
-
-def failures_and_successes(reduction: Reduction) -> tuple[int, int]:
-    """Sizes of the failure and the success side over all case sets."""
-
-    def count(label: str) -> int:
-        return len(ids(reduction, label))
-
-    return count("failure"), count("success")
 
 
 def ids(reduction: Reduction, label: str) -> set[str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import NoCasesError
+from . import asking, exits, provenance, summary
 from . import evaluate as behavior
-from . import exits, provenance, summary
 from .evaluate import Evaluated
 from .progress import Reporter
 from .run import Run, open_run
@@ -90,6 +90,7 @@ def _identity(settings: Settings, benchmark: Benchmark, target: Target) -> Mappi
         "format": settings.format,
         "prompting": settings.prompting,
         "seed": settings.seed,
+        **({"asking": changed} if (changed := settings.asking.changed()) else {}),
     }
 
 
@@ -104,10 +105,18 @@ def _record(run: Run, benchmark: Benchmark, target: Target) -> None:
 
 
 def _evaluate(run: Run, settings: Settings, benchmark: Benchmark, target: Target, reporter: Reporter) -> Evaluated:
-    protocol = behavior.get_protocol(str(settings.protocol), settings.format, target.prompting)
+    name = str(settings.protocol)
+    protocol = asking.protocol(name, settings.format, target.prompting, settings.asking, settings.seed)
+    cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
     reporter.say(f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {protocol.name}")
     found = behavior.evaluate(
-        run, benchmark.cases, protocol, target.engine, reporter=reporter, max_asks=settings.max_asks
+        run,
+        cases,
+        protocol,
+        target.engine,
+        reporter=reporter,
+        max_asks=settings.max_asks,
+        compat=settings.asking.compat,
     )
     for line in behavior.describe_invalid(found):
         reporter.say(f"{run.name}: {line}")

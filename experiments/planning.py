@@ -9,7 +9,7 @@ from typing import Any
 from ..evaluation.asks import Ask, Grade
 from ..evaluation.cases import Case
 from ..evaluation.protocols.base import Protocol
-from .evaluate import get_protocol
+from . import asking
 from .settings import Settings
 from .sources import load_benchmark, resolve_model
 from .targets import choose_prompting
@@ -31,8 +31,9 @@ def plan_lines(settings: Settings) -> list[str]:
     layers = AutoConfig.from_pretrained(location, trust_remote_code=False).get_text_config().num_hidden_layers
     prompting = choose_prompting(settings.prompting, tokenizer)
     name = settings.protocol or benchmark.protocol
-    protocol = get_protocol(name, settings.format or benchmark.format, prompting)
-    right, wrong = (_all_asks(benchmark.cases, protocol, outcome) for outcome in ("correct", "incorrect"))
+    protocol = asking.protocol(name, settings.format or benchmark.format, prompting, settings.asking, settings.seed)
+    cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
+    right, wrong = (_all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
     prompt_tokens = sum(_prompt_tokens(tokenizer, most))
     roles = 1 + max(len(case.parts) for case in benchmark.cases)

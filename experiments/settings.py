@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from . import asking
+from .asking import Asking
 
 PROBES = ("neurons", "lookback", "patching", "trajectory", "min-k")
 DTYPES = ("float32", "bfloat16", "float16")
@@ -45,6 +47,8 @@ class Settings:
     """Continue a run whose journal was written with other versions, dtype or device."""
     pad_token: str | None = None
     """Fills batches where the tokenizer names no pad token; None: the tokenizer's own."""
+    asking: Asking = field(default_factory=Asking)
+    """How the protocol asks and counts."""
 
     def __post_init__(self) -> None:
         for name in ("limit", "max_asks", "batch_size", "probe_cases"):
@@ -63,7 +67,7 @@ class Settings:
 
     def as_config(self) -> dict[str, Any]:
         """Plain values for config.yaml; a local model or benchmark path is kept as given."""
-        return {**asdict(self), "probes": list(self.probes)}
+        return {**asdict(self), "probes": list(self.probes), "asking": self.asking.as_config()}
 
 
 def parse_probes(text: str) -> tuple[str, ...]:
@@ -80,6 +84,8 @@ def from_config(config: Mapping[str, Any], **changes: Any) -> Settings:
     known = {f.name for f in fields(Settings)}
     values = {**{k: v for k, v in config.items() if k in known}, **changes}
     values["probes"] = tuple(values.get("probes", PROBES))
+    if not isinstance(values.get("asking"), Asking):
+        values["asking"] = asking.from_config(values.get("asking"))
     return Settings(**values)
 
 

@@ -1,0 +1,181 @@
+"""Options of how a protocol asks and counts: one frozen object, its command-line flags, and the protocol they make."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from ..errors import InputError
+
+_PROTOCOLS = {
+    "also": ("compositionality-gap", "double-gate"),
+    "reversed": ("compositionality-gap",),
+    "extra_context": ("compositionality-gap",),
+    "code": ("reasoning-gap",),
+    "co_presented": ("reasoning-gap",),
+    "ask_all": ("scaffolding",),
+    "placeholders": ("scaffolding",),
+}
+"""Which protocols an option is for; the others are for all."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a protocol asks and counts, beyond its prompt format; the defaults are the protocol's own."""
+
+    few_shot: Annotated[
+        str | None, typer.Option(help="Worked examples: how many of our own, or a file (kind, question, answer).")
+    ] = None
+    preamble: Annotated[
+        str, typer.Option(help="yes, no or both: with or without the instruction; both are reported.")
+    ] = "yes"
+    also: Annotated[
+        str | None, typer.Option(help="Ask the whole again: comma-separated cot, self-ask, thinking, knowledge, ...")
+    ] = None
+    thinking: Annotated[
+        bool | None, typer.Option("--thinking/--no-thinking", help="Switch the chat template's thinking on or off.")
+    ] = None
+    thinking_tokens: Annotated[int, typer.Option(help="Token budget of answers with thinking.")] = 4096
+    cot_tokens: Annotated[int | None, typer.Option(help="Token budget of the formats cot and self-ask.")] = None
+    answer_tokens: Annotated[int | None, typer.Option(help="One token budget for all other answers.")] = None
+    reversed: Annotated[
+        bool, typer.Option("--reversed", help="Also ask wholes with their steps in the other order (meta.reversed).")
+    ] = False
+    extra_context: Annotated[
+        bool, typer.Option("--extra-context/--no-extra-context", help="Also ask parts with the whole's numbers added.")
+    ] = True
+    code: Annotated[bool, typer.Option("--code", help="Also ask pairs for a program, run in the sandbox.")] = False
+    co_presented: Annotated[
+        bool, typer.Option("--co-presented/--no-co-presented", help="Also ask Q2 beside an independent Q1.")
+    ] = True
+    ask_all: Annotated[bool, typer.Option("--ask-all", help="Scaffolds of solved wholes too.")] = False
+    placeholders: Annotated[
+        bool, typer.Option("--placeholders/--no-placeholders", help="Scaffolds with blanked values as leak control.")
+    ] = True
+    compat: Annotated[
+        str | None, typer.Option(help="Grade and count as a paper does: agentcoma, stad or collapse.")
+    ] = None
+    exemplars: tuple[Mapping[str, Any], ...] = ()
+    """The examples of a file, kept with the run so that it can be scored again without the file."""
+
+    def __post_init__(self) -> None:
+        from ..evaluation.grading.compat import MODES
+
+        if self.compat is not None and self.compat not in MODES:
+            raise InputError(f"--compat {self.compat!r} is not known; use one of {', '.join(MODES)}")
+        if self.answer_tokens is not None and self.answer_tokens < 1:
+            raise InputError(f"--answer-tokens {self.answer_tokens}: give a whole number of at least 1")
+        if self.few_shot is not None and not self.few_shot.isdigit() and not self.exemplars:
+            from ..evaluation.protocols import few_shot
+
+            read = tuple(asdict(e) for e in few_shot.read(self.few_shot))
+            object.__setattr__(self, "exemplars", read)
+
+    def changed(self) -> dict[str, Any]:
+        """What differs from the defaults and decides what is asked: part of a run's identity."""
+        plain = Asking()
+        names = [f.name for f in fields(Asking) if f.name not in ("compat", "few_shot" if self.exemplars else "")]
+        return {n: getattr(self, n) for n in names if getattr(self, n) != getattr(plain, n)}
+
+    def as_config(self) -> dict[str, Any]:
+        """Plain values for config.yaml."""
+        return {**asdict(self), "exemplars": [dict(e) for e in self.exemplars]}
+
+
+def from_config(raw: Mapping[str, Any] | None) -> Asking:
+    """The options in a run's config.yaml; the defaults for a run from before there were any."""
+    known = {f.name for f in fields(Asking)}
+    values = {k: v for k, v in (raw or {}).items() if k in known}
+    return Asking(**{**values, "exemplars": tuple(values.get("exemplars") or ())})
+
+
+def protocol(name: str, format: str | None, prompting: str, asking: Asking, seed: int = 0) -> Any:
+    """A protocol by its command-line name that asks and counts as told.
+
+    Raises ``InputError`` for an option that the protocol does not have.
+    """
+    from ..evaluation import protocols
+    from ..evaluation.protocols import few_shot
+    from ..evaluation.protocols.presenting import Presentation, Presented
+
+    found = protocols.get(name, **_options(name, format, asking, seed))
+    if asking.exemplars:
+        examples = [few_shot.Exemplar(**e) for e in asking.exemplars]
+    else:
+        count = int(asking.few_shot or 0)
+        examples = few_shot.own(name, count) if count else []
+    preamble: Any = asking.preamble
+    how = Presentation(
+        prompting=prompting,  # type: ignore[arg-type]
+        exemplars=tuple(examples),
+        preamble=preamble,
+        thinking=asking.thinking,
+        thinking_tokens=asking.thinking_tokens,
+        cot_tokens=asking.cot_tokens,
+    )
+    return Presented(found, how)
+
+
+def _options(name: str, format: str | None, asking: Asking, seed: int) -> dict[str, Any]:
+    """Options of the protocol class; those that are left at their defaults are not passed to other packages' ones."""
+    given = asking.changed()
+    options: dict[str, Any] = {"seed": seed} if seed else {}
+    if format is not None:
+        options["format"] = format
+    if asking.answer_tokens is not None:
+        options["max_tokens"] = asking.answer_tokens
+    if asking.compat is not None:
+        options["compat"] = asking.compat
+    for option, wanted in _PROTOCOLS.items():
+        if option not in given:
+            continue
+        if name not in wanted:
+            flag = f"--{option.replace('_', '-')}"
+            raise InputError(f"{flag} is for {' and '.join(wanted)}, and the protocol is {name}; leave it out")
+        options[option] = given[option]
+    if "also" in options:
+        ways = tuple(dict.fromkeys(w.strip() for w in options.pop("also").split(",") if w.strip()))
+        options["recovery" if name == "double-gate" else "also"] = ways
+    options.pop("co_presented", None)  # made from the cases, see prepare
+    return options
+
+
+def prepare(cases: Sequence[Any], name: str, asking: Asking, seed: int = 0) -> list[Any]:
+    """The cases with what the options need: an independent Q1 for every pair.
+
+    Raises ``InputError`` where no case has the wording that an option asks for.
+    """
+    if asking.reversed and not any("reversed" in c.meta for c in cases):
+        raise InputError("--reversed: no case has a wording with reversed steps; add the field meta.reversed")
+    if name == "reasoning-gap" and asking.co_presented and not any("independent" in c.meta for c in cases):
+        from ..evaluation.protocols.reasoning_gap import co_present
+
+        return co_present(cases, seed)
+    return list(cases)
+
+
+def with_asking(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flags of ``Asking``; it receives them as one argument ``asking``."""
+    names = [f.name for f in fields(Asking) if f.name != "exemplars"]
+    hints = get_type_hints(Asking, include_extras=True)
+    own = inspect.signature(command)
+    given = {n: h for n, h in get_type_hints(command, include_extras=True).items() if n != "asking"}
+
+    def run(**values: Any) -> Any:
+        asking = Asking(**{n: values.pop(n) for n in names})
+        return command(**values, asking=asking)
+
+    kept = [p.replace(kind=p.KEYWORD_ONLY, annotation=given[n]) for n, p in own.parameters.items() if n != "asking"]
+    flags = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+        for f in fields(Asking)
+        if f.name in names
+    ]
+    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+    run.__annotations__ = {**given, **{n: hints[n] for n in names}}
+    run.__signature__ = own.replace(parameters=[*kept, *flags])  # type: ignore[attr-defined]
+    return run
