@@ -32,7 +32,7 @@ def sections(ask: measure.Ask, n: int = 100, formats: bool = True) -> dict[str, 
     """All tables of one model; ``n`` cases per cell of the temporal families and four times as many mixed ones."""
     out = {
         "Single facts": measure.atoms(ask),
-        "Practiced skills, held-out combinations": measure.shallow(ask, 2 * n),
+        "Shallow skills, held-out combinations": measure.shallow(ask, 2 * n),
         "Mixed world": measure.mixed(ask, 4 * n),
         "Temporal world": measure.temporal(ask, n),
     }

@@ -159,7 +159,7 @@ class Dose:
 DOSES: dict[str, Dose] = {
     "none": Dose(0.0, 0.0),
     "control": Dose(0.01, 0.001),
-    "low": Dose(0.024, 0.001),
+    "low": Dose(0.042, 0.001),
     "twin": Dose(0.10, 0.40),
 }
 
