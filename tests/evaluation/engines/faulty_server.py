@@ -1,7 +1,7 @@
 """An OpenAI-compatible server whose answers follow from the prompt and that fails on demand. Run as a process.
 
 ``python faulty_server.py [FIELD ...]`` ignores those request fields (``old-limit``: refuses
-the old name of the token limit); prints its port. A prompt that holds
+the old name of the token limit; ``context``: says that it has ten positions); prints its port. A prompt that holds
 ``[fault:N]`` fails N times (or always with ``N = *``) before it is answered.
 """
 
@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 IGNORED = set(sys.argv[1:])
-KEY = "sk-test-secret"
+CONTEXT = 10
 seen: Counter[str] = Counter()
 lock = threading.Lock()
 
@@ -56,6 +56,10 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def do_GET(self) -> None:
+        if self.path.endswith("/models"):
+            entry = {"id": "good", "object": "model", "created": 0, "owned_by": "x"}
+            entry |= {"max_model_len": CONTEXT} if "context" in IGNORED else {}
+            return self.reply(200, json.dumps({"object": "list", "data": [entry]}).encode())
         with lock:
             counts = dict(seen)
         self.reply(200, json.dumps(counts).encode())
@@ -71,6 +75,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.error(400, "max_tokens is not supported with this model; use max_completion_tokens")
         if body["model"] != "good":
             return self.error(404, f"no model {body['model']}")
+        if "context" in IGNORED and body.get("max_tokens", 0) > CONTEXT:
+            return self.error(400, f"max_tokens cannot be greater than {CONTEXT}")
         prompt = body["messages"][0]["content"] if chat else body["prompt"]
         with lock:
             seen[prompt] += 1

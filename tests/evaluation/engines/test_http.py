@@ -205,6 +205,16 @@ def test_a_server_that_wants_the_new_name_of_the_token_limit_gets_it(make_ask: C
         process.wait()
 
 
+def test_no_more_tokens_are_asked_for_than_the_context_that_a_server_states(make_ask: Callable[..., Ask]) -> None:
+    process, url = serve("context")
+    try:
+        response = one(connect(url, "good", api_key=SECRET), make_ask("q", max_tokens=100))
+        assert (response.finish_reason, response.response_tokens) == ("length", 9)
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_repeats_of_a_sampled_ask_are_different_draws(url: str, make_ask: Callable[..., Ask]) -> None:
     asks = [make_ask("draw", temperature=1.0, repeat=i, case=str(i)) for i in range(5)]
     texts = {r.text for _, r in engine_at(url).answer(asks)}
