@@ -21,7 +21,7 @@ def second_opinions(graded: Sequence[tuple[Ask, Grade]], judge: Engine, journal:
     """The grades after the judge has seen every answer that the rules call incorrect, in the same order."""
     open_ = [i for i, (ask, grade) in enumerate(graded) if _is_open(ask, grade)]
     wanted = [
-        judging.ask(ask.case, ask.role, ask.prompt, ask.gold, grade.answer or "")
+        judging.ask(ask.case, ask.role, ask.question or ask.prompt, ask.gold, grade.answer or "")
         for ask, grade in (graded[i] for i in open_)
     ]
     final = [grade for _, grade in graded]
@@ -31,4 +31,6 @@ def second_opinions(graded: Sequence[tuple[Ask, Grade]], judge: Engine, journal:
 
 
 def _is_open(ask: Ask, grade: Grade) -> bool:
-    return ask.answer_type in JUDGED and grade.outcome == "incorrect" and bool(grade.answer)
+    # where the rules say why (an answer to what nobody can know, a mere step, a paper's own rule), they decide
+    decided = (grade.reason or "").startswith(("unknowable", "stops at", "compat"))
+    return ask.answer_type in JUDGED and grade.outcome == "incorrect" and bool(grade.answer) and not decided

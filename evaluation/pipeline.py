@@ -128,8 +128,7 @@ def evaluate(
             found = second_opinions([(ask, g) for (_, ask, _), g in zip(answered, found, strict=True)], judge, journal)
         for (case, ask, key), judged in zip(answered, found, strict=True):
             grades[case.id].setdefault(ask.role, judged)
-            tokens = state.responses[key].response_tokens
-            rows.append(Graded.of(case, ask, judged, ask_id=key, model=model, run=run, tokens=tokens))
+            rows.append(Graded.of(case, ask, judged, ask_id=key, model=model, run=run))
         active = [case for case, _ in wanted]
     return Evaluation(
         asks=state.asks,

@@ -59,6 +59,10 @@ class Asking:
     compat: Annotated[
         str | None, typer.Option(help="Grade and count as a paper does: agentcoma, stad or collapse.")
     ] = None
+    judge: Annotated[
+        str | None,
+        typer.Option(help="Second word on answers in words: MODEL@http://HOST:PORT/v1, a model folder or a hub id."),
+    ] = None
     exemplars: tuple[Mapping[str, Any], ...] = ()
     """The examples of a file, kept with the run so that it can be scored again without the file."""
 
@@ -78,7 +82,9 @@ class Asking:
     def changed(self) -> dict[str, Any]:
         """What differs from the defaults and decides what is asked: part of a run's identity."""
         plain = Asking()
-        names = [f.name for f in fields(Asking) if f.name not in ("compat", "few_shot" if self.exemplars else "")]
+        names = [
+            f.name for f in fields(Asking) if f.name not in ("compat", "judge", "few_shot" if self.exemplars else "")
+        ]
         return {n: getattr(self, n) for n in names if getattr(self, n) != getattr(plain, n)}
 
     def as_config(self) -> dict[str, Any]:

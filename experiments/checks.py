@@ -1,12 +1,16 @@
-"""What a run is checked for beside its protocol's metrics: math-verify's second opinion on numbers."""
+"""What a run is checked for beside its protocol's metrics: math-verify's second opinion, and human labels."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from ..errors import InputError
 from ..evaluation import statistics
 from ..evaluation.asks import Ask
-from ..evaluation.grading import mathematics
+from ..evaluation.grading import judge, mathematics
 from ..evaluation.metrics import Metric, mark
 from ..evaluation.protocols.base import Graded
 
@@ -52,3 +56,86 @@ def second_opinion(rows: Sequence[Graded], asks: Mapping[str, Ask], most: int = 
 
 def _shown(answer: str, gold: str, ours: bool) -> str:
     return f"{answer!r} for {gold!r} (ours: {'right' if ours else 'wrong'})"
+
+
+Labels = Mapping[tuple[str, str, int], bool]
+_LABELS = {"correct": True, "incorrect": False, True: True, False: False}
+
+
+def read_labels(path: str | Path) -> dict[tuple[str, str, int], bool]:
+    """Human labels by (case, role, repeat), from JSON lines with ``case``, ``role``, ``label`` and perhaps ``repeat``.
+
+    ``label`` is ``correct`` or ``incorrect`` (or true, false). Raises ``InputError`` naming file, line and field.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"--human-labels {path}: no such file; give JSON lines with case, role and label")
+    found: dict[tuple[str, str, int], bool] = {}
+    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        if not line.strip():
+            continue
+        key, label = _label(line, f"{path}:{n}")
+        if key in found:
+            raise InputError(f"{path}:{n}: case {key[0]!r}, role {key[1]!r} is labelled twice; keep one line")
+        found[key] = label
+    return found
+
+
+def _label(line: str, where: str) -> tuple[tuple[str, str, int], bool]:
+    try:
+        raw: Any = json.loads(line)
+    except json.JSONDecodeError as e:
+        raise InputError(f"{where}: not valid JSON ({e.msg} at column {e.colno}); one object a line") from e
+    if not isinstance(raw, dict) or "case" not in raw:
+        raise InputError(f"{where}: field 'case' is missing; give an object with case, role and label")
+    label = raw.get("label")
+    if not isinstance(label, str | bool) or label not in _LABELS:
+        raise InputError(f"{where}: label is {label!r}; use correct or incorrect")
+    return (str(raw["case"]), str(raw.get("role", "whole")), int(raw.get("repeat", 0))), _LABELS[label]
+
+
+def agreement(rows: Sequence[Graded], labels: Labels) -> list[Metric]:
+    """How far the grades agree with people: ``human_agreement``, ``human_precision``, ``human_recall`` (of "right").
+
+    Over all labelled answers, then over those that a judge decided (group ``match: judge``); kappa is in the note.
+    Answers without a judgement are counted as invalid, labels without an answer are refused.
+
+    Raises ``InputError`` where a label names an answer that the run does not have.
+    """
+    by_key = {(row.case, row.role, row.repeat): row for row in rows}
+    for case, role, repeat in labels:
+        if (case, role, repeat) not in by_key:
+            raise InputError(f"--human-labels: no answer of case {case!r}, role {role!r}, repeat {repeat} in this run")
+    pairs = [(by_key[key], human) for key, human in labels.items()]
+    judged = [(row, human) for row, human in pairs if row.match == "judge"]
+    return _agreement(pairs, {}) + (_agreement(judged, {"match": "judge"}) if judged else [])
+
+
+def _agreement(pairs: Sequence[tuple[Graded, bool]], group: Mapping[str, Any]) -> list[Metric]:
+    verdicts = {"correct": True, "invalid": None}
+    found = judge.agreement((verdicts.get(row.outcome, False), human) for row, human in pairs)
+    kappa = "kappa undefined: one side always says the same" if found.kappa is None else f"kappa {found.kappa:.2f}"
+    right = found.both_right
+    counts = {
+        "human_agreement": (right + found.both_wrong, found.n),
+        "human_precision": (right, right + found.judge_only),
+        "human_recall": (right, right + found.human_only),
+    }
+    metrics = []
+    for name, (k, n) in counts.items():
+        interval = statistics.clopper_pearson(k, n)
+        metrics.append(
+            Metric(
+                name,
+                dict(group),
+                n=n,
+                n_invalid=found.n_unjudged,
+                count=k,
+                value=k / n if n else None,
+                interval=interval.method,
+                low=interval.low,
+                high=interval.high,
+                note=mark(n, kappa),
+            )
+        )
+    return metrics

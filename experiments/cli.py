@@ -205,6 +205,9 @@ def probe(
 def score(
     run: RunArg,
     compat: Annotated[str | None, typer.Option(help="Count as a paper does: agentcoma, stad or collapse.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect).")
+    ] = None,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -213,7 +216,7 @@ def score(
     from .progress import Reporter
     from .summary import lines
 
-    found = rescore(run, Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet), compat)
+    found = rescore(run, Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet), compat, labels)
     _print(lines(run), json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
 

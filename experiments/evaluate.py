@@ -66,10 +66,12 @@ def evaluate(
     reporter: Reporter,
     max_asks: int | None = None,
     compat: str | None = None,
+    judge: Any = None,
 ) -> Evaluated:
     """Ask what the journal does not hold yet, grade everything, reduce, and write the results into the run.
 
-    ``compat`` grades as a paper does (``agentcoma``, ``stad``, ``collapse``).
+    ``compat`` grades as a paper does (``agentcoma``, ``stad``, ``collapse``), the engine ``judge`` has the second word on
+    answers in words.
     """
     write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
     with Journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
@@ -86,6 +88,7 @@ def evaluate(
                 max_asks=max_asks,
                 model=run.config["model"],
                 run=run.name,
+                judge=judge,
             )
     reporter.say(f"{run.name}: {found.n_asked} asks put to the model, {found.n_resumed} answered from the journal")
     return _finish(run.path, cases, protocol, found, compat)
@@ -126,13 +129,21 @@ class _asking:
 
 
 def _finish(
-    path: Path, cases: Sequence[Case], protocol: Protocol, found: pipeline.Evaluation, compat: str | None
+    path: Path,
+    cases: Sequence[Case],
+    protocol: Protocol,
+    found: pipeline.Evaluation,
+    compat: str | None,
+    labels: str | Path | None = None,
 ) -> Evaluated:
     by_id = {c.id: c for c in cases}
-    reduction = protocol.reduce(found.graded, by_id)
-    checked, said = checks.second_opinion(found.graded, found.asks)
-    counted = [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
-    reduction = Reduction((*reduction.metrics, *checked), reduction.case_sets, (*counted, *reduction.warnings, *said))
+    counted = protocol.reduce(found.graded, by_id)
+    metrics, said = checks.second_opinion(found.graded, found.asks)
+    if labels is not None:
+        metrics += checks.agreement(found.graded, checks.read_labels(labels))
+    how = [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
+    warnings = (*how, *counted.warnings, *said)
+    reduction = Reduction((*counted.metrics, *metrics), counted.case_sets, warnings)
     evaluated = Evaluated(by_id, found.asks, found.responses, found.graded, reduction, found.stopped)
     _write_results(path, protocol.name, evaluated)
     return evaluated
@@ -146,10 +157,13 @@ def _write_results(path: Path, protocol: str, found: Evaluated) -> None:
         write_lines(path / "casesets" / f"{case_set.name}.jsonl", case_set.to_dicts())
 
 
-def rescore(folder: str | Path, reporter: Reporter, compat: str | None = None) -> Evaluated:
+def rescore(
+    folder: str | Path, reporter: Reporter, compat: str | None = None, labels: str | Path | None = None
+) -> Evaluated:
     """Grade and count a run again from its own files: no model is loaded, nothing is asked.
 
-    ``compat`` grades as a paper does; None: as the run did.
+    ``compat`` grades as a paper does; None: as the run did. ``labels`` is a file of human labels (see
+    ``checks.read_labels``) that the grades, and the judge's verdicts among them, are compared with.
     Raises ``JournalError`` when the protocol wants asks that the journal does not hold.
     """
     read_json(Path(folder) / "manifest.json")
@@ -157,24 +171,39 @@ def rescore(folder: str | Path, reporter: Reporter, compat: str | None = None) -
         config = read_config(path)
         cases = [case_from_dict(raw, f"{path / 'cases.jsonl'}") for raw in read_cases_lines(path)]
         with Journal(path / "journal", reuse=True) as journal:
-            found = _regrade(path, cases, config, journal, compat)
+            found = _regrade(path, cases, config, journal, compat, labels)
         reporter.say(f"{path.name}: {len(found.graded)} answers graded again")
         return found
 
 
 def _regrade(
-    path: Path, cases: Sequence[Case], config: Mapping[str, Any], journal: Journal, compat: str | None
+    path: Path,
+    cases: Sequence[Case],
+    config: Mapping[str, Any],
+    journal: Journal,
+    compat: str | None,
+    labels: str | Path | None,
 ) -> Evaluated:
-    engine = read_json(path / "manifest.json").get("engine", {})
+    manifest = read_json(path / "manifest.json")
+    engine = manifest.get("engine", {})
     how = asking.from_config(config.get("asking"))
     how = how if compat is None else replace(how, compat=compat)
     prompting = config.get("prompting") or "chat"
     protocol = asking.protocol(config["protocol"], config.get("format"), prompting, how, config.get("seed") or 0)
     recorded = Recorded(engine.get("identity", {}), engine.get("provenance", {}))
+    judged = manifest.get("judge")
+    judge = Recorded(judged["identity"], judged["provenance"]) if judged and how.judge else None
     found = pipeline.evaluate(
-        cases, protocol, recorded, journal, grade=_grader(how.compat), model=config["model"], run=path.name
+        cases,
+        protocol,
+        recorded,
+        journal,
+        grade=_grader(how.compat),
+        model=config["model"],
+        run=path.name,
+        judge=judge,
     )
-    return _finish(path, cases, protocol, found, how.compat)
+    return _finish(path, cases, protocol, found, how.compat, labels)
 
 
 def read_cases_lines(folder: Path) -> list[dict[str, Any]]:

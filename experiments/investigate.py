@@ -117,6 +117,7 @@ def _evaluate(run: Run, settings: Settings, benchmark: Benchmark, target: Target
         reporter=reporter,
         max_asks=settings.max_asks,
         compat=settings.asking.compat,
+        judge=_judge(run, settings),
     )
     for line in behavior.describe_invalid(found):
         reporter.say(f"{run.name}: {line}")
@@ -124,6 +125,17 @@ def _evaluate(run: Run, settings: Settings, benchmark: Benchmark, target: Target
         reporter.say(f"{run.name}: stopped by {found.stopped}; the same command continues")
     run.record(n_invalid=found.n_invalid, stopped=found.stopped)
     return found
+
+
+def _judge(run: Run, settings: Settings) -> Any:
+    """The engine that has the second word on answers in words; recorded, so that the run can be scored without it."""
+    if settings.asking.judge is None:
+        return None
+    from .roles import open_role
+
+    judge = open_role(settings.asking.judge, "--judge", batch_size=settings.batch_size)
+    run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
+    return judge
 
 
 def _probe(run: Run, settings: Settings, target: Target, found: Evaluated, reporter: Reporter) -> str | None:

@@ -54,8 +54,6 @@ class Graded:
     """True where no model can know the answer; abstaining is then right."""
     chance: float | None = None
     """Probability that a guess in the right format is right."""
-    tokens: int | None = None
-    """Tokens of the response."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Unknown fields of the file, kept as they are."""
 
@@ -95,16 +93,7 @@ class Graded:
         return Graded(**known, extra=extra)
 
     @staticmethod
-    def of(
-        case: Case,
-        ask: Ask,
-        grade: Grade,
-        *,
-        ask_id: str | None,
-        model: str | None,
-        run: str | None,
-        tokens: int | None = None,
-    ) -> Graded:
+    def of(case: Case, ask: Ask, grade: Grade, *, ask_id: str | None, model: str | None, run: str | None) -> Graded:
         """The row of one graded ask of ours."""
         skills = tuple(part.skill or "" for part in case.parts)
         return Graded(
@@ -131,7 +120,6 @@ class Graded:
             prompt=ask.format,
             unknowable=case.unknowable,
             chance=case.chance,
-            tokens=tokens,
         )
 
 
@@ -146,7 +134,7 @@ def _typed(name: str, value: Any, where: str) -> Any:
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise InputError(f"{where}: skills is {value!r}; give a list of strings, one per step")
         return tuple(value)
-    if name in ("depth", "repeat", "tokens"):
+    if name in ("depth", "repeat"):
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:

@@ -72,7 +72,7 @@ class Presented:
         return self._put(case, with_it, True) + without
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
-        """The protocol's own metrics, also of the asks without preamble, and mean lengths."""
+        """The protocol's own metrics, also of the asks without preamble."""
         return reduce(self.protocol, rows, cases)
 
     def _put(self, case: Case, graded: Mapping[str, Grade], preamble: bool) -> list[Ask]:
