@@ -39,7 +39,7 @@ Model = Annotated[
     str, typer.Option("--model", "-m", help="organism:none|control|low|twin, a model folder or a hub id.")
 ]
 BenchmarkName = Annotated[
-    str, typer.Option("--benchmark", "-b", help="organism:temporal, organism:mixed or a case file (JSON lines).")
+    str, typer.Option("--benchmark", "-b", help="organism:temporal, organism:mixed, organism:pairs or a case file.")
 ]
 ProtocolName = Annotated[
     str | None, typer.Option("--protocol", "-p", help="How to ask and count; the benchmark's own by default.")

@@ -1,16 +1,23 @@
-"""``composcope compare A B``: two runs on the same cases, difference A - B everywhere, discordant cases first."""
+"""``composcope compare A B``: two runs on the same cases, difference A - B everywhere, discordant cases first.
+
+Two double-gate runs are also compared channel by channel: what they know (delta_atom, more is better for A), how they
+compose it (delta_comp, negative: A composes better) and how deep (delta_depth, positive: A holds out deeper).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..evaluation import statistics
+from ..evaluation.cases import case_from_dict
 from ..evaluation.metrics import mark
 from ..evaluation.protocols.base import Graded
+from ..evaluation.protocols.compare import compare
+from .evaluate import read_cases_lines
 from .run import read_json, read_lines
 from .summary import headline
 
@@ -21,9 +28,11 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
     """Paired comparison of two runs: per role the accuracies, A - B with interval, exact McNemar, Holm over roles.
 
     Only asks judged in both runs are paired; what is left out is counted. ``discordant`` lists the wholes on which the
-    runs differ. Raises ``InputError`` when the runs share no case.
+    runs differ, ``channels`` the metrics of ``protocols.compare`` (empty unless both runs are double-gate runs).
+    Raises ``InputError`` when the runs share no case.
     """
     rows_a, rows_b = _rows(a), _rows(b)
+    channels, warnings = _channels(a, b, rows_a.values(), rows_b.values(), seed)
     shared = sorted(rows_a.keys() & rows_b.keys())
     if not shared:
         raise InputError(f"{a} and {b}: no case in common; compare runs of one benchmark")
@@ -42,11 +51,26 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
         "left_out_invalid": len(shared) - len(judged),
         "only_a": len(rows_a.keys() - rows_b.keys()),
         "only_b": len(rows_b.keys() - rows_a.keys()),
+        "channels": channels,
+        "warnings": warnings,
         "roles": table,
         "discordant": [
             _discordant(k, rows_a, rows_b) for k in judged if k[1] == "whole" and _differ(k, rows_a, rows_b)
         ],
     }
+
+
+def _channels(
+    a: str | Path, b: str | Path, rows_a: Iterable[Graded], rows_b: Iterable[Graded], seed: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    protocols = [read_json(Path(run) / "metrics.json").get("protocol") for run in (a, b)]
+    if protocols != ["double-gate", "double-gate"]:
+        return [], []
+    cases = {}
+    for run in (b, a):
+        cases |= {c.id: c for c in (case_from_dict(raw, f"{run}/cases.jsonl") for raw in read_cases_lines(Path(run)))}
+    found = compare(list(rows_a), list(rows_b), cases, seed)
+    return [m.to_dict() for m in found.metrics], list(found.warnings)
 
 
 def _rows(run: str | Path) -> dict[Key, Graded]:
@@ -120,6 +144,8 @@ def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
         f"{len(discordant)} wholes on which they differ" + (f", the first {most}:" if len(discordant) > most else ":")
     )
     lines += [f"  {_discordant_line(d)}" for d in discordant[:most]]
+    lines += [_channel_line(m) for m in found["channels"]]
+    lines += [f"  {w}" for w in found["warnings"]]
     lines += [_role_line(r) for r in found["roles"]]
     left = [f"{found[k]} {text}" for k, text in _LEFT_OUT.items() if found[k]]
     return lines + ([f"not compared: {', '.join(left)}"] if left else [])
@@ -131,6 +157,18 @@ _LEFT_OUT = {"left_out_invalid": "invalid in A or B", "only_a": "asked only in A
 def _discordant_line(d: Mapping[str, Any]) -> str:
     a, b = (f"{d[side]['outcome']} {d[side]['answer']!r}" for side in ("a", "b"))
     return f"{d['case']}: gold {d['gold']!r}, A {a}, B {b}"
+
+
+def _channel_line(m: Mapping[str, Any]) -> str:
+    where = ", ".join(f"{k} {v}" for k, v in m["group"].items() if k != "per")
+    name = f"{m['metric']} ({where})" if where else m["metric"]
+    if m["value"] is None:
+        return f"{name}: none, n={m['n']} ({m['note']})"
+    scale, unit = (1, "steps") if m["metric"] == "delta_depth" else (100, "points")
+    text = f"{name}: {scale * m['value']:+.1f} {unit}"
+    if m["low"] is not None:
+        text += f" [{scale * m['low']:+.1f}, {scale * m['high']:+.1f}] ({m['interval']})"
+    return f"{text}, n={m['n']} ({m['note']})"
 
 
 def _role_line(r: Mapping[str, Any]) -> str:

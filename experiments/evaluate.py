@@ -70,8 +70,8 @@ def evaluate(
 ) -> Evaluated:
     """Ask what the journal does not hold yet, grade everything, reduce, and write the results into the run.
 
-    ``compat`` grades as a paper does (``agentcoma``, ``stad``, ``collapse``), the engine ``judge`` has the second word on
-    answers in words.
+    ``compat`` grades as a paper does (``agentcoma``, ``stad``, ``collapse``), the engine ``judge`` has the second word
+    on answers in words.
     """
     write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
     with Journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:

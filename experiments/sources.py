@@ -15,7 +15,11 @@ from ..evaluation.cases import Case, case_to_dict, check_cases
 from .provenance import text_hash
 
 DOSES = ("none", "control", "low", "twin")
-ORGANISM_BENCHMARKS = {"temporal": ("double-gate", 60), "mixed": ("compositionality-gap", 400)}
+ORGANISM_BENCHMARKS = {
+    "temporal": ("double-gate", 60),
+    "mixed": ("compositionality-gap", 400),
+    "pairs": ("reasoning-gap", 200),
+}
 """Protocol and cases per family x depth."""
 _WEIGHTS = ("*.safetensors", "*.bin")
 
