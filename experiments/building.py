@@ -1,8 +1,8 @@
 """What ``composcope build`` does: one function per benchmark, each writing a folder.
 
 A folder holds ``cases.jsonl`` (what ``--benchmark`` takes), ``rejected.jsonl`` (what was left out and why),
-``review.jsonl`` (what a person should look at) and ``build.json`` (options, hashes of the inputs, counts). Equal options
-and inputs give equal files. Builders that ask models keep a journal: the same command goes on where it was stopped.
+``review.jsonl`` (what a person should look at) and ``build.json`` (options, hashes of the inputs, counts). Equal
+options and inputs give equal files. Builders that ask models keep a journal: the same command continues.
 """
 
 from __future__ import annotations

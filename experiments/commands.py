@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,8 @@ def register(app: typer.Typer) -> None:
         "import", epilog="Example: composcope import results/text-davinci-003.json --out runs/imported/graded.jsonl"
     )(import_)
     app.add_typer(build_cli.app, name="build")
+    app.command(epilog="Example: composcope analyze recovery runs/plain runs/thinking")(analyze)
+    app.command("human-study", epilog="Example: composcope human-study agentcoma:test.csv --out study")(human_study)
 
 
 def import_(
@@ -44,3 +46,59 @@ def import_(
     found = import_files(files, out, kind, options)
     show(found.to_dict() if json else found.lines(), json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
+
+
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the document and its sheets and lists.")]
+Sheet = Annotated[Path | None, typer.Option(help="The sheet, filled in by people; with --key.")]
+Key = Annotated[Path | None, typer.Option(help="The key that was written with the sheet.")]
+
+
+def analyze(
+    name: Annotated[str | None, typer.Argument(help="Which analysis; see --list.")] = None,
+    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, folders of runs, or graded.jsonl.")] = None,
+    out: Out = None,
+    reference: Annotated[str | None, typer.Option(help="formats: the run whose gates choose the cases.")] = None,
+    annotations: Annotated[Path | None, typer.Option(help="taxonomy, tiers: lines with case and label.")] = None,
+    sheet: Sheet = None,
+    key: Key = None,
+    sample: Annotated[int, typer.Option(help="adjudicator: answers to draw.")] = 300,
+    size: Annotated[list[str] | None, typer.Option(help="sizes: RUN=BILLIONS where the name does not say it.")] = None,
+    within: Annotated[float, typer.Option(help="profiles: accuracies this many points apart count as equal.")] = 2.0,
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    list_: Annotated[bool, typer.Option("--list", help="Name the analyses.")] = False,
+    json: AsJson = False,
+) -> int:
+    """Further analyses over one or several runs: formats, recovery, taxonomy, profiles, ... (--list)."""
+    from . import analyzing
+
+    if list_ or name is None:
+        show([f"{n}: {entry.about}" for n, entry in analyzing.ANALYSES.items()], False)
+        return exits.OK
+    options = analyzing.Options(reference, annotations, sheet, key, sample, tuple(size or ()), within, seed=seed)
+    return _finish(analyzing.analyze(name, runs or [], options), out, json)
+
+
+def human_study(
+    benchmark: Annotated[str, typer.Argument(help="A benchmark: READER:FILE, a case file or organism:NAME.")],
+    out: Out = None,
+    per_person: Annotated[int, typer.Option(help="Questions per person.")] = 12,
+    answers: Annotated[int, typer.Option(help="How many people answer each question.")] = 1,
+    sheet: Sheet = None,
+    key: Key = None,
+    seed: Annotated[int, typer.Option(help="Seed of the assignment.")] = 0,
+    json: AsJson = False,
+) -> int:
+    """Assign questions so that nobody sees two of one item; with --sheet and --key, the answers as graded rows."""
+    from . import analyzing
+
+    options = analyzing.Options(sheet=sheet, key=key, per_person=per_person, answers=answers, seed=seed)
+    return _finish(analyzing.human_assignment(benchmark, options), out, json)
+
+
+def _finish(found: Any, out: Path | None, json: bool) -> int:
+    from . import analyzing
+
+    if out is not None:
+        analyzing.write(found, out)
+    show(found.to_dict() if json else analyzing.lines(found), json)
+    return exits.OK

@@ -1,0 +1,155 @@
+"""Which skills hold a model back (STaD, section 4): bottlenecks by size, profiles, skills that fail in context."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ...errors import NoCasesError
+from .. import statistics
+from ..metrics import Metric
+from ..protocols import counting
+from ..protocols.scaffold_metrics import Scaffolded
+from ..protocols.scaffolding import _scaffolded
+from .base import Analysis, Source
+
+
+def scaffolded_items(source: Source) -> list[Scaffolded]:
+    """Every item of a run with its minimum scaffolding."""
+    return [_scaffolded(item, source.cases or None) for item in counting.items(source.rows)]
+
+
+def bottlenecks_by_size(sources: Sequence[Source], seed: int = 0) -> Analysis:
+    """Of the items with k > 0 and known skills, the share whose bottleneck is 1, 2 or at least 3 different skills."""
+    metrics: list[Metric] = []
+    rows = []
+    for source in sources:
+        named = [s.bottleneck for s in scaffolded_items(source) if s.bottleneck is not None]
+        sizes = [n.count(" / ") + 1 for n in named]
+        group = {"model": source.name} if len(sources) > 1 else {}
+        for label, test in (("1", 1), ("2", 2), (">=3", 3)):
+            values: list[bool | None] = [n == test if test < 3 else n >= 3 for n in sizes]
+            metrics.append(counting.rate("bottleneck_size", values, {**group, "skills": label}, seed=seed))
+        for name, count in Counter(named).most_common():
+            rows.append({"model": source.name, "skills": name.count(" / ") + 1, "bottleneck": name, "count": count})
+    return Analysis("bottleneck-sizes", tuple(metrics), {"bottlenecks": rows})
+
+
+def skills_in_context(sources: Sequence[Source], seed: int = 0) -> Analysis:
+    """For each skill: accuracy on its sub-tasks alone, and in how many bottlenecks it is (of the items with k > 0).
+
+    ``gap`` = isolated accuracy - (1 - bottleneck share): large where a skill is present alone but has to be supplied
+    in context ("present but fails in context"). Per model also Spearman's correlation of the two over skills.
+    """
+    rows: list[dict[str, Any]] = []
+    tables: dict[str, list[Mapping[str, Any]]] = {"skills": [], "correlation": []}
+    for source in sources:
+        items = scaffolded_items(source)
+        needed = [(set(s.skills), set(s.skills[: s.k])) for s in items if s.k is not None and s.k > 0 and s.skills]
+        isolated: dict[str, list[bool]] = {}
+        for s in items:
+            for i, skill in enumerate(s.skills):
+                value = s.item.truth(f"part:{i}")
+                if skill and value is not None:
+                    isolated.setdefault(skill, []).append(value)
+        rows = [_skill_row(source.name, skill, values, needed) for skill, values in sorted(isolated.items())]
+        tables["skills"] += sorted(rows, key=lambda r: (-(r["gap"] if r["gap"] is not None else -2), r["skill"]))
+        tables["correlation"].append(_correlation(source.name, rows))
+    return Analysis("skills-in-context", (), tables)
+
+
+def _skill_row(
+    model: str, skill: str, values: Sequence[bool], needed: Sequence[tuple[set[str], set[str]]]
+) -> dict[str, Any]:
+    holding = [supplied for all_, supplied in needed if skill in all_]
+    count = sum(skill in supplied for supplied in holding)
+    accuracy = sum(values) / len(values)
+    share = count / len(holding) if holding else None
+    exact = statistics.clopper_pearson(sum(values), len(values))
+    gap = None if share is None else accuracy - (1 - share)
+    return {
+        "model": model, "skill": skill, "n": len(values), "isolated": accuracy, "low": exact.low, "high": exact.high,
+        "bottleneck": count, "of": len(holding), "share": share, "gap": gap,
+    }  # fmt: skip
+
+
+def _correlation(model: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    known = [(r["isolated"], r["share"]) for r in rows if r["share"] is not None]
+    if len(known) < 3 or len({a for a, _ in known}) < 2 or len({b for _, b in known}) < 2:
+        return {"model": model, "n": len(known), "spearman": None, "p": None}
+    found: Any = stats.spearmanr(*zip(*known, strict=True))
+    return {"model": model, "n": len(known), "spearman": float(found.statistic), "p": float(found.pvalue)}
+
+
+def equal_accuracy(
+    sources: Sequence[Source], within: float = 0.02, *, permutations: int = 5000, seed: int = 0
+) -> Analysis:
+    """How the bottleneck profiles of models of equal accuracy differ (``within`` as a share).
+
+    A profile is the distribution of bottlenecks; two are compared by total variation distance (half the sum of absolute
+    differences), with a permutation test that swaps the two models' bottlenecks item by item where both have one, and
+    at random elsewhere. p-values are Holm-adjusted over the pairs. Raises ``NoCasesError`` where no pair is equal.
+    """
+    profiles = {s.name: _profile(s) for s in sources}
+    rows = []
+    for a, b in combinations(profiles, 2):
+        (right_a, named_a), (right_b, named_b) = profiles[a], profiles[b]
+        if right_a is None or right_b is None or abs(right_a - right_b) > within + 1e-9:
+            continue
+        distance = total_variation(named_a.values(), named_b.values())
+        p = _permutation_p(named_a, named_b, distance, permutations, seed) if distance is not None else None
+        rows.append({
+            "a": a, "b": b, "accuracy_a": right_a, "accuracy_b": right_b, "n_a": len(named_a), "n_b": len(named_b),
+            "total_variation": distance, "p": p, "most_different": _most_different(named_a, named_b),
+        })  # fmt: skip
+    if not rows:
+        raise NoCasesError(f"profiles: no two of {len(profiles)} runs are within {within:.0%} of each other's accuracy")
+    for row, p in zip(rows, statistics.holm([r["p"] for r in rows]), strict=True):
+        row["p_adjusted"] = p
+    return Analysis("profiles", (), {"pairs": rows})
+
+
+def _profile(source: Source) -> tuple[float | None, dict[str, str]]:
+    items = scaffolded_items(source)
+    right = [v for s in items if (v := s.item.truth("whole")) is not None]
+    named = {s.item.case: s.bottleneck for s in items if s.bottleneck is not None}
+    return (sum(right) / len(right) if right else None), named
+
+
+def total_variation(a: Any, b: Any) -> float | None:
+    """Half the sum of absolute differences of two distributions of names; None where one is empty."""
+    first, second = Counter(a), Counter(b)
+    n, m = first.total(), second.total()
+    if not n or not m:
+        return None
+    return sum(abs(first[k] / n - second[k] / m) for k in first.keys() | second.keys()) / 2
+
+
+def _most_different(a: Mapping[str, str], b: Mapping[str, str], most: int = 3) -> list[str]:
+    first, second = Counter(a.values()), Counter(b.values())
+    n, m = max(first.total(), 1), max(second.total(), 1)
+    delta = {k: first[k] / n - second[k] / m for k in first.keys() | second.keys()}
+    top = sorted(delta, key=lambda k: (-abs(delta[k]), k))[:most]
+    return [f"{k}: {100 * delta[k]:+.1f} points" for k in top if delta[k]]
+
+
+def _permutation_p(a: Mapping[str, str], b: Mapping[str, str], seen: float, permutations: int, seed: int) -> float:
+    """Share of relabelings, the observed one included, at least as far apart."""
+    names = {k: i for i, k in enumerate(dict.fromkeys([*a.values(), *b.values()]))}
+    cases = list(dict.fromkeys([*a, *b]))
+    first = np.array([names.get(a.get(c, ""), -1) for c in cases])
+    second = np.array([names.get(b.get(c, ""), -1) for c in cases])
+    rng = np.random.default_rng(seed)
+    hits = 1
+    for _ in range(permutations):
+        swap = rng.random(len(cases)) < 0.5
+        x, y = np.where(swap, second, first), np.where(swap, first, second)
+        p, q = (np.bincount(v[v >= 0], minlength=len(names)) for v in (x, y))
+        if p.sum() and q.sum() and np.abs(p / p.sum() - q / q.sum()).sum() / 2 >= seen - 1e-12:
+            hits += 1
+    return hits / (permutations + 1)

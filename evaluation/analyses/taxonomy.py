@@ -1,0 +1,227 @@
+"""What kind of failure a failure is (Composition collapse, section 6 and App. O, tables 16 and 17).
+
+Structural classes are failures of composition; artefacts are failures of writing or scoring. Rules propose a label
+from the answer and the response; a person's annotation file overrules them. Where nothing fits, the label is
+``other``: rules never guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import InputError, NoCasesError
+from .. import statistics
+from ..cases import Case
+from ..grading import dates
+from ..metrics import Metric, mark
+from ..protocols import counting
+from ..protocols.base import Graded
+from ..protocols.double_gate import Gated, gate_cases
+from .base import Analysis, Source
+
+STRUCTURAL = ("order-or-boundary", "lost-intermediate", "over-abstention", "binding-shift", "other")
+ARTEFACTS = ("malformed-output", "answer-type-mismatch")
+CLASSES = (*STRUCTURAL, *ARTEFACTS)
+
+
+def taxonomy(source: Source, annotations: Mapping[str, str] | None = None, seed: int = 0) -> Analysis:
+    """Labels of all gate-passing failures, shares of the classes, and the artefact-corrected failure rates.
+
+    ``annotations`` maps case ids to labels and wins over the rules. Failures are wrong or abstained wholes, and those
+    invalid through the model's own doing (no answer, no tag, truncated). With G gate-passers, E failures and A
+    artefacts: ``residual_failure`` = E/G, ``corrected_counted_right`` = (E - A)/G, ``corrected_left_out`` =
+    (E - A)/(G - A).
+
+    The sheet ``annotate.jsonl`` lists every failure with its evidence and the proposed label, to be corrected by hand.
+    Raises ``InputError`` for unknown labels or cases, ``NoCasesError`` where nothing passes the gates.
+    """
+    judged = [(g, failed) for g in gate_cases(source.rows, source.cases or None) if (failed := _failed(g)) is not None]
+    if not judged:
+        raise NoCasesError(f"{source.name}: no case passes the gates; there is nothing to classify")
+    failures = [g for g, failed in judged if failed]
+    given = dict(annotations or {})
+    known = {g.item.case for g in failures}
+    if strange := [c for c in given if c not in known]:
+        raise InputError(f"annotations: case {strange[0]!r} is no gate-passing failure of {source.name}")
+    labels = {}
+    for g in failures:
+        proposed = rule_label(g, source.cases.get(g.item.case), source.text(g.item.rows["whole"]))
+        labels[g.item.case] = given.get(g.item.case, proposed)
+    metrics = _shares(list(labels.values()), seed) + _corrected(len(judged), list(labels.values()))
+    sheet = [_line(g, labels[g.item.case], g.item.case in given, source) for g in failures]
+    table = [
+        {"class": c, "group": "artefact" if c in ARTEFACTS else "structural", "count": n}
+        for c, n in Counter(labels.values()).most_common()
+    ]
+    overruled = sum(
+        rule_label(g, source.cases.get(g.item.case), source.text(g.item.rows["whole"])) != given[g.item.case]
+        for g in failures
+        if g.item.case in given
+    )
+    warnings = (f"{overruled} of {len(given)} annotations differ from the rules' label",) if given else ()
+    return Analysis("taxonomy", tuple(metrics), {"classes": table}, {"annotate.jsonl": sheet}, warnings)
+
+
+def _failed(g: Gated) -> bool | None:
+    """Whether a gate-passing case failed; None where it is outside or nobody can say."""
+    row = g.item.rows.get("whole")
+    if g.double is not True or row is None:
+        return None
+    if row.outcome == "invalid":
+        return True if (row.reason or "").startswith(counting.FORMAT_FAILURES) else None
+    return not counting.truth(row)
+
+
+def rule_label(g: Gated, case: Case | None, text: str | None) -> str:
+    """The class that the rules propose, the first of these that holds.
+
+    ``over-abstention``: it abstained. ``malformed-output``: there is no answer in the wanted form.
+    ``answer-type-mismatch``: the answer is of another type than the gold answer. ``binding-shift``: the response gives
+    a part the answer of another part. ``lost-intermediate``: a part's answer is missing from a response that has
+    another's, or a list is a part of the right one. ``order-or-boundary``: the right items in another order, or
+    another item of a temporal question.
+    """
+    row = g.item.rows["whole"]
+    if row.outcome == "abstained":
+        return "over-abstention"
+    if row.outcome == "invalid" or (
+        row.prompt in ("xml", "xml-answer") and text is not None and "</answer>" not in text
+    ):
+        return "malformed-output"
+    kind = case.answer_type if case is not None else _kind_of(row.gold)
+    if _mismatch(row.answer or "", row.gold or "", kind):
+        return "answer-type-mismatch"
+    if case is not None and text is not None:
+        if _binding_shift(text, case):
+            return "binding-shift"
+        if _lost(text, case):
+            return "lost-intermediate"
+    given, gold = _items(row.answer or ""), _items(row.gold or "")
+    if kind in ("list", "ordered-list") and given and set(given) < set(gold):
+        return "lost-intermediate"
+    temporal = case is not None and any(p.answer_type == "date" for p in case.parts)
+    if (kind == "ordered-list" and sorted(given) == sorted(gold)) or temporal:
+        return "order-or-boundary"
+    return "other"
+
+
+def _kind_of(gold: str | None) -> str:
+    """The type of a gold answer where no case says it."""
+    text = (gold or "").strip()
+    if re.fullmatch(r"[A-Z](?:\s*[,;>]\s*[A-Z])+", text):
+        return "ordered-list"
+    if re.fullmatch(r"-?\d[\d,.]*", text):
+        return "number"
+    return "boolean" if text.casefold() in ("yes", "no", "true", "false") else "text"
+
+
+def _items(text: str) -> list[str]:
+    return [w.strip(" ().").casefold() for w in re.split(r"[,;>]|->|\band\b|\bthen\b", text) if w.strip(" ().")]
+
+
+def _mismatch(answer: str, gold: str, kind: str) -> bool:
+    if kind == "number":
+        return re.search(r"\d", answer) is None
+    if kind == "date":
+        return dates.parse(answer) is None
+    if kind == "boolean":
+        return re.search(r"\b(yes|no|true|false)\b", answer, re.IGNORECASE) is None
+    # Options carry letters: an answer in years or numbers names none of them.
+    letters = bool(re.fullmatch(r"[A-Z](?:\s*[,;>]\s*[A-Z])*", gold.strip()))
+    return letters and re.search(r"[A-Za-z]", answer) is None
+
+
+def _spoken(answer: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.]){re.escape(answer)}(?!\w|\.\d)", re.IGNORECASE)
+
+
+def _names(case: Case) -> list[tuple[str, str]]:
+    """(what the part is about, its answer), where the working says it: "event: date"."""
+    found = []
+    for part in case.parts:
+        name, colon, rest = (part.worked or "").partition(":")
+        if colon and name.strip() and rest.strip():
+            found.append((name.strip(), part.answer))
+    return found
+
+
+def _binding_shift(text: str, case: Case) -> bool:
+    """Some part is named and the first part's answer after it, in the same sentence, is another part's."""
+    named = _names(case)
+    answers = {answer for _, answer in named}
+    if len(answers) < 2:
+        return False
+    for sentence in re.split(r"(?<=[.!?\n;])\s+", text):
+        for name, own in named:
+            spoken = _spoken(name).search(sentence)
+            if spoken is None:
+                continue
+            after = sentence[spoken.end() : spoken.end() + 60]
+            hits = sorted((m.start(), a) for a in answers if (m := _spoken(a).search(after)))
+            others = [m.start() for n, _ in named if n != name and (m := _spoken(n).search(after))]
+            if hits and hits[0][1] != own and not (others and min(others) < hits[0][0]):
+                return True
+    return False
+
+
+def _lost(text: str, case: Case) -> bool:
+    """At least one part's answer is in the response, and at least one is not."""
+    answers = {p.answer for p in case.parts}
+    if len(answers) < 2:
+        return False
+    spoken = sum(_spoken(a).search(text) is not None for a in answers)
+    return 0 < spoken < len(answers)
+
+
+def _shares(labels: Sequence[str], seed: int) -> list[Metric]:
+    present = [c for c in CLASSES if c in labels]
+    artefacts: list[counting.Truth] = [label in ARTEFACTS for label in labels]
+    metrics = [counting.rate("artefact_share", artefacts, {}, seed=seed, note="of the gate-passing failures")]
+    structural = [label for label in labels if label in STRUCTURAL]
+    for c in present:
+        metrics.append(counting.rate("class_share", [x == c for x in labels], {"class": c}, seed=seed))
+        if c in STRUCTURAL:
+            values: list[counting.Truth] = [x == c for x in structural]
+            group = {"class": c, "of": "structural"}
+            metrics.append(counting.rate("class_share", values, group, seed=seed))
+    return metrics
+
+
+def _corrected(passing: int, labels: Sequence[str]) -> list[Metric]:
+    failed, artefacts = len(labels), sum(label in ARTEFACTS for label in labels)
+
+    def row(name: str, count: int, n: int) -> Metric:
+        exact = statistics.clopper_pearson(count, n)
+        value = count / n if n else None
+        return Metric(name, {}, n, 0, count, value, exact.method, exact.low, exact.high, note=mark(n))
+
+    return [
+        row("residual_failure", failed, passing),
+        row("corrected_counted_right", failed - artefacts, passing),
+        row("corrected_left_out", failed - artefacts, passing - artefacts),
+    ]
+
+
+def _line(g: Gated, label: str, by_hand: bool, source: Source) -> dict[str, Any]:
+    row: Graded = g.item.rows["whole"]
+    return {
+        "case": row.case, "family": row.family, "depth": row.depth, "label": label, "by_hand": by_hand,
+        "question": source.prompts.get(row.ask or ""), "gold": row.gold, "answer": row.answer,
+        "outcome": row.outcome, "reason": row.reason, "response": source.text(row),
+        "parts": [[p.question, p.answer] for p in source.cases[row.case].parts] if row.case in source.cases else [],
+    }  # fmt: skip
+
+
+def read_annotations(rows: Sequence[Mapping[str, Any]], where: str = "annotations") -> dict[str, str]:
+    """Labels by case, from lines with ``case`` and ``label``. Raises ``InputError`` for anything else."""
+    found: dict[str, str] = {}
+    for n, row in enumerate(rows, 1):
+        case, label = row.get("case"), row.get("label")
+        if not case or label not in CLASSES:
+            raise InputError(f"{where}:{n}: label is {label!r} of case {case!r}; use one of {', '.join(CLASSES)}")
+        if found.setdefault(str(case), str(label)) != label:
+            raise InputError(f"{where}:{n}: case {case!r} has two labels, {found[str(case)]!r} and {label!r}")
+    return found

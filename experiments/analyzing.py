@@ -1,0 +1,223 @@
+"""``composcope analyze NAME RUN...``: the papers' further analyses over runs or files of graded rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..evaluation import validators
+from ..evaluation.analyses import (
+    adjudicator,
+    formats,
+    human_study,
+    joint,
+    lengths,
+    profiles,
+    recovery,
+    sizes,
+    taxonomy,
+    tiers,
+)
+from ..evaluation.analyses.base import Analysis, Source
+from ..evaluation.benchmarks.load import load
+from ..evaluation.cases import Case
+from .printing import table
+from .run import find_runs, read_json, read_lines, write_json, write_lines
+
+
+@dataclass(frozen=True)
+class Options:
+    """What analyses can be told; each takes its own."""
+
+    reference: str | None = None
+    annotations: Path | None = None
+    sheet: Path | None = None
+    key: Path | None = None
+    sample: int = 300
+    sizes: tuple[str, ...] = ()
+    within: float = 2.0
+    per_person: int = 12
+    answers: int = 1
+    seed: int = 0
+
+
+def _runs(least: int, most: int | None = None) -> Callable[[str, Sequence[Source]], Sequence[Source]]:
+    def check(name: str, sources: Sequence[Source]) -> Sequence[Source]:
+        if len(sources) < least or (most is not None and len(sources) > most):
+            wanted = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
+            raise InputError(f"analyze {name}: {len(sources)} runs; give {wanted}")
+        return sources
+
+    return check
+
+
+_ONE, _TWO, _SOME, _PAIR = _runs(1, 1), _runs(2, 2), _runs(1), _runs(2)
+
+
+def _annotations(o: Options) -> dict[str, str] | None:
+    return None if o.annotations is None else taxonomy.read_annotations(read_lines(o.annotations), str(o.annotations))
+
+
+def _adjudicator(sources: Sequence[Source], o: Options) -> Analysis:
+    if (o.sheet is None) != (o.key is None):
+        raise InputError("analyze adjudicator: give --sheet and --key together, or neither to draw a sample")
+    if o.sheet is not None and o.key is not None:
+        return adjudicator.validate(read_lines(o.key), read_lines(o.sheet))
+    return adjudicator.draw(_SOME("adjudicator", sources), o.sample, o.seed)
+
+
+def _sizes(o: Options) -> dict[str, float]:
+    found = {}
+    for text in o.sizes:
+        name, sign, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or not name:
+            raise InputError(f"--size {text}: give RUN=BILLIONS, such as --size runs/a=7")
+    return found
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One analysis on the command line."""
+
+    about: str
+    run: Callable[[Sequence[Source], Options], Analysis]
+
+
+ANALYSES: Mapping[str, Entry] = {
+    "formats": Entry(
+        "prompt formats on one gate-passing set: accuracy, abstention, closing tags, agreement",
+        lambda s, o: formats.compare_formats(_SOME("formats", s), o.reference, o.seed),
+    ),
+    "recovery": Entry(
+        "plain run, other run: gate-passing failures that the other run gets right, by depth and family",
+        lambda s, o: recovery.recovery(*_TWO("recovery", s), seed=o.seed),
+    ),
+    "joint-stability": Entry(
+        "facts that all runs know; pure, knowledge-gap and mixed cases; whether the controls pass",
+        lambda s, o: joint.joint_stability(_SOME("joint-stability", s), o.seed),
+    ),
+    "stability-expectation": Entry(
+        "share of cases with all k facts stable, beside s^k",
+        lambda s, o: joint.expectation(*_ONE("stability-expectation", s), seed=o.seed),
+    ),
+    "taxonomy": Entry(
+        "classes of gate-passing failures by rules and --annotations; artefact-corrected rates",
+        lambda s, o: taxonomy.taxonomy(*_ONE("taxonomy", s), _annotations(o), o.seed),
+    ),
+    "tiers": Entry(
+        "residual failure by tier: semantic, exact, strict, adjudicated",
+        lambda s, o: tiers.tiers(*_ONE("tiers", s), _annotations(o), o.seed),
+    ),
+    "adjudicator": Entry(
+        "draw a blind sample of judged answers; with --sheet and --key the adjudicator against people", _adjudicator
+    ),
+    "sizes": Entry(
+        "small (up to 8B) against large (from 14B) models: pooled gap and failure quadrants",
+        lambda s, o: sizes.size_groups(_SOME("sizes", s), _sizes(o), seed=o.seed),
+    ),
+    "lengths": Entry(
+        "mean response length per role and outcome", lambda s, o: lengths.lengths(_SOME("lengths", s), o.seed)
+    ),
+    "bottlenecks": Entry(
+        "bottlenecks of 1, 2 and at least 3 skills",
+        lambda s, o: profiles.bottlenecks_by_size(_SOME("bottlenecks", s), o.seed),
+    ),
+    "skills": Entry(
+        "accuracy on each skill alone beside how often it is a bottleneck",
+        lambda s, o: profiles.skills_in_context(_SOME("skills", s), o.seed),
+    ),
+    "profiles": Entry(
+        "bottleneck profiles of models of equal accuracy (--within points)",
+        lambda s, o: profiles.equal_accuracy(_PAIR("profiles", s), o.within / 100, seed=o.seed),
+    ),
+}
+
+
+def analyze(name: str, runs: Sequence[str | Path], options: Options = Options()) -> Analysis:
+    """Run one analysis over run folders or files of graded rows. Raises ``InputError`` for an unknown name."""
+    if name not in ANALYSES:
+        raise InputError(f"analyze {name}: no such analysis; use one of {', '.join(ANALYSES)}")
+    return ANALYSES[name].run([s for run in runs for s in sources(run)], options)
+
+
+def sources(path: str | Path) -> list[Source]:
+    """A run folder, a folder of runs, or a graded.jsonl (one source per model in it)."""
+    if Path(path).is_dir():
+        return [_from_run(folder) for folder in find_runs([path])]
+    rows = validators.read_graded(path)
+    models = dict.fromkeys(r.model for r in rows)
+    if len(models) == 1:
+        return [Source(str(path), rows)]
+    return [Source(f"{path}:{m}", [r for r in rows if r.model == m]) for m in models]
+
+
+def _from_run(folder: Path) -> Source:
+    from .evaluate import load_run
+
+    read_json(folder / "metrics.json")  # an unfinished run is refused with its own message
+    found = load_run(folder)
+    return Source(
+        str(folder),
+        found.graded,
+        dict(found.cases),
+        {key: r.text for key, r in found.responses.items()},
+        {key: a.prompt for key, a in found.asks.items()},
+        {key: r.response_tokens for key, r in found.responses.items()},
+    )
+
+
+def human_assignment(benchmark: str, options: Options) -> Analysis:
+    """Sheets for a human study of a benchmark; with ``sheet`` and ``key``, the answers as graded rows."""
+    cases: list[Case] = _cases(benchmark)
+    if (options.sheet is None) != (options.key is None):
+        raise InputError("human-study: give --sheet and --key together, or neither to assign questions")
+    if options.sheet is not None and options.key is not None:
+        by_id = {c.id: c for c in cases}
+        return human_study.reference_rows(by_id, read_lines(options.key), read_lines(options.sheet))
+    return human_study.assign(cases, options.per_person, options.answers, options.seed)
+
+
+def _cases(benchmark: str) -> list[Case]:
+    if benchmark.startswith("organism:"):
+        from .sources import load_benchmark
+
+        return list(load_benchmark(benchmark).cases)
+    return load(benchmark)
+
+
+def write(found: Analysis, out: str | Path) -> list[Path]:
+    """Write ``analysis.json`` and the analysis's files into a folder."""
+    out = Path(out)
+    paths = [write_json(out / f"{found.name}.json", found.to_dict())]
+    return paths + [write_lines(out / name, rows) for name, rows in found.files.items()]
+
+
+def lines(found: Analysis) -> list[str]:
+    """The analysis as text tables."""
+    out: list[str] = []
+    if found.metrics:
+        rows = [_metric_row(asdict(m)) for m in found.metrics]
+        out += table(rows)
+    for name, rows in found.tables.items():
+        out += ["", f"{name}:", *table(rows)] if rows else []
+    out += (
+        ["", *(f"{name}: {len(rows)} lines (with --out)" for name, rows in found.files.items())] if found.files else []
+    )
+    return out + [f"warning: {w}" for w in found.warnings]
+
+
+_SHOWN = ("metric", "group", "count", "n", "value", "low", "high", "n_invalid", "note")
+
+
+def _metric_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: row[k] for k in _SHOWN if k in row}
+
+
+__all__ = ["ANALYSES", "Options", "analyze", "human_assignment", "lines", "sources", "write"]

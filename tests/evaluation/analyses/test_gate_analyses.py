@@ -1,0 +1,270 @@
+"""Analyses of gate-passing cases: formats, recovery, joint stability, failure classes, tiers. All counts by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.analyses import formats, joint, recovery, taxonomy, tiers
+from composcope.evaluation.analyses.base import Analysis, Source
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.metrics import Metric
+from composcope.evaluation.protocols.base import Graded
+
+MARKS = {"+": "correct", "-": "incorrect", "0": "abstained", "?": "invalid"}
+
+
+def row(case: str, role: str, mark: str, **extra: object) -> Graded:
+    return Graded.from_dict({"case": case, "role": role, "outcome": MARKS[mark], **extra})
+
+
+def case_rows(case: str, atoms: str, marks: str, whole: str, **extra: object) -> list[Graded]:
+    """A case over one-letter atoms: one wording and one sub-question each, with equal marks."""
+    found = []
+    for i, (atom, mark) in enumerate(zip(atoms, marks, strict=True)):
+        found.append(row(case, f"part:{i}", mark, family=extra.get("family")))
+        found.append(row(case, f"part:{i}:paraphrase:0", mark, atom=atom, family=extra.get("family")))
+    return [*found, row(case, "whole", whole, **extra)]
+
+
+def source(name: str, rows: list[Graded], **extra: object) -> Source:
+    return Source(name, rows, **extra)  # type: ignore[arg-type]
+
+
+def value(found: Analysis, metric: str, **group: object) -> tuple[float | None, int]:
+    rows: list[Metric] = [m for m in found.metrics if m.metric == metric and dict(m.group) == group]
+    assert len(rows) == 1, (metric, group, [(m.metric, dict(m.group)) for m in found.metrics])
+    return rows[0].count, rows[0].n
+
+
+# Formats
+
+
+def test_formats_are_compared_on_the_cases_that_pass_the_first_runs_gate_only() -> None:
+    first = [
+        *case_rows("a", "x", "+", "+", prompt="xml", answer="Rome", ask="a1"),
+        *case_rows("b", "x", "+", "-", prompt="xml", answer="Oslo", ask="b1"),
+        *case_rows("c", "y", "+", "0", prompt="xml", answer="INSUFFICIENT_EVIDENCE", ask="c1"),
+        *case_rows("d", "z", "-", "+", prompt="xml", answer="Bern", ask="d1"),
+    ]
+    second = [
+        row("a", "whole", "+", prompt="xml-answer", answer="rome.", ask="a2"),
+        row("b", "whole", "+", prompt="xml-answer", answer="Paris", ask="b2"),
+        row("c", "whole", "0", prompt="xml-answer", answer="cannot know", ask="c2"),
+        row("d", "whole", "+", prompt="xml-answer", answer="Bern", ask="d2"),
+    ]
+    third = [
+        row("a", "whole", "+", prompt="knowledge", answer="Rome"),
+        row("b", "whole", "?", prompt="knowledge", reason="no-answer"),
+        row("c", "whole", "-", prompt="knowledge", answer="Kyiv"),
+    ]
+    texts = {"a1": "<answer>Rome</answer>", "b1": "<answer>Oslo</answer>", "c1": "<answer>x", "d1": ""}
+    found = formats.compare_formats([source("v1", first, texts=texts), source("v2", second), source("v3", third)])
+    assert value(found, "composition", prompt="xml") == (1, 3)
+    assert value(found, "composition", prompt="xml-answer") == (2, 3)
+    assert value(found, "composition", prompt="knowledge") == (1, 2)  # one invalid
+    assert value(found, "abstention", prompt="xml") == (1, 3)
+    assert value(found, "closing_tag", prompt="xml") == (2, 3)
+    # Rome = rome., Oslo != Paris, both abstain.
+    assert value(found, "agreement", prompts="xml = xml-answer") == (2, 3)
+    assert value(found, "agreement", prompts="xml = knowledge") == (1, 2)
+    assert value(found, "all_identical", prompts="xml = xml-answer = knowledge") == (1, 2)
+
+
+def test_further_formats_of_one_run_are_compared_too() -> None:
+    rows = [
+        *case_rows("a", "x", "+", "-", prompt="xml", answer="1"),
+        row("a", "whole:cot", "+", prompt="cot", answer="2"),
+    ]
+    found = formats.compare_formats([source("run", rows)])
+    assert value(found, "agreement", prompts="xml = cot") == (0, 1)
+
+
+def test_one_format_alone_is_no_comparison() -> None:
+    with pytest.raises(InputError, match="only xml"):
+        formats.compare_formats([source("run", case_rows("a", "x", "+", "+", prompt="xml"))])
+
+
+# Recovery
+
+
+def test_recovery_is_over_the_plain_runs_failures_by_family_and_depth() -> None:
+    plain = [
+        *case_rows("a", "x", "+", "-", family="rank", depth=4),
+        *case_rows("b", "x", "+", "0", family="rank", depth=6),
+        *case_rows("c", "x", "+", "-", family="pair", depth=4),
+        *case_rows("d", "x", "+", "+", family="pair", depth=4),
+        *case_rows("e", "z", "-", "-", family="pair", depth=4),
+        *case_rows("f", "x", "+", "-", family="pair", depth=4),
+    ]
+    after = {"a": "+", "b": "-", "c": "+", "d": "-", "e": "+", "f": "?"}
+    found = recovery.recovery(source("plain", plain), source("cot", [row(c, "whole", m) for c, m in after.items()]))
+    assert value(found, "recovery") == (2, 3)  # a, b, c judged; f unknown; e never passed the gate
+    assert value(found, "recovery", family="rank") == (1, 2)
+    assert value(found, "recovery", depth=4) == (2, 2)
+    assert value(found, "loss") == (1, 1)
+    assert found.tables["paired"][0]["recovered"] == 2 and found.tables["paired"][0]["lost"] == 1
+
+
+# Joint stability
+
+
+def test_cases_are_pure_mixed_or_gaps_by_what_all_runs_know() -> None:
+    # x is stable in both runs, y in the first only, z in none.
+    cases = {"p": "x", "m": "xy", "g": "yz", "h": "z"}
+    marks = [{"x": "+", "y": "+", "z": "-"}, {"x": "+", "y": "-", "z": "-"}]
+    wholes = [{"p": "-", "m": "+", "g": "-", "h": "-"}, {"p": "+", "m": "-", "g": "-", "h": "+"}]
+    runs = [
+        source(
+            f"run{i}",
+            [r for c, atoms in cases.items() for r in case_rows(c, atoms, "".join(known[a] for a in atoms), whole[c])],
+        )
+        for i, (known, whole) in enumerate(zip(marks, wholes, strict=True))
+    ]
+    found = joint.joint_stability(runs)
+    assert [(r["case"], r["kind"]) for r in found.files["cases-by-kind.jsonl"]] == [
+        ("g", "knowledge-gap"),
+        ("h", "knowledge-gap"),
+        ("m", "mixed"),
+        ("p", "pure"),
+    ]
+    assert [r["atom"] for r in found.files["stable-facts.jsonl"]] == ["x"]
+    assert value(found, "residual_failure", model="run0", kind="pure") == (1, 1)
+    assert value(found, "residual_failure", model="run1", kind="pure") == (0, 1)
+    # Run 0 knows y, so its mixed case lacks nothing: it is no control there.
+    assert value(found, "control_passes", model="run0", kind="mixed") == (0, 0)
+    assert value(found, "control_passes", model="run1", kind="mixed") == (1, 1)
+    assert value(found, "control_passes", model="run1", kind="knowledge-gap") == (2, 2)
+
+
+def test_a_right_whole_without_the_knowledge_is_kept_out_by_the_gate_and_shown_as_accuracy() -> None:
+    found = joint.joint_stability([source("run", case_rows("g", "z", "-", "+"))])
+    assert value(found, "control_passes", model="run", kind="knowledge-gap") == (1, 1)
+    assert value(found, "composition", model="run", kind="knowledge-gap") == (1, 1)
+
+
+def test_the_expected_share_of_cases_with_k_stable_facts_is_s_to_the_k() -> None:
+    rows = [
+        *case_rows("a", "wx", "++", "+"),
+        *case_rows("b", "yz", "+-", "-"),
+        *case_rows("c", "w", "+", "+"),
+    ]
+    found = joint.expectation(source("run", rows))
+    (one, two) = found.tables["s^k"]
+    assert (one["facts"], one["observed"], one["expected"]) == (1, 1.0, 0.75)
+    assert (two["facts"], two["observed"], two["expected"]) == (2, 0.5, 0.5625)
+
+
+# Failure classes and tiers
+
+DATES = {"A": "1402", "B": "1500", "C": "1600"}
+PARTS = tuple(
+    Part(f"When was {e}?", d, "date", "date", worked=f"{n}: {d}")
+    for (e, d), n in zip(DATES.items(), ("Ambermoot", "Birchsiege", "Cedarpact"), strict=True)
+)
+
+
+def temporal(id: str) -> Case:
+    return Case(id, "Rank", "A, B, C", PARTS, answer_type="ordered-list", family="rank", depth=3)
+
+
+WRONG = {
+    "order": ("B, A, C", "-", "Ambermoot 1402, Birchsiege 1500, Cedarpact 1600. <answer>B, A, C</answer>"),
+    "shift": (
+        "B, A, C",
+        "-",
+        "Ambermoot in 1500. Birchsiege in 1402, Cedarpact in 1600. <answer>B, A, C</answer>",
+    ),
+    "lost": ("A, B", "-", "Ambermoot 1402 and Birchsiege 1500. <answer>A, B</answer>"),
+    "abstain": ("INSUFFICIENT_EVIDENCE", "0", "<answer>INSUFFICIENT_EVIDENCE</answer>"),
+    "tag": (None, "?", "Ambermoot 1402, Birchsiege 1500"),
+    "type": ("1402, 1500, 1600", "-", "<answer>1402, 1500, 1600</answer>"),
+}
+EXPECTED = {
+    "order": "order-or-boundary",
+    "shift": "binding-shift",
+    "lost": "lost-intermediate",
+    "abstain": "over-abstention",
+    "tag": "malformed-output",
+    "type": "answer-type-mismatch",
+}
+
+
+def failing() -> Source:
+    rows: list[Graded] = []
+    texts = {}
+    for name, (answer, mark, text) in WRONG.items():
+        extra = {"answer": answer, "gold": "A, B, C", "ask": name, "prompt": "xml", "match": None}
+        extra |= {"reason": "no-answer-tag"} if mark == "?" else {}
+        rows += case_rows(name, "xyz", "+++", mark, **extra)
+        texts[name] = text
+    for n in range(4):
+        rows += case_rows(f"ok{n}", "xyz", "+++", "+", answer="A, B, C", gold="A, B, C", ask=f"ok{n}", prompt="xml")
+        texts[f"ok{n}"] = "<answer>A, B, C</answer>" if n else "<answer>A, B, C</answer> or so"
+    return source("run", rows, cases={n: temporal(n) for n in (*WRONG, "ok0", "ok1", "ok2", "ok3")}, texts=texts)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_rules_name_the_class_of_a_failure(name: str) -> None:
+    sheet = taxonomy.taxonomy(failing()).files["annotate.jsonl"]
+    assert {line["case"]: line["label"] for line in sheet}[name] == EXPECTED[name]
+
+
+def test_corrected_rates_take_artefacts_out_of_the_failures() -> None:
+    found = taxonomy.taxonomy(failing())
+    # 10 pass the gates, 6 fail, of which 2 are artefacts.
+    assert value(found, "residual_failure") == (6, 10)
+    assert value(found, "corrected_counted_right") == (4, 10)
+    assert value(found, "corrected_left_out") == (4, 8)
+    assert value(found, "artefact_share") == (2, 6)
+    assert value(found, "class_share", **{"class": "binding-shift", "of": "structural"}) == (1, 4)
+
+
+def test_a_persons_label_wins_over_the_rules_and_unknown_labels_are_refused() -> None:
+    labels = taxonomy.read_annotations([{"case": "order", "label": "malformed-output"}])
+    found = taxonomy.taxonomy(failing(), labels)
+    assert value(found, "corrected_counted_right") == (3, 10)
+    assert found.warnings == ("1 of 1 annotations differ from the rules' label",)
+    with pytest.raises(InputError, match="use one of order-or-boundary"):
+        taxonomy.read_annotations([{"case": "order", "label": "odd"}])
+    with pytest.raises(InputError, match="'ok1' is no gate-passing failure"):
+        taxonomy.taxonomy(failing(), {"ok1": "other"})
+
+
+def test_nothing_to_classify_is_said() -> None:
+    with pytest.raises(NoCasesError, match="no case passes the gates"):
+        taxonomy.taxonomy(source("run", case_rows("a", "x", "-", "-")))
+
+
+def test_the_strict_tier_wants_well_formed_answers_and_the_adjudicated_one_forgives_artefacts() -> None:
+    found = tiers.tiers(failing())
+    # The missing tag has no judgement in the semantic tier: 5 failures of 9.
+    assert value(found, "residual_failure", tier="semantic") == (5, 9)
+    # "tag" stays without judgement; the type mismatch is forgiven.
+    assert value(found, "residual_failure", tier="adjudicated") == (4, 9)
+
+
+def test_literal_matches_alone_count_in_the_exact_tier() -> None:
+    rows = [*case_rows("a", "x", "+", "+", match="judge"), *case_rows("b", "x", "+", "+", match="exact")]
+    found = tiers.tiers(source("run", [r if r.role == "whole" else replace(r, match="exact") for r in rows]))
+    assert value(found, "residual_failure", tier="semantic") == (0, 2)
+    assert value(found, "residual_failure", tier="exact") == (1, 2)
+    assert found.warnings == ("run: no responses at hand; the strict tier needs a run folder",)
+
+
+def test_the_strict_tier_refuses_what_stands_after_the_answer() -> None:
+    found = tiers.tiers(answered())
+    # ok0 goes on after its answer; ok1 to ok3 end with it.
+    assert value(found, "residual_failure", tier="semantic") == (0, 4)
+    assert value(found, "residual_failure", tier="strict") == (1, 4)
+
+
+def answered() -> Source:
+    given = failing()
+    rows = [r for r in given.rows if r.case.startswith("ok")]
+    # The gate's own answers are well-formed.
+    rows = [r if r.role == "whole" else replace(r, ask="part") for r in rows]
+    texts = {**given.texts, "part": "1402"}
+    return source("run", rows, cases={c: given.cases[c] for c in given.cases if c.startswith("ok")}, texts=texts)

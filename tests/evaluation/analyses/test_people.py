@@ -1,0 +1,140 @@
+"""People in the loop: blind samples of an adjudicator's verdicts, and studies with human answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.analyses import adjudicator, human_study
+from composcope.evaluation.analyses.base import Source
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.protocols.base import Graded
+
+# Adjudicator
+
+
+def _judged() -> Source:
+    rows, texts = [], {}
+    for i in range(60):
+        right, loose = i % 2 == 0, i < 10
+        match = "judge" if loose else "exact" if right else None
+        rows.append(
+            Graded(
+                f"c{i}",
+                "whole",
+                "correct" if right else "incorrect",
+                family="rank" if i < 30 else "pair",
+                ask=f"k{i}",
+                answer="Bern" if right or loose else "Oslo",
+                gold="Rome",
+                match=match,
+            )
+        )
+        texts[f"k{i}"] = f"text {i}"
+    return Source("run", rows, texts=texts, prompts={f"k{i}": f"question {i}" for i in range(60)})
+
+
+def test_half_of_the_sample_is_drawn_among_prone_answers_and_weights_undo_it() -> None:
+    found = adjudicator.draw([_judged()], n=16, seed=3)
+    key = found.files["key.jsonl"]
+    assert Counter(line["prone"] for line in key) == {True: 8, False: 8}
+    # 10 prone answers in two strata (5 right, 5 wrong), 4 drawn of each: weight 5/4.
+    assert {line["weight"] for line in key if line["prone"]} == {1.25}
+    assert sum(line["weight"] for line in key) == pytest.approx(60)
+    assert found.files == adjudicator.draw([_judged()], n=16, seed=3).files
+
+
+def test_the_sheet_gives_nothing_of_the_verdict_away() -> None:
+    sheet = adjudicator.draw([_judged()], n=8).files["sheet.jsonl"]
+    assert {frozenset(line) for line in sheet} == {
+        frozenset({"item", "question", "gold", "response", "human", "remark"})
+    }
+    assert all(line["human"] is None for line in sheet)
+
+
+def _line(n: int, judged: bool, human: str | None, again: str | None = None, **key: object) -> tuple[dict, dict]:
+    about = {"domain": "rank", "kind": "whole", "run": "r", "prone": False, "weight": 1.0, **key}
+    return {"item": f"i{n}", "judged": judged, **about}, {"item": f"i{n}", "human": human, "reexamined": again}
+
+
+def test_precision_and_recall_are_of_right_and_a_second_look_wins() -> None:
+    pairs = [
+        _line(1, True, "right"),
+        _line(2, True, "right", weight=3.0),
+        _line(3, True, "wrong"),
+        _line(4, False, "right", domain="pair"),
+        _line(5, False, "wrong"),
+        _line(6, False, "right", "wrong"),
+        _line(7, False, None),
+    ]
+    found = adjudicator.validate([k for k, _ in pairs], [s for _, s in pairs])
+    overall = {m.metric: (m.count, m.n) for m in found.metrics if not m.group}
+    assert overall == {"precision": (2, 3), "recall": (2, 3), "specificity": (2, 3), "accuracy": (4, 6)}
+    precision = next(m for m in found.metrics if m.metric == "precision" and not m.group)
+    # Weighted: (1 + 3) of (1 + 3 + 1).
+    assert "weighted to all answers: 0.8000" in (precision.note or "")
+    assert precision.low is not None and precision.low < 2 / 3 < (precision.high or 0)
+    by_domain = next(c for c in found.tables["confusion"] if c["group"] == {"domain": "pair"})
+    assert (by_domain["n"], by_domain["human only"]) == (1, 1)
+    assert [r["item"] for r in found.files["reexamine.jsonl"]] == ["i3", "i4"]
+    assert found.warnings == ("1 of 7 lines have no label yet", "1 labels were changed on re-examination")
+
+
+def test_a_label_nobody_can_read_is_refused() -> None:
+    key, line = _line(1, True, "perhaps")
+    with pytest.raises(InputError, match=r"sheet:1: label is 'perhaps'; write right or wrong"):
+        adjudicator.validate([key], [line])
+
+
+# Human study
+
+
+def _cases(n: int) -> list[Case]:
+    return [
+        Case(f"c{i}", f"What is {i}+1+2?", str(i + 3), (Part(f"{i}+1?", str(i + 1), answer_type="number"),
+             Part(f"{i + 1}+2?", str(i + 3), answer_type="number")), answer_type="number")
+        for i in range(n)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "per_person", "answers"), [(12, 12, 1), (10, 7, 2), (5, 3, 3), (3, 1, 1)])
+def test_every_question_is_asked_as_often_as_wanted_and_nobody_sees_two_of_one_item(
+    n: int, per_person: int, answers: int
+) -> None:
+    found = human_study.assign(_cases(n), per_person, answers, seed=1)
+    key = found.files["key.jsonl"]
+    asked = Counter((k["case"], k["role"]) for k in key)
+    assert asked == {(f"c{i}", role): answers for i in range(n) for role in ("whole", "part:0", "part:1")}
+    assert max(Counter((k["person"], k["case"]) for k in key).values()) == 1
+    assert max(Counter(k["person"] for k in key).values()) <= per_person
+    assert {frozenset(line) for line in found.files["sheet.jsonl"]} == {
+        frozenset({"person", "item", "question", "answer"})
+    }
+
+
+def test_sheets_longer_than_there_are_items_are_refused() -> None:
+    with pytest.raises(InputError, match="sheets of 1 to 3"):
+        human_study.assign(_cases(3), per_person=4)
+
+
+def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:
+    cases = _cases(3)
+    found = human_study.assign(cases, per_person=3, answers=2, seed=0)
+    key, sheet = found.files["key.jsonl"], [dict(line) for line in found.files["sheet.jsonl"]]
+    place = {k["item"]: k for k in key}
+    for n, line in enumerate(sheet):
+        at = place[line["item"]]
+        number = int(at["case"][1:])
+        right = {"whole": number + 3, "part:0": number + 1, "part:1": number + 3}[at["role"]]
+        line["answer"] = "" if n == 0 else str(right + (at["role"] == "part:0"))  # every first step wrong
+    made = human_study.reference_rows({c.id: c for c in cases}, key, sheet)
+    rows = [Graded.from_dict(r) for r in made.files["graded.jsonl"]]
+    assert len(rows) == 17 and {r.model for r in rows} == {"human"}
+    assert {(r.role, r.outcome) for r in rows} == {("whole", "correct"), ("part:0", "incorrect"), ("part:1", "correct")}
+    assert Counter(r.repeat for r in rows)[1] in (8, 9)
+    assert made.warnings == ("1 of 18 questions have no answer and are left out",)
+    twice = [{**k, "person": "p1"} for k in key]
+    with pytest.raises(InputError, match="nobody may see two"):
+        human_study.reference_rows({c.id: c for c in cases}, twice, sheet)

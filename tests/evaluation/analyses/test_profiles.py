@@ -1,0 +1,123 @@
+"""Analyses over models: size groups, answer lengths, bottleneck profiles. All counts by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.analyses import lengths, profiles, sizes
+from composcope.evaluation.analyses.base import Source
+from composcope.evaluation.metrics import find
+from composcope.evaluation.protocols.base import Graded
+
+
+def _rows(model: str, outcomes: dict[str, str], skills: tuple[str, ...] = ()) -> list[Graded]:
+    """Marks by case: "+-+" for whole, part:0, part:1 (or with scaffolds further on)."""
+    roles = ["whole", "part:0", "part:1", "scaffold:1", "scaffold:2"]
+    names = {"+": "correct", "-": "incorrect", "?": "invalid"}
+    return [
+        Graded(case, role, names[m], model=model, skills=skills)  # type: ignore[arg-type]
+        for case, marks in outcomes.items()
+        for role, m in zip(roles, marks, strict=False)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("Qwen2.5-7B-Instruct", 7.0), ("Mixtral-8x7B", 56.0), ("Llama-3.1-405B", 405.0), ("smol-135M", 0.135),
+        ("phi-3.5_mini_3.8b", 3.8), ("gpt-4o", None), ("Qwen3 14B", 14.0),
+    ],
+)  # fmt: skip
+def test_sizes_are_read_from_names(name: str, size: float | None) -> None:
+    assert sizes.size_of(name) == size
+
+
+def test_answers_of_all_models_of_a_size_are_pooled() -> None:
+    runs = [
+        Source("a", _rows("m-1B", {"x": "-++", "y": "--+"})),
+        Source("b", _rows("m-7B", {"x": "+++", "y": "-++"})),
+        Source("c", _rows("m-70B", {"x": "+++", "y": "+++"})),
+        Source("d", _rows("m-10B", {"x": "+++", "y": "+++"})),
+    ]
+    found = sizes.size_groups(runs)
+    small = {"size": "small", "models": 2}
+    composition, both, press = (find(found.metrics, n, **small) for n in ("composition", "both", "press_gap"))
+    assert composition and both and press
+    assert (composition.count, composition.n, both.count) == (1, 4, 3)
+    assert (press.count, press.n) == (2, 3)
+    gap = find(found.metrics, "gap", **small)
+    assert gap is not None and gap.value == pytest.approx(-0.5)
+    quadrant = find(found.metrics, "quadrant", **small, quadrant="11")
+    assert quadrant is not None and (quadrant.count, quadrant.n) == (2, 3)
+    assert found.warnings == ("m-10B is between 8B and 14B and left out",)
+
+
+def test_a_model_of_unknown_size_needs_its_size() -> None:
+    run = Source("a", _rows("mystery", {"x": "+++"}))
+    with pytest.raises(InputError, match="--size a=7"):
+        sizes.size_groups([run])
+    assert sizes.size_groups([run], {"a": 3}).tables["models"][0]["group"] == "small"
+
+
+def test_mean_lengths_are_counted_per_role_and_outcome() -> None:
+    rows = [
+        Graded("x", "whole", "correct", ask="1"),
+        Graded("y", "whole", "incorrect", ask="2"),
+        Graded("x", "part:0:paraphrase:0", "correct", ask="3"),
+        Graded("x", "part:1:paraphrase:3", "correct", ask="4"),
+        Graded("z", "whole", "incorrect", ask=None),
+    ]
+    found = lengths.lengths([Source("run", rows, tokens={"1": 10, "2": 30, "3": 4, "4": 8})])
+    values = {(m.group["role"], m.group.get("outcome")): (m.value, m.n) for m in found.metrics}
+    assert values["whole", None] == (20, 2)
+    assert values["whole", "incorrect"] == (30, 1)
+    assert values["part:*:paraphrase", None] == (6, 2)
+    with pytest.raises(InputError, match="give a run folder"):
+        lengths.lengths([Source("run", rows)])
+
+
+# whole, part:0, part:1, scaffold:1, scaffold:2 over three steps
+SKILLS = ("unit", "sum", "compare")
+
+
+def test_bottlenecks_are_counted_by_their_number_of_different_skills() -> None:
+    # k = 1, 2, 2, 0, -1
+    outcomes = {"a": "-++++", "b": "-++-+", "c": "---?+", "d": "+++++", "e": "-++--"}
+    outcomes["c"] = "-+--+"
+    found = profiles.bottlenecks_by_size([Source("m", _rows("m", outcomes, SKILLS))])
+    counts = {m.group["skills"]: (m.count, m.n) for m in found.metrics}
+    assert counts == {"1": (1, 3), "2": (2, 3), ">=3": (0, 3)}
+    assert [(r["bottleneck"], r["count"]) for r in found.tables["bottlenecks"]] == [("unit / sum", 2), ("unit", 1)]
+
+
+def test_a_skill_that_is_there_alone_but_has_to_be_supplied_in_context_stands_first() -> None:
+    outcomes = {"a": "-+-++", "b": "-+--+", "c": "-+--+", "d": "++++-"}
+    found = profiles.skills_in_context([Source("m", _rows("m", outcomes, SKILLS))])
+    rows = {r["skill"]: r for r in found.tables["skills"]}
+    # unit: right alone 4 of 4, in all 3 bottlenecks; sum: right alone 1 of 4, in 2 of 3.
+    assert (rows["unit"]["isolated"], rows["unit"]["share"], rows["unit"]["gap"]) == (1.0, 1.0, 1.0)
+    assert (rows["sum"]["isolated"], rows["sum"]["bottleneck"], rows["sum"]["of"]) == (0.25, 2, 3)
+    assert rows["sum"]["gap"] == pytest.approx(0.25 - 1 / 3)
+    assert [r["skill"] for r in found.tables["skills"]] == ["unit", "sum"]
+    assert found.tables["correlation"][0]["spearman"] is None
+
+
+def test_equally_good_models_with_other_bottlenecks_are_told_apart() -> None:
+    # Half solved by both; a needs one step everywhere, b two.
+    a = {f"c{i}": "+++++" if i < 10 else "-++++" for i in range(20)}
+    b = {f"c{i}": "+++++" if i < 10 else "-++-+" for i in range(20)}
+    far = {f"c{i}": "-++++" for i in range(20)}
+    runs = [Source(n, _rows(n, o, SKILLS)) for n, o in (("a", a), ("b", b), ("far", far))]
+    found = profiles.equal_accuracy(runs, permutations=500)
+    (pair,) = found.tables["pairs"]
+    assert (pair["a"], pair["b"], pair["total_variation"]) == ("a", "b", 1.0)
+    # Of all swaps of the 10 items, only none and all leave them as far apart: about 2 in 1024.
+    assert pair["p"] < 0.02
+    assert pair["most_different"] == ["unit / sum: -100.0 points", "unit: +100.0 points"] or set(
+        pair["most_different"]
+    ) == {"unit: +100.0 points", "unit / sum: -100.0 points"}
+    same = profiles.equal_accuracy([runs[0], Source("a2", _rows("a2", a, SKILLS))], permutations=100)
+    assert same.tables["pairs"][0]["total_variation"] == 0 and same.tables["pairs"][0]["p"] == 1
+    with pytest.raises(NoCasesError, match="no two of 2 runs"):
+        profiles.equal_accuracy([runs[0], runs[2]])

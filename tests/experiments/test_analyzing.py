@@ -1,0 +1,105 @@
+"""``composcope analyze`` and ``composcope human-study`` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from composcope.experiments.cli import main
+
+
+def _graded(path: Path, model: str, wholes: dict[str, str]) -> Path:
+    rows = []
+    for case, outcome in wholes.items():
+        rows += [
+            {"case": case, "role": "part:0", "outcome": "correct", "model": model},
+            {"case": case, "role": "part:0:paraphrase:0", "outcome": "correct", "atom": "x", "model": model},
+            {"case": case, "role": "whole", "outcome": outcome, "model": model, "gold": "7", "answer": "8"},
+        ]
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def test_an_analysis_prints_a_document_and_writes_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = _graded(tmp_path / "plain.jsonl", "m", {"a": "incorrect", "b": "incorrect", "c": "correct"})
+    other = _graded(tmp_path / "cot.jsonl", "m", {"a": "correct", "b": "incorrect", "c": "correct"})
+    command = ["analyze", "recovery", str(plain), str(other), "--out", str(tmp_path / "out"), "--json"]
+    assert main(command) == 0
+    document = json.loads(capsys.readouterr().out)
+    found = next(m for m in document["metrics"] if m["metric"] == "recovery" and not m["group"])
+    assert (found["count"], found["n"]) == (1, 2)
+    assert json.loads((tmp_path / "out/recovery.json").read_text()) == document
+    assert main(command[:-1]) == 0
+    assert "recovery" in capsys.readouterr().out
+
+
+def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = tmp_path / "both.jsonl"
+    one = _graded(tmp_path / "1.jsonl", "m-1B", {"a": "incorrect"}).read_text()
+    both.write_text(one + _graded(tmp_path / "2.jsonl", "m-30B", {"a": "correct"}).read_text())
+    assert main(["analyze", "sizes", str(both), "--json"]) == 0
+    groups = [r["group"] for r in json.loads(capsys.readouterr().out)["tables"]["models"]]
+    assert groups == ["small", "large"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nonsense", "x"], "no such analysis; use one of formats, recovery"),
+        (["recovery", "{file}"], "analyze recovery: 1 runs; give 2"),
+        (["adjudicator", "--sheet", "{file}"], "give --sheet and --key together"),
+        (["sizes", "{file}", "--size", "seven"], "give RUN=BILLIONS"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = _graded(tmp_path / "rows.jsonl", "m", {"a": "correct"})
+    assert main(["analyze", *(str(path) if w in ("{file}", "x") else w for w in words)]) == 1
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+
+
+def test_analyses_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", "--list"]) == 0
+    assert {line.partition(":")[0] for line in capsys.readouterr().out.splitlines()} >= {
+        "taxonomy",
+        "profiles",
+        "tiers",
+    }
+
+
+def test_a_human_study_goes_from_sheet_to_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [
+        {"id": f"c{i}", "question": f"{i}+1+1?", "answer": str(i + 2), "answer_type": "number",
+         "parts": [{"question": f"{i}+1?", "answer": str(i + 1), "answer_type": "number"}]}
+        for i in range(4)
+    ]  # fmt: skip
+    benchmark = tmp_path / "cases.jsonl"
+    benchmark.write_text("".join(json.dumps(c) + "\n" for c in cases))
+    study = tmp_path / "study"
+    assert main(["human-study", str(benchmark), "--per-person", "4", "--out", str(study)]) == 0
+    key = {json.loads(line)["item"]: json.loads(line) for line in (study / "key.jsonl").read_text().splitlines()}
+    filled = []
+    for line in (study / "sheet.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        place = key[row["item"]]
+        number = int(place["case"][1:])
+        filled.append({**row, "answer": str(number + (2 if place["role"] == "whole" else 1))})
+    (study / "filled.jsonl").write_text("".join(json.dumps(r) + "\n" for r in filled))
+    words = [
+        "--sheet",
+        str(study / "filled.jsonl"),
+        "--key",
+        str(study / "key.jsonl"),
+        "--out",
+        str(tmp_path / "human"),
+    ]
+    assert main(["human-study", str(benchmark), *words]) == 0
+    capsys.readouterr()
+    graded = str(tmp_path / "human/graded.jsonl")
+    assert main(["metrics", graded, "--protocol", "compositionality-gap", "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    assert next(m for m in metrics if m["metric"] == "composition" and not m["group"])["value"] == 1.0
