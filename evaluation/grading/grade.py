@@ -1,7 +1,8 @@
 """One response, one grade: correct, incorrect, abstained, or invalid with the reason.
 
-A response without an answer (cut off, no tag, no cue, no number) is invalid and never wrong, unless a ``compat`` mode
-asks for a paper's own rule.
+A response without an answer (cut off, no tag, no cue, no number) is invalid and never wrong, and so is one without a
+cue whose last number is wrong while the right one stands in the same sentence ("12 apples in 3 boxes"): by rule the
+last number counts, and here nobody can tell. A ``compat`` mode may ask for a paper's own rule instead.
 """
 
 from __future__ import annotations
@@ -122,6 +123,9 @@ def _number(segment: str, golds: Sequence[str], cued: bool, consistency: bool) -
     if re.search(r"\\(?:sqrt|pi|sum|binom)", segment) and mathematics.available_here():
         if any(mathematics.verify(segment, g) for g in golds):
             return _right(segment, "math-verify")
+    if not cued and any(w is not None and numbers.equal(n, w) for n in numbers.rivals(segment) for w in wanted):
+        # two numbers in the sentence that answers, and the right one is not the last: nobody can tell by rule
+        return Grade("invalid", segment, None, "several numbers")
     gold = wanted[0]
     unit = found.number.dimension and gold.dimension and found.number.dimension != gold.dimension
     return _wrong(shown, "unit" if unit else None)

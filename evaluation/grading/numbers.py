@@ -208,6 +208,18 @@ def answer(text: str, first: bool = False) -> Found:
     return Found(chosen[position])
 
 
+def rivals(text: str) -> list[Number]:
+    """The other numbers that a text without a cue may answer with: those before the last one in its last sentence.
+
+    "12 apples in 3 boxes" answers with 3 by the rule of the last number, and may mean 12. None after an equals sign.
+    """
+    plain = normalized(text[-_REACH:])
+    if (tail := re.split(r"[=≈]", plain)[-1]) != plain and find_all(tail):
+        return []
+    sentences = [s for s in re.split(r"(?<=[.!?])\s+|\n", re.sub(r"\([^()]*\)", " ", plain)) if find_all(s)]
+    return _candidates(sentences[-1])[:-1] if sentences else []
+
+
 def _negated(text: str, number: Number) -> bool:
     return bool(_NEGATED.search(text[max(0, number.start - _NEAR) : number.start]))
 

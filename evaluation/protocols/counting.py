@@ -60,7 +60,16 @@ def truth(row: Graded) -> Truth:
     return row.outcome == "correct" or (row.outcome == "abstained" and row.unknowable)
 
 
-FORMAT_FAILURES = ("no-answer-tag", "no-answer", "no-cue", "truncated", "empty", "unclosed-thinking", "expression")
+FORMAT_FAILURES = (
+    "no-answer-tag",
+    "no-answer",
+    "no-cue",
+    "truncated",
+    "empty",
+    "unclosed-thinking",
+    "expression",
+    "several numbers",
+)
 """Reasons of invalid grades that are the model's own doing; others (errors, judges) are not."""
 
 
