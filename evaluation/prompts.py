@@ -38,7 +38,8 @@ FORMATS: dict[str, Format] = {
         # Composition collapse, App. Q: V1, V2 and V3.
         Format(
             "xml",
-            f"Reason briefly in <reasoning></reasoning>, then answer in <answer></answer>. If you cannot know: {ABSTENTION}.",
+            "Reason briefly in <reasoning></reasoning>, then answer in <answer></answer>. "
+            f"If you cannot know: {ABSTENTION}.",
             "<reasoning>{worked}</reasoning><answer>{answer}</answer>",
             "xml",
             ("</answer>",),

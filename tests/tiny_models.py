@@ -65,7 +65,7 @@ def tiny(name: str, seed: int = 0, attn: str | None = None, **changes: Any) -> P
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
-        for n, p in model.named_parameters():
+        for p in model.parameters():
             if p.dim() == 1:  # norms and biases away from 1 and 0, so that mistakes with them show
                 p.add_(0.1 * torch.randn_like(p))
     return model

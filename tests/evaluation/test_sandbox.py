@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from composcope.errors import InputError
 from composcope.evaluation import sandbox
 from composcope.evaluation.sandbox import Limits, Sandbox, extract_code, run_answer, run_code
