@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Cache,
 from ..errors import ModelError
 from . import anatomy as find
 from .anatomy import Anatomy
+from .backends import libraries
 from .backends import transformers as backend_transformers
 from .sites import Edit, Reducer, Run, Site, check_site
 
@@ -25,15 +26,21 @@ class Model:
     """A causal language model with its tokenizer, resolved and verified. Not thread-safe: one ``run`` at a time.
 
     The model's weights, buffers, modules and settings are bit for bit the same after every ``run``, also after an
-    exception or Ctrl-C.
+    exception or Ctrl-C. ``run`` goes through the backend; the probes' engines (suffix recomputation, capture) always
+    through ``model``, a transformers model that shares every weight with what the backend runs.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: Any = None, anatomy: Anatomy | None = None):
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: Any = None, anatomy: Anatomy | None = None,
+        backend: str = "transformers", opened: Any = None,
+    ):  # fmt: skip
         if model.training:
             raise ModelError(f"{type(model).__name__} is in training mode (dropout is on); call model.eval() first")
         self.model = model
         self.tokenizer = tokenizer
         self.anatomy = find.resolve(model) if anatomy is None else anatomy
+        self.backend = backend
+        self.library = libraries.open_library(backend, opened, model, self.anatomy)
         self.notes: tuple[str, ...] = ()
         if tokenizer is not None and getattr(tokenizer, "pad_token_id", None) is None:
             self.notes = (
@@ -104,6 +111,8 @@ class Model:
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
         ids = self._check_ids(ids)
         mask = None if mask is None else mask.to(self.device)
+        if self.library is not None:
+            return self.library.run(ids, mask, wanted, changes, past)
         return backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
 
     def read_trunk(self, ids: Tensor, read: Iterable[Site] | Mapping[Site, Reducer | None]) -> dict[Site, Tensor]:
@@ -149,9 +158,9 @@ class Model:
 
 
 def load_model(
-    path_or_object: str | Path | PreTrainedModel,
+    path_or_object: str | Path | PreTrainedModel | Any,
     tokenizer: Any = None,
-    backend: str = "transformers",
+    backend: str | None = None,
     dtype: str | torch.dtype | None = None,
     device: str | torch.device | None = None,
     anatomy: Anatomy | None = None,
@@ -160,7 +169,9 @@ def load_model(
 
     Args:
         tokenizer: object or path; by default the one in the model's folder, or none for a model in memory.
-        backend: ``transformers``.
+        backend: ``transformers``, ``transformer_lens`` or ``nnsight``; by default that of the object handed over (a
+            TransformerBridge or NNsight object), else transformers. The other two never touch a transformers model
+            handed over: they get a twin that shares its weights.
         dtype: default is that of the checkpoint, except on the CPU, where it is float32.
         device: default is ``cuda`` where there is one, for models loaded here; models in memory stay where they are.
         anatomy: for architectures that the structural search cannot resolve.
@@ -168,15 +179,22 @@ def load_model(
     Raises ``ModelError`` for unknown paths, folders without weights, code that would have to be trusted, models in
     training mode, and architectures that cannot be resolved.
     """
-    if backend != "transformers":
-        raise ModelError(f'backend "{backend}": only "transformers" is available')
+    if backend is not None and backend not in libraries.BACKENDS:
+        raise ModelError(f'backend "{backend}": use one of {", ".join(libraries.BACKENDS)}')
+    home = libraries.backend_of(path_or_object)
+    if home != "transformers":
+        if backend not in (None, home) or dtype is not None or device is not None:
+            raise ModelError(f"a model opened in {home}: give no other backend, dtype or device with it")
+        model = libraries.plain(home, path_or_object)
+        return Model(model, _tokenizer(tokenizer), anatomy, home, path_or_object)
+    backend = backend or "transformers"
     if isinstance(path_or_object, PreTrainedModel):
         if dtype is not None and _dtype(dtype) != path_or_object.dtype:
             raise ModelError(
                 f"dtype {dtype}: the model in memory is {path_or_object.dtype}; convert it before handing it over"
             )
         model = path_or_object if device is None else path_or_object.to(torch.device(device))  # type: ignore[arg-type]
-        return Model(model, _tokenizer(tokenizer), anatomy)
+        return Model(model, _tokenizer(tokenizer), anatomy, backend)
     if not isinstance(path_or_object, str | Path):
         raise ModelError(
             f"model of type {type(path_or_object).__name__}; need a path or a transformers PreTrainedModel"
@@ -186,7 +204,7 @@ def load_model(
     model = _load_weights(path, dtype, where)
     for p in model.parameters():
         p.requires_grad_(False)
-    return Model(model, _tokenizer(path if tokenizer is None else tokenizer), anatomy)
+    return Model(model, _tokenizer(path if tokenizer is None else tokenizer), anatomy, backend)
 
 
 def _dtype(dtype: str | torch.dtype) -> torch.dtype:

@@ -52,7 +52,7 @@ def tap(layer: Layer, site: Site) -> Tap:
     }[site.kind]
 
 
-class _Visit:
+class Visit:
     """What happens to one site's value as it passes: edit, check, keep."""
 
     def __init__(self, site: Site, edit: Edit | None, reducer: Reducer | None, wanted: bool, batch: tuple[int, int]):
@@ -141,6 +141,31 @@ def position_ids(ids: Tensor, mask: Tensor | None, offset: int, context: int | N
     return positions
 
 
+def visits_of(
+    shape: tuple[int, int], read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit]
+) -> dict[Site, Visit]:
+    """One visit per site for a forward pass of ``batch pos`` tokens."""
+    return {s: Visit(s, edit.get(s), read.get(s), s in read, shape) for s in {**edit, **read}}
+
+
+class Inputs(NamedTuple):
+    """What a forward pass is given, ready for any library."""
+
+    ids: Tensor
+    mask: Tensor | None
+    positions: Tensor
+    past: Cache | None
+
+
+def inputs(anatomy: Anatomy, ids: Tensor, mask: Tensor | None, past: Cache | None) -> Inputs:
+    """The mask over earlier tokens too, positions counted over real ones, and a cache that may grow."""
+    offset = 0 if past is None else int(past.get_seq_length())
+    if mask is not None and mask.shape[1] == ids.shape[1] and offset:
+        mask = torch.cat([mask.new_ones(mask.shape[0], offset), mask], 1)
+    positions = position_ids(ids, mask, offset, anatomy.context)
+    return Inputs(ids, mask, positions, None if past is None else private_cache(past))
+
+
 class Values(NamedTuple):
     """Activations by site, and what the forward pass itself returned."""
 
@@ -157,7 +182,7 @@ def visited(
     forward: Callable[[], Any],
 ) -> Values:
     """Call ``forward`` with every site read and edited on the way; hooks are gone afterwards, whatever happened."""
-    visits = {s: _Visit(s, edit.get(s), read.get(s), s in read, shape) for s in {**edit, **read}}
+    visits = visits_of(shape, read, edit)
     heads = (anatomy.n_heads, anatomy.n_kv_heads)
     maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
     handles: list[Any] = []
@@ -167,15 +192,20 @@ def visited(
                 handles.append(_install(tap(anatomy.layers[site.layer], site), visit, heads))
         with ExitStack() as stack:
             if maps:
-                stack.enter_context(patterns.interpose(model, _pattern_callback(anatomy, maps)))
+                stack.enter_context(patterns.interpose(model, pattern_callback(model, anatomy, {m: n for n, m in model.named_modules()}, maps)))
             output = forward()
     finally:
         for handle in handles:
             handle.remove()
+    return Values(output, kept(visits))
+
+
+def kept(visits: Mapping[Site, Visit]) -> dict[Site, Tensor]:
+    """What the visits of one forward pass kept; ``ModelError`` for a site that was not passed exactly once."""
     for site, visit in visits.items():
         if visit.count != 1:
             raise ModelError(f"{site}: its module ran {visit.count} times in one forward pass, need once")
-    return Values(output, {s: v.kept for s, v in visits.items() if v.kept is not None})
+    return {s: v.kept for s, v in visits.items() if v.kept is not None}
 
 
 def run(
@@ -188,17 +218,14 @@ def run(
     past: Cache | None,
 ) -> Run:
     """One forward pass; see ``Model.run``."""
-    offset = 0 if past is None else int(past.get_seq_length())
-    if mask is not None and mask.shape[1] == ids.shape[1] and offset:
-        mask = torch.cat([mask.new_ones(mask.shape[0], offset), mask], 1)
-    positions = position_ids(ids, mask, offset, anatomy.context)
+    given = inputs(anatomy, ids, mask, past)
 
     def forward() -> Any:
         return model(
-            input_ids=ids,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=None if past is None else private_cache(past),
+            input_ids=given.ids,
+            attention_mask=given.mask,
+            position_ids=given.positions,
+            past_key_values=given.past,
             use_cache=False,
         )
 
@@ -220,6 +247,11 @@ def trunk(
     return visited(model, anatomy, (int(ids.shape[0]), int(ids.shape[1])), read, {}, forward).acts
 
 
-def _pattern_callback(anatomy: Anatomy, maps: Mapping[Site, _Visit]) -> patterns.Callback:
-    layer_of = {m: i for i, layer in enumerate(anatomy.layers) for m in layer.attn.modules()}
+def pattern_callback(
+    model: PreTrainedModel, anatomy: Anatomy, path_of: Mapping[nn.Module, str], maps: Mapping[Site, Visit]
+) -> patterns.Callback:
+    """Send the patterns of some layers through their visits; ``path_of`` names the anatomy's modules in ``model``."""
+    layer_of = {
+        m: i for i, layer in enumerate(anatomy.layers) for m in model.get_submodule(path_of[layer.attn]).modules()
+    }
     return patterns.pattern_callback(layer_of, {s.layer: v for s, v in maps.items()})

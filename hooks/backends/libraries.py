@@ -1,0 +1,84 @@
+"""Which library an object belongs to, and a transformers model beside every library's own.
+
+The suffix engine and the capture pass work on a plain transformers model. So every opened model has one, whatever the
+library: the user's own, or one that shares all weights with it. Libraries that rewrite a model are given such a twin.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from transformers import Cache, PreTrainedModel
+
+from ...errors import ModelError
+from ..anatomy import Anatomy
+from ..sites import Edit, Reducer, Run, Site
+
+BACKENDS = ("transformers", "transformer_lens", "nnsight")
+EXTRA = 'install it with pip install "composcope[lens]"'
+
+
+class Library(Protocol):
+    """A backend other than transformers, opened on one model."""
+
+    name: str
+
+    def run(
+        self, ids: Tensor, mask: Tensor | None, read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit],
+        past: Cache | None,
+    ) -> Run: ...  # fmt: skip
+
+
+def backend_of(thing: Any) -> str:
+    """The backend of an object in memory, by the module of its type; nothing is imported for it."""
+    for cls in type(thing).__mro__:
+        home = cls.__module__.split(".")[0]
+        if home in ("transformer_lens", "nnsight"):
+            return home
+    return "transformers"
+
+
+def twin(model: PreTrainedModel) -> PreTrainedModel:
+    """A structural copy that shares every parameter and buffer with the model: rewriting it leaves the model alone."""
+    return copy.deepcopy(model, {id(t): t for t in chain(model.parameters(), model.buffers())})
+
+
+def plain(backend: str, thing: Any) -> PreTrainedModel:
+    """The transformers model under another library's object, sharing its weights."""
+    return _module(backend).plain(thing)
+
+
+def open_library(backend: str, thing: Any, model: PreTrainedModel, anatomy: Anatomy) -> Library | None:
+    """The library's side of an opened model: around the object handed over, or around a twin of a transformers model."""
+    return None if backend == "transformers" else _module(backend).open_library(thing, model, anatomy)
+
+
+def _module(backend: str) -> Any:
+    try:
+        importlib.import_module(backend)
+    except ImportError as e:
+        raise ModelError(f'backend "{backend}": {backend} cannot be imported ({e}); {EXTRA}') from e
+    return importlib.import_module(f"{__package__}.{backend}")
+
+
+def close_to(a: Tensor, b: Tensor) -> bool:
+    """Equal up to rounding, relative to the largest value."""
+    if a.shape != b.shape:
+        return False
+    limit = 1e-4 if a.dtype in (torch.float32, torch.float64) else 5e-2
+    return float((a - b).abs().max()) <= limit * float(b.abs().max().clamp_min(1e-30))
+
+
+def check_logits(logits: Tensor, who: str) -> None:
+    if torch.isnan(logits.detach()).any():
+        raise ModelError(f"{who}: NaN in the logits; check weights, dtype and edits")
+
+
+def names_of(model: nn.Module) -> dict[nn.Module, str]:
+    return {m: name for name, m in model.named_modules()}

@@ -1,0 +1,128 @@
+"""nnsight (0.8): reading and editing inside one trace of an ``NNsight`` model.
+
+Sites are visited in the order in which the model reaches them, as nnsight demands; the order is taken once from a
+forward pass. Patterns are no module's input or output; they come from transformers' attention registry, as in the
+transformers backend, while nnsight runs the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import nnsight
+import torch
+from torch import Tensor
+from transformers import Cache, PreTrainedModel
+
+from ...errors import ModelError
+from .. import patterns
+from ..anatomy import Anatomy, cut, embedding_of, first_tensor, paste
+from ..sites import Edit, Reducer, Run, Site
+from . import transformers as direct
+from .libraries import check_logits, names_of, twin
+
+
+def plain(envoy: Any) -> PreTrainedModel:
+    """The transformers model that nnsight wraps; it keeps working by itself."""
+    model = getattr(envoy, "_module", None)
+    if not isinstance(model, PreTrainedModel):
+        raise ModelError(
+            f"backend nnsight: {type(envoy).__name__} around {type(model).__name__}; need a transformers model "
+            "with its weights loaded"
+        )
+    return model
+
+
+def open_library(thing: Any, model: PreTrainedModel, anatomy: Anatomy) -> NNsight:
+    return NNsight(thing if hasattr(thing, "trace") else nnsight.NNsight(twin(model)), model, anatomy)
+
+
+class NNsight:
+    """One traced model, beside the transformers model with the same weights."""
+
+    name = "nnsight"
+
+    def __init__(self, envoy: Any, model: PreTrainedModel, anatomy: Anatomy):
+        self.envoy, self.model, self.anatomy = envoy, model, anatomy
+        self.path_of = names_of(model)
+        self.order = self._order()
+
+    def run(
+        self, ids: Tensor, mask: Tensor | None, read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit],
+        past: Cache | None,
+    ) -> Run:  # fmt: skip
+        """As ``Model.run``, through one trace."""
+        given = direct.inputs(self.anatomy, ids, mask, past)
+        visits = direct.visits_of((int(ids.shape[0]), int(ids.shape[1])), read, edit)
+        taps = {s: direct.tap(self.anatomy.layers[s.layer], s) for s in visits if s.kind != "pattern"}
+        todo = [(taps[s], visits[s], self._at(taps[s])) for s in sorted(taps, key=lambda s: self._rank(taps[s]))]
+        maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
+        heads = (self.anatomy.n_heads, self.anatomy.n_kv_heads)
+        with ExitStack() as stack:
+            if maps:
+                callback = direct.pattern_callback(self.envoy._module, self.anatomy, self.path_of, maps)
+                stack.enter_context(patterns.interpose(self.envoy._module, callback))
+            tracer = self.envoy.trace(
+                input_ids=given.ids,
+                attention_mask=given.mask,
+                position_ids=given.positions,
+                past_key_values=given.past,
+                use_cache=False,
+            )
+            with tracer:
+                for tap, visit, module in todo:
+                    _visit(tap, visit, module, heads)
+                logits = nnsight.save(self.envoy.output.logits)
+        check_logits(logits, f"{type(self.model).__name__} in nnsight")
+        return Run(logits, direct.kept(visits))
+
+    def _at(self, tap: direct.Tap) -> Any:
+        here = self.envoy
+        for part in self.path_of[tap.module].split("."):
+            here = here[int(part)] if part.isdigit() else getattr(here, part)
+        return here
+
+    def _rank(self, tap: direct.Tap) -> int:
+        return self.order[self.path_of[tap.module], "out" if tap.side == "out" else "in"]
+
+    def _order(self) -> dict[tuple[str, str], int]:
+        """When each module starts and ends in a forward pass."""
+        order: dict[tuple[str, str], int] = {}
+        handles = []
+        try:
+            for module, name in self.path_of.items():
+                handles += [
+                    module.register_forward_pre_hook(lambda *_, n=name: order.setdefault((n, "in"), len(order)) and None),
+                    module.register_forward_hook(lambda *_, n=name: order.setdefault((n, "out"), len(order)) and None),
+                ]
+            with torch.no_grad():
+                self.model(input_ids=torch.tensor([[1]], device=embedding_of(self.model).device), use_cache=False)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return order
+
+
+def _visit(tap: direct.Tap, visit: direct.Visit, module: Any, heads: tuple[int, int]) -> None:
+    """Inside a trace: send one site's value through its visit."""
+    if tap.side == "out":
+        output = module.output
+        y = first_tensor(output)
+        assert y is not None
+        p = tap.projection
+        if p is None:
+            module.output = direct.replace_first(output, visit(y))
+            return
+        x = cut(y, p.layout, p.part, *heads)
+        assert x is not None
+        module.output = paste(y, visit(x), p.layout, p.part, *heads)
+        return
+    x = module.input
+    if tap.side == "in-place":
+        y = visit(x if not x.requires_grad else x.clone())
+        if y is not x:
+            x.copy_(y)
+        return
+    module.input = visit(x)

@@ -1,0 +1,208 @@
+"""TransformerLens (4.x): reading and editing at a TransformerBridge's hook points.
+
+A bridge puts components of its own in the place of a model's modules, each with a hook point on either side. Sites are
+found by the path of the module that holds them in the transformers model. Before a site is first used it is compared
+with that model: a hook point that holds something else, or whose edits have another effect, is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformer_lens.model_bridge import TransformerBridge
+from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+from transformers import Cache, PreTrainedModel
+
+from ...errors import ModelError
+from ..anatomy import Anatomy, cut, embedding_of, paste
+from ..sites import Edit, Reducer, Run, Site
+from . import transformers as direct
+from .libraries import check_logits, close_to, names_of, twin
+
+
+class Point(NamedTuple):
+    """A hook point by name, and how a site lies in its value."""
+
+    name: str
+    at: direct.Tap | None
+    """``None``: the value is the site itself"""
+
+
+def plain(bridge: TransformerBridge) -> PreTrainedModel:
+    """The transformers model that a bridge rewrote, built anew around the bridge's weights (shared, not copied)."""
+    rewritten: Any = bridge.original_model
+    if not isinstance(rewritten, PreTrainedModel):
+        raise ModelError(f"backend transformer_lens: a bridge around {type(rewritten).__name__}, need transformers")
+    with torch.device("meta"):
+        model = type(rewritten)._from_config(
+            rewritten.config, dtype=next(rewritten.parameters()).dtype, attn_implementation="sdpa"
+        )
+    model = model.train(bridge.training)
+    for path, module in model.named_modules():
+        source = _unwrapped(rewritten, path)
+        for own in (module._parameters, module._buffers):
+            for name, old in own.items():
+                new = getattr(source, name, None)
+                if old is not None and (not isinstance(new, Tensor) or new.shape != old.shape):
+                    raise ModelError(
+                        f"backend transformer_lens: no weight {path}.{name} under the bridge; "
+                        'hand over the transformers model with backend="transformer_lens"'
+                    )
+                own[name] = new if old is not None else None  # type: ignore[assignment]
+    model.generation_config = rewritten.generation_config
+    return model
+
+
+def _unwrapped(model: nn.Module, path: str) -> nn.Module:
+    """The transformers module at a path, under the components that the bridge put around it and its parents."""
+    here: Any = model
+    for part in path.split(".") if path else ():
+        here = here[int(part)] if part.isdigit() else getattr(here, part)
+        while getattr(here, "original_component", None) is not None:
+            here = here.original_component
+    return here
+
+
+def open_library(thing: Any, model: PreTrainedModel, anatomy: Anatomy) -> TransformerLens:
+    if isinstance(thing, TransformerBridge):
+        return TransformerLens(thing, model, anatomy)
+    copy = twin(model)
+    try:
+        bridge = build_bridge_from_module(copy, type(model).__name__, hf_config=copy.config)
+    except (ValueError, KeyError, AttributeError, RuntimeError, NotImplementedError) as e:
+        text = " ".join(str(e).split())[:200]
+        raise ModelError(f"backend transformer_lens: no bridge for {type(model).__name__}: {text}") from e
+    return TransformerLens(bridge.eval(), model, anatomy)
+
+
+class TransformerLens:
+    """One bridge beside the transformers model with the same weights."""
+
+    name = "transformer_lens"
+
+    def __init__(self, bridge: Any, model: PreTrainedModel, anatomy: Anatomy):
+        self.bridge, self.model, self.anatomy = bridge, model, anatomy
+        self.path_of = names_of(model)
+        self.point_of = {id(point): name for name, point in bridge.hook_dict.items()}
+        self.verified: set[tuple[Site, bool]] = set()
+        with torch.no_grad():
+            ids = self._probe()
+            if not close_to(self._run(ids, None, {}, {}, None).logits, self._direct(ids, {}, {}).logits):
+                raise ModelError(
+                    "backend transformer_lens: the bridge's logits are not those of its weights in transformers "
+                    "(folded or centered weights?); hand over a bridge without weight processing"
+                )
+
+    def run(
+        self, ids: Tensor, mask: Tensor | None, read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit],
+        past: Cache | None,
+    ) -> Run:  # fmt: skip
+        """As ``Model.run``, through the bridge."""
+        for site in {**edit, **read}:
+            self._verify(site, site in edit)
+        return self._run(ids, mask, read, edit, past)
+
+    def _run(
+        self, ids: Tensor, mask: Tensor | None, read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit],
+        past: Cache | None,
+    ) -> Run:  # fmt: skip
+        given = direct.inputs(self.anatomy, ids, mask, past)
+        visits = direct.visits_of((int(ids.shape[0]), int(ids.shape[1])), read, edit)
+        hooks = [(p.name, self._hook(p.at, v)) for s, v in visits.items() for p in (self._point(s),)]
+        with self.bridge.hooks(fwd_hooks=hooks):
+            logits = self.bridge(
+                given.ids,
+                attention_mask=given.mask,
+                past_key_values=given.past,
+                position_ids=given.positions,
+            )
+        check_logits(logits, f"{type(self.model).__name__} in a TransformerBridge")
+        return Run(logits, direct.kept(visits))
+
+    def _hook(self, at: direct.Tap | None, visit: direct.Visit) -> Callable[..., Tensor | None]:
+        heads = (self.anatomy.n_heads, self.anatomy.n_kv_heads)
+
+        def hook(x: Tensor, hook: Any) -> Tensor | None:
+            if at is not None and at.side == "in-place":
+                y = visit(x if not x.requires_grad else x.clone())
+                if y is not x:
+                    x.copy_(y)
+                return None
+            if at is not None and at.projection is not None:
+                p = at.projection
+                part = cut(x, p.layout, p.part, *heads)
+                if part is None:
+                    raise ModelError(f"backend transformer_lens: {visit.site}: a hook point of shape {tuple(x.shape)}")
+                return paste(x, visit(part), p.layout, p.part, *heads)
+            if at is not None and x.dim() == 4:  # batch pos head d_head
+                return visit(x.flatten(2)).view(x.shape)
+            return visit(x)
+
+        return hook
+
+    def _point(self, site: Site) -> Point:
+        layer = self.anatomy.layers[site.layer]
+        if site.kind == "pattern":
+            return Point(self._name(self._component(layer.attn, site), "hook_pattern", site), None)
+        at = direct.tap(layer, site)
+        if at.projection is not None and at.projection.layout in ("concat", "grouped"):
+            whole = at._replace(projection=replace(at.projection, layout="whole"))
+            return Point(self._name(self._inside(layer.attn, site.kind, site), "hook_out", site), whole)
+        component = self._inside(layer.attn, "o", site) if site.kind == "head" else self._component(at.module, site)
+        return Point(self._name(component, "hook_out" if at.side == "out" else "hook_in", site), at)
+
+    def _component(self, module: nn.Module, site: Site) -> nn.Module:
+        here: Any = self.bridge.original_model
+        try:
+            for part in self.path_of[module].split("."):
+                here = here[int(part)] if part.isdigit() else getattr(here, part)
+        except (AttributeError, IndexError, KeyError) as e:
+            raise self._missing(site) from e
+        return here
+
+    def _inside(self, attn: nn.Module, name: str, site: Site) -> nn.Module:
+        """A part of the bridge's attention by its TransformerLens name; fused projections are split there."""
+        part = getattr(self._component(attn, site), name, None)
+        if part is None:
+            raise self._missing(site)
+        return part
+
+    def _name(self, component: Any, side: str, site: Site) -> str:
+        point = getattr(component, side, None)
+        if id(point) not in self.point_of:
+            raise self._missing(site)
+        return self.point_of[id(point)]
+
+    def _missing(self, site: Site, why: str = "the bridge has no hook point there") -> ModelError:
+        return ModelError(f'backend transformer_lens, {type(self.model).__name__}: {site}: {why}; use "transformers"')
+
+    def _probe(self) -> Tensor:
+        table = embedding_of(self.model)
+        vocab = int(table.shape[0])
+        return torch.tensor([[vocab // 2, vocab // 3, vocab // 5]], device=table.device)
+
+    def _direct(self, ids: Tensor, read: Mapping[Site, None], edit: Mapping[Site, Edit]) -> Run:
+        return direct.run(self.model, self.anatomy, ids, None, read, edit, None)
+
+    @torch.no_grad()
+    def _verify(self, site: Site, edited: bool) -> None:
+        """That the site means here what it means in the transformers backend, once per site."""
+        if (site, edited) in self.verified:
+            return
+        ids = self._probe()
+        edit: dict[Site, Edit] = {site: _nudge} if edited else {}
+        mine, expected = self._run(ids, None, {site: None}, edit, None), self._direct(ids, {site: None}, edit)
+        if not close_to(mine.acts[site], expected.acts[site]):
+            raise self._missing(site, "the bridge's hook point holds something else")
+        if not close_to(mine.logits, expected.logits):
+            raise self._missing(site, "an edit at the bridge's hook point has another effect")
+        self.verified.add((site, edited))
+
+
+def _nudge(x: Tensor) -> Tensor:
+    """A change that differs by element, so that a permuted or partial write shows."""
+    return x * (1 + 0.2 * torch.sin(torch.arange(x.numel(), device=x.device, dtype=torch.float32)).to(x).view(x.shape))
