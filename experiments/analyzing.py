@@ -61,6 +61,10 @@ def _annotations(o: Options) -> dict[str, str] | None:
     return None if o.annotations is None else taxonomy.read_annotations(read_lines(o.annotations), str(o.annotations))
 
 
+def _recovery(pair: Sequence[Source], o: Options) -> Analysis:
+    return recovery.recovery(pair[0], pair[1], seed=o.seed)
+
+
 def _adjudicator(sources: Sequence[Source], o: Options) -> Analysis:
     if (o.sheet is None) != (o.key is None):
         raise InputError("analyze adjudicator: give --sheet and --key together, or neither to draw a sample")
@@ -97,7 +101,7 @@ ANALYSES: Mapping[str, Entry] = {
     ),
     "recovery": Entry(
         "plain run, other run: gate-passing failures that the other run gets right, by depth and family",
-        lambda s, o: recovery.recovery(*_TWO("recovery", s), seed=o.seed),
+        lambda s, o: _recovery(_TWO("recovery", s), o),
     ),
     "joint-stability": Entry(
         "facts that all runs know; pure, knowledge-gap and mixed cases; whether the controls pass",
@@ -105,15 +109,15 @@ ANALYSES: Mapping[str, Entry] = {
     ),
     "stability-expectation": Entry(
         "share of cases with all k facts stable, beside s^k",
-        lambda s, o: joint.expectation(*_ONE("stability-expectation", s), seed=o.seed),
+        lambda s, o: joint.expectation(_ONE("stability-expectation", s)[0], seed=o.seed),
     ),
     "taxonomy": Entry(
         "classes of gate-passing failures by rules and --annotations; artefact-corrected rates",
-        lambda s, o: taxonomy.taxonomy(*_ONE("taxonomy", s), _annotations(o), o.seed),
+        lambda s, o: taxonomy.taxonomy(_ONE("taxonomy", s)[0], _annotations(o), o.seed),
     ),
     "tiers": Entry(
         "residual failure by tier: semantic, exact, strict, adjudicated",
-        lambda s, o: tiers.tiers(*_ONE("tiers", s), _annotations(o), o.seed),
+        lambda s, o: tiers.tiers(_ONE("tiers", s)[0], _annotations(o), o.seed),
     ),
     "adjudicator": Entry(
         "draw a blind sample of judged answers; with --sheet and --key the adjudicator against people", _adjudicator

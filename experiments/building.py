@@ -60,9 +60,12 @@ def build(
         write_json(folder / "build.json", {**asked, "complete": False})
         made = make(folder / "journal")
         if not made.cases:
-            reasons = Counter(str(r.get("reason")).split(":")[0] for r in made.rejected).most_common(3)
+            left = [*made.rejected, *made.review]
+            reasons = Counter(str(r.get("reason", "to review")).split(":")[0] for r in left).most_common(3)
             write_lines(folder / "rejected.jsonl", made.rejected)
-            raise NoCasesError(f"{out}: no cases were made ({reasons}); see {folder / 'rejected.jsonl'}")
+            write_lines(folder / "review.jsonl", made.review)
+            said = ", ".join(f"{n} {reason}" for reason, n in reasons)
+            raise NoCasesError(f"{out}: no cases were made ({said}); see rejected.jsonl and review.jsonl there")
         return _write(folder, asked, made)
 
 

@@ -82,7 +82,7 @@ def _correlation(model: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any
     known = [(r["isolated"], r["share"]) for r in rows if r["share"] is not None]
     if len(known) < 3 or len({a for a, _ in known}) < 2 or len({b for _, b in known}) < 2:
         return {"model": model, "n": len(known), "spearman": None, "p": None}
-    found: Any = stats.spearmanr(*zip(*known, strict=True))
+    found: Any = stats.spearmanr([a for a, _ in known], [b for _, b in known])
     return {"model": model, "n": len(known), "spearman": float(found.statistic), "p": float(found.pvalue)}
 
 

@@ -67,7 +67,7 @@ def _usual(document: Mapping[str, Any], name: str, default: str) -> str:
     return value if isinstance(value, str) and value.strip() else default
 
 
-def described(document: Mapping[str, Any]) -> dict[str, str]:
+def described(document: Mapping[str, Any]) -> dict[str, Any]:
     """Properties of the case that a document or its metadata states in our own field names."""
     names = ("family", "domain", "operation", "cluster", "kind")
     return {k: document[k] for k in names if isinstance(document.get(k), str)}
