@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import InputError
+from .flags import with_flags
 
 _PROTOCOLS = {
     "also": ("compositionality-gap", "double-gate"),
@@ -166,22 +166,4 @@ def prepare(cases: Sequence[Any], name: str, asking: Asking, seed: int = 0) -> l
 
 def with_asking(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flags of ``Asking``; it receives them as one argument ``asking``."""
-    names = [f.name for f in fields(Asking) if f.name != "exemplars"]
-    hints = get_type_hints(Asking, include_extras=True)
-    own = inspect.signature(command)
-    given = {n: h for n, h in get_type_hints(command, include_extras=True).items() if n != "asking"}
-
-    def run(**values: Any) -> Any:
-        asking = Asking(**{n: values.pop(n) for n in names})
-        return command(**values, asking=asking)
-
-    kept = [p.replace(kind=p.KEYWORD_ONLY, annotation=given[n]) for n, p in own.parameters.items() if n != "asking"]
-    flags = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
-        for f in fields(Asking)
-        if f.name in names
-    ]
-    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-    run.__annotations__ = {**given, **{n: hints[n] for n in names}}
-    run.__signature__ = own.replace(parameters=[*kept, *flags])  # type: ignore[attr-defined]
-    return run
+    return with_flags(command, "asking", Asking, leave_out=("exemplars",))

@@ -16,7 +16,9 @@ import typer
 
 from . import commands, exits
 from .asking import Asking, with_asking
+from .flags import with_flags
 from .run import command_line
+from .serving import Serving
 
 app = typer.Typer(
     name="composcope",
@@ -36,7 +38,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 Model = Annotated[
-    str, typer.Option("--model", "-m", help="organism:none|control|low|twin, a model folder or a hub id.")
+    str, typer.Option("--model", "-m", help="organism:none|control|low|twin, a model folder, a hub id, or MODEL@URL.")
 ]
 BenchmarkName = Annotated[
     str, typer.Option("--benchmark", "-b", help="organism:temporal, organism:mixed, organism:pairs or a case file.")
@@ -87,6 +89,11 @@ def _root(
     """Find out where, and why, a language model fails to compose what it knows."""
 
 
+def with_serving(command: Any) -> Any:
+    """Give a command the flags of ``Serving``."""
+    return with_flags(command, "serving", Serving)
+
+
 def _go_offline(model: str) -> None:
     """A model that is a path needs no hub: say so before the hub's library is imported."""
     if model.startswith("organism:") or Path(model).expanduser().exists():
@@ -94,11 +101,13 @@ def _go_offline(model: str) -> None:
 
 
 @app.command(epilog="Example: composcope investigate --model organism:control --benchmark organism:mixed --limit 40")
+@with_serving
 @with_asking
 def investigate(
     model: Model,
     benchmark: BenchmarkName,
     asking: Asking,
+    serving: Serving,
     protocol: ProtocolName = None,
     format: FormatName = None,
     prompting: Prompting = None,
@@ -124,7 +133,7 @@ def investigate(
 
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
-        parse_probes(probes), probe_cases, reuse, pad_token=pad_token, asking=asking,
+        parse_probes(probes), probe_cases, reuse, pad_token=pad_token, asking=asking, serving=serving,
     )  # fmt: skip
     if dry_run:
         return _print(job.plan(settings), json)
@@ -134,11 +143,13 @@ def investigate(
 
 
 @app.command(epilog="Example: composcope evaluate --model organism:twin --benchmark organism:temporal --limit 20")
+@with_serving
 @with_asking
 def evaluate(
     model: Model,
     benchmark: BenchmarkName,
     asking: Asking,
+    serving: Serving,
     protocol: ProtocolName = None,
     format: FormatName = None,
     prompting: Prompting = None,
@@ -162,7 +173,7 @@ def evaluate(
 
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
-        probes=(), reuse=reuse, pad_token=pad_token, asking=asking,
+        probes=(), reuse=reuse, pad_token=pad_token, asking=asking, serving=serving,
     )  # fmt: skip
     if dry_run:
         return _print(job.plan(settings), json)
@@ -178,6 +189,9 @@ def probe(
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Where the run's model is now, if it moved.")
     ] = None,
+    probe_model: Annotated[
+        str | None, typer.Option(help="Of a run whose model was behind a server: its weights on this machine.")
+    ] = None,
     probe_cases: Annotated[int | None, typer.Option(help="Cases per group; the run's own by default.")] = None,
     device: Device = None,
     quiet: Quiet = False,
@@ -192,7 +206,10 @@ def probe(
         "device": device,
         "probe_cases": probe_cases,
     }
-    settings = from_config(read_config(run), **{k: v for k, v in changes.items() if v is not None})
+    config = read_config(run)
+    if probe_model is not None:
+        changes["serving"] = {**(config.get("serving") or {}), "probe_model": probe_model}
+    settings = from_config(config, **{k: v for k, v in changes.items() if v is not None})
     _go_offline(settings.model)
     from . import investigate as job
 

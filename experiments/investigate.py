@@ -7,12 +7,13 @@ answers come from the journal, probes whose inputs are unchanged are kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import NoCasesError
-from . import asking, exits, provenance, summary
+from . import asking, exits, summary
 from . import evaluate as behavior
 from .evaluate import Evaluated
 from .progress import Reporter
@@ -65,10 +66,11 @@ def investigate(
     settings = replace(
         settings, protocol=settings.protocol or benchmark.protocol, format=settings.format or benchmark.format
     )
-    target = load_target(settings)
+    reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars)
+    target = load_target(settings, folder, reporter.say)
     settings = replace(settings, prompting=target.prompting)
-    with open_run(folder, settings.as_config(), identity=_identity(settings, benchmark, target)) as run:
-        reporter = Reporter(run.path / "log.txt", quiet=quiet, bars=bars)
+    identity = _identity(settings, benchmark, target)
+    with closing(target), open_run(folder, settings.as_config(), identity=identity) as run:
         with reporter.logging_warnings():
             _record(run, benchmark, target)
             evaluated = _evaluate(run, settings, benchmark, target, reporter)
@@ -83,7 +85,7 @@ def _identity(settings: Settings, benchmark: Benchmark, target: Target) -> Mappi
     """What makes a run this one and no other; the same on any machine."""
     return {
         "model": target.label,
-        "weights": target.engine.identity["weights"],
+        "weights": target.who,
         "benchmark": benchmark.name if benchmark.name.startswith("organism:") else Path(benchmark.name).name,
         "data": benchmark.sha256,
         "protocol": settings.protocol,
@@ -100,7 +102,7 @@ def _record(run: Run, benchmark: Benchmark, target: Target) -> None:
         engine={"identity": target.engine.identity, "provenance": target.engine.provenance},
         benchmark={"name": benchmark.name, "sha256": benchmark.sha256, "n_cases": len(benchmark.cases)},
         n_cases=len(benchmark.cases),
-        numerics=provenance.numerics(target.model),
+        numerics=target.numerics(),
     )
 
 

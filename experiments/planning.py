@@ -9,9 +9,9 @@ from typing import Any
 from ..evaluation.asks import Ask, Grade
 from ..evaluation.cases import Case
 from ..evaluation.protocols.base import Protocol
-from . import asking
+from . import asking, served
 from .settings import Settings
-from .sources import load_benchmark, resolve_model
+from .sources import Benchmark, load_benchmark, resolve_model
 from .targets import choose_prompting
 
 _LONGEST = 20
@@ -26,7 +26,10 @@ def plan_lines(settings: Settings) -> list[str]:
     benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
     from transformers import AutoConfig, AutoTokenizer
 
-    location = resolve_model(settings.model).location
+    source = served.weights_source(settings) if served.is_served(settings) else resolve_model(settings.model)
+    if source is None:
+        return _asks_only(settings, benchmark)
+    location = source.location
     tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
     layers = AutoConfig.from_pretrained(location, trust_remote_code=False).get_text_config().num_hidden_layers
     prompting = choose_prompting(settings.prompting, tokenizer)
@@ -47,6 +50,21 @@ def plan_lines(settings: Settings) -> list[str]:
         f"response tokens: at most {response_tokens}",
         f"journal: at most {size / 1e6:.1f} MB",
         *_probe_lines(settings, roles, layers),
+    ]
+
+
+def _asks_only(settings: Settings, benchmark: Benchmark) -> list[str]:
+    """The plan for a model that only a server knows: without its tokenizer there are asks to count, but no tokens."""
+    name = settings.protocol or benchmark.protocol
+    prompting = settings.prompting or "chat"
+    protocol = asking.protocol(name, settings.format or benchmark.format, prompting, settings.asking, settings.seed)
+    cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
+    right, wrong = (_all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
+    return [
+        f"cases: {len(benchmark.cases)} of {benchmark.name}, protocol {name}, prompting {prompting}",
+        f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
+        f"prompt characters: at most {max(sum(len(a.prompt) for a in asks) for asks in (right, wrong))}",
+        f"response tokens: at most {max(sum(a.max_tokens for a in asks) for asks in (right, wrong))}",
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import InputError
 from . import asking
 from .asking import Asking
+from .serving import Serving, address
 
 PROBES = ("neurons", "lookback", "patching", "trajectory", "min-k")
 DTYPES = ("float32", "bfloat16", "float16")
@@ -20,7 +21,7 @@ class Settings:
     """What `composcope investigate` was told."""
 
     model: str
-    """``organism:DOSE``, a model folder or a hub id."""
+    """``organism:DOSE``, a model folder, a hub id, or ``MODEL@URL`` of a server."""
     benchmark: str
     """``organism:temporal``, ``organism:mixed`` or a case file."""
     protocol: str | None = None
@@ -49,6 +50,8 @@ class Settings:
     """Fills batches where the tokenizer names no pad token; None: the tokenizer's own."""
     asking: Asking = field(default_factory=Asking)
     """How the protocol asks and counts."""
+    serving: Serving = field(default_factory=Serving)
+    """Who answers, where it is not this process."""
 
     def __post_init__(self) -> None:
         for name in ("limit", "max_asks", "batch_size", "probe_cases"):
@@ -64,6 +67,8 @@ class Settings:
             raise InputError(f"--prompting {self.prompting}: use chat or raw")
         if self.dtype is not None and self.dtype not in DTYPES:
             raise InputError(f"--dtype {self.dtype}: use one of {', '.join(DTYPES)}")
+        if address(self.model) is not None and (self.serving.engine == "vllm" or self.serving.base_url):
+            raise InputError(f"--model {self.model}: names a server already; leave out --base-url and --engine vllm")
 
     def as_config(self) -> dict[str, Any]:
         """Plain values for config.yaml; a local model or benchmark path is kept as given."""
@@ -86,13 +91,17 @@ def from_config(config: Mapping[str, Any], **changes: Any) -> Settings:
     values["probes"] = tuple(values.get("probes", PROBES))
     if not isinstance(values.get("asking"), Asking):
         values["asking"] = asking.from_config(values.get("asking"))
+    if not isinstance(values.get("serving"), Serving):
+        given = {f.name for f in fields(Serving)}
+        values["serving"] = Serving(**{k: v for k, v in (values.get("serving") or {}).items() if k in given})
     return Settings(**values)
 
 
 def default_out(settings: Settings) -> Path:
     """``runs/MODEL--BENCHMARK--PROTOCOL`` made of the last parts of the names."""
-    words = [settings.model, settings.benchmark] + ([settings.protocol] if settings.protocol else [])
-    return Path("runs") / "--".join(_slug(word) for word in words)
+    served = address(settings.model)
+    words = (served[0] if served else settings.model, settings.benchmark, settings.protocol)
+    return Path("runs") / "--".join(_slug(word) for word in words if word)
 
 
 def _slug(name: str) -> str:

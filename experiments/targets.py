@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from . import provenance
 from .settings import Settings
 from .sources import ModelSource, resolve_model
 
@@ -34,6 +37,19 @@ class Target:
 
         return load_model(self.model, self.tokenizer)
 
+    @property
+    def who(self) -> str:
+        """Hash of the weights, or of a model that only a server knows its name and revision."""
+        identity = self.engine.identity
+        return identity.get("weights") or f"{identity['model']} ({identity.get('revision', 'unstated')})"
+
+    def numerics(self) -> Mapping[str, Any]:
+        """The settings that the last digits depend on."""
+        return provenance.numerics(self.model)
+
+    def close(self) -> None:
+        """Let go of what outlives an evaluation: nothing for a model in this process."""
+
     def facts(self) -> Mapping[str, Any]:
         """What the manifest says about the model."""
         config = self.model.config
@@ -55,11 +71,16 @@ def label(name: str) -> str:
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
-def load_target(settings: Settings) -> Target:
-    """Load a model and its tokenizer from a folder, the cache or the hub.
+def load_target(settings: Settings, run: Path | None = None, say: Callable[[str], None] | None = None) -> Target:
+    """Load a model and its tokenizer from a folder, the cache or the hub, or connect to the server that has it.
 
-    Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
+    ``run`` is where a server of our own writes its log, ``say`` hears what it is doing. Close the target when done.
+    Raises ``InputError`` or ``ModelError`` for names, folders, weights and servers that cannot be used.
     """
+    from . import served
+
+    if served.is_served(settings):
+        return served.load_served(settings, run or Path(), say or to_stderr)
     source = resolve_model(settings.model)
     from ..evaluation.engines.local import LocalEngine, load
 
@@ -71,6 +92,10 @@ def load_target(settings: Settings) -> Target:
         model, tokenizer, batch_size=settings.batch_size, folder=source.location if source.is_folder else None
     )
     return Target(source, model, tokenizer, engine, choose_prompting(settings.prompting, tokenizer))
+
+
+def to_stderr(line: str) -> None:
+    print(f"composcope: {line}", file=sys.stderr, flush=True)
 
 
 def _check_padding(tokenizer: Any, pad_token: str | None, location: str) -> None:

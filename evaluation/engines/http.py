@@ -60,10 +60,7 @@ def connect(
         retries=retries,
         chat_options=chat_options,
     )
-    engine.capabilities = find_capabilities(engine.probe)
-    engine.context = engine.find_context()
-    if engine.capabilities.chat is False and engine.capabilities.raw is False:
-        raise ModelError(f"{engine.name}: answers neither /chat/completions nor /completions; check base URL and model")
+    engine.check()
     return engine
 
 
@@ -81,7 +78,9 @@ class HttpEngine:
         timeout: float = 120.0,
         retries: int = 6,
         chat_options: Mapping[str, Any] | None = None,
+        check_first: bool = False,
     ) -> None:
+        """``check_first`` does at the first ask what ``connect`` does at once."""
         if urlsplit(base_url).scheme not in ("http", "https"):
             raise ModelError(f"base URL {_public(base_url)!r}: give http://HOST:PORT/v1 or https://...")
         if concurrency < 1:
@@ -96,6 +95,7 @@ class HttpEngine:
         self.capabilities = Capabilities()
         self._host = urlsplit(base_url).hostname or ""
         self._new_limit = False
+        self._unchecked = check_first
         self.context: int | None = None
         """Positions that the server's model has, where it says so."""
         self.extra_fields: Mapping[str, Any] = {}
@@ -124,6 +124,8 @@ class HttpEngine:
         is ignored by the server, when it refuses the key or the model, and when nothing but failures comes back
         (``3 * concurrency`` in a row): what was answered before stays answered.
         """
+        if self._unchecked and asks:
+            self.check()
         self.capabilities.require(asks, self.name)
         failures = 0
         for ask, outcome in self._in_parallel(asks):
@@ -242,7 +244,15 @@ class HttpEngine:
             provenance={"reasoning": reasoning} if reasoning else None,
         )
 
-    def find_context(self) -> int | None:
+    def check(self) -> None:
+        """Find out what the server honors. Raises ``ModelError`` where it cannot be used."""
+        self.capabilities = find_capabilities(self.probe)
+        self.context = self._find_context()
+        if self.capabilities.chat is False and self.capabilities.raw is False:
+            raise ModelError(f"{self.name}: answers neither /chat/completions nor /completions; check URL and model")
+        self._unchecked = False
+
+    def _find_context(self) -> int | None:
         """The context length that the server states for the model (vLLM does, in its list of models); else None."""
         try:
             models = self._client.models.list().data

@@ -133,8 +133,8 @@ class LocalEngine:
         found = self._render(prompts, **think(thinking))
         if thinking and found == self._render(prompts, **think(False)):
             raise ModelError(
-                f"{self.folder or 'the model'}: the chat template has no thinking mode (its prompt is the same with and "
-                "without enable_thinking); ask without thinking, or use a model that has one"
+                f"{self.folder or 'the model'}: the chat template has no thinking mode (its prompt is the same with "
+                "and without enable_thinking); ask without thinking, or use a model that has one"
             )
         return found
 

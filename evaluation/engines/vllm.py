@@ -19,7 +19,6 @@ from typing import Any
 from ...errors import ModelError
 from ..asks import Ask, Response
 from ..identity import folder_identity
-from .capabilities import find_capabilities
 from .managed import Launch, ManagedEngine, ManagedServer, to_stderr
 
 SERVED = "target"
@@ -75,9 +74,9 @@ class VllmEngine(ManagedEngine):
         """Start the server and find out what it honors; does nothing where that is done."""
         self.server.start()
         if not self._known:
+            self.check()
             # That it samples is known, and a peaked model's few draws can be equal.
-            self.capabilities = replace(find_capabilities(self.probe), sampling=True, seed=True)
-            self.context = self.find_context()
+            self.capabilities = replace(self.capabilities, sampling=True, seed=True)
             self._known = True
 
 

@@ -1,0 +1,139 @@
+"""A target whose answers come from a server; its weights are only loaded here for the probes.
+
+With a vLLM server of our own the order is: ask everything, stop the server (its memory is free then), load the weights,
+probe. The token ids that the server fed and generated are probed, never text that was tokenized again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .serving import Serving, address
+from .settings import Settings
+from .sources import ModelSource, resolve_model
+from .targets import Target, choose_prompting
+
+
+@dataclass(frozen=True)
+class ServedTarget(Target):
+    """See the module. ``model`` is None; ``tokenizer`` is None where nothing but the server knows the model."""
+
+    weights: ModelSource | None = None
+    """Where the weights are on this machine, for the probes."""
+    dtype: str | None = None
+    device: str | None = None
+
+    def hooks(self) -> Any:
+        """Stop the server if it is ours, then load the weights for the probes."""
+        if self.weights is None:
+            raise InputError(f"--model {self.source.name}: probes need its weights here; give --probe-model FOLDER")
+        self.close()
+        from ..evaluation.engines.local import load
+        from ..hooks.model import load_model
+
+        model, tokenizer = load(self.weights.location, dtype=self.dtype, device=self.device)
+        for parameter in model.parameters():
+            parameter.requires_grad_(False)
+        return load_model(model, tokenizer)
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the manifest says about the model; architecture and size are only known with its weights."""
+        known = {"probe_model": self.weights.name} if self.weights is not None else {}
+        return {"name": self.source.name, "prompting": self.prompting, **known, **self.engine.identity}
+
+    def numerics(self) -> Mapping[str, Any]:
+        """The server's own numerics, as far as it says them."""
+        return {k: v for k, v in self.engine.provenance.items() if k in ("dtype", "engine", "vllm", "torch", "server")}
+
+    def close(self) -> None:
+        """Stop the server if it is ours. Closing twice is harmless."""
+        if hasattr(self.engine, "close"):
+            self.engine.close()
+
+
+def is_served(settings: Settings) -> bool:
+    """Whether the answers come from a server."""
+    return settings.serving.engine != "transformers" or address(settings.model) is not None
+
+
+def load_served(settings: Settings, run: Path, say: Callable[[str], None]) -> ServedTarget:
+    """Connect to a server, or prepare one of our own that starts at the first ask (its output goes to ``run``).
+
+    A run that was evaluated already is opened without its server: that is only asked what the journal does not hold.
+
+    Raises ``InputError`` where probes are wanted that this server cannot serve, ``ModelError`` where the server cannot
+    be used.
+    """
+    if settings.serving.engine == "vllm":
+        return _vllm(settings, run / "vllm.log", say)
+    return _openai(settings, lazy=(run / "graded.jsonl").is_file() and settings.prompting is not None)
+
+
+def weights_source(settings: Settings) -> ModelSource | None:
+    """Where a served model's weights and tokenizer are on this machine; None where only the server has them."""
+    if settings.serving.probe_model is not None:
+        return resolve_model(settings.serving.probe_model)
+    return resolve_model(settings.model) if settings.serving.engine == "vllm" else None
+
+
+def _openai(settings: Settings, lazy: bool) -> ServedTarget:
+    serving = settings.serving
+    model, url = address(settings.model) or (settings.model, serving.base_url)
+    if url is None:
+        raise InputError("--engine openai: which server? give --base-url http://HOST:PORT/v1")
+    weights = weights_source(settings)
+    if settings.probes and weights is None:
+        raise InputError(
+            f"--model {settings.model}: is behind a server, and probes need its weights on this machine; give "
+            "--probe-model FOLDER, or evaluate only (composcope evaluate, or --probes none)"
+        )
+    from ..evaluation.engines.http import HttpEngine
+
+    # An empty key would be replaced by OPENAI_API_KEY, which a server on this machine must not see.
+    key = serving.api_key(url) or "EMPTY"
+    engine = HttpEngine(url, model, api_key=key, concurrency=serving.requests, check_first=True)
+    if not lazy:
+        engine.check()
+    if settings.probes and engine.capabilities.token_ids is False:
+        raise InputError(
+            f"{engine.name}: the server sends no token ids, which the probes run on; use vLLM (--engine vllm, or a "
+            "server that honors return_token_ids), --engine transformers, or --probes none"
+        )
+    tokenizer = None if weights is None else _tokenizer(weights)
+    raw_only = engine.capabilities.chat is False
+    prompting = settings.prompting or ("raw" if raw_only else "chat")
+    return ServedTarget(
+        ModelSource(model, model, False), None, tokenizer, engine, prompting, weights, settings.dtype, settings.device
+    )
+
+
+def _vllm(settings: Settings, log: Path, say: Callable[[str], None]) -> ServedTarget:
+    serving: Serving = settings.serving
+    source = resolve_model(settings.model)
+    weights = weights_source(settings)
+    from ..evaluation.engines import vllm
+
+    engine = vllm.serve(
+        source.location,
+        python=serving.vllm_python or sys.executable,
+        log=log,
+        dtype=settings.dtype,
+        options=serving.vllm_options,
+        concurrency=serving.requests,
+        startup_timeout=serving.vllm_timeout,
+        say=say,
+    )
+    tokenizer = _tokenizer(weights or source)
+    prompting = choose_prompting(settings.prompting, tokenizer)
+    return ServedTarget(source, None, tokenizer, engine, prompting, weights, settings.dtype, settings.device)
+
+
+def _tokenizer(source: ModelSource) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(source.location, trust_remote_code=False)
