@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import InputError, NoCasesError
 from ..evaluation.asks import Ask, Response
 from ..evaluation.cases import Case, Part
+from ..evaluation.engines.base import think
 from ..evaluation.prompts import write_answer
+from ..evaluation.protocols.presenting import examples_in
 
 if TYPE_CHECKING:
     from ..evaluation.protocols.base import CaseSet, Graded
@@ -185,7 +187,8 @@ class _Writer:
 
     def _chat(self, ask: Ask, cue: bool) -> str:
         talk = [{"role": "user", "content": ask.prompt}]
-        options = {"add_generation_prompt": cue, "tokenize": False, **self.chat_options}
+        thinking = {} if ask.thinking is None else think(ask.thinking)
+        options = {"add_generation_prompt": cue, "tokenize": False, **self.chat_options, **thinking}
         return self.tokenizer.apply_chat_template(talk, **options)
 
     def _text(self, ask: Ask, ids: Sequence[int], where: str) -> str:
@@ -216,9 +219,8 @@ class _Writer:
         return first, max(last if last == len(through) else last + 1, first + 1)
 
     def _few_shot_span(self, ask: Ask, text: str, ids: Ids, where: str) -> tuple[int, int] | None:
-        if not self.few_shot or self.few_shot not in ask.prompt:
-            return None
-        return self._span(ask, text, ids, self.few_shot, where)
+        shown = self.few_shot if self.few_shot and self.few_shot in ask.prompt else examples_in(ask)
+        return None if shown is None else self._span(ask, text, ids, shown, where)
 
     def _answer_ids(self, ask: Ask, text: str, ids: Ids, gold: str, response: Response, where: str) -> Ids:
         written = self._separator(ask, text, ids, response) + gold

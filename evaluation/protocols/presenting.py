@@ -123,6 +123,14 @@ class Presented:
         return choose(self.how.exemplars, ask, self.name) if self.how.exemplars else []
 
 
+def examples_in(ask: Ask) -> str | None:
+    """The worked examples in an ask's prompt, as they stand there; None where there are none."""
+    if ask.question is None:
+        return None
+    start, end = ask.prompt.find("Question: "), ask.prompt.rfind(f"\n\nQuestion: {ask.question}")
+    return ask.prompt[start:end] if 0 <= start < end else None
+
+
 def _block(question: str, answer: str | None) -> str:
     if answer is None:
         return f"Question: {question}"

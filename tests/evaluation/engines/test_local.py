@@ -14,6 +14,7 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines.base import cut_after_stop
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.engines.text import StopFinder
+from composcope.evaluation.journal import ask_identity
 
 ARCHITECTURES = ("llama", "gpt2", "sliding")
 
@@ -325,3 +326,19 @@ def test_a_batch_is_faster_than_a_generate_loop(make_llama: Any, tokenizer: Any,
     for ask in asks:
         generate(model, found[ask.case].prompt_ids, ask.max_tokens)  # type: ignore[arg-type]
     assert ours * 3 < time.perf_counter() - start  # measured: about 10 times
+
+
+def test_thinking_goes_to_the_template_and_a_template_without_it_is_refused(
+    make_llama: Any, make_tokenizer: Any, make_ask: Any
+) -> None:
+    template = "{{ messages[0]['content'] }}{% if enable_thinking %}<think>{% else %}:{% endif %}"
+    thinker = make_tokenizer(template=template)
+    engine = LocalEngine(make_llama(), thinker)
+    asks = [make_ask(thinking=value) for value in (None, True, False)]
+    assert [thinker.decode(ids) for ids in engine.prompt_ids(asks)] == ["How many?:", "How many?<think>", "How many?:"]
+    keys = [ask_identity(ask, engine.identity) for ask in asks]
+    assert len(set(keys)) == 3
+    without = LocalEngine(make_llama(), make_tokenizer())
+    assert without.prompt_ids([make_ask(thinking=False)]) == without.prompt_ids([make_ask()])
+    with pytest.raises(ModelError, match="no thinking mode"):
+        without.prompt_ids([make_ask(thinking=True)])

@@ -15,7 +15,7 @@ from composcope.evaluation.grading import grade
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols import few_shot, get
 from composcope.evaluation.protocols.base import Graded
-from composcope.evaluation.protocols.presenting import Presentation, Presented
+from composcope.evaluation.protocols.presenting import Presentation, Presented, examples_in
 from composcope.evaluation.protocols.reasoning_gap import co_present
 
 MIXED = Case(
@@ -199,3 +199,11 @@ def test_wholes_with_their_steps_reversed_are_asked_and_counted_against_the_same
         for a in asks
     ]
     assert find(presented.reduce(rows).metrics, "gap", prompt="reversed").value == -1.0  # type: ignore[union-attr]
+
+
+def test_the_examples_of_a_prompt_can_be_found_again_for_the_probes() -> None:
+    how = Presentation("raw", tuple(few_shot.own("compositionality-gap", 2)))
+    ask = asks_of(MIXED, how=how)["whole"]
+    shown = examples_in(ask)
+    assert shown is not None and shown.startswith("Question: A caretaker") and shown.endswith("answer is: 55")
+    assert MIXED.question not in shown and examples_in(asks_of(MIXED)["whole"]) is None
