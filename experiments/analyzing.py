@@ -19,6 +19,7 @@ from ..evaluation.analyses import (
     recovery,
     sizes,
     taxonomy,
+    teachers,
     tiers,
 )
 from ..evaluation.analyses.base import Analysis, Source
@@ -36,6 +37,7 @@ class Options:
     annotations: Path | None = None
     sheet: Path | None = None
     key: Path | None = None
+    kept: Path | None = None
     sample: int = 300
     sizes: tuple[str, ...] = ()
     within: float = 2.0
@@ -71,6 +73,14 @@ def _adjudicator(sources: Sequence[Source], o: Options) -> Analysis:
     if o.sheet is not None and o.key is not None:
         return adjudicator.validate(read_lines(o.key), read_lines(o.sheet))
     return adjudicator.draw(_SOME("adjudicator", sources), o.sample, o.seed)
+
+
+def _filtering(source: Source, o: Options) -> Analysis:
+    from ..evaluation.benchmarks.stad import read_items
+
+    if o.kept is None:
+        raise InputError("analyze filtering: give --kept, the records.jsonl of `composcope build scaffolds`")
+    return teachers.filtered(source, read_items(o.kept))
 
 
 def _sizes(o: Options) -> dict[str, float]:
@@ -140,6 +150,14 @@ ANALYSES: Mapping[str, Entry] = {
     "profiles": Entry(
         "bottleneck profiles of models of equal accuracy (--within points)",
         lambda s, o: profiles.equal_accuracy(_PAIR("profiles", s), o.within / 100, seed=o.seed),
+    ),
+    "teachers": Entry(
+        "top bottlenecks that two teachers' scaffolds have in common, per target model",
+        lambda s, o: teachers.teachers(_PAIR("teachers", s)),
+    ),
+    "filtering": Entry(
+        "a run on the original questions: accuracy and topics before and after filtering (--kept records.jsonl)",
+        lambda s, o: _filtering(_ONE("filtering", s)[0], o),
     ),
 }
 

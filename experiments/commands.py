@@ -61,6 +61,7 @@ def analyze(
     annotations: Annotated[Path | None, typer.Option(help="taxonomy, tiers: lines with case and label.")] = None,
     sheet: Sheet = None,
     key: Key = None,
+    kept: Annotated[Path | None, typer.Option(help="filtering: records.jsonl of the kept questions.")] = None,
     sample: Annotated[int, typer.Option(help="adjudicator: answers to draw.")] = 300,
     size: Annotated[list[str] | None, typer.Option(help="sizes: RUN=BILLIONS where the name does not say it.")] = None,
     within: Annotated[float, typer.Option(help="profiles: accuracies this many points apart count as equal.")] = 2.0,
@@ -74,7 +75,10 @@ def analyze(
     if list_ or name is None:
         show([f"{n}: {entry.about}" for n, entry in analyzing.ANALYSES.items()], False)
         return exits.OK
-    options = analyzing.Options(reference, annotations, sheet, key, sample, tuple(size or ()), within, seed=seed)
+    options = analyzing.Options(
+        reference=reference, annotations=annotations, sheet=sheet, key=key, kept=kept, sample=sample,
+        sizes=tuple(size or ()), within=within, seed=seed,
+    )  # fmt: skip
     return _finish(analyzing.analyze(name, runs or [], options), out, json)
 
 
