@@ -10,7 +10,7 @@
 
 VENV   ?= .venv
 BASE   ?= python3
-EXTRAS ?= dev
+EXTRAS ?= dev,lens
 
 ifdef NO_INSTALL
 PYTHON ?= python3

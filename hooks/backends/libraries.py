@@ -55,7 +55,7 @@ def plain(backend: str, thing: Any) -> PreTrainedModel:
 
 
 def open_library(backend: str, thing: Any, model: PreTrainedModel, anatomy: Anatomy) -> Library | None:
-    """The library's side of an opened model: around the object handed over, or around a twin of a transformers model."""
+    """The library's side of an opened model: around the object handed over, or around a twin of the model."""
     return None if backend == "transformers" else _module(backend).open_library(thing, model, anatomy)
 
 

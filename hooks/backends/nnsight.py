@@ -91,12 +91,17 @@ class NNsight:
         """When each module starts and ends in a forward pass."""
         order: dict[tuple[str, str], int] = {}
         handles = []
+
+        def note(name: str, side: str) -> Any:
+            def hook(*_: Any) -> None:
+                order.setdefault((name, side), len(order))
+
+            return hook
+
         try:
             for module, name in self.path_of.items():
-                handles += [
-                    module.register_forward_pre_hook(lambda *_, n=name: order.setdefault((n, "in"), len(order)) and None),
-                    module.register_forward_hook(lambda *_, n=name: order.setdefault((n, "out"), len(order)) and None),
-                ]
+                handles.append(module.register_forward_pre_hook(note(name, "in")))
+                handles.append(module.register_forward_hook(note(name, "out")))
             with torch.no_grad():
                 self.model(input_ids=torch.tensor([[1]], device=embedding_of(self.model).device), use_cache=False)
         finally:

@@ -153,6 +153,10 @@ class TransformerLens:
             whole = at._replace(projection=replace(at.projection, layout="whole"))
             return Point(self._name(self._inside(layer.attn, site.kind, site), "hook_out", site), whole)
         component = self._inside(layer.attn, "o", site) if site.kind == "head" else self._component(at.module, site)
+        if not hasattr(component, "hook_out") and site.kind in ("attn_out", "mlp_out"):
+            # A dropout that the bridge leaves alone; what goes into it is what comes out.
+            inner = layer.attn if site.kind == "attn_out" else layer.mlp
+            component = component if inner is None else self._component(inner, site)
         return Point(self._name(component, "hook_out" if at.side == "out" else "hook_in", site), at)
 
     def _component(self, module: nn.Module, site: Site) -> nn.Module:

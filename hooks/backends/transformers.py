@@ -192,7 +192,11 @@ def visited(
                 handles.append(_install(tap(anatomy.layers[site.layer], site), visit, heads))
         with ExitStack() as stack:
             if maps:
-                stack.enter_context(patterns.interpose(model, pattern_callback(model, anatomy, {m: n for n, m in model.named_modules()}, maps)))
+                stack.enter_context(
+                    patterns.interpose(
+                        model, pattern_callback(model, anatomy, {m: n for n, m in model.named_modules()}, maps)
+                    )
+                )
             output = forward()
     finally:
         for handle in handles:

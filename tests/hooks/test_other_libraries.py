@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from typing import Any
 
@@ -21,6 +22,7 @@ LIBRARIES = [
 ]
 NAMES = ["llama", "qwen3", "gemma2", "gpt2", "gpt_neox", "olmo2", "phi3", "mixtral"]
 REFUSED: dict[tuple[str, str], set[str]] = {}
+"""Kinds that a library cannot reach on an architecture; asserted to be refused by name."""
 PROMPT = [5, 31, 77, 12, 40, 8, 66]
 
 
@@ -52,3 +54,86 @@ def test_every_site_is_read_and_edited_as_in_transformers(name: str, backend: st
             x, y = (lm.run(ids_of(), edit={site: lambda v: 1.2 * v + 0.1}).logits for lm in (ours, theirs))
             assert float((x - y).abs().max()) < 1e-5 * max(1.0, float(x.abs().max())), site
             assert not torch.allclose(x, a.logits), site
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2"])
+def test_gradients_agree(name: str, backend: str) -> None:
+    model = tiny(name, attn="eager")
+    ours, theirs = load_model(model), load_model(model, backend=backend)
+    sites = sites_of(ours, backend, name)
+    runs = [lm.run(ids_of(), read=sites) for lm in (ours, theirs)]
+    for site in sites:
+        a, b = (torch.autograd.grad(r.logits[0, -1, 7], r.acts[site], retain_graph=True)[0] for r in runs)
+        assert float((a - b).abs().max()) < 1e-5 * max(1.0, float(a.abs().max())), site
+        assert float(a.abs().max()) > 0, site
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_padding_caches_and_reducers_work_the_same(backend: str) -> None:
+    model = tiny("gpt2", attn="eager")
+    ours, theirs = load_model(model), load_model(model, backend=backend)
+    ids = ids_of()
+    mask = torch.ones_like(ids)
+    mask[0, :3] = 0
+    site = Site(1, "pattern")
+    with torch.no_grad():
+        a, b = (lm.run(ids, mask, read={site: lambda p: p[..., -1]}) for lm in (ours, theirs))
+        assert torch.allclose(a.logits[mask.bool()], b.logits[mask.bool()], atol=1e-5)
+        assert b.acts[site].shape == (2, 4, 9)
+        past = ours.prefill(ids[:, :-2])
+        a, b = (lm.run(ids[:, -2:], past=past) for lm in (ours, theirs))
+        assert torch.allclose(a.logits, b.logits, atol=1e-5)
+        assert past.get_seq_length() == 7
+
+
+def fingerprint(model: Any) -> tuple[Any, ...]:
+    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+    names = [n for n, _ in model.named_modules()]
+    return load_model(model).identity, hooks, names, model.config._attn_implementation, "forward" in vars(model)
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_the_users_model_is_never_touched_and_shares_its_weights(backend: str) -> None:
+    model = tiny("llama")
+    before = fingerprint(model)
+    lm = load_model(model, backend=backend)
+    assert lm.model is model and lm.backend == backend
+    lm.run(ids_of(), read=[Site(1, "neuron"), Site(0, "pattern")], edit={Site(2, "resid_mid"): lambda x: 2 * x})
+
+    def stop(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("stop here")
+
+    with pytest.raises(Exception, match="stop here"):
+        lm.run(ids_of(), edit={Site(1, "neuron"): stop})
+    assert fingerprint(model) == before
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(2)  # type: ignore[operator, union-attr]
+        assert torch.allclose(lm.run(ids_of()).logits, model(ids_of()).logits, atol=1e-4)
+
+
+def opened_in(backend: str, model: Any) -> Any:
+    if backend == "nnsight":
+        return importlib.import_module("nnsight").NNsight(model)
+    return getattr(load_model(model, backend=backend).library, "bridge")  # noqa: B009
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_an_object_of_the_library_is_opened_in_it_and_the_probes_run(name: str, backend: str) -> None:
+    plain = load_model(tiny(name))
+    lm = load_model(opened_in(backend, tiny(name)))
+    assert lm.backend == backend
+    assert torch.allclose(neurons.attribute(lm, PROMPT, [30]), neurons.attribute(plain, PROMPT, [30]), atol=1e-6)
+    with torch.no_grad():
+        assert torch.allclose(lm.run(ids_of()).logits, plain.run(ids_of()).logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_mistakes_with_libraries_are_one_clear_line(backend: str) -> None:
+    thing = opened_in(backend, tiny("llama"))
+    other = "nnsight" if backend == "transformer_lens" else "transformer_lens"
+    with pytest.raises(ModelError, match="no other backend"):
+        load_model(thing, backend=other)
+    with pytest.raises(ModelError, match="has 3 layers"):
+        load_model(thing).run(ids_of(), read=[Site(3, "neuron")])
