@@ -200,6 +200,8 @@ class Journal:
 
         Raises ``JournalError`` when it cannot be written (disk full, ...); everything before is kept.
         """
+        if response.finish_reason == "error" and self.contents.failures.get(key) == response:
+            return  # the same failure again, read back when a run is scored without its model
         digest = engine_digest(identity)
         if digest not in self._pending:
             self.begin(identity, {})

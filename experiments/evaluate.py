@@ -190,9 +190,10 @@ def _regrade(
     how = how if compat is None else replace(how, compat=compat)
     prompting = config.get("prompting") or "chat"
     protocol = asking.protocol(config["protocol"], config.get("format"), prompting, how, config.get("seed") or 0)
-    recorded = Recorded(engine.get("identity", {}), engine.get("provenance", {}))
+    failures = journal.contents.failures
+    recorded = Recorded(engine.get("identity", {}), engine.get("provenance", {}), failures)
     judged = manifest.get("judge")
-    judge = Recorded(judged["identity"], judged["provenance"]) if judged and how.judge else None
+    judge = Recorded(judged["identity"], judged["provenance"], failures) if judged and how.judge else None
     found = pipeline.evaluate(
         cases,
         protocol,

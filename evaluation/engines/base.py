@@ -39,20 +39,31 @@ class Engine(Protocol):
 
 
 class Recorded:
-    """An engine that only knows what is in a journal: for grading again without a model."""
+    """An engine that only knows what is in a journal: for grading again without a model.
 
-    def __init__(self, identity: Mapping[str, str], provenance: Mapping[str, Any] | None = None) -> None:
+    ``failures`` are the journal's asks that got an error instead of an answer, by ask id: they fail again as they did.
+    """
+
+    def __init__(
+        self,
+        identity: Mapping[str, str],
+        provenance: Mapping[str, Any] | None = None,
+        failures: Mapping[str, Response] | None = None,
+    ) -> None:
         self.identity = dict(identity)
         self.provenance = dict(provenance or {})
+        self.failures = dict(failures or {})
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
         """Raises ``JournalError``: what is not in the journal cannot be answered."""
-        if asks:
+        known = [(ask, self.failures.get(ask_identity(ask, self.identity))) for ask in asks]
+        missing = [ask for ask, failure in known if failure is None]
+        if missing:
             raise JournalError(
-                f"{len(asks)} asks are not in the journal (first: case {asks[0].case!r}, role {asks[0].role!r}); "
-                "run the evaluation again with the model to complete it"
+                f"{len(missing)} asks are not in the journal (first: case {missing[0].case!r}, role "
+                f"{missing[0].role!r}); run the evaluation again with the model to complete it"
             )
-        return iter(())
+        return iter([(ask, failure) for ask, failure in known if failure is not None])
 
 
 def error_response(ask: Ask, identity: Mapping[str, str], error: str, prompt_tokens: int = 0) -> Response:
