@@ -75,7 +75,7 @@ def draw(points: Sequence[Point], folder: Path, title: str) -> list[Path]:
         writer = csv.writer(f)
         writer.writerow(COLUMNS)
         writer.writerows([getattr(p, c) for c in COLUMNS] for p in points)
-    fig, (panels,) = style.grid_of(1, len(AXES), 3.4, 3.0)
+    fig, (panels,) = style.grid_of(1, len(AXES), 3.2, 3.0, sharey=True)
     names = list(dict.fromkeys(p.way for p in points))
     for panel, axis in zip(panels, AXES, strict=True):
         for i, name in enumerate(names):
@@ -89,8 +89,8 @@ def draw(points: Sequence[Point], folder: Path, title: str) -> list[Path]:
         ticks = sorted({p.x for p in points if p.axis == axis})
         panel.set_xticks(ticks, [str(t) for t in ticks])
         panel.minorticks_off()
-        style.dress(panel, f"by {axis}", axis, "seconds per case")
-    panels[0].legend(fontsize=7.5, frameon=False)
+        style.dress(panel, f"by {axis}", axis, "seconds per case" if axis == AXES[0] else "")
+    style.shared_legend(fig)
     fig.supxlabel(title, fontsize=7.5, color=style.MUTED)
     fig.savefig(folder / "cost.png", dpi=160)
     return [folder / "cost.png", folder / "cost.csv"]

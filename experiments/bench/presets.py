@@ -120,6 +120,14 @@ class Models:
         return self.made[shape]
 
 
+def check_device(shape: Shape) -> None:
+    """Raise ``InputError`` where this machine cannot run a shape."""
+    import torch
+
+    if shape.device == "cuda" and not torch.cuda.is_available():
+        raise InputError("preset for device cuda: this machine has no CUDA device; use --preset quick or llama12")
+
+
 def make(shape: Shape, seed: int = 0) -> Any:
     """An opened random Llama of this shape."""
     import torch
@@ -128,8 +136,7 @@ def make(shape: Shape, seed: int = 0) -> Any:
     from ...hooks import load_model
     from ...hooks.model import DTYPES
 
-    if shape.device == "cuda" and not torch.cuda.is_available():
-        raise InputError("preset for device cuda: this machine has no CUDA device; use --preset quick or llama12")
+    check_device(shape)
     config = LlamaConfig(
         vocab_size=shape.vocab, hidden_size=shape.d_model, intermediate_size=shape.d_mlp,
         num_hidden_layers=shape.layers, num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads,

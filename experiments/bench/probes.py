@@ -16,7 +16,7 @@ import torch
 from ...errors import InputError
 from .cost import Point, curves, draw
 from .measure import Row, machine, measure, with_float32
-from .presets import Models, Preset, preset
+from .presets import Models, Preset, check_device, preset
 from .tasks import build
 
 BEGIN, END = "<!-- bench probes: {name} -->", "<!-- end of bench probes: {name} -->"
@@ -119,6 +119,7 @@ def bench_probes(
             f"--only {','.join(unknown)}, --repeats {repeats}: preset {chosen.name} has {', '.join(chosen.tasks)};"
             " repeats are at least 1"
         )
+    check_device(chosen.shape)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     about = machine(chosen.shape.device, 1)
