@@ -61,6 +61,8 @@ class Layer:
     """Projections into the neurons: one, or two in gated MLPs."""
     mlp: nn.Module | None = None
     """The MLP as a module of its own, where it is one."""
+    experts: nn.Module | None = None
+    """What holds the experts' weights in a mixture of experts."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,11 @@ class Anatomy:
     @property
     def n_layers(self) -> int:
         return len(self.layers)
+
+    @property
+    def n_neurons(self) -> int:
+        """Per layer, over all experts; neuron i of expert e has index ``e * d_mlp + i``."""
+        return self.d_mlp * (self.n_experts or 1)
 
 
 @dataclass
@@ -298,7 +305,7 @@ def _resolve_layer(trace: _Trace, i: int, block: nn.Module, sizes: tuple[int, in
             f"{type(block).__name__}.{name}: no output projection of width {d_model}; pass anatomy=Anatomy(...)"
         )
     rest = [e for e in events if not e.name.startswith(name + ".") and e is not whole]
-    moe = any(_experts(child) for n, child in block.named_children() if n != name)
+    moe = next(((c, found) for n, c in block.named_children() if n != name and (found := _experts(c))), None)
     downs = [e for e in rest if _width(e.module) == d_model]
     if not moe and not downs:
         raise ModelError(
@@ -328,7 +335,8 @@ def _resolve_layer(trace: _Trace, i: int, block: nn.Module, sizes: tuple[int, in
         post_norm=_post_norm(block, rest, down, mlp_tail),
         mlp_scale=mlp_scale,
         up=_ups(rest, down),
-        mlp=None if down is None or "." not in down.name else getattr(block, down.name.split(".")[0]),
+        mlp=moe[0] if moe else None if not down or "." not in down.name else getattr(block, down.name.split(".")[0]),
+        experts=moe[1] if moe else None,
     )
 
 

@@ -10,10 +10,11 @@ reproduce the full forward pass, which is checked on the way.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +23,11 @@ from ..errors import ModelError
 from . import patterns
 from .anatomy import first_tensor
 from .backends.transformers import replace_first
+from .memory import is_out_of_memory
 from .model import Model
 from .sites import Site
+
+T = TypeVar("T")
 
 
 class Query(NamedTuple):
@@ -214,6 +218,12 @@ def prefill(
         acts = lm.read_trunk(ids, dict.fromkeys((*read, last), at_queries))
     if sorted(keys) != list(range(lm.anatomy.n_layers)):
         raise ModelError(f"{type(lm.model).__name__}: {len(keys)} of {lm.anatomy.n_layers} layers called the attention")
+    if not torch.isfinite(acts[last]).all():
+        bad = int((~torch.isfinite(acts[last])).any(-1).nonzero()[0])
+        raise ModelError(
+            f"{type(lm.model).__name__}: NaN or infinite activations at position {wanted[bad].position} of prompt "
+            f"{wanted[bad].prompt}; check weights and dtype ({lm.dtype})"
+        )
     order = range(lm.anatomy.n_layers)
     return Prefix(
         keys=tuple(keys[i] for i in order),
@@ -389,6 +399,25 @@ def row_budget(
     per_row = size * (per_layer * layers + cache) + 4 * 4 * a.vocab_size
     free = limit if limit is not None else _free_memory(lm.device)
     return max(1, int(free // (per_row * max(1, n_queries))))
+
+
+def shrinking(work: Callable[[int | None], T], rows: int | None, budget: Callable[[], int]) -> T:
+    """Call ``work`` with a number of rows that is halved, with a warning, for as long as memory runs out.
+
+    ``rows``: what to start with, ``None`` for what ``work`` itself thinks fits (``budget()``). Raises what ran out when
+    even single rows do not fit.
+    """
+    while True:
+        try:
+            return work(rows)
+        except (RuntimeError, MemoryError) as e:
+            tried = budget() if rows is None else rows
+            if not is_out_of_memory(e) or tried <= 1:
+                raise
+            rows = tried // 2
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        warnings.warn(f"out of memory with {tried} rows at once; going on with {rows}", RuntimeWarning, stacklevel=2)
 
 
 def _free_memory(device: torch.device) -> int:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..errors import InputError, ModelError
 from ..hooks.model import Model
-from ..hooks.rows import Prefix, Query, frozen, prefill, row_budget, step
+from ..hooks.rows import Prefix, Query, frozen, prefill, row_budget, shrinking, step
 from .neuron_paths import Path, PathSite, gated
 from .neuron_quadrature import MAX_ROUNDS, START, Nodes, Panel, Rule, limit, quadrature, split, worst
 
@@ -231,9 +231,12 @@ def attribute_many(
             (activation x gradient, the cheap estimate).
         site: ``down`` (input of the down projection) or ``pre`` (before the activation function, which the published
             code uses on GPT-2; the default of ``rule="reference"`` where the MLP is not gated).
-        max_rows: rows recomputed at once; by default what fits into memory.
+        max_rows: rows recomputed at once; by default what fits into memory. Halved, with a warning, when it does not.
 
-    Raises ``InputError`` for empty prompts or answers, ``ModelError`` for models with experts or NaN.
+    In mixtures of experts neuron i of expert e has index ``e * d_mlp + i`` (``by_expert`` unfolds them); the routing is
+    frozen and experts that were not chosen score 0.
+
+    Raises ``InputError`` for empty prompts or answers, ``ModelError`` for experts of an unknown make or NaN.
     """
     if len(prompts) != len(answers):
         raise InputError(f"{len(prompts)} prompts and {len(answers)} answers; need one answer per prompt")
@@ -248,7 +251,15 @@ def attribute_many(
     out: dict[int, _Table] = {}
     with frozen(lm.model):
         for batch in _batches(prompts, answers):
-            out.update(_attribute_batch(lm, batch, prompts, answers, how))
+            longest = max(len(prompts[i]) + len(answers[i]) for i in batch)
+
+            def work(rows: int | None, batch: list[int] = batch) -> dict[int, _Table]:
+                return _attribute_batch(lm, batch, prompts, answers, how._replace(max_rows=rows))
+
+            def budget(longest: int = longest) -> int:
+                return row_budget(lm, 1, longest, graph=True)
+
+            out.update(shrinking(work, max_rows, budget))
     tables = [out[i] for i in range(len(prompts))]
     return Attributions(
         scores=[t.scores for t in tables],

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import InputError
+from ..errors import InputError, ModelError
 from ..hooks.model import Model
 from ..hooks.rows import Prefix, Watch, prefill, row_budget, step
 from .neuron_sets import Neuron
@@ -60,6 +60,8 @@ def causal_check(
         raise InputError(
             f"{len(prompts)} prompts, {len(answers)} answers, {len(neurons)} sets; need one of each per case"
         )
+    if lm.anatomy.n_experts:
+        raise ModelError("causal check: scales neurons of dense MLPs; not available for mixtures of experts")
     rng = np.random.default_rng(seed)
     sets = [[list(chosen), *(_random_like(lm, chosen, rng) for _ in range(draws))] for chosen in neurons]
     out = torch.empty(len(prompts), 2 * (1 + draws) + 1, dtype=torch.float64)

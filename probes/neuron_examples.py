@@ -60,11 +60,11 @@ def over_examples(
     found = _attribute(lm, examples, answer_tokens, rule, steps, t)
     chosen = select_clusters(found.clusters, t=t, u=u, v=v)
     a = lm.anatomy
-    rows = _overlap_rows(examples, chosen, a.n_layers * a.d_mlp, seed)
+    rows = _overlap_rows(examples, chosen, a.n_layers * a.n_neurons, seed)
     probability: Values[float] = list(zip(examples, found.probability, strict=True))
     rows += group_rows("answer_probability", probability, seed=seed)
     rows += _causal_rows(lm, examples, chosen, draws, seed)
-    tensors, axes = _tensors(examples, chosen, a.n_layers, a.d_mlp, bins)
+    tensors, axes = _tensors(examples, chosen, a.n_layers, a.n_neurons, bins)
     settings: dict[str, Any] = {
         **chosen.settings, "tasks": kinds_of(examples), "rule": rule,
         "steps": steps or "8 per panel, panels split until complete",
@@ -104,6 +104,8 @@ def _warnings(lm: Model, examples: Sequence[Example], chosen: Selection, found: 
         out.append(f"{empty} of {len(examples)} queries have no key neuron; their overlaps are undefined and left out")
     if found.unconverged:
         out.append(f"{found.unconverged} (query, layer) pairs miss completeness by more than 1 % after refinement")
+    if lm.anatomy.n_experts:
+        out.append("mixture of experts: routing frozen; no causal check, which scales neurons of dense MLPs only")
     if torch.finfo(lm.dtype).bits < 32:
         out.append(f"weights in {lm.dtype}: scores are off by several % of the largest; use float32 for final numbers")
     return out
@@ -176,7 +178,7 @@ def _level_rows(
 
 def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draws: int, seed: int) -> list[Row]:
     some = [i for i, n in enumerate(chosen.neurons) if n]
-    if not some or not draws:
+    if not some or not draws or lm.anatomy.n_experts:
         return []
     check = causal_check(
         lm, [examples[i].prompt_ids for i in some], [examples[i].answer_ids for i in some],

@@ -22,6 +22,7 @@ from torch import Tensor
 from ..errors import ModelError
 from ..hooks.anatomy import Layer
 from ..hooks.rows import Watch
+from . import neuron_experts
 
 PathSite = Literal["down", "pre"]
 
@@ -37,12 +38,15 @@ class Path:
     seen: dict[str, Tensor] = field(default_factory=dict)
     leaf: Tensor | None = None
     """query node width: what the gradient is taken of"""
+    routed: neuron_experts.Routed | None = None
 
     def watches(self) -> list[Watch]:
         layer = self.layer
-        if layer.down is None:
-            raise ModelError("neurons inside experts cannot be attributed to yet; use a model with dense MLPs")
-        out = [Watch(layer.down, "in", self._keep("z")), Watch(layer.mlp_tail, "out", self._keep("y"))]
+        out = [Watch(layer.mlp_tail, "out", self._keep("y"))]
+        if layer.down is not None:
+            out.append(Watch(layer.down, "in", self._keep("z")))
+        elif layer.mlp is not None:
+            out.append(Watch(layer.mlp, "in", self._keep("x")))
         if layer.mid is not None:
             out.append(Watch(layer.mid, "in", self._keep("mid")))
         if layer.post_norm is not None:
@@ -62,6 +66,8 @@ class Path:
         if self.site == "pre":
             return self.seen["u"] * g
         factor = self.layer.mlp_scale
+        if self.routed is not None:
+            return neuron_experts.scores(self.layer, self.routed, factor * g)
         if self.layer.post_norm is not None:
             before, after = self.seen["a"], self.seen["b"]
             g = g * torch.where(before == 0, 0, after / before)
@@ -80,6 +86,10 @@ class Path:
     def _points(self, end: Tensor) -> Tensor:
         if self.site == "pre":
             return self._points_before_activation(end)
+        if self.layer.down is None:
+            seen = dict(self.seen)  # the extra call passes the watches again
+            self.routed = neuron_experts.route(self.layer, seen["x"][:, 0])
+            self.seen = seen
         y = self.layer.mlp_scale * (self.seen["y"] - self._constant())
         leaf = self._origin(end, y) + self.nodes[..., None] * y
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
@@ -92,7 +102,9 @@ class Path:
         return self.seen["mid"] + self.layer.mlp_scale * self._constant()
 
     def _constant(self) -> Tensor | float:
-        """The part of the MLP output that does not come from its neurons: the bias of the down projection."""
+        """The part of the MLP output that does not come from its neurons: biases, and shared experts."""
+        if self.routed is not None:
+            return self.seen["y"] - self.routed.output[:, None]
         bias = getattr(self.layer.down, "bias", None)
         return 0.0 if bias is None or self.layer.post_norm is not None else bias.detach()
 

@@ -14,6 +14,7 @@ from ..hooks.model import Model
 from .neuron_attribution import Attributions, attribute, attribute_many
 from .neuron_checks import CausalCheck, causal_check
 from .neuron_examples import over_examples
+from .neuron_experts import by_expert
 from .neuron_sets import Overlap, Selection, location_map, overlap, select, select_clusters, share
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "activation_times_gradient",
     "attribute",
     "attribute_many",
+    "by_expert",
     "causal_check",
     "location_map",
     "over_examples",

@@ -102,6 +102,32 @@ def attribute_behind_norm(
     return torch.stack(rows)
 
 
+def attribute_experts(
+    model: Any, ids: Tensor, target: int, blocks: Sequence[Any], nodes: Sequence[tuple[float, float]]
+) -> Tensor:
+    """``layer expert neuron`` for Mixtral-like blocks, expert by expert; experts and weights as the router chose."""
+    rows = []
+    for block in blocks:
+        x, y = value_in(model, ids, block), value_out(model, ids, block)
+        with torch.no_grad():
+            _, weights, chosen = block.gate(x[None])
+        experts = block.experts
+        full = torch.zeros(experts.down_proj.shape[0], experts.down_proj.shape[2])
+        for e in chosen[0].tolist():
+            gate, up = (x @ experts.gate_up_proj[e].detach().T).chunk(2)
+            full[e] = experts.act_fn(gate) * up
+        total = torch.zeros_like(full)
+        for alpha, weight in nodes:
+            leaf = (alpha * full).requires_grad_()
+            out = torch.zeros_like(y)
+            for e, w in zip(chosen[0].tolist(), weights[0], strict=True):
+                out = out + w * (experts.down_proj[e] @ leaf[e])
+            p = probability_with(model, ids, target, block, out, "out")
+            total += weight * torch.autograd.grad(p, leaf)[0]
+        rows.append(full * total)
+    return torch.stack(rows)
+
+
 def reference_nodes(m: int) -> list[tuple[float, float]]:
     return [(k / (m - 1), 1 / m) for k in range(m)]
 

@@ -61,6 +61,26 @@ def test_behind_a_norm_the_path_runs_after_it(name: str) -> None:
     assert torch.allclose(got, expected, atol=3e-6 + 1e-4 * float(expected.abs().max()))
 
 
+@pytest.mark.parametrize("name", ["mixtral", "qwen3_moe"])
+def test_neurons_of_experts_are_attributed_to_with_the_routing_frozen(name: str) -> None:
+    lm = load_model(tiny(name))
+    nodes = list(zip(*neurons_quadrature(8), strict=True))
+    got = neurons.by_expert(lm, neurons.attribute(lm, PROMPTS[0], [30], steps=8))
+    blocks = [layer.mlp for layer in lm.anatomy.layers]
+    expected = oracle.attribute_experts(lm.model, torch.tensor([PROMPTS[0]]), 30, blocks, nodes)
+    assert got.shape == (3, 4, lm.anatomy.d_mlp)
+    assert torch.allclose(got, expected, atol=3e-6 + 1e-4 * float(expected.abs().max()))
+    assert float(expected.abs().max()) > 1e-4
+
+
+@pytest.mark.parametrize("name", ["mixtral", "qwen3_moe", "gpt_oss"])
+def test_scores_of_experts_sum_to_what_silencing_them_costs_where_no_router_follows(name: str) -> None:
+    got = neurons.attribute_many(load_model(tiny(name)), PROMPTS, ANSWERS)
+    for scores, error, full, silenced in zip(got.scores, got.error, got.probability, got.silenced, strict=True):
+        assert float((scores != 0).float().mean()) <= 0.5  # two experts of four
+        assert bool((error[:, -1] <= 1e-2 * (full - silenced[:, -1]).abs() + 1e-6).all())
+
+
 @pytest.mark.parametrize("name", ["llama", "gpt2"])
 def test_the_reference_rule_is_the_published_sum_at_the_published_site(name: str) -> None:
     lm = load_model(tiny(name))
@@ -130,6 +150,32 @@ def test_batches_and_chunks_do_not_matter() -> None:
         assert torch.allclose(alone, together.mean[i], atol=2e-6)
 
 
+def test_chunks_shrink_when_memory_runs_out_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm = load_model(tiny("llama"))
+    expected = neurons.attribute(lm, PROMPTS[0], [30], steps=6)
+    forward = lm.model.forward
+
+    def small(*args: Any, input_ids: Tensor, **kwargs: Any) -> Any:
+        out = forward(*args, input_ids=input_ids, **kwargs)
+        if out.logits.shape[1] > 12 and torch.is_grad_enabled():
+            raise torch.OutOfMemoryError("out of memory")
+        return out
+
+    monkeypatch.setattr(lm.model, "forward", small)
+    with pytest.warns(RuntimeWarning, match="out of memory with 25 rows at once; going on with 12"):
+        got = neurons.attribute_many(lm, [PROMPTS[0]], [[30]], steps=6, max_rows=25).mean[0]
+    assert torch.allclose(got, expected, atol=2e-6)
+
+
+def test_activations_that_are_not_finite_are_refused() -> None:
+    model = tiny("llama")
+    lm = load_model(model)
+    with torch.no_grad():
+        model.get_input_embeddings().weight[77] = float("inf")  # type: ignore[union-attr, operator, index]
+    with pytest.raises(ModelError, match="NaN or infinite activations at position 7 of prompt 0"):
+        neurons.attribute(lm, PROMPTS[0], [30])
+
+
 def test_answers_of_several_tokens_are_teacher_forced_and_averaged() -> None:
     lm = load_model(tiny("llama"))
     answer = [30, 61, 9]
@@ -178,8 +224,8 @@ def test_bad_input_is_refused_by_name() -> None:
     ):
         with pytest.raises(InputError, match=text):
             act()
-    with pytest.raises(ModelError, match="experts"):
-        neurons.attribute(load_model(tiny("mixtral")), PROMPTS[0], [3])
+    with pytest.raises(ModelError, match="mixtures of experts"):
+        neurons.causal_check(load_model(tiny("mixtral")), PROMPTS, ANSWERS, [[(0, 1)]] * 3)
 
 
 def test_key_neurons_are_those_of_the_loops() -> None:
