@@ -272,11 +272,18 @@ def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:
     for ask, ids in zip(asks, target.engine.prompt_ids(asks), strict=True):
         part = part_of(by_id[ask.case], ask.role)
         gold = (part or by_id[ask.case]).worked or ask.gold
-        answer = (*target.tokenizer(gold, add_special_tokens=False).input_ids, target.tokenizer.eos_token_id)
+        answer = _as_written(target.tokenizer, ask.prompt, gold)[len(ids) :]
+        text = target.tokenizer.decode(answer, skip_special_tokens=True)
         key = f"{ask.case}/{ask.role}"
-        keyed[key], responses[key] = ask, Response(key, gold, "stop", len(ids), len(answer), ids, answer)
+        keyed[key], responses[key] = ask, Response(key, text, "stop", len(ids), len(answer), ids, answer)
     together = CaseSet("texts", "success", tuple(Entry(c.id, ()) for c in cases))
     return from_case_sets(target.tokenizer, by_id, keyed, responses, [together])
+
+
+def _as_written(tokenizer: Any, question: str, answer: str) -> tuple[int, ...]:
+    """Token ids of a whole exchange as the chat template writes it: white space and end token included."""
+    talk = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    return tuple(tokenizer.apply_chat_template(talk, tokenize=True, return_dict=False))
 
 
 def _min_k(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
