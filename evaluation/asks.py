@@ -75,4 +75,4 @@ class Grade:
     match: str | None = None
     """How it was matched: ``exact``, ``numeric``, ``date``, ``set``, ``consistency``, ``judge``."""
     reason: str | None = None
-    """Why it is invalid, abstained or incorrect, when that needs saying (``no-answer``, ``truncated``, ``judge-parse``...)."""
+    """Why, where that needs saying: ``no-answer``, ``truncated``, ``judge-parse``, ..."""

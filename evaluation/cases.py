@@ -28,7 +28,7 @@ class Part:
     answer_type: str = "text"
     aliases: tuple[str, ...] = ()
     worked: str | None = None
-    """The answer with its working, as a model is expected to write it; probes attribute towards it (default: answer)."""
+    """The answer with its working, as a model is expected to write it; probes attribute towards it."""
     paraphrases: tuple[str, ...] = ()
     """Other wordings of the same question: the atom's probes (Composition collapse, gate 1)."""
     atom: str | None = None

@@ -56,7 +56,7 @@ def joint_stability(sources: Sequence[Source], seed: int = 0) -> Analysis:
     atoms: dict[str, set[Hashable]] = {}
     for source in sources:
         atoms |= case_atoms(source)
-    kinds = {case: kind for case, own in atoms.items() if (kind := kind_of(own, joint)) is not None}
+    kinds: dict[str, Kind] = {case: kind for case, own in atoms.items() if (kind := kind_of(own, joint)) is not None}
     metrics: list[Metric] = [
         counting.rate("atom_stability", list(joint.values()), {"per": "fact", "runs": "all"}, seed=seed)
     ]

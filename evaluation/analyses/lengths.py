@@ -26,7 +26,7 @@ def lengths(sources: Sequence[Source], seed: int = 0) -> Analysis:
         group = {"model": source.name} if len(sources) > 1 else {}
         cells: dict[tuple[str, str], list[tuple[str, int]]] = {}
         for row in source.rows:
-            if row.ask in source.tokens:
+            if row.ask is not None and row.ask in source.tokens:
                 value = (row.case, source.tokens[row.ask])
                 cells.setdefault((role_class(row.role), "all"), []).append(value)
                 cells.setdefault((role_class(row.role), row.outcome), []).append(value)
