@@ -134,7 +134,7 @@ class TransformerLens:
                 return None
             if at is not None and at.projection is not None:
                 p = at.projection
-                if x.dim() == 4 and getattr(hook, "pos_dim", 1) % 4 == 2:  # norms of queries and keys
+                if x.dim() == 4 and getattr(hook, "pos_dim", None) == 2:  # norms of queries and keys
                     p = replace(p, layout="heads_first")
                 part = cut(x, p.layout, p.part, *heads)
                 if part is None:
