@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -9,6 +10,11 @@ import pytest
 import torch
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+# A shell that starts the tests in the background hands down an ignored SIGINT; child processes that tests
+# interrupt must not inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,7 @@
 """An OpenAI-compatible server whose answers follow from the prompt and that fails on demand. Run as a process.
 
 ``python faulty_server.py [FIELD ...]`` ignores those request fields (``old-limit``: refuses
-the old name of the token limit; ``context``: says that it has ten positions); prints its port. A prompt that holds
+the old name of the token limit; ``context``: says that it has twenty positions); prints its port. A prompt that holds
 ``[fault:N]`` fails N times (or always with ``N = *``) before it is answered.
 """
 
@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 IGNORED = set(sys.argv[1:])
-CONTEXT = 10
+CONTEXT = 20
 seen: Counter[str] = Counter()
 lock = threading.Lock()
 

@@ -209,7 +209,7 @@ def test_no_more_tokens_are_asked_for_than_the_context_that_a_server_states(make
     process, url = serve("context")
     try:
         response = one(connect(url, "good", api_key=SECRET), make_ask("q", max_tokens=100))
-        assert (response.finish_reason, response.response_tokens) == ("length", 9)
+        assert (response.finish_reason, response.response_tokens) == ("length", 19)
     finally:
         process.kill()
         process.wait()
