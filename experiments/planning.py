@@ -36,7 +36,7 @@ def plan_lines(settings: Settings) -> list[str]:
     name = settings.protocol or benchmark.protocol
     protocol = asking.protocol(name, settings.format or benchmark.format, prompting, settings.asking, settings.seed)
     cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
-    right, wrong = (_all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
+    right, wrong = (all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
     prompt_tokens = sum(_prompt_tokens(tokenizer, most))
     roles = 1 + max(len(case.parts) for case in benchmark.cases)
@@ -59,7 +59,7 @@ def _asks_only(settings: Settings, benchmark: Benchmark) -> list[str]:
     prompting = settings.prompting or "chat"
     protocol = asking.protocol(name, settings.format or benchmark.format, prompting, settings.asking, settings.seed)
     cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
-    right, wrong = (_all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
+    right, wrong = (all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
     return [
         f"cases: {len(benchmark.cases)} of {benchmark.name}, protocol {name}, prompting {prompting}",
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
@@ -68,7 +68,7 @@ def _asks_only(settings: Settings, benchmark: Benchmark) -> list[str]:
     ]
 
 
-def _all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[Ask]:
+def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[Ask]:
     """Every ask of all rounds if all grades were ``outcome``."""
     found: dict[tuple[str, int], Ask] = {}
     for case in cases:

@@ -209,7 +209,7 @@ class ManagedServer:
         with self.launch.log.open("rb") as log:
             log.seek(max(self._log_start, os.fstat(log.fileno()).st_size - 20_000))
             lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-        errors = [line for line in lines if "Error" in line and "warn" not in line.lower()]
+        errors = [line for line in lines if "Error" in line and "INFO" not in line and "WARN" not in line]
         last = (errors or lines or ["its log is empty"])[-1]
         return f"{state}: {last[:300]}"
 

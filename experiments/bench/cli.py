@@ -43,3 +43,31 @@ def probes(
         found.write_docs(docs)
     print(found.to_json() if json else found.to_text())
     return 0
+
+
+@app.command(epilog="Example: composcope bench evaluation --lm-eval-python ~/.venvs/lm-eval/bin/python")
+def evaluation(
+    model: Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub id or organism:DOSE.")] = (
+        "organism:control"
+    ),
+    benchmark: Annotated[str, typer.Option("--benchmark", "-b", help="Whose asks are put.")] = "organism:mixed",
+    asks: Annotated[int, typer.Option(help="How many of them.")] = 512,
+    batch_size: Annotated[int, typer.Option(help="Asks per batch where all have the same.")] = 64,
+    repeats: Annotated[int, typer.Option(help="Passes; the table has their medians.")] = 3,
+    threads: Annotated[int, typer.Option(help="Threads of every way.")] = 1,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU when there is one by default.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    lm_eval_python: Annotated[
+        str | None, typer.Option(help="Interpreter with lm-eval[hf]; without one that row is skipped.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+) -> int:
+    """Asks per second against plain generate and lm-evaluation-harness; cost of journal and grading."""
+    from .evaluation import bench_evaluation
+
+    found = bench_evaluation(
+        model, benchmark, asks=asks, batch_size=batch_size, repeats=repeats, threads=threads, device=device,
+        dtype=dtype, lm_eval_python=lm_eval_python,
+    )  # fmt: skip
+    print(found.to_json() if json else "\n".join(found.lines()))
+    return 0

@@ -1,0 +1,336 @@
+"""What asking costs: the transformers engine against plain ``generate`` and lm-evaluation-harness on the same asks.
+
+Every way answers the same asks of one protocol with the same model in the same dtype; loading is left out. Also timed:
+what the journal and grading add, per 10,000 asks.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from ...errors import InputError
+from ...evaluation.asks import Ask, Response
+from ...evaluation.cases import Case
+from ...evaluation.engines.local import LocalEngine, load
+from ...evaluation.journal import Journal, ask_identity
+from ...evaluation.pipeline import evaluate
+from ...evaluation.protocols.base import Graded, Reduction
+from .. import asking
+from ..planning import all_asks
+from ..sources import load_benchmark, resolve_model
+from ..targets import choose_prompting
+from .measure import machine
+
+SIDE = Path(__file__).with_name("lm_eval_side.py")
+OVERHEAD_ASKS = 10_000
+Answers = dict[int, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way of answering the asks."""
+
+    way: str
+    batch: str
+    """``default``, or the number of asks in a batch."""
+    asks: int
+    seconds: float
+    """Wall clock, median of the passes; NaN where it was skipped."""
+    processor_seconds: float
+    """Of the whole process, all threads; the fairer number on a shared machine."""
+    same_answers: int | None
+    """Answers that are ours to the letter (ours: one by one against batches); None where it was skipped."""
+    note: str = ""
+
+    @property
+    def rate(self) -> float:
+        """Asks per second of wall clock."""
+        return self.asks / self.seconds
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """What everything but the model costs, for ``asks`` asks."""
+
+    asks: int
+    first: float
+    """Seconds for asking, journal, grading and counting, with an engine that answers at once."""
+    resumed: float
+    """Seconds when all is in the journal."""
+    journal_mb: float
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What was measured, and on what."""
+
+    model: str
+    benchmark: str
+    machine: Mapping[str, Any]
+    rows: Sequence[Row]
+    overhead: Overhead
+
+    def ratios(self) -> dict[str, float]:
+        """How many times as fast we are, by processor time (wall clock on a GPU): at defaults and at equal batch."""
+        found = {}
+        for name, mine in (("defaults", "default"), ("equal batch", None)):
+            rows = [r for r in self.rows if (r.batch == "default") == (mine == "default") and r.seconds == r.seconds]
+            ours = next(r for r in rows if r.way == "composcope")
+            others = [self._cost(r) for r in rows if r.way != "composcope"]
+            if others:
+                found[name] = min(others) / self._cost(ours)
+        return found
+
+    def _cost(self, row: Row) -> float:
+        return row.processor_seconds if self.machine["device"] == "cpu" else row.seconds
+
+    def to_json(self) -> str:
+        document = {
+            "schema": 1, "model": self.model, "benchmark": self.benchmark, "machine": dict(self.machine),
+            "rows": [{k: None if v != v else v for k, v in asdict(r).items()} for r in self.rows],
+            "ratios": self.ratios(), "overhead": asdict(self.overhead),
+        }  # fmt: skip
+        return json.dumps(document, indent=1)
+
+    def lines(self) -> list[str]:
+        """The table in columns, then the ratios and the overhead."""
+        head = ("way", "batch", "asks/s", "s", "processor s", "same answers", "note")
+        table = [head, *map(_cells, self.rows)]
+        widths = [max(len(r[i]) for r in table) for i in range(len(head))]
+        m, o = self.machine, self.overhead
+        how = "processor time" if m["device"] == "cpu" else "wall clock"
+        return [
+            f"{m['date']}, {self.model} on {self.benchmark}, {m['threads']} thread on {m['processor']} (load "
+            f"{m['load_average'][0]:.1f}), {m['device']}, torch {m['torch']}, transformers {m['transformers']}",
+            *("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in table),
+            *(f"against the better of the others, {name}: {x:.2f} times as fast ({how})" for name, x in
+              self.ratios().items()),
+            f"journal, grading and counting of {o.asks} asks: {o.first:.2f} s, again from the journal "
+            f"{o.resumed:.2f} s, {o.journal_mb:.1f} MB",
+        ]  # fmt: skip
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row.seconds != row.seconds:
+        return row.way, row.batch, "–", "–", "–", "–", f"skipped: {row.note}"
+    same = "" if row.same_answers is None else f"{row.same_answers}/{row.asks}"
+    return (
+        row.way, row.batch, f"{row.rate:.1f}", f"{row.seconds:.2f}", f"{row.processor_seconds:.2f}", same, row.note
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Setup:
+    engine: LocalEngine
+    asks: list[Ask]
+    location: str
+    repeats: int
+    threads: int
+
+
+def bench_evaluation(
+    model: str = "organism:control",
+    benchmark: str = "organism:mixed",
+    *,
+    asks: int = 512,
+    batch_size: int = 64,
+    repeats: int = 3,
+    threads: int = 1,
+    device: str | None = None,
+    dtype: str | None = None,
+    seed: int = 0,
+    lm_eval_python: str | None = None,
+    say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+) -> Bench:
+    """Measure every way on the same ``asks`` asks of a benchmark, at its defaults and with ``batch_size`` in a batch.
+
+    Raises ``InputError`` for numbers below 1 and for names that cannot be used.
+    """
+    for flag, value in (("--asks", asks), ("--batch-size", batch_size), ("--repeats", repeats)):
+        if value < 1:
+            raise InputError(f"{flag} {value}: give a whole number of at least 1")
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        setup = _prepare(model, benchmark, asks, repeats, threads, device, dtype, seed)
+        about = machine(setup.engine.model.device.type, threads)
+        rows = _rows(setup, batch_size, lm_eval_python, say)
+        say("journal and grading")
+        overhead = measure_overhead(setup.asks, setup.engine)
+    finally:
+        torch.set_num_threads(before)
+    return Bench(model, f"{benchmark} ({len(setup.asks)} asks)", about, rows, overhead)
+
+
+def _prepare(
+    model: str, benchmark: str, n: int, repeats: int, threads: int, device: str | None, dtype: str | None, seed: int
+) -> _Setup:
+    source = resolve_model(model)
+    loaded, tokenizer = load(source.location, device=device, dtype=dtype)
+    engine = LocalEngine(loaded, tokenizer, folder=source.location if source.is_folder else None)
+    found = load_benchmark(benchmark, seed=seed)
+    protocol = asking.protocol(found.protocol, found.format, choose_prompting(None, tokenizer), asking.Asking())
+    wanted = all_asks(found.cases, protocol, "incorrect")
+    # What shares a prompt is one ask; the order of a benchmark would put the short ones together.
+    unique = list({(a.prompt, a.prompting): a for a in wanted}.values())
+    random.Random(seed).shuffle(unique)
+    return _Setup(engine, unique[:n], source.location, repeats, threads)
+
+
+def _rows(setup: _Setup, batch_size: int, lm_eval_python: str | None, say: Callable[[str], None]) -> list[Row]:
+    tokenizer = setup.engine.tokenizer
+    fixed = LocalEngine(setup.engine.model, tokenizer, batch_size=batch_size, folder=setup.engine.folder)
+    ways: list[tuple[str, str, Callable[[], Answers]]] = [
+        ("composcope", "default", lambda: _ours(setup.engine, setup.asks)),
+        ("composcope", str(batch_size), lambda: _ours(fixed, setup.asks)),
+        ("model.generate", "default", lambda: _generate(setup, 1)),
+        ("model.generate", str(batch_size), lambda: _generate(setup, batch_size)),
+    ]
+    for engine in (setup.engine, fixed):
+        assert engine.identity, "hashed once, before the clock runs"
+    times: dict[tuple[str, str], list[tuple[float, float]]] = {(way, batch): [] for way, batch, _ in ways}
+    texts: dict[tuple[str, str], Answers] = {}
+    for n in range(setup.repeats):
+        for way, batch, run in ways:
+            say(f"pass {n + 1} of {setup.repeats}: {way}, batch {batch}")
+            wall, processor = time.perf_counter(), time.process_time()
+            texts[way, batch] = run()
+            times[way, batch].append((time.perf_counter() - wall, time.process_time() - processor))
+    mine = texts["composcope", "default"]
+    rows = [
+        Row(way, batch, len(setup.asks), *_medians(times[way, batch]), _equal(texts[way, batch], mine))
+        for way, batch, _ in ways
+    ]
+    notes = {"default": "one by one", str(batch_size): ""}
+    rows = [replace(r, note=notes[r.batch]) if r.way == "model.generate" else r for r in rows]
+    for batch in (None, batch_size):
+        say(f"lm-evaluation-harness, batch {batch or 'default'}")
+        rows.append(_harness(setup, batch, lm_eval_python, mine))
+    return rows
+
+
+def _medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return median(w for w, _ in times), median(p for _, p in times)
+
+
+def _equal(texts: Answers, mine: Answers) -> int:
+    # Engines differ in whether they keep the blanks around an answer.
+    return sum(texts[i].strip() == mine[i].strip() for i in mine)
+
+
+def _ours(engine: LocalEngine, asks: Sequence[Ask]) -> Answers:
+    index = {ask: i for i, ask in enumerate(asks)}
+    return {index[ask]: response.text for ask, response in engine.answer(asks)}
+
+
+@torch.inference_mode()
+def _generate(setup: _Setup, batch_size: int) -> Answers:
+    """``model.generate`` as one writes it: greedy, in the order of the asks, padded on the left where batched."""
+    model, tokenizer = setup.engine.model, setup.engine.tokenizer
+    ids = setup.engine.prompt_ids(setup.asks)
+    end = min(setup.engine.eos_ids)
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end
+    found: Answers = {}
+    for start in range(0, len(ids), batch_size):
+        chunk = range(start, min(start + batch_size, len(ids)))
+        width = max(len(ids[i]) for i in chunk)
+        tokens = torch.tensor([[pad] * (width - len(ids[i])) + list(ids[i]) for i in chunk], device=model.device)
+        mask = torch.tensor([[0] * (width - len(ids[i])) + [1] * len(ids[i]) for i in chunk], device=model.device)
+        budget = max(setup.asks[i].max_tokens for i in chunk)
+        room = (setup.engine.context or width + budget) - width
+        out = model.generate(
+            tokens, attention_mask=mask, max_new_tokens=min(budget, room), do_sample=False, pad_token_id=pad
+        )
+        for i, row in zip(chunk, out[:, width:].tolist(), strict=True):
+            found[i] = tokenizer.decode(row[: setup.asks[i].max_tokens], skip_special_tokens=True)
+    return found
+
+
+def _harness(setup: _Setup, batch_size: int | None, python: str | None, mine: Answers) -> Row:
+    name, batch = "lm-evaluation-harness", "default" if batch_size is None else str(batch_size)
+
+    def skipped(why: str) -> Row:
+        return Row(name, batch, len(setup.asks), float("nan"), float("nan"), None, why)
+
+    if python is None:
+        return skipped("give --lm-eval-python, an interpreter that has lm-eval[hf]")
+    engine = setup.engine
+    ids = engine.prompt_ids(setup.asks)
+    job = {
+        "model": setup.location, "batch_size": batch_size, "threads": setup.threads, "repeats": setup.repeats,
+        "device": str(engine.model.device), "dtype": str(engine.model.dtype).removeprefix("torch."),
+        "prompts": [engine.tokenizer.decode(list(row)) for row in ids], "ids": [list(row) for row in ids],
+        "budgets": [a.max_tokens for a in setup.asks], "until": [engine.tokenizer.eos_token or "\n\n"],
+    }  # fmt: skip
+    try:
+        done = subprocess.run([python, str(SIDE)], input=json.dumps(job), capture_output=True, text=True, check=False)
+    except OSError as e:
+        return skipped(f"--lm-eval-python {python}: {e.strerror}")
+    if done.returncode:
+        return skipped(f"--lm-eval-python {python}: {(done.stderr.strip().splitlines() or ['failed'])[-1][:200]}")
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    note = f"lm-eval {found['versions']['lm_eval']}, transformers {found['versions']['transformers']}"
+    if found["same_prompts"] < len(ids):
+        note += f"; {len(ids) - found['same_prompts']} prompts tokenized differently"
+    return Row(name, batch, len(ids), *_medians(found["passes"]), _equal(dict(enumerate(found["texts"])), mine), note)
+
+
+class _Replay:
+    """An engine that has all answers ready."""
+
+    def __init__(self, engine: LocalEngine, answers: Sequence[Response]) -> None:
+        self.identity = dict(engine.identity)
+        self.provenance = dict(engine.provenance)
+        self.answers = answers
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        for i, ask in enumerate(asks):
+            response = self.answers[i % len(self.answers)]
+            yield ask, replace(response, ask=ask_identity(ask, self.identity))
+
+
+@dataclass(frozen=True)
+class _Wholes:
+    """One ask a case."""
+
+    by_case: Mapping[str, Ask]
+    name: str = "wholes"
+
+    def asks(self, case: Case, graded: Mapping[str, Any]) -> list[Ask]:
+        return [] if graded else [self.by_case[case.id]]
+
+    def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
+        return Reduction(())
+
+
+def measure_overhead(asks: Sequence[Ask], engine: LocalEngine, n: int = OVERHEAD_ASKS) -> Overhead:
+    """Time the evaluation loop over ``n`` different asks whose answers, the model's own, are at hand."""
+    some = list(asks[:256])
+    given = dict(engine.answer(some))
+    chosen = [replace(some[i % len(some)], case=str(i), role="whole", repeat=i // len(some)) for i in range(n)]
+    cases = [Case(a.case, a.prompt, a.gold or "0", answer_type=a.answer_type) for a in chosen]
+    protocol = _Wholes({a.case: a for a in chosen})
+    replay = _Replay(engine, [given[a] for a in some])
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(2):
+            start = time.perf_counter()
+            with Journal(folder) as journal:
+                found = evaluate(cases, protocol, replay, journal)
+            seconds.append(time.perf_counter() - start)
+            if len(found.graded) != n:
+                raise RuntimeError(f"{len(found.graded)} of {n} asks graded")
+        size = sum(p.stat().st_size for p in Path(folder).iterdir()) / 1e6
+    return Overhead(n, seconds[0], seconds[1], size)

@@ -1,0 +1,212 @@
+"""Models behind servers: by URL, and as a server of our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.experiments.cli import main
+from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.serving import Serving
+from composcope.experiments.settings import Settings, default_out
+
+SERVER = Path(__file__).resolve().parents[1] / "model_server.py"
+SITE = Path(__file__).resolve().parents[2] / ".site"
+SECRET = "sk-very-secret-0123456789"
+Capture = pytest.CaptureFixture[str]
+
+
+def serve(model: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+    command = [sys.executable, str(SERVER), "--model", str(model), "--served-model-name", "taught", *options]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "VLLM_API_KEY": SECRET, "PYTHONPATH": str(SITE), "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    assert process.stdout is not None
+    return process, f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+
+
+@pytest.fixture(scope="module")
+def url(taught: Path) -> Iterator[str]:
+    process, url = serve(taught)
+    yield url
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def here(taught: Path, case_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same study with the model in this process."""
+    out = tmp_path_factory.mktemp("runs") / "here"
+    assert main(["investigate", "-m", str(taught), *study(case_file, out), "--probes", "lookback"]) == 0
+    return out
+
+
+@pytest.fixture
+def vllm_python(tmp_path: Path) -> Path:
+    """An interpreter whose vllm package is the server of these tests."""
+    package = tmp_path / "site" / "vllm" / "entrypoints" / "openai"
+    package.mkdir(parents=True)
+    (package / "api_server.py").write_text(f"import runpy; runpy.run_path({str(SERVER)!r}, run_name='__main__')\n")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path / "site"}:{SITE} exec {sys.executable} "$@"\n')
+    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    return python
+
+
+def study(case_file: Path, out: Path) -> list[str]:
+    return ["-b", str(case_file), "-o", str(out), "--format", "plain", "--quiet"]
+
+
+def outcomes(run: Path) -> dict[tuple[str, str], tuple[str, Any]]:
+    return {(row["case"], row["role"]): (row["outcome"], row["answer"]) for row in read_lines(run / "graded.jsonl")}
+
+
+def answers(run: Path) -> dict[str, tuple[Any, ...]]:
+    """Text and token ids by prompt."""
+    lines = [json.loads(line) for p in (run / "journal").glob("*.jsonl") for line in p.read_text().splitlines()]
+    return {
+        raw["request"]["prompt"]: tuple(raw["response"].get(k) for k in ("text", "prompt_ids", "response_ids"))
+        for raw in lines
+        if "key" in raw
+    }
+
+
+def error_of(capsys: Capture) -> str:
+    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("composcope: error: ")]
+    return line
+
+
+def test_a_server_by_url_gives_the_same_study_and_is_probed_from_its_weights(
+    url: str, here: Path, taught: Path, case_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", SECRET)
+    served = ["--engine", "openai", "--base-url", url, "--api-key-env", "MY_KEY", "--probe-model", str(taught)]
+    out = tmp_path / "served"
+    assert main(["investigate", "-m", "taught", *served, *study(case_file, out), "--probes", "lookback"]) == 0
+    assert outcomes(out) == outcomes(here) and answers(out) == answers(here)
+    tables = [(run / "probes" / "lookback" / "table.csv").read_text() for run in (out, here)]
+    assert tables[0] == tables[1] and len(tables[0].splitlines()) > 3
+    everything = b"".join(p.read_bytes() for p in out.rglob("*") if p.is_file())
+    assert SECRET.encode() not in everything and b"MY_KEY" in everything
+
+
+def test_a_run_evaluated_over_http_is_probed_when_the_server_is_gone(
+    here: Path, taught: Path, case_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", SECRET)
+    process, url = serve(taught)
+    try:
+        named = ["-m", f"taught@{url}", "--api-key-env", "MY_KEY"]
+        assert main(["evaluate", *named, *study(case_file, tmp_path / "r")]) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert not (tmp_path / "r" / "probes").exists()
+    assert main(["probe", str(tmp_path / "r"), "--probes", "lookback", "--probe-model", str(taught), "--quiet"]) == 0
+    probed = [(run / "probes" / "lookback" / "table.csv").read_text() for run in (tmp_path / "r", here)]
+    assert probed[0] == probed[1]
+
+
+def test_probes_without_weights_or_token_ids_are_refused_before_anything_is_asked(
+    url: str, taught: Path, case_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", SECRET)
+    assert main(["investigate", "-m", f"taught@{url}", *study(case_file, tmp_path / "r")]) == 1
+    assert "give --probe-model FOLDER, or evaluate only" in error_of(capsys)
+    process, silent = serve(taught, "--no-token-ids")
+    try:
+        with_weights = ["--api-key-env", "MY_KEY", "--probe-model", str(taught)]
+        assert main(["investigate", "-m", f"taught@{silent}", *with_weights, *study(case_file, tmp_path / "r")]) == 1
+        assert "sends no token ids, which the probes run on; use vLLM" in error_of(capsys)
+    finally:
+        process.kill()
+        process.wait()
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_wrong_or_missing_key_is_said_without_showing_it(
+    url: str, case_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MY_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    command = ["evaluate", "-m", f"taught@{url}", *study(case_file, tmp_path / "r")]
+    assert main([*command, "--api-key-env", "MY_KEY"]) == 1
+    assert "--api-key-env MY_KEY: not set in the environment" in error_of(capsys)
+    # The key of another service does not go to a server on this machine, though it would have been right here.
+    assert main(command) == 1
+    message = error_of(capsys)
+    assert "Unauthorized" in message and SECRET not in message
+
+
+def test_a_vllm_server_is_started_asked_stopped_and_its_model_probed(
+    here: Path, taught: Path, case_file: Path, tmp_path: Path, vllm_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    out = tmp_path / "vllm"
+    command = ["investigate", "-m", str(taught), *study(case_file, out), "--probes", "lookback", "--engine", "vllm"]
+    command += ["--vllm-python", str(vllm_python)]
+    assert main(command) == 0
+    assert outcomes(out) == outcomes(here) and answers(out) == answers(here)
+    manifests = [read_json(run / "manifest.json") for run in (out, here)]
+    assert manifests[0]["identity"] == manifests[1]["identity"]
+    assert manifests[0]["engine"]["provenance"]["engine"] == "vllm"
+    assert (out / "vllm.log").is_file() and "vLLM for" in (out / "log.txt").read_text()
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    assert str(tmp_path) not in running
+    started = (out / "log.txt").read_text().count("starting; its log is")
+    # Everything is in the journal: the same command does not start it again.
+    assert main(command) == 0 and (out / "log.txt").read_text().count("starting; its log is") == started == 1
+
+
+def test_an_interpreter_without_vllm_is_said_with_the_install_command(
+    taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    for python, needle in ((sys.executable, "cannot import vllm"), (tmp_path / "none", "is no Python interpreter")):
+        command = ["evaluate", "-m", str(taught), *study(case_file, tmp_path / "r"), "--engine", "vllm"]
+        assert main([*command, "--vllm-python", str(python)]) == 1
+        message = error_of(capsys)
+        assert needle in message and "-m venv .venv-vllm && .venv-vllm/bin/pip install vllm" in message
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_dry_run_counts_the_asks_of_a_model_that_only_a_server_knows(case_file: Path, capsys: Capture) -> None:
+    command = ["evaluate", "-m", "any@http://127.0.0.1:9/v1", "-b", str(case_file), "--dry-run"]
+    assert main(command) == 0
+    assert "asks: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "needle"),
+    [
+        ("m", {"engine": "vlm"}, "--engine vlm: use transformers, openai, vllm"),
+        (
+            "m",
+            {"engine": "openai", "base_url": "http://me:secret@host/v1"},
+            "--base-url: holds a user name, a password",
+        ),
+        ("m@http://host/v1?key=secret", {}, "--model: holds a user name, a password or a query"),
+        ("@http://host/v1", {}, "which model of that server"),
+        ("m", {"engine": "openai", "base_url": "host:8000"}, "--base-url: is no URL of a server"),
+        ("m", {"base_url": "http://host/v1"}, "--base-url is for --engine openai, and the engine is transformers"),
+        ("m@http://host/v1", {"engine": "vllm"}, "names a server already"),
+        ("m", {"concurrency": 0}, "--concurrency 0"),
+    ],
+)
+def test_options_that_do_not_fit_are_said(model: str, options: dict[str, Any], needle: str) -> None:
+    with pytest.raises(InputError, match=needle) as said:
+        Settings(model, "cases.jsonl", serving=Serving(**options))
+    assert "secret" not in str(said.value)
+
+
+def test_the_run_folder_is_named_after_the_model_and_not_the_server() -> None:
+    assert default_out(Settings("org/m@http://host:8000/v1", "cases.jsonl")) == Path("runs/m--cases")
