@@ -68,9 +68,11 @@ def head_of(model: PreTrainedModel) -> Head:
 
     Soft-capping (``final_logit_softcapping``), multipliers (``logit_scale``) and dividers (``logits_scaling``) are
     read from the configuration. Raises ``ModelError`` where the result is not what the model itself computes, and for
-    heads whose weight cannot be read (quantized or absent).
+    heads whose weight cannot be read (quantized or absent), and for a model in training mode.
     """
     name = type(model).__name__
+    if model.training:
+        raise ModelError(f"{name} is in training mode (dropout is active); call model.eval() first")
     module = model.get_output_embeddings()
     weight = getattr(module, "weight", None)
     if module is None or not isinstance(weight, Tensor) or weight.ndim != 2 or not weight.is_floating_point():
@@ -92,6 +94,8 @@ def _verify(head: Head, model: PreTrainedModel, name: str) -> None:
     want = model(input_ids=ids, use_cache=False).logits[0].float()
     got = head.logits(_wide(hidden)).float().to(want.device)[:, : want.shape[-1]]
     finite = torch.isfinite(want)
+    if want.isnan().any() or not finite.any() or not torch.isfinite(hidden).all():
+        raise ModelError(f"{name}: NaN or infinite logits for a two-token prompt; check the weights and the dtype")
     worst = float((got - want)[finite].abs().max()) / max(1e-6, float(want[finite].abs().max()))
     tolerance = 1e-4 if hidden.dtype in (torch.float32, torch.float64) else 3e-2
     if not worst <= tolerance:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -30,9 +31,25 @@ class ProbeResult:
     warnings: Sequence[str] = ()
 
     def save(self, folder: str | Path) -> Path:
-        """Write ``table.csv``, ``tensors.safetensors`` and ``result.json`` (axes, settings, warnings)."""
+        """Write ``table.csv``, ``tensors.safetensors`` and ``result.json`` (axes, settings, warnings).
+
+        All or nothing: the files are made in a temporary folder beside and moved in when all are complete, so that a
+        failure or a full disk leaves what was there before.
+        """
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+            self._write(Path(temporary))
+            folder.mkdir(exist_ok=True)
+            if not self.tensors:
+                (folder / "tensors.safetensors").unlink(missing_ok=True)
+            for name in ("table.csv", "tensors.safetensors", "result.json"):
+                made = Path(temporary) / name
+                if made.is_file():
+                    made.replace(folder / name)
+        return folder
+
+    def _write(self, folder: Path) -> None:
         names: list[str] = []
         for row in self.table:
             names += [k for k in row if k not in names]
@@ -51,4 +68,3 @@ class ProbeResult:
             "warnings": list(self.warnings),
         }
         (folder / "result.json").write_text(json.dumps(about, indent=1, default=str), encoding="utf-8")
-        return folder
