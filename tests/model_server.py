@@ -1,7 +1,7 @@
 """An OpenAI-compatible server over the transformers engine, with vLLM's command line and its token ids.
 
 ``python model_server.py --model FOLDER [--port N] ...``; unknown arguments are passed over. Prints its port. Asked for
-the model ``silent`` it leaves token ids out. Refuses requests without the key of ``VLLM_API_KEY`` where that is set, as vLLM does.
+the model ``silent`` it leaves token ids out. Like vLLM it refuses requests without the key of ``VLLM_API_KEY``.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import openai
 
@@ -213,7 +213,7 @@ class ManagedServer:
         last = (errors or lines or ["its log is empty"])[-1]
         return f"{state}: {last[:300]}"
 
-    def __enter__(self) -> ManagedServer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -245,7 +245,7 @@ class ManagedEngine(HttpEngine):
         """Stop the server."""
         self.server.close()
 
-    def __enter__(self) -> ManagedEngine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

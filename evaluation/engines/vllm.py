@@ -18,7 +18,7 @@ from typing import Any
 
 from ...errors import ModelError
 from ..asks import Ask, Response
-from ..identity import folder_identity
+from ..identity import folder_identity, folder_weights
 from .managed import Launch, ManagedEngine, ManagedServer, to_stderr
 
 SERVED = "target"
@@ -107,9 +107,17 @@ def serve(
     dtype = dtype or (None if folder is None else _checkpoint_dtype(folder))
     key = secrets.token_hex(16)
     arguments = [*_arguments(str(model), revision, dtype), *options]
+    weights = None if folder is None else folder_weights(folder)
+
+    def command(port: int) -> list[str]:
+        # A server that crashed must not come back with another model.
+        if folder is not None and folder_weights(folder) != weights:
+            raise ModelError(f"{folder}: the weights have changed since this run began; start it again in a new --out")
+        return [str(python), *arguments, "--host", "127.0.0.1", "--port", str(port)]
+
     launch = Launch(
         f"vLLM for {model}",
-        lambda port: [str(python), *arguments, "--host", "127.0.0.1", "--port", str(port)],
+        command,
         Path(log),
         env=_environment(key, offline=folder is not None),
         startup_timeout=startup_timeout,
