@@ -43,11 +43,11 @@ class Cell:
 
     held: bool
     words: str = ""
-    """Why not."""
+    """Why not, or what is left out."""
 
     def mark(self, notes: list[str]) -> str:
         if self.held:
-            return "✓"
+            return self.words or "✓"
         if self.words not in notes:
             notes.append(self.words)
         return f"– [{notes.index(self.words) + 1}]"
@@ -170,7 +170,7 @@ def _site_cell(lm: Model, plain: Model) -> Cell:
                 refused.append(f"{kind} (differs)")
         except ComposcopeError:
             refused.append(kind)
-    return Cell(True) if not refused else Cell(False, f"sites not available: {', '.join(refused)}")
+    return Cell(True, f"not {', '.join(refused)}" if refused else "")
 
 
 def row(name: str, backend: str) -> dict[str, Cell]:

@@ -1,0 +1,48 @@
+"""docs/architectures.md says what the code does."""
+
+from __future__ import annotations
+
+import re
+
+import architecture_matrix as matrix
+import pytest
+from tiny_models import CONFIGS
+
+
+def _documented() -> str:
+    return matrix.DOCUMENT.read_text(encoding="utf-8").split(matrix.BEGIN)[1].split(matrix.END)[0].strip()
+
+
+def _tables(text: str) -> dict[str, dict[str, list[str]]]:
+    """Cells by backend and architecture."""
+    out: dict[str, dict[str, list[str]]] = {}
+    for block in text.split("\n\n"):
+        lines = [[c.strip() for c in line.strip("|").split("|")] for line in block.splitlines() if line[0] == "|"]
+        if lines:
+            assert lines[0][1:] == ["sites", *matrix.PROBES]
+            out[lines[0][0]] = {line[0]: line[1:] for line in lines[2:]}
+    return out
+
+
+def test_the_document_has_every_architecture_on_every_backend() -> None:
+    tables = _tables(_documented())
+    assert set(tables) == set(matrix.BACKENDS)
+    assert all(set(t) == set(CONFIGS) for t in tables.values())
+    marks = {c for t in tables.values() for cells in t.values() for c in cells}
+    assert all(re.fullmatch(r"✓|not [a-z_, ]+|– \[\d+\]", m) for m in marks), marks
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "qwen3_moe", "gpt_neox"])
+def test_an_architecture_does_what_its_line_says(name: str) -> None:
+    cells, notes = matrix.row(name, "transformers"), []
+    assert [cells[c].mark(notes) for c in ("sites", *matrix.PROBES)] == _tables(_documented())["transformers"][name]
+
+
+@pytest.mark.slow
+def test_the_whole_matrix_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    if matrix.installed() != list(matrix.BACKENDS):
+        pytest.skip("transformer_lens and nnsight are not both installed")
+    found = matrix.table(list(CONFIGS), list(matrix.BACKENDS))
+    with capsys.disabled():
+        print(f"\n{found}")
+    assert found.strip() == _documented()
