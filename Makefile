@@ -35,7 +35,7 @@ demo: install
 	$(RUN) -m composcope.experiments.cli demo --out runs/demo
 
 test: install
-	$(RUN) -m pytest -q
+	$(RUN) -m pytest -q -n 2
 
 test-slow: install
 	$(RUN) -m pytest -q -m slow
