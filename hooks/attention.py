@@ -26,6 +26,9 @@ from ..errors import ModelError
 NAME = "composcope_masses"
 SUPPORTED = ("sdpa", "eager")
 ROW_CHUNK = 32
+"""Query rows whose scores are held at once on a CPU, where they should stay in the cache."""
+GPU_SCORES = 2**25
+"""Scores held at once on a GPU (128 MB), where every chunk costs a launch."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,9 @@ def _masses(q: Tensor, k: Tensor, mask: Tensor | None, window: Window, options: 
         member[start:end, i] = 1
     member[:, -1] = 1
     out = []
-    for first in range(window.first, window.last, ROW_CHUNK):
-        rows = torch.arange(first, min(first + ROW_CHUNK, window.last), device=q.device)
+    chunk = max(ROW_CHUNK, GPU_SCORES // (q.shape[0] * stop)) if q.is_cuda else ROW_CHUNK
+    for first in range(window.first, window.last, chunk):
+        rows = torch.arange(first, min(first + chunk, window.last), device=q.device)
         scores = _scores(q[:, rows - offset].to(wide), k, options)
         _hide(scores, rows, offset, None if mask is None else mask[:, rows - offset, :stop], options["window"])
         out.append(_reduce(scores, member, options["sinks"]))

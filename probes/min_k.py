@@ -63,7 +63,7 @@ class TokenScores:
 
 def token_scores(
     lm: Model, ids: Sequence[Ids], spans: Sequence[tuple[int, int] | None] | None = None, *,
-    sigma_floor: float = 0.0, max_tokens: int | None = None, rows: int = 512, tile: int = 2048,
+    sigma_floor: float = 0.0, max_tokens: int | None = None, rows: int | None = None, tile: int | None = None,
     notes: list[str] | None = None,
 ) -> list[TokenScores]:  # fmt: skip
     """Log-probability and z of every token but the first, or of those inside each text's half-open span.
