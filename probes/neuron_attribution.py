@@ -68,8 +68,9 @@ class _Part(NamedTuple):
 def _sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], panels: Tensor, how: _How) -> _Part:
     """Scores over some panels ``query layer panel 2`` from one forward and one backward pass of rows."""
     wide = torch.promote_types(lm.dtype, torch.float32)
-    x = torch.tensor([*how.nodes.at, 0.0, 1.0], device=lm.device, dtype=wide)
-    w = torch.tensor([*how.nodes.weight, 0.0, 0.0], device=lm.device, dtype=wide)
+    nodes, silent, whole = how.nodes.with_ends()
+    x = torch.tensor(nodes.at, device=lm.device, dtype=wide)
+    w = torch.tensor(nodes.weight, device=lm.device, dtype=wide)
     start, width = panels[..., :1].to(wide), (panels[..., 1:] - panels[..., :1]).to(wide)
     at, weight = start + width * x, width * w  # query layer panel node
     paths = [Path(lm.anatomy.layers[n], at[:, i].flatten(1).to(lm.dtype), how.site) for i, n in enumerate(layers)]
@@ -89,7 +90,7 @@ def _sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], pa
     scores = torch.stack([p.scores(g) for p, g in zip(paths, per_panel, strict=True)], 1)
     if not torch.isfinite(scores).all():
         raise ModelError("attribution gave NaN or infinite scores; check weights and dtype")
-    return _Part(scores.detach(), prob[:, 0].detach(), by_node[..., -2:].detach())
+    return _Part(scores.detach(), prob[:, 0].detach(), by_node[..., [silent, whole]].detach())
 
 
 class _How(NamedTuple):
@@ -126,7 +127,7 @@ def _integrate(lm: Model, prefix: Prefix, targets: Tensor, work: _Work, how: _Ho
     chosen = prefix.select(queries)
     done: _Done = {}
     full = torch.zeros(len(prefix.queries), device=lm.device, dtype=torch.promote_types(lm.dtype, torch.float32))
-    per_layer = panels.shape[2] * (len(how.nodes.at) + 2)
+    per_layer = panels.shape[2] * len(how.nodes.with_ends()[0].at)
     for some, which in _pieces(lm, chosen, layers, per_layer, how.max_rows):
         index = torch.tensor([queries[i] for i in some], device=lm.device)
         block = panels[torch.tensor(some)[:, None], torch.tensor(which)]

@@ -33,6 +33,12 @@ class Nodes(NamedTuple):
     at: list[float]
     weight: list[float]
 
+    def with_ends(self) -> tuple[Nodes, int, int]:
+        """The rule with 0 and 1 among its nodes, at weight 0 where it has none there; and where the two are."""
+        extra = [end for end in (0.0, 1.0) if end not in self.at]
+        at = [*self.at, *extra]
+        return Nodes(at, [*self.weight, *[0.0] * len(extra)]), at.index(0.0), at.index(1.0)
+
 
 def quadrature(rule: Rule, steps: int) -> Nodes:
     """Nodes and weights on [0, 1].
