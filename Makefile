@@ -5,6 +5,9 @@
 #   make lint                      ruff and pyright
 #   make test-slow                 what takes longer: the model card recomputed in full, re-training
 #   make test-vllm                 the vLLM engine against a real vLLM, in an environment of its own (3.5 GB)
+#   make soak                      20 000 asks over HTTP with and without faults, and twenty times kill -9 (40 minutes)
+#   make studies                   the four papers' analyses and the validity study on the organisms: runs/studies/*
+#   make interventions             recipes, depth mixes and seeds trained and compared: runs/interventions (an hour)
 #   make bench                     asks per second, and the cost of journal and grading
 #   make wheel-test                build the wheel, install it outside the tree, run a tiny study from it
 #   make demo PYTHON=/opt/py/bin/python NO_INSTALL=1
@@ -13,7 +16,7 @@
 VENV   ?= .venv
 VLLM_VENV ?= .venv-vllm
 BASE   ?= python3
-EXTRAS ?= dev,lens
+EXTRAS ?= dev,lens,embed,train,ray,notebook
 
 ifdef NO_INSTALL
 PYTHON ?= python3
@@ -28,14 +31,23 @@ endif
 export OMP_NUM_THREADS ?= 2
 export HF_HUB_OFFLINE  ?= 1
 
-.PHONY: demo test test-slow test-gpu test-vllm lint wheel-test bench install clean
+.PHONY: demo studies interventions test test-slow test-gpu test-vllm soak lint wheel-test bench install clean
 .DEFAULT_GOAL := demo
 
 demo: install
 	$(RUN) -m composcope.experiments.cli demo --out runs/demo
 
+studies: install
+	for name in agentcoma compositional-gsm stad composition-collapse; do \
+	  $(RUN) -m composcope.experiments.cli study $$name -m organism:none -m organism:control -m organism:low \
+	    -m organism:twin --out runs/studies/$$name || [ $$? = 2 ] || exit 1; done
+	$(RUN) -m composcope.experiments.cli study validity --out runs/studies/validity || [ $$? = 2 ]
+
 test: install
 	$(RUN) -m pytest -q -n 2
+
+interventions: install
+	$(RUN) -m composcope.experiments.cli intervene-study --out runs/interventions
 
 test-slow: install
 	$(RUN) -m pytest -q -m slow
@@ -45,6 +57,10 @@ test-gpu: install
 
 test-vllm: install $(VLLM_VENV)/.ready
 	VLLM_PYTHON=$(VLLM_VENV)/bin/python $(RUN) -m pytest -q -m vllm tests/evaluation/engines/test_vllm.py
+
+soak: install
+	$(RUN) tests/soak/under_load.py
+	$(RUN) tests/soak/killing.py
 
 bench: install
 	$(RUN) -m composcope.experiments.cli bench evaluation

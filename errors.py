@@ -1,9 +1,11 @@
-"""The errors that a user can cause and mend. Everything else is a defect and keeps its traceback.
+"""The errors that a user can cause and mend. Everything else is a defect.
 
 Every message is one line that names the file or option, the field, the value seen and the fix.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 class ComposcopeError(Exception):
@@ -24,3 +26,15 @@ class NoCasesError(ComposcopeError):
 
 class JournalError(ComposcopeError):
     """A journal or run folder that cannot be written, read or resumed safely."""
+
+
+class NotAskedError(JournalError):
+    """A question that a journal has no answer to, where no model is there to ask."""
+
+
+def did_you_mean(value: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for the known name nearest to a misspelt one; empty where none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(value, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -140,8 +140,10 @@ def _response_to(response: Response) -> dict[str, Any]:
 class Journal:
     """A journal open for asking: one writer at a time, holding the lock until closed. Use as a context manager."""
 
-    def __init__(self, folder: str | Path, *, reuse: bool = False) -> None:
+    def __init__(self, folder: str | Path, *, reuse: bool = False, lock: bool = True) -> None:
         """Lock and read ``folder``. ``reuse`` accepts answers that were made under another provenance.
+
+        ``lock=False`` is for a worker that writes a segment of its own on behalf of a process that holds the lock.
 
         Raises ``JournalError`` when another process writes here or the folder cannot be used.
         """
@@ -152,7 +154,7 @@ class Journal:
         self._synced = time.monotonic()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _acquire(self.folder / "lock")
+            self._lock = _acquire(self.folder / "lock") if lock else os.open(self.folder, os.O_RDONLY)
         except OSError as e:
             raise JournalError(f"{self.folder}: cannot be used as a journal ({e.strerror}); give another --out") from e
         try:

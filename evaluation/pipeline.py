@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import InputError
 from .asks import Ask, Grade, Response
 from .cases import Case
-from .engines.base import Engine
+from .engines.base import THINKING_OPENED, Engine
 from .grading.intermediate import stopped_at_a_part
 from .journal import Journal, ask_identity
 from .judging import second_opinions
@@ -214,6 +214,17 @@ def _report(state: _State, done: int, total: int, resumed: int) -> None:
         state.progress(Progress(state.round, done, total, resumed, state.n_failed))
 
 
+def _with_thinking_open(ask: Ask, response: Response) -> str:
+    """The text, said to be thinking where it ended inside a block that the prompt had opened.
+
+    Where the tokens ran out before the thinking was closed, what looks like an answer is a thought.
+    """
+    opened = ask.thinking or (response.provenance or {}).get(THINKING_OPENED)
+    reasoned = (response.provenance or {}).get("reasoning")
+    inside = opened and not reasoned and response.finish_reason == "length" and "</think>" not in response.text
+    return f"<think>{response.text}" if inside else response.text
+
+
 class _Grader:
     """Grades, each different question of what was answered once: a shared atom stands in many cases."""
 
@@ -230,7 +241,7 @@ class _Grader:
         key = (response.ask, ask.gold, ask.answer_type, ask.aliases, ask.format, unknowable)
         if key not in self.known:
             self.known[key] = self.grade(
-                response.text,
+                _with_thinking_open(ask, response),
                 response.finish_reason,
                 ask.gold,
                 ask.answer_type,

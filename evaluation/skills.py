@@ -37,6 +37,8 @@ class Embedding:
     vectors: np.ndarray
     """``[text dimension]``."""
     method: str
+    dense: bool = True
+    """False for counts of words, in which texts without a common word are at right angles."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def embed(texts: Sequence[str], model: str | Path | None = None) -> Embedding:
     vectorizer = TfidfVectorizer(lowercase=True, ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
     vectors = np.asarray(vectorizer.fit_transform(texts).todense())
     return Embedding(
-        _unit(vectors), "tf-idf of words and word pairs (scikit-learn); no sentence-transformers model given"
+        _unit(vectors), "tf-idf of words and word pairs (scikit-learn); no sentence-transformers model given", False
     )
 
 
@@ -121,7 +123,13 @@ def _sentence_embedding(texts: Sequence[str], folder: Path) -> Embedding:
         from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
     except ImportError as e:
         raise InputError(f"--embedding {folder}: needs sentence-transformers; pip install 'composcope[embed]'") from e
-    model = SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)
+    try:
+        model = SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as e:
+        problem = " ".join(str(e).split())[:200]
+        raise InputError(
+            f"--embedding {folder}: cannot be loaded ({problem}); give a folder as SentenceTransformer.save writes it"
+        ) from e
     vectors = np.asarray(model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False))
     return Embedding(_unit(vectors), f"sentence-transformers {folder.name}")
 
@@ -132,7 +140,10 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def cluster(embedding: Embedding, n_clusters: int) -> Clusters:
-    """Agglomerative clustering (average linkage on cosine distances) and the text nearest each centroid.
+    """Agglomerative clustering and the text nearest each centroid.
+
+    Ward linkage on the unit vectors of dense embeddings, average linkage on the cosine distances of word counts; the
+    paper names neither.
 
     Raises ``InputError`` unless 1 <= ``n_clusters`` <= number of texts.
     """
@@ -143,16 +154,21 @@ def cluster(embedding: Embedding, n_clusters: int) -> Clusters:
     if n_clusters > 1:
         from sklearn.cluster import AgglomerativeClustering
 
-        model = AgglomerativeClustering(n_clusters=n_clusters, metric="cosine", linkage="average")
-        # A text without any known word has no direction; a constant coordinate keeps its distances defined.
-        labels = model.fit_predict(np.hstack([embedding.vectors, np.full((n, 1), 1e-9)]))
+        if embedding.dense:
+            # Average linkage would put nine of ten GSM8K questions into one cluster, represented by outliers.
+            labels = AgglomerativeClustering(n_clusters=n_clusters, linkage="ward").fit_predict(embedding.vectors)
+        else:
+            model = AgglomerativeClustering(n_clusters=n_clusters, metric="cosine", linkage="average")
+            # A text without any known word has no direction; a constant coordinate keeps its distances defined.
+            labels = model.fit_predict(np.hstack([embedding.vectors, np.full((n, 1), 1e-9)]))
     nearest = []
     for c in range(n_clusters):
         members = np.flatnonzero(labels == c)
         centroid = embedding.vectors[members].mean(axis=0)
         distances = np.linalg.norm(embedding.vectors[members] - centroid, axis=1)
         nearest.append(int(members[np.argmin(distances)]))
-    return Clusters(labels, tuple(nearest), "agglomerative, average linkage, cosine distance")
+    how = "Ward linkage, unit vectors" if embedding.dense else "average linkage, cosine distance"
+    return Clusters(labels, tuple(nearest), f"agglomerative, {how}")
 
 
 def induce(

@@ -41,6 +41,8 @@ def read_graded(path: str | Path) -> list[Graded]:
             raw = json.loads(line)
         except json.JSONDecodeError as e:
             raise InputError(f"{where}: not valid JSON ({e.msg} at column {e.colno}); one object a line") from e
+        except (ValueError, RecursionError) as e:  # a number of thousands of digits, or thousands of brackets
+            raise InputError(f"{where}: JSON that cannot be read ({str(e)[:80]}); one object a line") from e
         row = Graded.from_dict(raw, where)
         key = (row.model, row.run, row.case, row.role, row.repeat)
         if key in seen:
@@ -64,8 +66,8 @@ def check_rows(rows: Sequence[Graded]) -> list[str]:
         where = f"case {row.case!r}, role {row.role!r}"
         found += [f"{where}: {problem}" for problem in _contradictions(row)]
         known = properties.setdefault(row.case, {})
-        for name in ("family", "depth", "benchmark", "cluster"):
-            value = getattr(row, name)
+        for name in ("family", "depth", "benchmark", "cluster", "skills"):
+            value = getattr(row, name) or None
             if value is not None and known.setdefault(name, value) != value:
                 conflicting[f"case {row.case!r}: {name} is {known[name]!r} and {value!r} in different rows"] += 1
     return found + list(conflicting)

@@ -164,6 +164,39 @@ def prepare(cases: Sequence[Any], name: str, asking: Asking, seed: int = 0) -> l
     return list(cases)
 
 
+def format_notice(format: str | None, recommended: str | None) -> str:
+    """Which prompt format is used and who wants it so; empty for a protocol's own format."""
+    if format is None:
+        return ""
+    why = "the benchmark's own; --format changes it" if format == recommended else "--format"
+    other = f"; the benchmark recommends {recommended}" if recommended not in (None, format) else ""
+    return f", prompt format {format} ({why}{other})"
+
+
+ROOM = 32
+"""Tokens that a prompt with worked examples has to leave for its answer."""
+
+
+def check_room(protocol: Any, cases: Sequence[Any], asking: Asking, tokenizer: Any, context: int | None) -> None:
+    """Refuse worked examples that fill the model's context, before anything is asked.
+
+    Raises ``InputError`` with the longest prompt's length. Nothing is checked where only a server knows the tokenizer.
+    """
+    if asking.few_shot is None or tokenizer is None or context is None:
+        return
+    from .planning import prompt_lengths
+
+    asks = [ask for case in cases for ask in protocol.asks(case, {})]
+    longest, ask = max(zip(prompt_lengths(tokenizer, asks), asks, strict=True), key=lambda pair: pair[0])
+    if longest + min(ROOM, ask.max_tokens) > context:
+        fewer = f"--few-shot {int(asking.few_shot) - 1}" if asking.few_shot.isdigit() else "a file with fewer of them"
+        fix = "leave it out" if fewer == "--few-shot 0" else f"give fewer examples ({fewer}), or leave them out"
+        raise InputError(
+            f"--few-shot {asking.few_shot}: with its examples the prompt of role {ask.role!r}, case {ask.case!r}, has "
+            f"{longest} tokens, and the model a context of {context} (max_position_embeddings): {fix}"
+        )
+
+
 def with_asking(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flags of ``Asking``; it receives them as one argument ``asking``."""
     return with_flags(command, "asking", Asking, leave_out=("exemplars",))

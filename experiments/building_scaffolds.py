@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import InputError
 from ..evaluation.benchmarks.load import load
 from ..evaluation.benchmarks.stad import Item, case_from_item, read_items, record_from_item
+from ..evaluation.cases import Case
 from ..evaluation.engines.base import Engine
 from .building import Made, build, journal_at
 
@@ -47,7 +48,7 @@ def scaffolds(
         with journal_at(journal) as book:
             found = items
             if found is None:
-                found, dropped = people.from_cases(load(benchmark)[:limit], max_steps=None)
+                found, dropped = people.from_cases(_cases(benchmark, limit), max_steps=None)
             if teachers:
                 roles = builder.Roles(teachers, judge, sharing)  # pyright: ignore[reportArgumentType] (checked there)
                 made = builder.generate(found, roles, chosen, book)
@@ -72,11 +73,15 @@ def _items(benchmark: str, limit: int | None) -> list[Item]:
 
     if benchmark.startswith("stad:"):
         return read_items(benchmark.removeprefix("stad:"))[:limit]
+    return items_from_cases(_cases(benchmark, limit))
+
+
+def _cases(benchmark: str, limit: int | None) -> list[Case]:
     if benchmark.startswith("organism:"):
         from .sources import load_benchmark
 
-        return items_from_cases(load_benchmark(benchmark, limit=limit).cases)
-    return items_from_cases(load(benchmark)[:limit])
+        return list(load_benchmark(benchmark, limit=limit).cases)[:limit]
+    return load(benchmark)[:limit]
 
 
 def _files(benchmark: str) -> list[Path]:
@@ -123,11 +128,10 @@ def skills(
                 chosen = mapping.map_skills(
                     items, teacher, clusters, n_skills, model=embedding, journal=book, seed=seed
                 )
-                table = [mapping.granularity(chosen, embedding)]
+                maps = [(mapping.granularity(chosen, embedding), chosen)]
             else:
-                found = mapping.search(items, teacher, model=embedding, journal=book, seed=seed)
-                chosen = max(found, key=lambda pair: (pair[0].entropy, -(pair[0].other_rate or 0)))[1]
-                table = [g for g, _ in found]
+                maps = mapping.search(items, teacher, model=embedding, journal=book, seed=seed)
+                chosen = max(maps, key=lambda pair: (pair[0].entropy, -(pair[0].other_rate or 0)))[1]
         done = mapping.with_skills(items, chosen)
         unread = [
             {"id": i.id, "step": n, "decision": "open"} for i in done for n, s in enumerate(i.steps) if not s.skill
@@ -135,7 +139,7 @@ def skills(
         files = {
             "records.jsonl": [record_from_item(i) for i in done],
             "skills.jsonl": mapping.as_rows(chosen),
-            "granularity.jsonl": [asdict(g) for g in table],
+            "granularity.jsonl": [{**asdict(g), "usage": _usage(one)} for g, one in maps],
         }
         report = {"method": chosen.method, "clusters": len(chosen.clusters.representatives), "asked": chosen.n_asked}
         return Made([case_from_item(i) for i in done], [], unread, report, files)
@@ -143,3 +147,10 @@ def skills(
     options: dict[str, Any] = {"clusters": clusters, "skills": n_skills, "seed": seed}
     options |= {"teacher": dict(teacher.identity), "embedding": None if embedding is None else Path(embedding).name}
     return build(out, "skills", options, [records], make)
+
+
+def _usage(one: Any) -> dict[str, int]:
+    """Steps by the name of the skill they call for, ``other`` included."""
+    from ..evaluation.skills import as_rows
+
+    return {str(row["name"]): int(row["steps"]) for row in as_rows(one)}

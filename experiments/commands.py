@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from . import build_cli, exits
+from .interventions import cli as intervention_cli
 from .printing import show
+from .studies import cli as study_cli
 
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
@@ -20,6 +22,8 @@ def register(app: typer.Typer) -> None:
     )(import_)
     app.add_typer(build_cli.app, name="build")
     app.command(epilog="Example: composcope analyze recovery runs/plain runs/thinking")(analyze)
+    study_cli.register(app)
+    intervention_cli.register(app)
     app.command("human-study", epilog="Example: composcope human-study agentcoma:test.csv --out study")(human_study)
 
 

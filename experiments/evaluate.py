@@ -21,7 +21,7 @@ from ..evaluation.engines.base import Recorded
 from ..evaluation.grading import grade
 from ..evaluation.journal import Journal, read_journal
 from ..evaluation.protocols.base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
-from . import asking, checks
+from . import asking, checks, divergence
 from .progress import Advance, Reporter
 from .run import Run, locked, read_config, read_json, read_lines, write_lines, write_text
 
@@ -74,7 +74,9 @@ def evaluate(
     on answers in words.
     """
     write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
-    with Journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
+    # An engine whose workers write segments of their own opens the journal for them and the driver.
+    opening = getattr(engine, "open_journal", Journal)
+    with opening(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
         for warning in journal.warnings:
             reporter.say(f"{run.name}: {warning}")
         with run.timed("ask"), _asking(reporter) as progress:
@@ -91,7 +93,19 @@ def evaluate(
                 judge=judge,
             )
     reporter.say(f"{run.name}: {found.n_asked} asks put to the model, {found.n_resumed} answered from the journal")
+    _measure_divergence(run, engine, list(found.asks.values()), reporter)
     return _finish(run.path, cases, protocol, found, compat)
+
+
+def _measure_divergence(run: Run, engine: Any, asks: Sequence[Ask], reporter: Reporter) -> None:
+    """Once per run, in 16 bits: how much the answers depend on the batch, into manifest and log."""
+    if "batch_divergence" in run.manifest or not divergence.depends_on_batch(engine):
+        return
+    with run.timed("divergence"):
+        measured = divergence.measure(engine, divergence.sample(asks))
+    if measured is not None:
+        run.record(batch_divergence=measured)
+        reporter.say(f"{run.name}: {divergence.describe(measured)}")
 
 
 def _grader(compat: str | None) -> Callable[..., Grade]:

@@ -2,7 +2,8 @@
 
 0 ok, 1 user error, 2 invalid results remain, 130 interrupted.
 
-A defect of the program itself is not caught here: it keeps its traceback.
+A defect of the program itself is one line too, and its traceback goes to a file; with ``--debug`` (or
+``COMPOSCOPE_DEBUG=1``) every error shows its traceback.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import ComposcopeError
 
 OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED = 0, 1, 2, 130
+DEBUG = "COMPOSCOPE_DEBUG"
+"""Environment variable behind ``--debug``: the processes that a command starts have it too."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -43,6 +48,7 @@ def guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
     except KeyboardInterrupt:
         return _interrupted(resume)
     except ComposcopeError as e:
+        _trace(e)
         return _fail(str(e))
     except BrokenPipeError:
         # The reader of our stdout went away (`composcope ls | head`): nothing to report, and nowhere to report it.
@@ -66,12 +72,33 @@ def _known(e: Exception, resume: Callable[[], str]) -> int:
     # Usage errors of typer (or of click under older versions of typer): both carry format_message().
     describe = getattr(e, "format_message", None)
     if describe is None:
-        raise e
+        return _defect(e)
     message = str(describe()).rstrip(".")
     if not message:  # no arguments at all: the help was printed
         return OK
     context = getattr(e, "ctx", None)
     return _fail(f"{message}; see `{context.command_path if context is not None else 'composcope'} --help`")
+
+
+def debugging() -> bool:
+    """Whether errors are to show their tracebacks."""
+    return os.environ.get(DEBUG, "") not in ("", "0")
+
+
+def _trace(e: Exception) -> None:
+    if debugging():
+        traceback.print_exception(e)
+
+
+def _defect(e: Exception) -> int:
+    """An error that no user can cause: one line, the traceback in a file of its own."""
+    what = f"unexpected {type(e).__name__}: {e}"
+    if debugging():
+        _trace(e)
+        return _fail(f"{what}; this is a defect of composcope")
+    with tempfile.NamedTemporaryFile("w", prefix="composcope-", suffix=".txt", delete=False, encoding="utf-8") as f:
+        traceback.print_exception(e, file=f)
+    return _fail(f"{what}; this is a defect of composcope: please report it with {f.name}, or see it with --debug")
 
 
 def disk_is_full(error: BaseException | None) -> bool:
@@ -99,6 +126,10 @@ def _say(message: str) -> None:
 
 
 def run_app(app: Any, args: Sequence[str] | None, resume: Callable[[], str]) -> int:
-    """Run a typer app under ``guarded``."""
+    """Run a typer app under ``guarded``; ``--debug`` may stand anywhere before ``--``."""
     arguments = list(sys.argv[1:] if args is None else args)
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if "--debug" in before:
+        os.environ[DEBUG] = "1"
+        arguments = [a for a in before if a != "--debug"] + arguments[len(before) :]
     return guarded(lambda: app(arguments, prog_name="composcope", standalone_mode=False), resume)

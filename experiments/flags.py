@@ -11,7 +11,8 @@ from typing import Any, get_type_hints
 def with_flags(command: Callable[..., Any], name: str, group: type, leave_out: Collection[str] = ()) -> Any:
     """Give a command the flags of the dataclass ``group``; it receives them as one argument ``name``.
 
-    Fields in ``leave_out`` are no flags. The wrapped command has the signature that typer reads.
+    Fields in ``leave_out`` are no flags; a command without that argument is called without it. The wrapped command has
+    the signature that typer reads.
     """
     own = inspect.signature(command)
     given = {n: h for n, h in get_type_hints(command, include_extras=True).items() if n != name}
@@ -20,7 +21,7 @@ def with_flags(command: Callable[..., Any], name: str, group: type, leave_out: C
 
     def run(**values: Any) -> Any:
         made = group(**{f.name: values.pop(f.name) for f in options})
-        return command(**values, **{name: made})
+        return command(**values, **({name: made} if name in own.parameters else {}))
 
     kept = [p.replace(kind=p.KEYWORD_ONLY, annotation=given[n]) for n, p in own.parameters.items() if n != name]
     flags = [

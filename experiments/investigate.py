@@ -6,18 +6,19 @@ answers come from the journal, probes whose inputs are unchanged are kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import NoCasesError
-from . import asking, exits, summary
+from . import asking, exits, rendering, summary
 from . import evaluate as behavior
+from .distributed import shards
 from .evaluate import Evaluated
 from .progress import Reporter
-from .run import Run, open_run
+from .run import Run, open_run, write_json
 from .settings import Settings, default_out
 from .sources import Benchmark, load_benchmark
 from .targets import Target, load_target
@@ -37,6 +38,11 @@ class Investigation:
         """The headline as text, the report's path last."""
         return [*summary.lines(self.path), *([f"report: {self.report}"] if self.report else [])]
 
+    def document(self) -> dict[str, Any]:
+        """The same for machines."""
+        report = str(self.report) if self.report else None
+        return {**summary.document(self.path), "no_contrast": self.no_contrast, "report": report}
+
     def exit_code(self) -> int:
         """2 when answers without a judgement remain, else 0.
 
@@ -47,6 +53,10 @@ class Investigation:
         return exits.INVALID_REMAINS if self.evaluated.n_invalid else exits.OK
 
 
+ProbeStep = Callable[[Run, Settings, Target, Evaluated, Reporter], str | None]
+"""Runs probes on an evaluated run; returns why there is no contrast, or None."""
+
+
 def investigate(
     settings: Settings,
     out: str | Path | None = None,
@@ -55,14 +65,18 @@ def investigate(
     bars: bool = True,
     contrast: bool = True,
     report: bool = True,
+    probe: ProbeStep | None = None,
 ) -> Investigation:
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
 
     ``contrast=False`` stops after the evaluation, ``report=False`` before the report; ``bars=False`` leaves
-    out progress bars. Raises ``ComposcopeError`` for whatever a user can mend.
+    out progress bars; ``probe`` opens the model up in its own way instead. Raises ``ComposcopeError`` for whatever a
+    user can mend.
     """
     folder = Path(out) if out is not None else default_out(settings)
     benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
+    shard = None if settings.shard is None else shards.parse(settings.shard)
+    mine = benchmark if shard is None else shards.share(benchmark, shard)
     settings = replace(
         settings, protocol=settings.protocol or benchmark.protocol, format=settings.format or benchmark.format
     )
@@ -72,11 +86,15 @@ def investigate(
     identity = _identity(settings, benchmark, target)
     with closing(target), open_run(folder, settings.as_config(), identity=identity) as run:
         with reporter.logging_warnings():
-            _record(run, benchmark, target)
-            evaluated = _evaluate(run, settings, benchmark, target, reporter)
+            _record(run, mine, target)
+            if shard is not None:
+                write_json(run.path / shards.FILE, shards.about(benchmark, shard, settings.limit))
+            evaluated = _evaluate(run, settings, mine, target, reporter)
+            run.record(**target.record())
             if not contrast:
                 return Investigation(run.path, evaluated)
-            missing = _probe(run, settings, target, evaluated, reporter)
+            missing = (probe or _probe)(run, settings, target, evaluated, reporter)
+            run.record(**target.record())
             written = _show(run, reporter) if report else None
         return Investigation(run.path, evaluated, missing, written)
 
@@ -92,6 +110,7 @@ def _identity(settings: Settings, benchmark: Benchmark, target: Target) -> Mappi
         "format": settings.format,
         "prompting": settings.prompting,
         "seed": settings.seed,
+        "shard": settings.shard,
         **({"asking": changed} if (changed := settings.asking.changed()) else {}),
     }
 
@@ -110,7 +129,11 @@ def _evaluate(run: Run, settings: Settings, benchmark: Benchmark, target: Target
     name = str(settings.protocol)
     protocol = asking.protocol(name, settings.format, target.prompting, settings.asking, settings.seed)
     cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
-    reporter.say(f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {protocol.name}")
+    asking.check_room(protocol, cases, settings.asking, target.tokenizer, getattr(target.engine, "context", None))
+    reporter.say(
+        f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {protocol.name}"
+        + asking.format_notice(settings.format, benchmark.format)
+    )
     found = behavior.evaluate(
         run,
         cases,
@@ -125,6 +148,7 @@ def _evaluate(run: Run, settings: Settings, benchmark: Benchmark, target: Target
         reporter.say(f"{run.name}: {line}")
     if found.stopped:
         reporter.say(f"{run.name}: stopped by {found.stopped}; the same command continues")
+    rendering.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
     run.record(n_invalid=found.n_invalid, stopped=found.stopped)
     return found
 
@@ -153,8 +177,27 @@ def _probe(run: Run, settings: Settings, target: Target, found: Evaluated, repor
     chosen = probing.choose(labelled, settings.probe_cases)
     reporter.say(f"{run.name}: {chosen.note}")
     probing.save_chosen(run, chosen)
-    probing.run_probes(run, target.hooks(), chosen, settings, reporter)
+    with probing.measuring(run.path, target, keep=settings.shard is not None) as lm:
+        probing.run_probes(run, lm, chosen, settings, reporter)
     return missing
+
+
+def probe_part(settings: Settings, folder: str | Path, part: str, *, quiet: bool = False) -> list[str]:
+    """Measure one part (``i/n``) of what the probes of an evaluated run need, into the run's store of measurements.
+
+    Any number of parts may be measured at the same time; nothing else of the run is written. When all are there, the
+    same without a part puts them together. Returns a line per probe.
+    """
+    from ..probes import examples
+    from . import probing
+
+    shard, path = shards.parse(part), Path(folder)
+    reporter = Reporter(None, quiet=quiet)
+    found = behavior.load_run(path)
+    with closing(load_target(settings, path, reporter.say)) as target:
+        asks, responses = found.per_case()
+        labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
+        return probing.measure_part(path, target, probing.choose(labelled, settings.probe_cases), settings, shard)
 
 
 def no_contrast(found: Evaluated, path: Path) -> str | None:
@@ -164,9 +207,11 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
         return None
     sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)
     what = "no case" if not failures and not successes else "no failure" if not failures else "no success"
+    fix = "harder" if what == "no failure" else "easier"
+    judged = "; see why answers are invalid (`--answer-tokens`, `--format`)" if found.n_invalid else ""
     return (
         f"{path}: no contrast possible: {what} with every part right among {len(found.cases)} cases ({sets}; "
-        f"{found.n_invalid} answers invalid); the evaluation and report are kept, use more or harder cases"
+        f"{found.n_invalid} answers invalid); the evaluation and report are kept, use more or {fix} cases{judged}"
     )
 
 
@@ -175,7 +220,7 @@ def _show(run: Run, reporter: Reporter) -> Path:
     from . import report
 
     with run.timed("report"):
-        run.record()
+        run.record(status="complete")  # what the page is to say; a report that fails sets it back
         written = Path(report.write([run.path], run.path))
     reporter.say(f"report: {written}")
     return written

@@ -38,7 +38,7 @@ def plan_lines(settings: Settings) -> list[str]:
     cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
     right, wrong = (all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
-    prompt_tokens = sum(_prompt_tokens(tokenizer, most))
+    prompt_tokens = sum(prompt_lengths(tokenizer, most))
     roles = 1 + max(len(case.parts) for case in benchmark.cases)
     response_tokens = sum(ask.max_tokens for ask in most)
     # A journalled answer holds its prompt, both token-id lists as numbers, and about 400 bytes around them.
@@ -82,17 +82,18 @@ def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[As
     return list(found.values())
 
 
-def _prompt_tokens(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
-    chats = [a for a in asks if a.prompting == "chat"]
-    lengths = (
-        [len(ids) for ids in tokenizer([a.prompt for a in asks if a.prompting == "raw"]).input_ids]
-        if len(chats) < len(asks)
-        else []
-    )
-    rest = iter(chats)
+def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
+    """Tokens of each prompt as the model is fed it, in the order of the asks."""
+    lengths: list[int] = []
+    rest = iter(asks)
     while block := list(islice(rest, 512)):
-        talks = [[{"role": "user", "content": a.prompt}] for a in block]
-        lengths += map(len, tokenizer.apply_chat_template(talks, add_generation_prompt=True, return_dict=False))
+        chats = [a for a in block if a.prompting == "chat"]
+        raws = [a for a in block if a.prompting == "raw"]
+        talks = [[{"role": "user", "content": a.prompt}] for a in chats]
+        fed = tokenizer.apply_chat_template(talks, add_generation_prompt=True, return_dict=False) if chats else []
+        completed = tokenizer([a.prompt for a in raws]).input_ids if raws else []
+        by_ask = dict(zip(map(id, [*chats, *raws]), map(len, [*fed, *completed]), strict=True))
+        lengths += [by_ask[id(a)] for a in block]
     return lengths
 
 
@@ -109,5 +110,12 @@ def _probe_lines(settings: Settings, roles: int, layers: int) -> list[str]:
         "trajectory": f"{2 * cases} prompts, half of them with their responses",
         "min-k": f"{prompts} prompts",
     }
+    unknown = "what its plugin does"
     about = f"{settings.probe_cases} failures and as many successes in up to {roles} roles"
-    return [f"probes on {about}, forwards at most:", *(f"  {name}: {costs[name]}" for name in settings.probes)]
+    lines = [f"probes on {about}, forwards at most:", *(f"  {n}: {costs.get(n, unknown)}" for n in settings.probes)]
+    if settings.case_details:
+        few = 2 * min(settings.case_details, settings.probe_cases) * roles
+        lines.append(
+            f"  single cases for the report: {few} prompts, sweeps over positions bounded at ten seconds or so"
+        )
+    return lines

@@ -6,25 +6,43 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import InputError
-from .run import find_runs, is_run
+from .run import is_run
 
 
-def figure_names() -> list[str]:
-    """Every figure id with its title, one a line."""
+def figure_names() -> dict[str, str]:
+    """Every figure id with its title."""
     from .figures.catalog import TITLES
 
-    return [f"{name}: {title}" for name, title in TITLES.items()]
+    return dict(TITLES)
 
 
-def draw(figure: str, runs: Sequence[Path], out: Path | None) -> list[Path]:
+def draw(
+    figure: str,
+    runs: Sequence[Path],
+    out: Path | None,
+    *,
+    group_by: str | None = None,
+    bands: str | None = None,
+) -> list[Path]:
     """Draw a figure into ``out``; by default the run's own ``figures`` folder, or ``figures`` here for several runs.
 
-    Raises ``InputError`` for an unknown figure or no run.
+    ``group_by`` orders a figure's rows by what the study says of the models (``family``, ``cost``, ``tuning``, ...);
+    ``bands`` shades depths: ``trained`` for those that the study says were trained on, or numbers such as ``2,4``.
+    Raises ``InputError`` for an unknown figure, option or no run.
     """
     from .figures.catalog import save
 
     if not runs:
         raise InputError(f"plot {figure}: no run given; give one or more run folders")
-    folders = find_runs(runs)
     single = len(runs) == 1 and is_run(runs[0])
-    return save(figure, folders, out or (runs[0] / "figures" if single else Path("figures")))
+    where = out or (runs[0] / "figures" if single else Path("figures"))
+    return save(figure, runs, where, group_by=group_by, bands=_bands(bands))
+
+
+def _bands(text: str | None) -> tuple[int, ...] | None:
+    if text is None or text == "trained":
+        return None if text is None else ()
+    try:
+        return tuple(int(word) for word in text.split(",") if word.strip())
+    except ValueError as e:
+        raise InputError(f"--bands {text}: give depths such as 2,4 or the word trained") from e

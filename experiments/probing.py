@@ -10,16 +10,18 @@ import json
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import NoCasesError
+from ..errors import InputError, NoCasesError
 from ..probes.examples import Example
 from ..probes.matching import Matched, match
 from ..probes.result import ProbeResult
-from . import provenance
+from ..probes.spread import Fleet, call
+from . import plugins, provenance
 from .progress import Reporter
 from .run import Run, read_json, write_json
 from .settings import Settings
@@ -80,6 +82,44 @@ def save_chosen(run: Run, chosen: Chosen) -> None:
     )
 
 
+@contextmanager
+def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
+    """The target's model for the probes; with what is in the run's store of measurements, where it has one.
+
+    ``keep`` makes a store and keeps it (a shard's measurements are of use to the run that it is merged into); else it
+    is removed when all is done.
+    """
+    from .distributed import FOLDER
+    from .distributed.store import Store
+    from .distributed.stored import Stored, scope
+
+    lm, folder = target.hooks(), run / "probes" / FOLDER
+    if not isinstance(lm, Fleet) and (keep or folder.is_dir()):
+        lm = Stored(lm, Store(folder), scope(target))
+    yield lm
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def measure_part(run: Path, target: Any, chosen: Chosen, settings: Settings, shard: Any) -> list[str]:
+    """Measure one shard's part of what the probes need into the run's store; a line per probe."""
+    from .distributed import FOLDER
+    from .distributed.store import Store
+    from .distributed.stored import Missing, Stored, scope
+
+    lm = Stored(target.hooks(), Store(run / "probes" / FOLDER), scope(target), shard)
+    lines = []
+    for name in settings.probes:
+        try:
+            _probe(name)(lm, chosen.examples, settings, Reporter(None))
+            lines.append(f"{name}: all is measured")
+        except Missing as e:
+            lines.append(f"{name}: {e}")
+        except NoCasesError as e:
+            lines.append(f"{name}: not run: {e}")
+    return lines
+
+
 def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: Reporter) -> list[str]:
     """Run the probes asked for; those whose inputs are unchanged are left as they are. Returns the names that ran."""
     ran = []
@@ -87,12 +127,13 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: 
         inputs = inputs_hash(name, chosen.examples, settings, run.manifest.get("model", {}))
         if finished(run.path / "probes" / name, inputs):
             reporter.say(f"{run.name}: probe {name}: unchanged, kept")
+            keep_cases(run, lm, name, chosen, settings, inputs, reporter)
             continue
         start = time.monotonic()
         try:
             with run.timed(f"probe:{name}"):
-                result = PROBES[name](lm, chosen.examples, settings, reporter)
-                save(result, run.path / "probes" / name, inputs)
+                result = _probe(name)(lm, chosen.examples, settings, reporter)
+                save(result, run.path / "probes" / name, inputs, provenance.of_manifest(run.manifest))
         except NoCasesError as e:
             # A probe that needs both groups has nothing to say here; the others have.
             reporter.say(f"{run.name}: probe {name}: not run: {e}")
@@ -100,14 +141,38 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: 
         for warning in result.warnings:
             reporter.say(f"{run.name}: probe {name}: {warning}")
         reporter.say(f"{run.name}: probe {name}: {time.monotonic() - start:.1f} s")
+        keep_cases(run, lm, name, chosen, settings, inputs, reporter)
         run.record()
         ran.append(name)
     return ran
 
 
+def keep_cases(
+    run: Run, lm: Any, name: str, chosen: Chosen, settings: Settings, inputs: str, reporter: Reporter
+) -> None:
+    """Keep what a few single cases gave a probe, for the report; skipped where it is there already."""
+    from .by_case import write_cases
+
+    folder = run.path / "probes" / name
+    n = settings.case_details
+    code = provenance.source_hash(("experiments/by_case",))
+    mine = provenance.text_hash([inputs, str(n), code])
+    if finished(folder / "cases", mine):
+        return
+    few = choose(chosen.examples, n).examples if n else ()
+    with run.timed(f"cases:{name}"):
+        left_out = write_cases(name, lm, few, chosen.examples, n, folder, mine)
+    for line in left_out:
+        reporter.say(f"{run.name}: probe {name}, single cases: {line}")
+
+
 def inputs_hash(name: str, examples: Sequence[Example], settings: Settings, model: Any) -> str:
     """Hash of all that a probe's numbers depend on: examples, options, the model and the probes' own code."""
     about = [name, settings.seed, settings.dtype, model, provenance.source_hash(("probes", "hooks"))]
+    if settings.rows_dtype is not None:
+        about.append(settings.rows_dtype)
+    if name not in PROBES:
+        about.append(plugins.loaded())
     return provenance.text_hash([json.dumps(about, sort_keys=True, default=str), *(repr(asdict(e)) for e in examples)])
 
 
@@ -117,13 +182,18 @@ def finished(folder: Path, inputs: str) -> bool:
     return done.is_file() and read_json(done).get("inputs") == inputs
 
 
-def save(result: ProbeResult, folder: Path, inputs: str) -> None:
-    """Put a result in place in one step: a killed run leaves the old folder or the new one, never a mixture."""
+def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str, Any] | None = None) -> None:
+    """Put a result in place in one step: a killed run leaves the old folder or the new one, never a mixture.
+
+    ``made_with`` says which model, data and code it is of, beside its table.
+    """
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         result.save(temporary)
         write_json(temporary / "inputs.json", {"inputs": inputs})
+        if made_with is not None:
+            provenance.write_beside(temporary / "table.csv", made_with)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -134,10 +204,26 @@ def save(result: ProbeResult, folder: Path, inputs: str) -> None:
 Probe = Callable[[Any, Sequence[Example], Settings, Reporter], ProbeResult]
 
 
+def _probe(name: str) -> Probe:
+    """A probe of this package, or one from elsewhere, which takes the model and the examples only."""
+    if name in PROBES:
+        return PROBES[name]
+    found = plugins.probe(name)
+    if found is None:
+        raise InputError(f"--probes {name}: no such probe; name the file that defines it with --plugin FILE")
+
+    def elsewhere(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+        if isinstance(lm, Fleet) and settings.serving.engine == "ray":
+            raise InputError(f"--probes {name}: is a plugin's, which workers do not have; leave out --engine ray")
+        return call(lm, found, examples)
+
+    return elsewhere
+
+
 def _neurons(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
     from ..probes import neurons
 
-    return neurons.over_examples(lm, examples)
+    return neurons.over_examples(lm, examples, rows_dtype=settings.rows_dtype)
 
 
 def _lookback(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
@@ -147,9 +233,14 @@ def _lookback(lm: Any, examples: Sequence[Example], settings: Settings, reporter
 
 
 def _patching(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+    from ..hooks.precision import widens
     from ..probes import patching
+    from ..probes.precision import InDtype
 
-    return patching.over_examples(lm, examples)
+    if not widens(lm, settings.rows_dtype):
+        return patching.over_examples(lm, examples)
+    found = patching.over_examples(InDtype(lm, str(settings.rows_dtype)), examples)  # type: ignore[arg-type]
+    return replace(found, settings={**found.settings, "rows_dtype": settings.rows_dtype})
 
 
 def _trajectory(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:

@@ -43,6 +43,7 @@ class Reporter:
 
     def _write(self, line: str) -> None:
         assert self.log is not None
+        self.log.parent.mkdir(parents=True, exist_ok=True)  # a model may have something to say before its run begins
         with self.log.open("a", encoding="utf-8") as f:
             f.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
 

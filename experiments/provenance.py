@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,8 @@ def code() -> dict[str, Any]:
 
 def libraries(names: Iterable[str] = LIBRARIES) -> dict[str, str | None]:
     """Installed versions, read from package metadata (nothing is imported); None where a library is absent."""
+    from importlib.metadata import PackageNotFoundError, version
+
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name in names:
         try:
@@ -95,3 +97,40 @@ def numerics(model: Any) -> dict[str, Any]:
         "attention": getattr(model.config, "_attn_implementation", None),
         "threads": torch.get_num_threads(),
     }
+
+
+def of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What a result was made with, from its run's manifest: model, data, code, seed, versions, numerics.
+
+    No paths: the same for a run that was moved.
+    """
+    identity, model = manifest.get("identity", {}), manifest.get("model", {})
+    return {
+        "run": manifest.get("run"),
+        "model": {
+            "name": identity.get("model"),
+            **{k: model.get(k) for k in ("weights", "revision", "config", "tokenizer", "chat_template") if k in model},
+        },
+        "data": {k: identity.get(k) for k in ("benchmark", "data")},
+        **{k: identity.get(k) for k in ("protocol", "format", "prompting", "seed")},
+        "composcope": manifest.get("composcope"),
+        "versions": manifest.get("versions"),
+        "numerics": manifest.get("numerics"),
+        "engine": manifest.get("engine", {}).get("provenance"),
+    }
+
+
+def beside(table: str | Path) -> Path:
+    """Where it is said what a csv file was made with: metadata of CSV on the Web stand beside their table."""
+    table = Path(table)
+    return table.with_name(f"{table.name}-metadata.json")
+
+
+def write_beside(table: str | Path, made_with: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Path:
+    """Write what a csv file was made with (one run, or several) beside it."""
+    from .run import write_text
+
+    runs = [made_with] if isinstance(made_with, Mapping) else list(made_with)
+    document = {"@context": "http://www.w3.org/ns/csvw", "url": Path(table).name, "composcope:runs": runs}
+    # ASCII: names from outside may hold halves of surrogate pairs, which no UTF-8 file can.
+    return write_text(beside(table), json.dumps(document, indent=1, default=str) + "\n")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from ..errors import InputError
 from ..evaluation.asks import Ask, Response
 from ..evaluation.engines.base import Engine
+from .addresses import address
 
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
 """What the options that name a role take."""
@@ -22,12 +22,11 @@ def open_role(spec: str, option: str, *, batch_size: int | None = None, concurre
     Keys come from ``OPENAI_API_KEY`` only. Local models without a chat template are asked in raw prompts. Raises
     ``InputError`` or ``ModelError`` for what cannot be opened.
     """
-    model, at, url = spec.rpartition("@")
-    if urlsplit(url).scheme in ("http", "https"):
-        if not at or not model:
-            raise InputError(f"{option} {spec}: which model of that server? give MODEL@{url}")
+    served = address(spec, option)
+    if served is not None:
         from ..evaluation.engines.http import connect
 
+        model, url = served
         return connect(url, model, concurrency=concurrency)
     return _local(spec, option, batch_size)
 

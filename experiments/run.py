@@ -19,10 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..errors import InputError, JournalError
-from . import provenance
+from . import memory, plugins, provenance
 
 SCHEMA = 1
 
@@ -117,11 +115,14 @@ class Run:
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
-        """Add a step's wall-clock seconds to the manifest, also when it fails."""
+        """Add a step's wall-clock seconds and its peak memory (MB) to the manifest, also when it fails."""
+        memory.reset()
         start = time.monotonic()
         try:
             yield
         finally:
+            peak = self.manifest.setdefault("peak_memory", {})
+            peak[step] = memory.larger(peak.get(step), memory.peaks())
             timings = self.manifest.setdefault("timings", {})
             timings[step] = round(timings.get(step, 0.0) + time.monotonic() - start, 3)
 
@@ -153,6 +154,8 @@ def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping
     ``identity`` is what makes it this run and no other (model, benchmark, protocol, ...): a folder that holds another
     run is refused with the fields that differ. ``config`` holds every option and is saved as ``config.yaml``.
     """
+    import yaml
+
     with locked(folder) as path:
         manifest = read_json(path / "manifest.json") if (path / "manifest.json").is_file() else {}
         _same_run(path, manifest.get("identity", {}), identity)
@@ -177,11 +180,13 @@ def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> 
 def _begin(run: Run, identity: Mapping[str, Any]) -> None:
     calls = [*run.manifest.get("invocations", []), {"started": _now(), "command": command_line()}]
     run.manifest.setdefault("created", _now())
+    loaded = plugins.loaded()
     run.record(
         run=run.name,
         status="running",
         identity={**run.manifest.get("identity", {}), **identity},
         composcope=provenance.code(),
+        plugins=[p for p in run.manifest.get("plugins", []) if p not in loaded] + loaded,
         versions=provenance.libraries(),
         machine=provenance.machine(),
         command=command_line(),
@@ -204,7 +209,8 @@ def _end(run: Run, status: str, start: float, error: BaseException | None = None
 
 def command_line() -> str:
     """The command as the user typed it, ready to be pasted again."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    name = Path(sys.argv[0]).name
+    return shlex.join(["composcope" if name in ("__main__.py", "cli.py") else name, *sys.argv[1:]])
 
 
 def _now() -> str:
@@ -230,6 +236,8 @@ def find_runs(folders: Iterable[str | Path]) -> list[Path]:
 
 def read_config(folder: str | Path) -> dict[str, Any]:
     """The options that a run was made with."""
+    import yaml
+
     path = Path(folder) / "config.yaml"
     if not path.is_file():
         raise InputError(f"{path}: no such file; is {folder} a run folder?")

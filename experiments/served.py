@@ -16,7 +16,7 @@ from ..errors import InputError
 from .serving import Serving, address
 from .settings import Settings
 from .sources import ModelSource, resolve_model
-from .targets import Target, choose_prompting
+from .targets import Target, choose_prompting, load_weights
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,9 @@ class ServedTarget(Target):
         if self.weights is None:
             raise InputError(f"--model {self.source.name}: probes need its weights here; give --probe-model FOLDER")
         self.close()
-        from ..evaluation.engines.local import load
         from ..hooks.model import load_model
 
-        model, tokenizer = load(self.weights.location, dtype=self.dtype, device=self.device)
+        model, tokenizer = load_weights(self.weights.location, self.dtype, self.device)
         for parameter in model.parameters():
             parameter.requires_grad_(False)
         return load_model(model, tokenizer)
@@ -58,7 +57,7 @@ class ServedTarget(Target):
 
 def is_served(settings: Settings) -> bool:
     """Whether the answers come from a server."""
-    return settings.serving.engine != "transformers" or address(settings.model) is not None
+    return settings.serving.engine not in ("transformers", "ray") or address(settings.model) is not None
 
 
 def load_served(settings: Settings, run: Path, say: Callable[[str], None]) -> ServedTarget:

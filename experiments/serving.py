@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
-from urllib.parse import urlsplit
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import InputError
+from .addresses import address as address  # known here to those who hold the options
+from .addresses import check_url, is_local
 
-ENGINES = ("transformers", "openai", "vllm")
+ENGINES = ("transformers", "openai", "vllm", "ray")
 _DEFAULT_CONCURRENCY = {"openai": 8, "vllm": 64}
 
 
@@ -22,7 +24,7 @@ class Serving:
 
     engine: Annotated[
         str,
-        typer.Option(help="Who answers: transformers (here), openai (any compatible server) or vllm (started here)."),
+        typer.Option(help="Who answers: transformers (here), openai (a server), vllm (started here) or ray (workers)."),
     ] = "transformers"
     base_url: Annotated[
         str | None, typer.Option(help="openai: http://HOST:PORT/v1; or give --model MODEL@http://HOST:PORT/v1.")
@@ -39,18 +41,34 @@ class Serving:
     probe_model: Annotated[
         str | None, typer.Option(help="The served model's weights on this machine, for the probes: a folder or hub id.")
     ] = None
+    workers: Annotated[
+        int | None, typer.Option(help="ray: how many workers, each with the model; one per GPU by default.")
+    ] = None
+    gpus_per_worker: Annotated[
+        float | None, typer.Option(help="ray: GPUs of each worker, 0.5 for two on one; 1 by default if there are any.")
+    ] = None
+    ray_address: Annotated[
+        str | None, typer.Option(help="ray: a cluster that is running (HOST:PORT or auto); started here by default.")
+    ] = None
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise InputError(f"--engine {self.engine}: use {', '.join(ENGINES)}")
         if self.concurrency is not None and self.concurrency < 1:
             raise InputError(f"--concurrency {self.concurrency}: give a whole number of at least 1")
+        if self.workers is not None and self.workers < 1:
+            raise InputError(f"--workers {self.workers}: give a whole number of at least 1")
+        if self.gpus_per_worker is not None and self.gpus_per_worker < 0:
+            raise InputError(f"--gpus-per-worker {self.gpus_per_worker:g}: give 0 or more")
         if self.base_url is not None:
             check_url(self.base_url, "--base-url")
         for flag, value, engine in (
             ("--base-url", self.base_url, "openai"),
             ("--vllm-python", self.vllm_python, "vllm"),
             ("--vllm-args", self.vllm_args, "vllm"),
+            ("--workers", self.workers, "ray"),
+            ("--gpus-per-worker", self.gpus_per_worker, "ray"),
+            ("--ray-address", self.ray_address, "ray"),
         ):
             if value and self.engine != engine:
                 raise InputError(
@@ -82,29 +100,16 @@ class Serving:
         return None if is_local(url) else os.environ.get("OPENAI_API_KEY")
 
 
-def address(model: str) -> tuple[str, str] | None:
-    """``MODEL@http://HOST:PORT/v1`` -> (model, URL); None for anything else."""
-    name, at, url = model.rpartition("@")
-    if not at or urlsplit(url).scheme not in ("http", "https"):
-        return None
-    check_url(url, "--model")
-    if not name:
-        raise InputError(f"--model {model}: which model of that server? give MODEL@{url}")
-    return name, url
-
-
-def check_url(url: str, option: str) -> None:
-    """Refuse what is no URL of a server, and secrets in it: the URL is kept in the run folder."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"{option}: is no URL of a server; give http://HOST:PORT/v1")
-    if parts.username or parts.password or parts.query:
-        raise InputError(
-            f"{option}: holds a user name, a password or a query, which would be kept in the run folder; "
-            "put the key into an environment variable and name it with --api-key-env"
-        )
-
-
-def is_local(url: str) -> bool:
-    """Whether a URL is this machine: no key of another service belongs there."""
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+def probing_engine(
+    before: Mapping[str, Any], ray: Mapping[str, Any], engine: str | None, probe_model: str | None
+) -> dict[str, Any]:
+    """Engine options for probing a run that was evaluated with the options ``before``; ``ray``: those of workers."""
+    asked = {k: v for k, v in ray.items() if v is not None}
+    out = dict(before)
+    if engine == "transformers" or (engine is None and asked and before.get("engine") != "ray"):
+        out |= {"engine": "transformers", **dict.fromkeys(ray)}
+    if engine not in (None, "transformers", "ray"):
+        raise InputError(f"--engine {engine}: probes run with transformers (here) or ray (workers)")
+    if engine == "ray":
+        out |= {"engine": "ray", "base_url": None, "vllm_python": None, "vllm_args": ""}
+    return {**out, **asked, **({} if probe_model is None else {"probe_model": probe_model})}

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from . import asking
+from ..errors import InputError, did_you_mean
+from . import asking, plugins
 from .asking import Asking
 from .serving import Serving, address
 
@@ -40,10 +40,12 @@ class Settings:
     dtype: str | None = None
     """None: float32 on the CPU, the checkpoint's own on a GPU."""
     device: str | None = None
-    """None: cuda when there is one, else cpu."""
+    """None: cuda when there is one, else cpu; ``auto``: spread over all GPUs there are."""
     probes: tuple[str, ...] = PROBES
     probe_cases: int = 32
     """Cases per group (failure, success) that the probes run on, the first matched ones."""
+    shard: str | None = None
+    """``i/n``: only the i-th of n parts of the cases; None: all."""
     reuse: bool = False
     """Continue a run whose journal was written with other versions, dtype or device."""
     pad_token: str | None = None
@@ -52,19 +54,33 @@ class Settings:
     """How the protocol asks and counts."""
     serving: Serving = field(default_factory=Serving)
     """Who answers, where it is not this process."""
+    case_details: int = 4
+    """Cases per group whose own tokens, maps and sweeps are kept for the report; 0: none."""
+    rows_dtype: str | None = None
+    """``float32``: neurons and patching compute in float32 on weights in half precision; None: in the weights' own."""
 
     def __post_init__(self) -> None:
         for name in ("limit", "max_asks", "batch_size", "probe_cases"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"--{name.replace('_', '-')} {value}: give a whole number of at least 1")
-        unknown = [p for p in self.probes if p not in PROBES]
+        if self.shard is not None:
+            from .distributed import shards
+
+            shards.parse(self.shard)
+        if self.case_details < 0:
+            raise InputError(f"--case-details {self.case_details}: give 0 (none) or more")
+        unknown = [p for p in self.probes if p not in PROBES and plugins.probe(p) is None]
         if unknown:
+            known = (*PROBES, *plugins.probe_names())
             raise InputError(
-                f"--probes {unknown[0]}: no such probe; use {', '.join(PROBES)} (or none for none of them)"
+                f"--probes {unknown[0]}: no such probe; use {', '.join(known)} (or none for none of them)"
+                + did_you_mean(unknown[0], known)
             )
         if self.prompting not in (None, "chat", "raw"):
             raise InputError(f"--prompting {self.prompting}: use chat or raw")
+        if self.rows_dtype not in (None, "float32"):
+            raise InputError(f"--rows-dtype {self.rows_dtype}: use float32, or leave it out")
         if self.dtype is not None and self.dtype not in DTYPES:
             raise InputError(f"--dtype {self.dtype}: use one of {', '.join(DTYPES)}")
         if address(self.model) is not None and (self.serving.engine == "vllm" or self.serving.base_url):
@@ -76,11 +92,14 @@ class Settings:
 
 
 def parse_probes(text: str) -> tuple[str, ...]:
-    """``neurons,lookback`` -> names; ``all`` and ``none`` as said; ``min_k`` is accepted for ``min-k``."""
+    """``neurons,lookback`` -> names; ``all``, those of ``--plugin`` files too, and ``none`` as said.
+
+    ``min_k`` is accepted for ``min-k``.
+    """
     if text == "none":
         return ()
     if text == "all":
-        return PROBES
+        return (*PROBES, *plugins.probe_names())
     return tuple(dict.fromkeys(p.strip().replace("_", "-") for p in text.split(",") if p.strip()))
 
 
@@ -98,10 +117,11 @@ def from_config(config: Mapping[str, Any], **changes: Any) -> Settings:
 
 
 def default_out(settings: Settings) -> Path:
-    """``runs/MODEL--BENCHMARK--PROTOCOL`` made of the last parts of the names."""
+    """``runs/MODEL--BENCHMARK--PROTOCOL`` made of the last parts of the names, ``--shard-i-of-n`` after them."""
     served = address(settings.model)
     words = (served[0] if served else settings.model, settings.benchmark, settings.protocol)
-    return Path("runs") / "--".join(_slug(word) for word in words if word)
+    part = [] if settings.shard is None else ["shard-" + settings.shard.replace("/", "-of-")]
+    return Path("runs") / "--".join([*(_slug(word) for word in words if word), *part])
 
 
 def _slug(name: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from ..errors import InputError, ModelError
 from ..evaluation.benchmarks.load import load
 from ..evaluation.cases import Case, case_to_dict, check_cases
+from ..evaluation.protocols.asking import recommended_format
 from .provenance import text_hash
 
 DOSES = ("none", "control", "low", "twin")
@@ -19,6 +20,7 @@ ORGANISM_BENCHMARKS = {
     "temporal": ("double-gate", 60),
     "mixed": ("compositionality-gap", 400),
     "pairs": ("reasoning-gap", 200),
+    "ladders": ("scaffolding", 200),
 }
 """Protocol and cases per family x depth."""
 _WEIGHTS = ("*.safetensors", "*.bin")
@@ -122,7 +124,8 @@ def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Ben
     if name.startswith("organism:"):
         return _organism_benchmark(name, seed, limit)
     found = load(name)
-    return Benchmark(name, tuple(limit_cases(found, limit)), default_protocol(found), None, hash_cases(found))
+    kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
+    return Benchmark(name, kept, default_protocol(found), format, hash_cases(found))
 
 
 def _organism_benchmark(name: str, seed: int, limit: int | None) -> Benchmark:

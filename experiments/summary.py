@@ -28,7 +28,16 @@ HEADLINES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("d50", ()),
     ),
 }
-_DIFFERENCES = ("gap", "delta_atom", "delta_comp", "delta_depth", "independence_gap")
+_DIFFERENCES = (
+    "gap",
+    "distraction",
+    "leakage",
+    "conflation",
+    "delta_atom",
+    "delta_comp",
+    "delta_depth",
+    "independence_gap",
+)
 _PLAIN = ("d50", "mean_k", "mean_k_solvable")
 
 
@@ -45,6 +54,26 @@ def lines(run: str | Path) -> list[str]:
     out += [f"  case set {name}: {n}" for name, n in case_set_sizes(run).items()]
     out += [f"  warning: {w}" for w in document.get("warnings", [])]
     return out
+
+
+def document(run: str | Path) -> dict[str, Any]:
+    """What ``lines`` says, for machines; metrics as in ``metrics.json``, and which probes have results."""
+    run = Path(run)
+    manifest, metrics = read_json(run / "manifest.json"), read_json(run / "metrics.json")
+    return {
+        "schema": 1,
+        "run": str(run),
+        **{key: manifest.get("identity", {}).get(key) for key in ("model", "benchmark", "protocol")},
+        "status": manifest.get("status"),
+        "n_cases": manifest.get("n_cases"),
+        "n_invalid": manifest.get("n_invalid"),
+        "stopped": manifest.get("stopped"),
+        "metrics": list(headline(metrics)),
+        "chance": mean_chance(run),
+        "case_sets": case_set_sizes(run),
+        "probes": sorted(p.parent.name for p in run.glob("probes/*/result.json")),
+        "warnings": metrics.get("warnings", []),
+    }
 
 
 def headline(document: Mapping[str, Any]) -> list[Row]:

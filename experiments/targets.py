@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, ModelError
 from . import provenance
 from .settings import Settings
 from .sources import ModelSource, resolve_model
@@ -47,6 +47,10 @@ class Target:
         """The settings that the last digits depend on."""
         return provenance.numerics(self.model)
 
+    def record(self) -> Mapping[str, Any]:
+        """What else the manifest says when all is done: nothing for a model in this process."""
+        return {}
+
     def close(self) -> None:
         """Let go of what outlives an evaluation: nothing for a model in this process."""
 
@@ -81,11 +85,15 @@ def load_target(settings: Settings, run: Path | None = None, say: Callable[[str]
 
     if served.is_served(settings):
         return served.load_served(settings, run or Path(), say or to_stderr)
-    source = resolve_model(settings.model)
-    from ..evaluation.engines.local import LocalEngine, load
+    if settings.serving.engine == "ray":
+        from .distributed.target import load_fleet
 
-    model, tokenizer = load(source.location, dtype=settings.dtype, device=settings.device)
-    _check_padding(tokenizer, settings.pad_token, source.location)
+        return load_fleet(settings, run or Path(), say or to_stderr)
+    source = resolve_model(settings.model)
+    from ..evaluation.engines.local import LocalEngine
+
+    model, tokenizer = load_weights(source.location, settings.dtype, settings.device)
+    set_padding(tokenizer, settings.pad_token, source.location, say or to_stderr)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     engine = LocalEngine(
@@ -94,21 +102,50 @@ def load_target(settings: Settings, run: Path | None = None, say: Callable[[str]
     return Target(source, model, tokenizer, engine, choose_prompting(settings.prompting, tokenizer))
 
 
+def load_weights(location: str, dtype: str | None, device: str | None) -> tuple[Any, Any]:
+    """A model and its tokenizer; with device ``auto`` spread over all GPUs that this process sees (accelerate).
+
+    Raises ``ModelError`` naming what is missing.
+    """
+    from ..evaluation.engines.local import load
+
+    if device != "auto":
+        return load(location, dtype=dtype, device=device)
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    numbers = dtype or ("auto" if torch.cuda.is_available() else "float32")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
+        model = AutoModelForCausalLM.from_pretrained(
+            location, dtype=numbers, device_map="auto", use_safetensors=True, trust_remote_code=False
+        )
+    except (OSError, ValueError, KeyError, ImportError) as e:
+        reason = next((line for line in str(e).splitlines() if line.strip()), type(e).__name__)
+        raise ModelError(f"{location}: cannot be loaded with --device auto ({reason})") from e
+    return model.eval(), tokenizer
+
+
 def to_stderr(line: str) -> None:
     print(f"composcope: {line}", file=sys.stderr, flush=True)
 
 
-def _check_padding(tokenizer: Any, pad_token: str | None, location: str) -> None:
-    """Give the tokenizer the pad token that the user names. Raises ``InputError`` where there is none."""
+def set_padding(tokenizer: Any, pad_token: str | None, location: str, say: Callable[[str], None]) -> None:
+    """Give a tokenizer that names no pad token the one that the user names, or one of its own, and say so.
+
+    Padding is masked, so any token of the vocabulary gives the same answers. Raises ``InputError`` for a token that is
+    not in the vocabulary.
+    """
     if pad_token is not None:
         if pad_token not in tokenizer.get_vocab():
             raise InputError(f"--pad-token {pad_token!r}: not in the vocabulary of {location}; name one of its tokens")
         tokenizer.pad_token = pad_token
     if tokenizer.pad_token_id is None:
-        fix = f"--pad-token '{tokenizer.eos_token}'" if tokenizer.eos_token else "--pad-token TOKEN"
-        raise InputError(
-            f"{location}/tokenizer_config.json: field pad_token is missing, and answers are made in padded batches; "
-            f"add it, or pass {fix} (padding is masked: any token of the vocabulary gives the same answers)"
+        named = (tokenizer.eos_token, tokenizer.unk_token, tokenizer.bos_token)
+        tokenizer.pad_token = next((t for t in named if t), None) or tokenizer.convert_ids_to_tokens(0)
+        say(
+            f"{location}: the tokenizer names no pad token; batches are filled with {tokenizer.pad_token!r}, which is "
+            "masked (--pad-token chooses another one)"
         )
 
 

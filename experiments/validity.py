@@ -38,8 +38,6 @@ from .targets import Target, load_target
 N_CASES = 60
 """Cases per dose and label, members and non-members."""
 _PART = re.compile(r"part:\d+")
-POOL = 64
-"""Examples whose full attributions are held at once."""
 
 
 @dataclass(frozen=True)
@@ -311,14 +309,9 @@ def _trajectory(lm: Any, wholes: Sequence[Example], examples: Sequence[Example])
 
 def _neurons(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
     """Overlap of the whole's key neurons with those of each kind of part, within cases (gold answers' first token)."""
-    from ..probes import neuron_sets, neurons
+    from ..probes import neurons
 
-    clusters = []
-    for start in range(0, len(examples), POOL):
-        some = examples[start : start + POOL]
-        found = neurons.attribute_many(lm, [e.prompt_ids for e in some], [e.answer_ids[:1] for e in some])
-        clusters += [neuron_sets.cluster(scores) for scores in found.mean]
-    sets = neurons.select_clusters(clusters).neurons
+    sets = neurons.key_neurons(lm, examples)
     whole = {e.case: s for e, s in zip(examples, sets, strict=True) if e.role == "whole"}
     out: dict[str, dict[str, float]] = {f"neurons shared with {kind}": {} for kind in ("math", "commonsense")}
     for e, neurons_of_part in zip(examples, sets, strict=True):

@@ -8,17 +8,18 @@ output is added to the residual stream).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ..errors import ModelError
-from . import patterns
-
-Layout = Literal["whole", "heads_first", "concat", "grouped"]
+from . import experts
+from .layouts import Layout, cut
+from .parts import blocks_of
+from .trace import Event, Trace
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Layer:
     """The MLP as a module of its own, where it is one."""
     experts: nn.Module | None = None
     """What holds the experts' weights in a mixture of experts."""
+    n_neurons: int = 0
+    """Neurons of this layer, over all experts; 0: as many as ``Anatomy`` says."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Anatomy:
     d_head: int
     d_model: int
     d_mlp: int
-    """Neurons per layer; per expert for mixtures of experts."""
+    """Neurons per layer (of the widest); per expert for mixtures of experts."""
     vocab_size: int
     context: int | None
     """Longest sequence that the model has positions for; ``None`` when the config does not say."""
@@ -87,51 +90,13 @@ class Anatomy:
 
     @property
     def n_neurons(self) -> int:
-        """Per layer, over all experts; neuron i of expert e has index ``e * d_mlp + i``."""
-        return self.d_mlp * (self.n_experts or 1)
+        """Per layer, over all experts; neuron i of expert e has index ``e * d_mlp + i``. The widest layer's."""
+        return max((layer.n_neurons for layer in self.layers), default=0) or self.d_mlp * (self.n_experts or 1)
 
-
-@dataclass
-class _Event:
-    module: nn.Module
-    name: str
-    inputs: Tensor | None
-    output: Tensor
-
-
-def blocks_of(model: PreTrainedModel) -> nn.ModuleList:
-    """The decoder blocks: the only ``ModuleList`` as long as the config says the model is deep."""
-    config: Any = model.config.get_text_config(decoder=True)
-    n = int(config.num_hidden_layers)
-    decoder = model.get_decoder()
-    found = [m for m in decoder.modules() if isinstance(m, nn.ModuleList) and len(m) == n]
-    if len(found) != 1:
-        lists = [f"{k} ({len(m)})" for k, m in decoder.named_modules() if isinstance(m, nn.ModuleList)]
-        seen = ", ".join(lists) or "none"
-        raise ModelError(
-            f"{type(model).__name__}: no single list of {n} blocks under its decoder (lists seen: {seen}); "
-            "pass anatomy=Anatomy(...)"
-        )
-    return found[0]
-
-
-def embedding_of(model: PreTrainedModel) -> Tensor:
-    """The token embedding: vocab d_model. Token ids go in on its device."""
-    table = model.get_input_embeddings().weight
-    assert isinstance(table, Tensor)
-    return table
-
-
-def first_tensor(x: Any) -> Tensor | None:
-    """The hidden states in what a module takes or gives: a tensor, or the first of a tuple."""
-    if isinstance(x, Tensor):
-        return x
-    return first_tensor(x[0]) if isinstance(x, tuple | list) and x else None
-
-
-def hidden_in(args: tuple, kwargs: dict[str, Any]) -> Tensor | None:
-    """The hidden states among a module's arguments, however they were passed."""
-    return first_tensor(args) if args else first_tensor(kwargs.get("hidden_states"))
+    @property
+    def all_neurons(self) -> int:
+        """Of the whole model."""
+        return sum(layer.n_neurons or self.n_neurons for layer in self.layers)
 
 
 def _width(module: nn.Module) -> int | None:
@@ -140,61 +105,6 @@ def _width(module: nn.Module) -> int | None:
         if isinstance(getattr(module, name, None), int):
             return int(getattr(module, name))
     return None
-
-
-class _Trace:
-    """Everything that happened inside the blocks during one forward."""
-
-    def __init__(self, model: PreTrainedModel, blocks: Sequence[nn.Module]):
-        self.model = model
-        self.events: list[list[_Event]] = [[] for _ in blocks]
-        self.ends: list[tuple[Tensor, Tensor]] = []
-        self.calls: list[patterns.Call] = []
-        handles = []
-        try:
-            for i, block in enumerate(blocks):
-                for name, module in block.named_modules():
-                    hook = self._watch(i, name) if name else self._watch_block()
-                    handles.append(module.register_forward_hook(hook, with_kwargs=True))
-            self._forward()
-        finally:
-            for h in handles:
-                h.remove()
-
-    def _watch(self, i: int, name: str):
-        def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
-            y = first_tensor(output)
-            if y is not None:
-                self.events[i].append(_Event(module, name, hidden_in(args, kwargs), y))
-
-        return hook
-
-    def _watch_block(self):
-        def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
-            x, y = hidden_in(args, kwargs), first_tensor(output)
-            if x is None or y is None or x.shape != y.shape:
-                raise ModelError(f"{type(module).__name__}: a block must map hidden states to hidden states")
-            self.ends.append((x, y))
-
-        return hook
-
-    def _forward(self) -> None:
-        table = embedding_of(self.model)
-        vocab = int(table.shape[0])
-        ids = torch.tensor([[vocab // 2, vocab // 3]], device=table.device)
-
-        def record(call: patterns.Call) -> Tensor:
-            self.calls.append(call)
-            return call.output()
-
-        with torch.no_grad():
-            if patterns.can_interpose(self.model):
-                with patterns.interpose(self.model, record):
-                    logits = self.model(input_ids=ids, use_cache=False).logits
-            else:
-                logits = self.model(input_ids=ids, use_cache=False).logits
-        if torch.isnan(logits).any():
-            raise ModelError(f"{type(self.model).__name__}: NaN logits for a two-token prompt; check weights and dtype")
 
 
 def _same(a: Tensor | None, b: Tensor) -> bool:
@@ -211,12 +121,12 @@ def _attention(block: nn.Module) -> tuple[str, nn.Module]:
     )
 
 
-def _once(events: Sequence[_Event]) -> list[_Event]:
+def _once(events: Sequence[Event]) -> list[Event]:
     """Events of modules that ran a single time (one dropout may serve attention and MLP)."""
     return [e for e in events if sum(e.module is other.module for other in events) == 1]
 
 
-def _tail(events: Sequence[_Event], start: _Event) -> _Event:
+def _tail(events: Sequence[Event], start: Event) -> Event:
     """Follow an output through modules that take it whole (dropout, post-norm) to the last of them."""
     later = {id(e) for e in events[events.index(start) + 1 :]}
     for event in (e for e in _once(events) if id(e) in later):
@@ -225,7 +135,7 @@ def _tail(events: Sequence[_Event], start: _Event) -> _Event:
     return start
 
 
-def _projection(events: Sequence[_Event], want: Tensor, n_q: int, n_kv: int, part: int) -> Projection | None:
+def _projection(events: Sequence[Event], want: Tensor, n_q: int, n_kv: int, part: int) -> Projection | None:
     """The last module whose output, cut into heads, is the tensor that the attention function received.
 
     Compared at position 0, where rotary embedding is the identity, up to a factor (YaRN scales queries and keys).
@@ -243,45 +153,6 @@ def _projection(events: Sequence[_Event], want: Tensor, n_q: int, n_kv: int, par
     return None
 
 
-def head_index(layout: str, part: int, n_q: int, n_kv: int, width: int) -> Tensor | None:
-    """Which elements of a projection's output hold which head: ``head d_head``; ``None`` where they do not fit."""
-    n = n_q if part == 0 else n_kv
-    if layout == "heads_first":
-        return None
-    if layout == "whole":
-        return torch.arange(width).view(n, -1) if width % n == 0 else None
-    if width % (n_q + 2 * n_kv):
-        return None
-    slots = torch.arange(width).view(n_q + 2 * n_kv, -1)
-    if layout == "concat":
-        start = (0, n_q, n_q + n_kv)[part]
-        return slots[start : start + n]
-    groups = n_q // n_kv
-    slots = slots.view(n_kv, groups + 2, -1)
-    return slots[:, :groups].flatten(0, 1) if part == 0 else slots[:, groups + part - 1]
-
-
-def cut(y: Tensor, layout: str, part: int, n_q: int, n_kv: int) -> Tensor | None:
-    """Queries, keys or values in a projection's output: ``batch head pos d_head``; ``None`` if it cannot be."""
-    n = n_q if part == 0 else n_kv
-    if y.dim() == 4 and layout in ("whole", "heads_first"):
-        x = y.transpose(1, 2) if layout == "whole" else y
-        return x if x.shape[1] == n else None
-    index = head_index(layout, part, n_q, n_kv, y.shape[-1]) if y.dim() == 3 else None
-    return None if index is None else y[..., index.to(y.device)].transpose(1, 2)
-
-
-def paste(y: Tensor, x: Tensor, layout: str, part: int, n_q: int, n_kv: int) -> Tensor:
-    """``y`` with ``x`` (as ``cut`` gives it) in its place."""
-    if y.dim() == 4:
-        return x.transpose(1, 2) if layout == "whole" else x
-    index = head_index(layout, part, n_q, n_kv, y.shape[-1])
-    assert index is not None
-    out = y.clone()
-    out[..., index.to(y.device)] = x.transpose(1, 2)
-    return out
-
-
 def _experts(module: nn.Module) -> nn.Module | None:
     """Experts kept as 3-D parameters, or as a list of MLPs."""
     for m in module.modules():
@@ -292,7 +163,7 @@ def _experts(module: nn.Module) -> nn.Module | None:
     return None
 
 
-def _resolve_layer(trace: _Trace, i: int, block: nn.Module, sizes: tuple[int, int, int]) -> Layer:
+def _resolve_layer(trace: Trace, i: int, block: nn.Module, sizes: tuple[int, int, int]) -> Layer:
     d_model, n_q, n_kv = sizes
     pre, post = trace.ends[i]
     events = trace.events[i]
@@ -313,14 +184,19 @@ def _resolve_layer(trace: _Trace, i: int, block: nn.Module, sizes: tuple[int, in
         )
     attn_tail = _tail(events, whole)
     top = [e for e in _once(rest) if "." not in e.name and e.output.numel() == post.numel()]
+    if not top:
+        raise ModelError(
+            f"{type(block).__name__}: no MLP among its children {[n for n, _ in block.named_children()]}; "
+            "pass anatomy=Anatomy(...)"
+        )
     mlp_tail = top[-1]
-    mid, mlp_scale = _middle(pre, post, attn_tail, mlp_tail, events)
+    mid, mlp_scale = _middle(pre, post, attn_tail, mlp_tail, events, type(block).__name__)
     down = None if moe else downs[-1]
     calls = [c for c in trace.calls if c.module is attn or any(c.module is m for m in attn.modules())]
     heads: list[Projection | None] = [None, None, None]
     if len(calls) == 1:
         wanted = (calls[0].query, calls[0].key, calls[0].value)
-        heads = [_projection(inside, w, n_q, n_kv, p) for p, w in enumerate(wanted)]
+        heads = [_projection(_once(inside), w, n_q, n_kv, p) for p, w in enumerate(wanted)]
     return Layer(
         block=block,
         attn=attn,
@@ -340,7 +216,7 @@ def _resolve_layer(trace: _Trace, i: int, block: nn.Module, sizes: tuple[int, in
     )
 
 
-def _post_norm(block: nn.Module, rest: Sequence[_Event], down: _Event | None, tail: _Event) -> nn.Module | None:
+def _post_norm(block: nn.Module, rest: Sequence[Event], down: Event | None, tail: Event) -> nn.Module | None:
     if down is None or _same(tail.output, down.output):
         return None
     norm = next((e for e in rest if _same(e.inputs, down.output) and _same(e.output, tail.output)), None)
@@ -355,7 +231,7 @@ def _post_norm(block: nn.Module, rest: Sequence[_Event], down: _Event | None, ta
     return norm.module
 
 
-def _ups(rest: Sequence[_Event], down: _Event | None) -> tuple[nn.Module, ...]:
+def _ups(rest: Sequence[Event], down: Event | None) -> tuple[nn.Module, ...]:
     if down is None or down.inputs is None:
         return ()
     width = down.inputs.shape[-1]
@@ -364,7 +240,7 @@ def _ups(rest: Sequence[_Event], down: _Event | None) -> tuple[nn.Module, ...]:
 
 
 def _middle(
-    pre: Tensor, post: Tensor, attn: _Event, mlp: _Event, events: Sequence[_Event]
+    pre: Tensor, post: Tensor, attn: Event, mlp: Event, events: Sequence[Event], block: str
 ) -> tuple[nn.Module | None, float]:
     """Where the residual stream passes between attention and MLP; ``None`` for parallel blocks; and the MLP factor.
 
@@ -378,8 +254,9 @@ def _middle(
     left = float((basis @ fit - change[:, None]).norm() / change.norm().clamp_min(1e-30))
     if left > 2e-2:
         raise ModelError(
-            f"the outputs of {attn.name} and {mlp.name} do not add up to the block's change of the residual stream "
-            f"(relative remainder {left:.1e}); pass anatomy=Anatomy(...)"
+            f"{block}: the outputs of {attn.name} and {mlp.name} do not add up to its change of the residual stream "
+            f"(relative remainder {left:.1e}), as if they were added inside, gated or joined by a third part; "
+            "pass anatomy=Anatomy(...)"
         )
     mlp_scale = 1.0 if abs(float(fit[1, 0]) - 1) < 1e-2 else float(fit[1, 0])
     between = pre + float(fit[0, 0]) * a
@@ -394,24 +271,38 @@ def _middle(
 def resolve(model: PreTrainedModel) -> Anatomy:
     """Find and verify the anatomy of a causal language model, or raise ``ModelError`` with what was seen."""
     config: Any = model.config.get_text_config(decoder=True)
+    for name in ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size"):
+        if not isinstance(getattr(config, name, None), int):
+            raise ModelError(
+                f"{type(model).__name__}: its config says no {name}, as in models without attention; not supported"
+            )
     blocks = list(blocks_of(model))
     n_q = int(config.num_attention_heads)
     n_kv = int(getattr(config, "num_key_value_heads", None) or n_q)
     d_model = int(config.hidden_size)
-    trace = _Trace(model, blocks)
+    trace = Trace(model, blocks)
+    grouped = {int(c.key.shape[1]) for c in trace.calls}
+    n_kv = grouped.pop() if len(grouped) == 1 else n_kv  # configs may state what the model does not use
     if len(trace.ends) != len(blocks):
         raise ModelError(f"{type(model).__name__}: {len(trace.ends)} of {len(blocks)} blocks ran in a forward pass")
     layers = tuple(_resolve_layer(trace, i, b, (d_model, n_q, n_kv)) for i, b in enumerate(blocks))
     inputs = {id(e.module): e.inputs for events in trace.events for e in events}
     head = inputs[id(layers[0].out)]
     assert head is not None
-    moe = [layer for layer in layers if layer.down is None]
-    widths = {int(x.shape[-1]) for la in layers if la.down is not None and (x := inputs[id(la.down)]) is not None}
-    if len(widths) > 1:
-        raise ModelError(f"{type(model).__name__}: MLP widths differ between layers ({sorted(widths)}); not supported")
-    d_mlp = widths.pop() if widths else int(getattr(config, "moe_intermediate_size", 0) or config.intermediate_size)
-    experts = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None)
     context = getattr(config, "max_position_embeddings", None)
+    layers = tuple(replace(layer, n_neurons=_n_neurons(layer, inputs)) for layer in layers)
+    mixtures = [layer.experts for layer in layers if layer.down is None]
+    known = [m for m in mixtures if m is not None and experts.readable(m)]
+    counts, widths = {experts.count(m) for m in known}, {experts.width(m) for m in known}
+    if len(counts) > 1 or len(widths) > 1:
+        raise ModelError(
+            f"{type(model).__name__}: numbers or widths of experts differ between layers ({sorted(counts)}, "
+            f"{sorted(widths)}); not supported"
+        )
+    dense = max(layer.n_neurons for layer in layers)
+    stated = getattr(config, "moe_intermediate_size", 0) or getattr(config, "intermediate_size", 0)
+    d_mlp = widths.pop() if widths else dense or int(stated or 0)
+    n_experts = counts.pop() if counts else _stated_experts(config) if mixtures else None
     return Anatomy(
         layers=layers,
         n_heads=n_q,
@@ -421,5 +312,23 @@ def resolve(model: PreTrainedModel) -> Anatomy:
         d_mlp=d_mlp,
         vocab_size=int(config.vocab_size),
         context=None if context is None else int(context),
-        n_experts=int(experts) if moe and experts else None,
+        n_experts=n_experts,
     )
+
+
+def _n_neurons(layer: Layer, inputs: dict[int, Tensor | None]) -> int:
+    """Over all experts of a layer; 0 where the experts cannot be read."""
+    if layer.down is not None:
+        x = inputs[id(layer.down)]
+        return 0 if x is None else int(x.shape[-1])
+    if not experts.readable(layer.experts):
+        return 0
+    assert layer.experts is not None
+    return experts.count(layer.experts) * experts.width(layer.experts)
+
+
+def _stated_experts(config: Any) -> int | None:
+    for name in ("num_local_experts", "num_experts", "n_routed_experts"):
+        if isinstance(getattr(config, name, None), int):
+            return int(getattr(config, name))
+    return None

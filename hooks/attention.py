@@ -210,6 +210,13 @@ def attention_masses(model: PreTrainedModel, windows: Sequence[Window | None]) -
     out += _collect(tap, model)
 
 
+def _together(tap: _Tap, layer: int, b: int) -> Tensor:
+    """One record, on the device of the first layer: layers may lie on several."""
+    first, mine = tap.records[0][b], tap.records[layer][b]
+    assert first is not None and mine is not None
+    return mine.to(first.device)
+
+
 def _collect(tap: _Tap, model: PreTrainedModel) -> list[Tensor | None]:
     layers = model.config.get_text_config().num_hidden_layers
     if sorted(tap.records) != list(range(layers)):
@@ -218,6 +225,6 @@ def _collect(tap: _Tap, model: PreTrainedModel) -> list[Tensor | None]:
             " does not go through transformers' AttentionInterface in every layer"
         )
     return [
-        None if w is None else torch.stack([tap.records[i][b] for i in range(layers)], dim=1)  # type: ignore[arg-type]
+        None if w is None else torch.stack([_together(tap, i, b) for i in range(layers)], dim=1)
         for b, w in enumerate(tap.windows)
     ]

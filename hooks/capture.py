@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from ..devices import free_bytes, is_out_of_memory
 from ..errors import InputError, ModelError
 from .attention import ROW_CHUNK, Window, attention_masses
-from .memory import free_bytes, is_out_of_memory
+from .kernels import FastProducts
+from .parts import decoder_of
 
 if TYPE_CHECKING:
     from .model import Model
@@ -128,6 +130,13 @@ def _check_model(lm: Model) -> None:
         raise ModelError(f"{type(lm.model).__name__} is in training mode (dropout is active); call model.eval() first")
 
 
+def check_last(lm: Any, response: Sequence[int], where: str) -> None:
+    """``InputError`` where a response's last token, which is predicted but never fed, is outside the vocabulary."""
+    vocab = lm.anatomy.vocab_size
+    if not 0 <= int(response[-1]) < vocab:
+        raise InputError(f"{where}: token id {int(response[-1])}; the model has {vocab} embeddings; wrong tokenizer?")
+
+
 def _check(request: Request, where: str, lm: Model) -> None:
     n, vocab = len(request.ids), lm.anatomy.vocab_size
     if n == 0:
@@ -160,11 +169,11 @@ def _run(lm: Model, requests: Sequence[Request]) -> list[Captured]:
             stack.enter_context(_block_outputs(blocks, [r.states for r in requests], states))
         tapped = attention_masses(lm.model, wanted) if any(wanted) else nullcontext([None] * len(requests))
         masses = stack.enter_context(tapped)
-        decoder = lm.model.get_decoder()
-        hidden = decoder(input_ids=ids.to(lm.device), use_cache=False).last_hidden_state
+        stack.enter_context(FastProducts())
+        hidden = decoder_of(lm.model)(input_ids=ids.to(lm.device), use_cache=False).last_hidden_state
     return [
         Captured(
-            states=torch.stack(states[b]) if r.states else None,
+            states=torch.stack([s.to(lm.device) for s in states[b]]) if r.states else None,
             masses=_finite(masses[b], "attention masses"),
             hidden=_finite(hidden[b, slice(*r.hidden)].clone(), "hidden states") if r.hidden else None,
         )

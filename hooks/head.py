@@ -12,6 +12,7 @@ Chan, Golub and LeVeque (1983) in float64. That avoids the cancellation in E[l^2
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,9 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError, ModelError
+from . import placement
+from .kernels import linear
+from .parts import decoder_of, input_device
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -77,12 +81,12 @@ def head_of(model: PreTrainedModel) -> Head:
     if model.training:
         raise ModelError(f"{name} is in training mode (dropout is active); call model.eval() first")
     module = model.get_output_embeddings()
-    weight = getattr(module, "weight", None)
+    with placement.loaded(module) if isinstance(module, torch.nn.Module) else nullcontext():
+        weight, bias = getattr(module, "weight", None), getattr(module, "bias", None)
     if module is None or not isinstance(weight, Tensor) or weight.ndim != 2 or not weight.is_floating_point():
         raise ModelError(f"{name}: no readable output head (found {type(module).__name__}); load it unquantized")
     config = model.config.get_text_config()
     scale = (_option(config, "logit_scale") or 1.0) / (_option(config, "logits_scaling") or 1.0)
-    bias = getattr(module, "bias", None)
     head = Head(
         weight.detach(), None if bias is None else bias.detach(), _option(config, "final_logit_softcapping"), scale
     )
@@ -92,8 +96,8 @@ def head_of(model: PreTrainedModel) -> Head:
 
 @torch.no_grad()
 def _verify(head: Head, model: PreTrainedModel, name: str) -> None:
-    ids = torch.tensor([[0, min(1, head.weight.shape[0] - 1)]], device=model.device)
-    hidden = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state[0]
+    ids = torch.tensor([[0, min(1, head.weight.shape[0] - 1)]], device=input_device(model))
+    hidden = decoder_of(model)(input_ids=ids, use_cache=False).last_hidden_state[0]
     want = model(input_ids=ids, use_cache=False).logits[0].float()
     got = head.logits(hidden).float().to(want.device)[:, : want.shape[-1]]
     finite = torch.isfinite(want)
@@ -122,7 +126,7 @@ def _product(hidden: Tensor, weight: Tensor) -> Tensor:
     if half and hidden.is_cuda:
         return torch.mm(hidden, weight.T, out_dtype=torch.float32)
     hidden = _wide(hidden)
-    return hidden @ weight.to(hidden.dtype).T
+    return linear(hidden, weight.to(hidden.dtype))
 
 
 @torch.no_grad()

@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Cache, DynamicCache, PreTrainedModel
 
+from ..devices import available
 from ..errors import ModelError
-from . import anatomy as find
-from .anatomy import Anatomy
+from . import placement
+from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
+from .parts import embedding_of, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
@@ -38,9 +40,11 @@ class Model:
             raise ModelError(f"{type(model).__name__} is in training mode (dropout is on); call model.eval() first")
         self.model = model
         self.tokenizer = tokenizer
-        self.anatomy = find.resolve(model) if anatomy is None else anatomy
+        self.anatomy = resolve(model) if anatomy is None else anatomy
         self.backend = backend
         self.library = libraries.open_library(backend, opened, model, self.anatomy)
+        self.computes_in: torch.dtype | None = None
+        """Where it is not the weights' own (``precision.widened``)."""
         self.notes: tuple[str, ...] = ()
         if tokenizer is not None and getattr(tokenizer, "pad_token_id", None) is None:
             self.notes = (
@@ -50,11 +54,12 @@ class Model:
     @property
     def device(self) -> torch.device:
         """Where token ids go in."""
-        return find.embedding_of(self.model).device
+        return input_device(self.model)
 
     @property
     def dtype(self) -> torch.dtype:
-        return find.embedding_of(self.model).dtype
+        """What activations are in."""
+        return self.computes_in or embedding_of(self.model).dtype
 
     @property
     def pad_id(self) -> int:
@@ -77,9 +82,14 @@ class Model:
     def identity(self) -> str:
         """sha256 over name, type, shape and bytes of every weight and buffer that a checkpoint would hold."""
         digest = hashlib.sha256()
-        for name, tensor in sorted(self.model.state_dict().items()):
-            digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        for name, value in placement.state_of(self.model):
+            for tensor in value if isinstance(value, tuple | list) else (value,):
+                if not isinstance(tensor, Tensor):  # quantized modules keep settings beside their weights
+                    digest.update(f"{name}:{tensor}".encode())
+                    continue
+                digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
+                plain = tensor.int_repr() if tensor.is_quantized else tensor
+                digest.update(plain.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
     def run(
@@ -103,7 +113,7 @@ class Model:
 
         Activations are attached to the graph unless grad is off, so ``torch.autograd.grad(score, run.acts[site])``
         works. Raises ``ModelError`` for sites that the model does not have, positions past its context, edits that
-        change a shape and NaN logits.
+        change a shape, NaN or infinite logits and a model that was put into training mode.
         """
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         changes = dict(edit or {})
@@ -145,11 +155,15 @@ class Model:
         return ids.to(self.device), mask.to(self.device)
 
     def _check_ids(self, ids: Tensor) -> Tensor:
+        if self.model.training:
+            raise ModelError(
+                f"{type(self.model).__name__} is in training mode (dropout is on); call model.eval() first"
+            )
         if ids.dim() == 1:
             ids = ids[None]
         if ids.dim() != 2 or ids.numel() == 0:
             raise ModelError(f"token ids of shape {tuple(ids.shape)}; need a non-empty batch x pos")
-        rows = int(find.embedding_of(self.model).shape[0])
+        rows = int(embedding_of(self.model).shape[0])
         if int(ids.min()) < 0 or int(ids.max()) >= rows:
             raise ModelError(
                 f"token id {int(ids.max())} (or below 0): the model's vocabulary has {rows}; wrong tokenizer?"
@@ -189,25 +203,26 @@ def load_model(
         return Model(model, _tokenizer(tokenizer), anatomy, home, path_or_object)
     backend = backend or "transformers"
     if isinstance(path_or_object, PreTrainedModel):
-        if dtype is not None and _dtype(dtype) != path_or_object.dtype:
+        if dtype is not None and dtype_of(dtype) != path_or_object.dtype:
             raise ModelError(
                 f"dtype {dtype}: the model in memory is {path_or_object.dtype}; convert it before handing it over"
             )
-        model = path_or_object if device is None else path_or_object.to(torch.device(device))  # type: ignore[arg-type]
+        model = path_or_object if device is None else path_or_object.to(available(device))  # type: ignore[arg-type]
         return Model(model, _tokenizer(tokenizer), anatomy, backend)
     if not isinstance(path_or_object, str | Path):
         raise ModelError(
             f"model of type {type(path_or_object).__name__}; need a path or a transformers PreTrainedModel"
         )
     path = str(path_or_object)
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    where = available(device)
     model = _load_weights(path, dtype, where)
     for p in model.parameters():
         p.requires_grad_(False)
     return Model(model, _tokenizer(path if tokenizer is None else tokenizer), anatomy, backend)
 
 
-def _dtype(dtype: str | torch.dtype) -> torch.dtype:
+def dtype_of(dtype: str | torch.dtype) -> torch.dtype:
+    """The dtype of a name, with or without ``torch.`` before it."""
     if isinstance(dtype, torch.dtype):
         return dtype
     name = dtype.removeprefix("torch.")
@@ -225,7 +240,7 @@ def _load_weights(path: str, dtype: str | torch.dtype | None, device: torch.devi
             raise ModelError(f"{path}: no *.safetensors with weights; need a folder saved with save_pretrained")
     elif folder.is_absolute() or path.startswith(".") or path.count("/") > 1:
         raise ModelError(f"{path}: no such folder")
-    wanted = torch.float32 if dtype is None and device.type == "cpu" else "auto" if dtype is None else _dtype(dtype)
+    wanted = torch.float32 if dtype is None and device.type == "cpu" else "auto" if dtype is None else dtype_of(dtype)
     try:
         AutoConfig.from_pretrained(path, trust_remote_code=False)
         model = AutoModelForCausalLM.from_pretrained(path, dtype=wanted, trust_remote_code=False, use_safetensors=True)

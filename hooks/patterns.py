@@ -69,11 +69,13 @@ def _native(module: nn.Module, name: str) -> Native:
     return _eager(module) if name == "eager" else ALL_ATTENTION_FUNCTIONS.get_interface(name, _eager)
 
 
-def _dispatch(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **kwargs: Any):
+def _dispatch(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+):  # fmt: skip
     active = _ACTIVE.get()
     if active is None:
         raise ModelError(f'attention implementation "{NAME}" is only for use inside composcope; set "sdpa" or "eager"')
-    call = Call(module, query, key, value, mask, kwargs, _native(module, active.native_name))
+    call = Call(module, query, key, value, attention_mask, kwargs, _native(module, active.native_name))
     return active.callback(call), None
 
 

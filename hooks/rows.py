@@ -9,25 +9,21 @@ reproduce the full forward pass, which is checked on the way.
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from ..devices import is_out_of_memory
 from ..errors import ModelError
 from . import patterns
-from .anatomy import first_tensor
-from .backends.transformers import replace_first
-from .memory import is_out_of_memory
+from .kernels import FastProducts
 from .model import Model
 from .sites import Site
-
-T = TypeVar("T")
+from .watches import Watch, hooked
 
 
 class Query(NamedTuple):
@@ -67,8 +63,8 @@ class Prefix:
             self.windows,
             tuple(self.queries[i] for i in chosen),
             self.tokens[index],
-            self.final[index],
-            {s: x[index] for s, x in self.states.items()},
+            self.final[index.to(self.final.device)],
+            {s: x[index.to(x.device)] for s, x in self.states.items()},
         )
 
     def shared(self, layer: int) -> tuple[Tensor, Tensor]:
@@ -93,75 +89,20 @@ class Step:
     keys: list[Tensor]
     """Per layer: query kv_head row d_head; fewer rows in the layers before some were born"""
     values: list[Tensor]
-    parents: list[int]
-    """For each row the row whose keys and values it has in layers before its birth"""
 
 
 Grow = Callable[[Tensor], Tensor]
-
-
-class Watch(NamedTuple):
-    """A function of what goes ``in`` or comes ``out`` of a module, ``query row width``; ``None`` leaves it as it is."""
-
-    module: nn.Module
-    side: str
-    fn: Callable[[Tensor], Tensor | None]
-
-
-@contextmanager
-def hooked(watches: Sequence[Watch], n_queries: int) -> Iterator[None]:
-    """The watches as hooks, in order, taken off afterwards."""
-
-    def apply(fn: Callable[[Tensor], Tensor | None], value: Any) -> Any:
-        x = first_tensor(value)
-        if x is None:
-            raise ModelError("a module of the model was called without hidden states")
-        new = fn(x.reshape(n_queries, -1, x.shape[-1]))  # some architectures flatten batch and positions
-        if new is None:
-            return None
-        return replace_first(value, new if x.dim() == 3 else new.reshape(-1, new.shape[-1]))
-
-    def attach(w: Watch) -> Any:
-        if w.side == "out":
-            return w.module.register_forward_hook(lambda _m, _a, output: apply(w.fn, output))
-
-        def before(_module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]] | None:
-            value = args if args else kwargs["hidden_states"]
-            new = apply(w.fn, value)
-            if new is None:
-                return None
-            return (new, kwargs) if args else (args, {**kwargs, "hidden_states": new})
-
-        return w.module.register_forward_pre_hook(before, with_kwargs=True)
-
-    handles = [attach(w) for w in watches]
-    try:
-        yield
-    finally:
-        for h in handles:
-            h.remove()
-
-
-@contextmanager
-def frozen(model: nn.Module) -> Iterator[None]:
-    """No parameter asks for gradients inside; flags as before afterwards."""
-    wanted = [p for p in model.parameters() if p.requires_grad]
-    try:
-        for p in wanted:
-            p.requires_grad_(False)
-        yield
-    finally:
-        for p in wanted:
-            p.requires_grad_(True)
 
 
 def _layer_of(lm: Model) -> dict[nn.Module, int]:
     return {m: i for i, layer in enumerate(lm.anatomy.layers) for m in layer.attn.modules()}
 
 
-def _window(call: patterns.Call, layer: int) -> int | None:
+def _window(call: patterns.Call, layer: int, config: Any) -> int | None:
     """The layer's sliding window, as announced to the kernel; checked against the mask that the kernel was given."""
     window = call.kwargs.get("sliding_window")
+    if window is None and getattr(config, "layer_types", None) is None:
+        window = getattr(config, "sliding_window", None)  # some models put it into the mask only
     n = call.key.shape[2]
     if call.mask is None:
         # Kernels are left without a mask when plain causal attention does.
@@ -199,6 +140,7 @@ def prefill(
     rows = torch.tensor([q.prompt for q in wanted], device=ids.device)
     cols = torch.tensor([q.position for q in wanted], device=ids.device)
     layer_of = _layer_of(lm)
+    config = lm.model.config.get_text_config(decoder=True)
     keys: dict[int, Tensor] = {}
     values: dict[int, Tensor] = {}
     windows: dict[int, int | None] = {}
@@ -206,18 +148,21 @@ def prefill(
     def record(call: patterns.Call) -> Tensor:
         layer = layer_of[call.module]
         keys[layer], values[layer] = call.key.detach(), call.value.detach()
-        windows[layer] = _window(call, layer)
+        windows[layer] = _window(call, layer, config)
         return call.output()
 
     last = Site(lm.anatomy.n_layers - 1, "resid_post")
 
     def at_queries(x: Tensor) -> Tensor:
-        return x[rows, cols].clone()
+        return x[rows.to(x.device), cols.to(x.device)].clone()
 
-    with patterns.interpose(lm.model, record):
+    with patterns.interpose(lm.model, record), FastProducts():
         acts = lm.read_trunk(ids, dict.fromkeys((*read, last), at_queries))
     if sorted(keys) != list(range(lm.anatomy.n_layers)):
-        raise ModelError(f"{type(lm.model).__name__}: {len(keys)} of {lm.anatomy.n_layers} layers called the attention")
+        raise ModelError(
+            f"{type(lm.model).__name__}: {len(keys)} of {lm.anatomy.n_layers} layers called the attention; suffix "
+            "recomputation needs it in every layer"
+        )
     if not torch.isfinite(acts[last]).all():
         bad = int((~torch.isfinite(acts[last])).any(-1).nonzero()[0])
         raise ModelError(
@@ -237,30 +182,10 @@ def prefill(
 
 
 class History(NamedTuple):
-    """Suffix of every row so far, per layer: query kv_head row step d_head."""
+    """Suffix so far of the rows of each layer: query kv_head row step d_head."""
 
     keys: list[Tensor]
     values: list[Tensor]
-
-
-def extend(history: History | None, step: Step, parents: Sequence[int] | None = None) -> History:
-    """Append one step; rows that were not born yet in a layer take their parent's keys and values there."""
-    n = len(step.parents) if parents is None else len(parents)
-    index = step.parents if parents is None else list(parents)
-
-    def complete(x: Tensor) -> Tensor:
-        born = x.shape[2]
-        if born < n:
-            x = torch.cat([x, x[:, :, torch.tensor(index[born:], device=x.device)]], 2)
-        return x[:, :, :, None]
-
-    new_k, new_v = [complete(k) for k in step.keys], [complete(v) for v in step.values]
-    if history is None:
-        return History(new_k, new_v)
-    return History(
-        [torch.cat([a, b], 3) for a, b in zip(history.keys, new_k, strict=True)],
-        [torch.cat([a, b], 3) for a, b in zip(history.values, new_v, strict=True)],
-    )
 
 
 def _attend(call: patterns.Call, shared: tuple[Tensor, Tensor], visible: Tensor, own: list[tuple[Tensor, Tensor]]):
@@ -301,7 +226,7 @@ def _attend(call: patterns.Call, shared: tuple[Tensor, Tensor], visible: Tensor,
         stop = start + value.shape[3]
         out = out + torch.einsum("bkgrs,bkrsd->bkgrd", pattern[..., start:stop], value)
         start = stop
-    return out.flatten(1, 2).transpose(1, 2)
+    return out.flatten(1, 2).transpose(1, 2).contiguous()
 
 
 def step(
@@ -314,23 +239,21 @@ def step(
     grow: Mapping[int, Grow] | None = None,
     watch: Sequence[Watch] = (),
     check: bool = True,
-    parents: Sequence[int] | None = None,
 ) -> Step:
     """One position for all rows.
 
     Args:
         tokens: ``query row`` ids; by default the queries' own tokens, one row each.
         offset: how many positions after the queries.
-        history: the rows' suffix so far, ``offset`` steps.
+        history: the suffix so far of the rows of each layer, ``offset`` steps.
         grow: per layer l, what to make of the rows' residual stream after block l (``query row d_model``): append
             rows there, or change some. ``-1``: before block 0.
         watch: more functions of what goes into or comes out of modules.
         check: that row 0 at the queries themselves (``offset`` 0, left unchanged) equals the full forward pass.
-        parents: for every row at the end, the row whose earlier layers it shares (default: row 0).
     """
     first = tokens is None
     ids = prefix.tokens[:, None] if tokens is None else tokens
-    positions = (prefix.positions + offset)[:, None].expand(ids.shape)
+    positions = (prefix.positions + offset)[:, None]  # one for all rows, however many there come to be
     context = lm.anatomy.context
     if context is not None and int(positions.max()) >= context:
         raise ModelError(f"position {int(positions.max())}: the model's context holds {context} tokens; generate fewer")
@@ -341,16 +264,17 @@ def step(
 
     def attend(call: patterns.Call) -> Tensor:
         layer = layer_of[call.module]
+        device = call.query.device  # layers may lie on different ones
         keys[layer], values[layer] = call.key, call.value
         window = prefix.windows[layer]
         shared = prefix.shared(layer)
-        j = torch.arange(shared[0].shape[2], device=ids.device)
-        visible = j < prefix.positions[:, None]
+        j, at = torch.arange(shared[0].shape[2], device=device), prefix.positions[:, None].to(device)
+        visible = j < at
         own = []
         past = 0 if history is None else history.keys[layer].shape[3]
         back = past if window is None else min(past, window - 1)
         if window is not None:
-            visible = visible & (j > (prefix.positions + offset - window)[:, None])
+            visible = visible & (j > at + offset - window)
         if history is not None and back:
             own.append((history.keys[layer][:, :, :, past - back :], history.values[layer][:, :, :, past - back :]))
         own.append((call.key[:, :, :, None], call.value[:, :, :, None]))
@@ -362,14 +286,21 @@ def step(
         watches.append(Watch(blocks[-1], "out", lambda x: _check(lm, prefix, x[:, 0].detach())))
     for layer, fn in (grow or {}).items():
         watches.append(Watch(blocks[layer], "out", fn) if layer >= 0 else Watch(blocks[0], "in", fn))
-    with patterns.interpose(lm.model, attend, without_mask=True), hooked(watches, ids.shape[0]):
+    with patterns.interpose(lm.model, attend, without_mask=True), hooked(watches, ids.shape[0]), FastProducts():
         mask = torch.ones_like(ids)  # unused: the callback decides what is visible; keeps models from warning
-        logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
+        try:
+            logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
+        except RuntimeError as e:
+            if is_out_of_memory(e) or not re.search(r"shape|view|size", str(e)):
+                raise
+            raise ModelError(
+                f"{type(lm.model).__name__}: its forward pass does not take rows added on the way; suffix "
+                "recomputation is not available for it"
+            ) from e
     logits = logits.reshape(ids.shape[0], -1, logits.shape[-1])
     if torch.isnan(logits.detach()).any():
         raise ModelError(f"{type(lm.model).__name__}: NaN logits in recomputed rows; check weights, dtype and edits")
-    n_rows = logits.shape[1]
-    return Step(logits, keys, values, list(parents) if parents is not None else [0] * n_rows if first else [])
+    return Step(logits, keys, values)
 
 
 def _check(lm: Model, prefix: Prefix, row: Tensor) -> None:
@@ -378,52 +309,6 @@ def _check(lm: Model, prefix: Prefix, row: Tensor) -> None:
     if not error <= limit:
         raise ModelError(
             f"{type(lm.model).__name__}: a recomputed row differs from the full forward pass by {error:.1e} of its "
-            "size; suffix recomputation is not available for this attention"
+            "size; suffix recomputation is not available for this attention, or for kernels whose result depends on "
+            "the other tokens (quantization of activations)"
         )
-
-
-def row_budget(
-    lm: Model, n_queries: int, prefix_len: int, graph: bool, *, decoded: int = 0, limit: int | None = None
-) -> int:
-    """How many rows of each query fit into memory at once.
-
-    Counts what one row holds: its activations in every layer (kept only with a graph), its attention over the prefix,
-    its own keys and values over ``decoded`` steps, and its logits. Uses a quarter of the
-    free memory, at most 256 MB on a CPU.
-    """
-    a = lm.anatomy
-    size = torch.finfo(lm.dtype).bits // 8
-    per_layer = 14 * a.d_model + 5 * a.d_mlp + 3 * a.n_heads * prefix_len
-    layers = a.n_layers if graph else 2
-    cache = 2 * 2 * decoded * a.n_layers * a.n_kv_heads * a.d_head  # twice, while a step is appended
-    per_row = size * (per_layer * layers + cache) + 4 * 4 * a.vocab_size
-    free = limit if limit is not None else _free_memory(lm.device)
-    return max(1, int(free // (per_row * max(1, n_queries))))
-
-
-def shrinking(work: Callable[[int | None], T], rows: int | None, budget: Callable[[], int]) -> T:
-    """Call ``work`` with a number of rows that is halved, with a warning, for as long as memory runs out.
-
-    ``rows``: what to start with, ``None`` for what ``work`` itself thinks fits (``budget()``). Raises what ran out when
-    even single rows do not fit.
-    """
-    while True:
-        try:
-            return work(rows)
-        except (RuntimeError, MemoryError) as e:
-            tried = budget() if rows is None else rows
-            if not is_out_of_memory(e) or tried <= 1:
-                raise
-            rows = tried // 2
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        warnings.warn(f"out of memory with {tried} rows at once; going on with {rows}", RuntimeWarning, stacklevel=2)
-
-
-def _free_memory(device: torch.device) -> int:
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0] // 4
-    try:
-        return min(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4, 256 * 2**20)
-    except (ValueError, OSError, AttributeError):
-        return 256 * 2**20

@@ -49,6 +49,8 @@ class Run(NamedTuple):
 
 def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
     """Raise ``ModelError`` for a site that a model of this size does not have."""
+    if not isinstance(site, Site) or not isinstance(site.layer, int):
+        raise ModelError(f'{site!r}: not a site; give a set, list or mapping of Site(layer, "kind")')
     if site.kind not in KINDS:
         raise ModelError(f"{site}: no such kind; use one of {', '.join(KINDS)}")
     if not 0 <= site.layer < n_layers:

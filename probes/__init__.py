@@ -1,9 +1,9 @@
 """Probes: what goes on inside a model on exactly the cases that it fails, against the ones it gets right.
 
 Modules: ``neurons`` (attribution), ``lookback`` (attention to the prompt), ``patching`` (prompt-end transplants),
-``trajectory`` (state cosines), ``min_k`` (membership), ``contrast`` (groups and roles), ``matching`` (failures to
-successes), ``validity`` (is it measuring anything?), ``examples`` and ``result``. They are imported on first use, so
-that ``import composcope.probes`` does not load torch.
+``steering`` (directions added to states), ``trajectory`` (state cosines), ``min_k`` (membership), ``contrast`` (groups
+and roles), ``matching`` (failures to successes), ``validity`` (is it measuring anything?), ``examples`` and ``result``.
+They are imported on first use, so that ``import composcope.probes`` does not load torch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import contrast, examples, lookback, matching, min_k, neurons, patching, result, trajectory, validity
+    from . import (
+        contrast,
+        examples,
+        lookback,
+        matching,
+        min_k,
+        neurons,
+        patching,
+        result,
+        steering,
+        trajectory,
+        validity,
+    )
     from .contrast import between, map_test, paired
     from .examples import Example, from_case_sets
     from .matching import Matched, match
@@ -29,8 +41,8 @@ _NAMES = {
     "map_test": "contrast",
 }
 _MODULES = (
-    "contrast", "effects", "examples", "lookback", "matching", "min_k", "neurons", "patching", "result", "tables",
-    "trajectory", "validity",
+    "contrast", "effects", "examples", "lookback", "matching", "min_k", "neurons", "patching", "result", "steering",
+    "tables", "trajectory", "validity",
 )  # fmt: skip
 
 __all__ = [
@@ -50,6 +62,7 @@ __all__ = [
     "paired",
     "patching",
     "result",
+    "steering",
     "trajectory",
     "validity",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,11 +55,16 @@ def between(
     family). ``test="auto"`` is Welch's t, or a regression with cluster-robust errors where cases share clusters.
     Raises ``NoCasesError`` for fewer than two groups or an empty one, ``InputError`` for NaN.
     """
+    _check_options(test, BetweenTest, level, resamples)
     values = {name: finite(v, f"group {name!r}") for name, v in groups.items()}
     if len(values) < 2 or not all(v.size for v in values.values()):
         sizes = {k: int(v.size) for k, v in values.items()}
         raise NoCasesError(f"groups have sizes {sizes}; a contrast needs at least two groups with cases")
-    near: dict[str, Clusters] = {name: None if clusters is None else clusters.get(name) for name in values}
+    near: dict[str, Clusters] = {
+        # Groups without clusters among others that have them: every case stands alone.
+        name: None if clusters is None else [None] * v.size if clusters.get(name) is None else clusters[name]
+        for name, v in values.items()
+    }
     settings = {"level": level, "resamples": resamples, "seed": seed, "test": test}
     means = [
         summary_row(quantity, name, v, near[name], level=level, resamples=resamples, seed=seed)
@@ -145,6 +150,7 @@ def paired(
     in ``n_dropped``) or to aligned sequences. ``effect`` is the standardized mean difference d_z with Hedges' factor.
     ``test="auto"`` is the paired t test, cluster-robust where cases share clusters. Errors as in ``between``.
     """
+    _check_options(test, PairedTest, level, resamples)
     table = {name: _by_case(v) for name, v in roles.items()}
     if len(table) < 2 or not all(table.values()):
         raise NoCasesError(f"roles {list(table)} have sizes {[len(v) for v in table.values()]}; give at least two")
@@ -159,6 +165,13 @@ def paired(
         rows.append(row | _paired_row(d, group, test, level, resamples, seed))
     settings = {"level": level, "resamples": resamples, "seed": seed, "test": test}
     return ProbeResult("contrast", adjust(rows, family or quantity), settings=settings)
+
+
+def _check_options(test: str, known: Any, level: float, resamples: int) -> None:
+    if test not in get_args(known):
+        raise InputError(f"test: {test!r}; use one of {', '.join(get_args(known))}")
+    if not 0 < level < 1 or resamples < 1:
+        raise InputError(f"level={level}, resamples={resamples}; need 0 < level < 1 and resamples >= 1")
 
 
 def _by_case(values: Mapping[str, float] | Sequence[float]) -> dict[Any, float]:
@@ -182,7 +195,9 @@ def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, se
     if group is not None:
         raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
     if test in ("auto", "t"):
-        return "paired t", 0.0 if np.ptp(d) == 0 else float(stats.ttest_1samp(d, 0).pvalue)
+        if np.ptp(d) == 0:  # t is infinite; that all signs agree is what the cases show
+            return "sign test (no variation)", 2.0 ** (1 - d.size)
+        return "paired t", float(stats.ttest_1samp(d, 0).pvalue)
     if test == "wilcoxon":
         return "Wilcoxon", float(stats.wilcoxon(d).pvalue)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(resamples, d.size))
@@ -225,6 +240,8 @@ def map_test(
     flipped when ``paired``; with ``clusters`` whole clusters keep their label, or flip together. Raises ``InputError``
     for NaN, unequal maps, and for clusters that reach into both groups of an unpaired test (pair them instead).
     """
+    if permutations < 1 or not 0 < level < 1:
+        raise InputError(f"permutations={permutations}, level={level}; need permutations >= 1 and 0 < level < 1")
     x, y = (np.asarray(v, dtype=np.float64) for v in (first, second))
     if x.shape[1:] != y.shape[1:] or (paired and x.shape != y.shape):
         raise InputError(f"maps have shapes {x.shape} and {y.shape}; cells (and cases when paired) must agree")

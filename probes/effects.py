@@ -123,7 +123,7 @@ def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Estimate:
 
 
 def hedges_g_paired(differences: ArrayLike, level: float = 0.95) -> Estimate:
-    """Standardized mean of paired differences (d_z) with Hedges' factor; variance 1/n + g^2/(2n)."""
+    """Standardized mean of paired differences (d_z) with Hedges' factor; variance 1/n + g^2/(2n); NaN for 2 cases."""
     d = finite(differences, "differences")
     if d.size < 2:
         return Estimate(np.nan, np.nan, np.nan, "none")
@@ -134,6 +134,8 @@ def hedges_g_paired(differences: ArrayLike, level: float = 0.95) -> Estimate:
 def _standardized(difference: float, sd: float, df: int) -> float:
     if sd == 0:
         return 0.0 if difference == 0 else np.nan
+    if df < 2:
+        return np.nan  # the factor is 0 at one degree of freedom, whatever the difference
     return (1 - 3 / (4 * df - 1)) * difference / sd
 
 

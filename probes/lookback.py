@@ -10,8 +10,9 @@ stands at position N - 1 + i of a prompt of N tokens; it is itself a key, and so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -20,6 +21,7 @@ from .examples import Example
 from .lookback_live import Generated, generate
 from .lookback_masses import Form, Ids, Masses, iter_masses, masses
 from .result import ProbeResult, Row
+from .spread import Notes, spread
 from .tables import Values, cell_maps, group_rows, matched_pairs, matched_rows
 
 if TYPE_CHECKING:
@@ -55,29 +57,18 @@ def over_examples(
     ``steps`` caps the steps used everywhere. Tensors: ``ratio.{kind}.{group}`` and ``difference.{kind}`` (failure -
     success) ``[layer head]``, with ``p.{kind}`` from a maximum-statistic permutation over the whole map.
     """
-    responses = [e.response_ids[:steps] for e in examples]
     maps: Values[Tensor] = []
     by_step: list[np.ndarray] = [np.empty(0)] * len(examples)
     scalars: dict[str, dict[int, float]] = {}
     notes: list[str] = []
     nan_steps = 0
-    other: Form = "sum" if form == "mean" else "mean"
-    for i, m in iter_masses(
-        lm, [e.prompt_ids for e in examples], responses, [e.cue_tokens for e in examples],
-        question_spans=[e.question_span for e in examples], few_shot_spans=[e.few_shot_span for e in examples],
-        max_tokens=max_tokens, notes=notes,
-    ):  # fmt: skip
-        ratio = m.ratio(form).double()
-        maps.append((examples[i], ratio.nanmean(-1)))
-        by_step[i] = ratio.mean((0, 1)).numpy()
-        nan_steps += int(ratio[0, 0].isnan().sum())
-        own = {
-            "lookback_ratio": ratio.nanmean(),
-            f"lookback_ratio_{other}": m.ratio(other).double().nanmean(),
-            **{f"mass_{name}": mass.double().mean() for name, mass in m.regions.items()},
-        }
-        for name, value in own.items():
-            scalars.setdefault(name, {})[i] = float(value)
+    measure = partial(_measure, form=form, steps=steps, max_tokens=max_tokens)
+    for i, found in sorted(spread(lm, measure, examples, notes), key=lambda f: f[0]):
+        maps.append((examples[i], found["map"]))
+        by_step[i] = found["by_step"]
+        nan_steps += int(found["nan_steps"])
+        for name, value in found["scalars"].items():
+            scalars.setdefault(name, {})[i] = value
     pairs, note = matched_pairs(examples)
     rows = []
     for name, values in scalars.items():
@@ -89,11 +80,38 @@ def over_examples(
     )
     settings = {
         "form": form, "steps": steps, "alignment": "query N-1+i predicts response token i", "matched": note,
-        "nan_steps": nan_steps, "dtype": str(lm.model.dtype), "permutations": permutations, "seed": seed,
+        "nan_steps": nan_steps, "dtype": str(lm.dtype), "permutations": permutations, "seed": seed,
     }  # fmt: skip
     if nan_steps:
         notes.append(f"{nan_steps} steps with nothing new yet are NaN and left out of means")
     return ProbeResult("lookback", [*rows, *map_rows], tensors, axes, settings, notes)
+
+
+def _measure(
+    lm: Model, examples: Sequence[Example], notes: Notes, *, form: Form, steps: int | None, max_tokens: int | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Per example: the ratio by layer and head (mean over steps) and by step (mean over heads), and its scalars."""
+    other: Form = "sum" if form == "mean" else "mean"
+    for i, m in iter_masses(
+        lm, [e.prompt_ids for e in examples], [e.response_ids[:steps] for e in examples],
+        [e.cue_tokens for e in examples], question_spans=[e.question_span for e in examples],
+        few_shot_spans=[e.few_shot_span for e in examples], max_tokens=max_tokens, notes=notes,
+    ):  # fmt: skip
+        ratio = m.ratio(form).double()
+        own = {
+            "lookback_ratio": ratio.nanmean(),
+            f"lookback_ratio_{other}": m.ratio(other).double().nanmean(),
+            **{f"mass_{name}": mass.double().mean() for name, mass in m.regions.items()},
+        }
+        yield (
+            i,
+            {
+                "map": ratio.nanmean(-1),
+                "by_step": ratio.mean((0, 1)).numpy(),
+                "nan_steps": int(ratio[0, 0].isnan().sum()),
+                "scalars": {name: float(value) for name, value in own.items()},
+            },
+        )
 
 
 def _length_matched(

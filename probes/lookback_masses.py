@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..hooks.attention import Window
-from ..hooks.capture import Request, capture
+from ..hooks.capture import Request, capture, check_last
 
 if TYPE_CHECKING:
     from ..hooks.model import Model
@@ -42,6 +42,8 @@ class Masses:
         ``mean`` divides each mass by its number of keys (the published form; it depends on both lengths), ``sum``
         takes the masses as they are. NaN where nothing is new yet: step 0 without cue tokens.
         """
+        if form not in ("mean", "sum"):
+            raise InputError(f"form: {form!r}; use mean or sum")
         steps = self.context.shape[-1]
         new_keys = torch.arange(steps) + self.prompt_tokens - self.context_tokens
         context, new = self.context, self.new
@@ -130,8 +132,9 @@ def iter_masses(
     examples = spans_of(few_shot_spans, n, "few_shot_spans")
     requests, layouts = [], []
     for i, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
-        if not response:
+        if not len(response):
             raise InputError(f"response {i}: no tokens; a ratio needs at least one response token")
+        check_last(lm, response, f"response {i}")
         end = len(prompt) + len(response)
         found = layout(len(prompt), cues[i], end, questions[i], examples[i], f"prompt {i}")
         layouts.append(found)

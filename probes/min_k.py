@@ -8,9 +8,10 @@ token of a text is never scored. Scores of different lengths, dtypes or tokenize
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from ..hooks.head import head_of, vocabulary_statistics
 from .effects import Estimate
 from .examples import Example
 from .result import ProbeResult
+from .spread import Notes, collect
 from .tables import Values, group_rows, kinds_of, matched_pairs, matched_rows
 
 if TYPE_CHECKING:
@@ -73,6 +75,8 @@ def token_scores(
     Raises ``InputError`` for texts of fewer than two tokens and spans with nothing to score.
     """
     spans = [None] * len(ids) if spans is None else spans
+    if len(spans) != len(ids):
+        raise InputError(f"{len(ids)} texts, {len(spans)} spans; give one (or None) of each")
     scored = [_scored(t, s, i) for i, (t, s) in enumerate(zip(ids, spans, strict=True))]
     requests = [Request(t[:b], hidden=(a - 1, b - 1)) for t, (a, b) in zip(ids, scored, strict=True)]
     head = head_of(lm.model)
@@ -85,6 +89,14 @@ def token_scores(
         z = standardize(log_prob, mean, variance, sigma_floor)
         out[i] = TokenScores(log_prob, mean, variance, z, tuple(range(a, b)))
     return [out[i] for i in range(len(ids))]
+
+
+def _measure(
+    lm: Model, texts: Sequence[tuple[Ids, tuple[int, int] | None]], notes: Notes, *, max_tokens: int | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The fields of each text's ``TokenScores``."""
+    found = token_scores(lm, [t for t, _ in texts], [s for _, s in texts], max_tokens=max_tokens, notes=notes)
+    yield from enumerate(map(vars, found))
 
 
 def _scored(ids: Ids, span: tuple[int, int] | None, i: int) -> tuple[int, int]:
@@ -201,10 +213,8 @@ def over_examples(
     ``[case]`` (scored tokens: the scores depend on them).
     """
     warnings: list[str] = []
-    tokens = token_scores(
-        lm, [e.prompt_ids for e in examples], [e.question_span for e in examples] if question_only else None,
-        max_tokens=max_tokens, notes=warnings,
-    )  # fmt: skip
+    texts = [(e.prompt_ids, e.question_span if question_only else None) for e in examples]
+    tokens = [TokenScores(**t) for t in collect(lm, partial(_measure, max_tokens=max_tokens), texts, warnings)]
     scores = aggregate(tokens, k)
     columns = {"min_k_pp": scores.min_k_pp, "min_k": scores.min_k, "log_prob": scores.log_prob}
     columns["z_median"] = np.array([np.median(t.z) for t in tokens])
@@ -239,7 +249,7 @@ def over_examples(
     axes = {name: ("ratio",) if name.startswith("by_ratio") else ("case",) for name in tensors}
     short, delicate = int(np.isnan(scores.min_k).sum()), sum(t.small_sigma for t in tokens)
     settings = {
-        "k": k, "ratios": list(ratios), "question_only": question_only, "dtype": str(lm.model.dtype), "seed": seed,
+        "k": k, "ratios": list(ratios), "question_only": question_only, "dtype": str(lm.dtype), "seed": seed,
         "small_sigma_tokens": delicate, "short_texts": short, "matched": note,
     }  # fmt: skip
     if short:

@@ -11,15 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
 
 from ..errors import InputError, ModelError
+from ..hooks.budget import row_budget, shrinking
 from ..hooks.model import Model
-from ..hooks.rows import Prefix, Query, frozen, prefill, row_budget, shrinking, step
-from .neuron_paths import Path, PathSite, gated
+from ..hooks.precision import widened
+from ..hooks.rows import Prefix, Query, prefill, step
+from ..hooks.watches import frozen
+from .neuron_paths import Path, PathSite, gated, gradients
 from .neuron_quadrature import MAX_ROUNDS, START, Nodes, Panel, Rule, limit, quadrature, split, worst
 
 MAX_TOKENS = 8192
@@ -65,6 +70,29 @@ class _Part(NamedTuple):
     """query layer panel 2: P where each panel starts and ends"""
 
 
+class _TargetProbability(torch.autograd.Function):
+    """P(target) of every row, ``query row``, from logits ``query row vocab``; one table over the vocabulary at a time.
+
+    dP/dlogits = P (onehot - p) is written over p itself, so it can be differentiated once only.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor) -> Tensor:
+        ctx.p, ctx.dtype = logits.softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32)), logits.dtype
+        ctx.index = targets[:, None, None].expand(-1, logits.shape[1], 1)
+        ctx.own = ctx.p.gather(-1, ctx.index)
+        return ctx.own[..., 0].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        scale = ctx.own * grads[0][..., None]
+        out = ctx.p.mul_(-scale)
+        out.scatter_add_(-1, ctx.index, scale)
+        ctx.p = None
+        return out.to(ctx.dtype), None
+
+
 def _sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], panels: Tensor, how: _How) -> _Part:
     """Scores over some panels ``query layer panel 2`` from one forward and one backward pass of rows."""
     wide = torch.promote_types(lm.dtype, torch.float32)
@@ -81,13 +109,15 @@ def _sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], pa
             grow={layer: p.grow for layer, p in zip(layers, paths, strict=True)},
             watch=[watch for p in paths for watch in p.watches()],
         )
-        index = targets[:, None, None].expand(-1, out.logits.shape[1], 1)
-        prob = out.logits.softmax(-1, dtype=wide).gather(-1, index)[..., 0]  # query row
+        prob: Tensor = _TargetProbability.apply(out.logits, targets)  # type: ignore[assignment]
+        del out  # its logits are the largest tensor here
         by_node = prob[:, 1:].reshape(at.shape)
         leaves = [p.leaf for p in paths if p.leaf is not None]
-        gradients = torch.autograd.grad((by_node * weight).sum(), leaves)
-    per_panel = [g.unflatten(1, at.shape[2:]).sum(2) for g in gradients]
-    scores = torch.stack([p.scores(g) for p, g in zip(paths, per_panel, strict=True)], 1)
+        found = gradients((by_node * weight).sum(), leaves)
+    per_panel = [g.unflatten(1, at.shape[2:]).sum(2) for g in found]
+    of_layers = [p.scores(g) for p, g in zip(paths, per_panel, strict=True)]
+    # Layers may differ in width; what narrower ones do not have scores 0.
+    scores = torch.stack([pad(s.to(lm.device), (0, lm.anatomy.n_neurons - s.shape[-1])) for s in of_layers], 1)
     if not torch.isfinite(scores).all():
         raise ModelError("attribution gave NaN or infinite scores; check weights and dtype")
     return _Part(scores.detach(), prob[:, 0].detach(), by_node[..., [silent, whole]].detach())
@@ -222,6 +252,7 @@ def attribute_many(
     *,
     site: PathSite | None = None,
     max_rows: int | None = None,
+    rows_dtype: str | torch.dtype | None = None,
 ) -> Attributions:
     """Attribution of each answer, teacher-forced after its prompt, to every neuron; token ids in, one result per case.
 
@@ -233,9 +264,11 @@ def attribute_many(
         site: ``down`` (input of the down projection) or ``pre`` (before the activation function, which the published
             code uses on GPT-2; the default of ``rule="reference"`` where the MLP is not gated).
         max_rows: rows recomputed at once; by default what fits into memory. Halved, with a warning, when it does not.
+        rows_dtype: ``float32`` computes prompts, rows and gradients in float32 on weights that stay in half precision
+            (a block of them is widened at a time), as ``model.float()`` would; by default the dtype of the weights.
 
     In mixtures of experts neuron i of expert e has index ``e * d_mlp + i`` (``by_expert`` unfolds them); the routing is
-    frozen and experts that were not chosen score 0.
+    frozen and experts that were not chosen score 0. Where layers differ in width, narrower ones are padded with 0.
 
     Raises ``InputError`` for empty prompts or answers, ``ModelError`` for experts of an unknown make or NaN.
     """
@@ -247,10 +280,10 @@ def attribute_many(
     if site is None:
         plain = rule == "reference" and not all(gated(layer) for layer in lm.anatomy.layers)
         site = "pre" if plain else "down"
-    nodes = quadrature(rule, steps or (20 if rule == "reference" else START))
+    nodes = quadrature(rule, (20 if rule == "reference" else START) if steps is None else steps)
     how = _How(nodes, site, max_rows, adaptive=rule == "gauss-legendre" and steps is None)
     out: dict[int, _Table] = {}
-    with frozen(lm.model):
+    with frozen(lm.model), widened(lm, rows_dtype):
         for batch in _batches(prompts, answers):
             longest = max(len(prompts[i]) + len(answers[i]) for i in batch)
 
@@ -308,11 +341,12 @@ def attribute(
     *,
     per_token: bool = False,
     site: PathSite | None = None,
+    rows_dtype: str | torch.dtype | None = None,
 ) -> Tensor:
     """Attribution of one answer to every neuron: ``layer neuron``, the mean over the answer's tokens.
 
     ``per_token`` keeps them: ``token layer neuron``. Options and errors as in ``attribute_many``, which also reports
     probabilities and completeness gaps.
     """
-    scores = attribute_many(lm, [prompt], [answer], steps, rule, site=site).scores[0]
+    scores = attribute_many(lm, [prompt], [answer], steps, rule, site=site, rows_dtype=rows_dtype).scores[0]
     return scores if per_token else scores.mean(0)

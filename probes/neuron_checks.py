@@ -7,17 +7,25 @@ token, all variants of a case as rows of one recomputed position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import InputError, ModelError
+from ..errors import InputError
+from ..hooks import experts
+from ..hooks.budget import row_budget
 from ..hooks.model import Model
-from ..hooks.rows import Prefix, Watch, prefill, row_budget, step
+from ..hooks.rows import Prefix, prefill, step
+from ..hooks.watches import Watch
 from .neuron_sets import Neuron
+from .spread import Notes, collect
+
+_Variants = tuple[Sequence[int], int, Sequence[Sequence[Neuron]]]
+"""Prompt, target token, and the sets of neurons that are scaled."""
 
 
 @dataclass(frozen=True)
@@ -60,31 +68,76 @@ def causal_check(
         raise InputError(
             f"{len(prompts)} prompts, {len(answers)} answers, {len(neurons)} sets; need one of each per case"
         )
-    if lm.anatomy.n_experts:
-        raise ModelError("causal check: scales neurons of dense MLPs; not available for mixtures of experts")
+    if not len(prompts) or draws < 1:
+        raise InputError(f"{len(prompts)} cases, draws={draws}; need at least one of each")
+    for i, (answer, chosen) in enumerate(zip(answers, neurons, strict=True)):
+        _check_case(lm, i, answer, chosen)
     rng = np.random.default_rng(seed)
     sets = [[list(chosen), *(_random_like(lm, chosen, rng) for _ in range(draws))] for chosen in neurons]
-    out = torch.empty(len(prompts), 2 * (1 + draws) + 1, dtype=torch.float64)
-    per_case = 2 * (1 + draws) + 1
-    size = max(1, row_budget(lm, 1, max(map(len, prompts)), graph=False) // per_case)
-    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
-    for start in range(0, len(order), size):
-        some = order[start : start + size]
-        prefix = prefill(lm, [prompts[i] for i in some])
-        targets = torch.tensor([answers[i][0] for i in some], device=lm.device)
-        out[some] = _scaled(lm, prefix, targets, [sets[i] for i in some], (suppress, amplify)).double().cpu()
+    variants = [(prompt, answer[0], s) for prompt, answer, s in zip(prompts, answers, sets, strict=True)]
+    out = torch.stack(collect(lm, partial(_measure, factors=(suppress, amplify)), variants))
     base, low, high = out[:, 0], out[:, 1 : 2 + draws], out[:, 2 + draws :]
     return CausalCheck(base, low[:, 0], high[:, 0], low[:, 1:], high[:, 1:])
 
 
+def _check_case(lm: Model, i: int, answer: Sequence[int], chosen: Sequence[Neuron]) -> None:
+    a = lm.anatomy
+    if not len(answer) or not 0 <= answer[0] < a.vocab_size:
+        raise InputError(f"answer {i}: {list(answer)[:3]}; give token ids below {a.vocab_size}, at least one")
+    for layer, index in chosen:
+        if not 0 <= layer < a.n_layers or not 0 <= index < (a.layers[layer].n_neurons or a.n_neurons):
+            raise InputError(
+                f"neuron ({layer}, {index}) of case {i}: it has {a.n_layers} layers of {a.n_neurons} neurons"
+            )
+
+
+def _measure(
+    lm: Model, variants: Sequence[_Variants], notes: Notes, *, factors: tuple[float, float]
+) -> Iterator[tuple[int, Tensor]]:
+    """Log-probabilities of each case: unchanged, each set suppressed, each set amplified."""
+    per_case = 1 + 2 * len(variants[0][2])
+    size = max(1, row_budget(lm, 1, max(len(p) for p, _, _ in variants), graph=False) // per_case)
+    order = sorted(range(len(variants)), key=lambda i: -len(variants[i][0]))
+    for start in range(0, len(order), size):
+        some = order[start : start + size]
+        prefix = prefill(lm, [variants[i][0] for i in some])
+        targets = torch.tensor([variants[i][1] for i in some], device=lm.device)
+        out = _scaled(lm, prefix, targets, [variants[i][2] for i in some], factors).double().cpu()
+        yield from zip(some, out, strict=True)
+
+
 def _random_like(lm: Model, chosen: Sequence[Neuron], rng: np.random.Generator) -> list[Neuron]:
+    """As many others of the same layers; in mixtures of experts of the same experts, as others may not have run."""
     taken = set(chosen)
     out: list[Neuron] = []
-    for layer in sorted({n[0] for n in chosen}):
-        count = sum(n[0] == layer for n in chosen)
-        free = [i for i in range(lm.anatomy.d_mlp) if (layer, i) not in taken]
-        out += [(layer, int(i)) for i in rng.choice(free, size=min(count, len(free)), replace=False)]
+    pools = [(layer, _pool(lm, layer, index)) for layer, index in chosen]
+    for layer, pool in sorted(set(pools)):
+        free = [i for i in range(*pool) if (layer, i) not in taken]
+        count = min(pools.count((layer, pool)), len(free))
+        out += [(layer, int(i)) for i in rng.choice(free, size=count, replace=False)]
     return out
+
+
+def _pool(lm: Model, layer: int, index: int) -> tuple[int, int]:
+    """The range of neurons that a neuron of a layer is compared with."""
+    part = lm.anatomy.layers[layer]
+    if part.down is not None:
+        return 0, part.n_neurons or lm.anatomy.d_mlp
+    expert = index // lm.anatomy.d_mlp
+    return expert * lm.anatomy.d_mlp, (expert + 1) * lm.anatomy.d_mlp
+
+
+def _scaling(lm: Model, layer: int, by: Tensor) -> Watch:
+    """Multiply the neurons of a layer by ``query row neuron``."""
+    part, width = lm.anatomy.layers[layer], lm.anatomy.d_mlp
+    if part.down is not None:
+        return Watch(part.down, "in", lambda z: z * by)
+    of_token = by.flatten(0, 1)
+
+    def change(e: int, tokens: Tensor, z: Tensor) -> Tensor:
+        return z * of_token[tokens, e * width : (e + 1) * width]
+
+    return Watch(experts.required(part.experts), "experts", change)
 
 
 @torch.no_grad()
@@ -99,14 +152,11 @@ def _scaled(
         for s, neurons in enumerate(of_case):
             for layer, index in neurons:
                 if layer not in scale:
-                    scale[layer] = torch.ones(len(sets), variants, lm.anatomy.d_mlp, device=lm.device, dtype=lm.dtype)
+                    width = lm.anatomy.layers[layer].n_neurons or lm.anatomy.d_mlp
+                    scale[layer] = torch.ones(len(sets), variants, width, device=lm.device, dtype=lm.dtype)
                 scale[layer][q, 1 + s, index] = factors[0]
                 scale[layer][q, 1 + n_sets + s, index] = factors[1]
-    watches = []
-    for layer, by in scale.items():
-        down = lm.anatomy.layers[layer].down
-        assert down is not None
-        watches.append(Watch(down, "in", lambda z, by=by: z * by))
+    watches = [_scaling(lm, layer, by) for layer, by in scale.items()]
     out = step(lm, prefix, grow={-1: lambda x: x.expand(-1, variants, -1).contiguous()}, watch=watches)
     log_p = out.logits.log_softmax(-1, dtype=torch.promote_types(out.logits.dtype, torch.float32))
     return log_p.gather(-1, targets[:, None, None].expand(-1, variants, 1))[..., 0]

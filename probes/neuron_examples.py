@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -13,14 +14,19 @@ from torch import Tensor
 
 from ..errors import NoCasesError
 from ..hooks.model import Model
+from ..hooks.precision import widens
 from .examples import Example
+from .neuron_agreement import agreement_rows
 from .neuron_attribution import attribute_many
 from .neuron_checks import causal_check
-from .neuron_quadrature import Rule
+from .neuron_quadrature import Rule, limit
 from .neuron_sets import Neuron, Selection, cluster, location_map, select_clusters, share
+from .precision import InDtype
 from .result import ProbeResult, Row
+from .spread import Notes, collect
 from .tables import Values, group_rows, kinds_of
 
+Ids = Sequence[int]
 POOL = 64
 """Examples whose full scores are held at once."""
 
@@ -37,13 +43,16 @@ class _Attributed:
 def over_examples(
     lm: Model, examples: Sequence[Example], *, answer_tokens: int | None = 1, rule: Rule = "gauss-legendre",
     steps: int | None = None, t: float = 0.2, u: float = 0.3, v: int = 10, bins: int = 16, draws: int = 8,
-    seed: int = 0,
+    seed: int = 0, rows_dtype: str | None = None,
 ) -> ProbeResult:  # fmt: skip
     """Which neurons carry the gold answers, by kind and group, and how much the kinds share.
 
     Every example is one query; all kinds and groups form one pool, on which inverse cluster attribution and common
     neurons depend. ``answer_tokens`` is how many tokens of the gold answer count (their mean); the default, the first
-    one, is where a worked answer starts with what had to be composed.
+    one, is where a worked answer starts with what had to be composed. ``rows_dtype="float32"`` computes in float32 on
+    weights in half precision, and adds how far rows in half precision are from that, on up to 8 queries:
+    ``rows_error`` (largest difference of scores, relative to the largest score), ``rows_spearman`` and
+    ``rows_overlap`` (of the ``v`` neurons with the largest scores).
 
     Table, per pair of kinds and group: ``neuron_overlap`` (overlap coefficient within cases), the same between
     different cases (``_mismatched``), between different cases with the same first answer token (``_same_answer``),
@@ -57,10 +66,12 @@ def over_examples(
     """
     if not examples:
         raise NoCasesError("no examples; give at least one labelled failure or success")
+    own, wide = lm, widens(lm, rows_dtype)
+    lm = InDtype(own, str(rows_dtype)) if wide else own  # type: ignore[assignment]
     found = _attribute(lm, examples, answer_tokens, rule, steps, t)
     chosen = select_clusters(found.clusters, t=t, u=u, v=v)
     a = lm.anatomy
-    rows = _overlap_rows(examples, chosen, a.n_layers * a.n_neurons, seed)
+    rows = _overlap_rows(examples, chosen, a.all_neurons, seed)
     probability: Values[float] = list(zip(examples, found.probability, strict=True))
     rows += group_rows("answer_probability", probability, seed=seed)
     rows += _causal_rows(lm, examples, chosen, draws, seed)
@@ -73,28 +84,68 @@ def over_examples(
         "common_neurons": len(chosen.common), "pool": "all kinds and groups", "dtype": str(lm.dtype), "seed": seed,
         "draws": draws, "largest_gap": max(found.gap), "diagonal": "a task with itself in other cases",
     }  # fmt: skip
-    return ProbeResult("neurons", rows, tensors, axes, settings, _warnings(lm, examples, chosen, found))
+    warnings = _warnings(lm, examples, chosen, found)
+    if wide:
+        sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.cluster) for e in examples]
+        more = agreement_rows(own, sample, rule=rule, steps=steps, v=v, dtype=str(rows_dtype), seed=seed)
+        rows, settings = rows + more.rows, {**settings, "rows_dtype": str(rows_dtype)}
+        warnings.append(f"weights in {own.dtype}, scores in {rows_dtype}: {more.note}")
+    elif torch.finfo(lm.dtype).bits < 32:
+        warnings.append(f'weights in {lm.dtype}: scores are off by several % of the largest; use rows_dtype="float32"')
+    return ProbeResult("neurons", rows, tensors, axes, settings, warnings)
+
+
+def key_neurons(lm: Model, examples: Sequence[Example], answer_tokens: int | None = 1) -> list[list[Neuron]]:
+    """Each example's key neurons for its gold answer, chosen with all the examples as the pool.
+
+    For comparing models on the same cases; ``over_examples`` has the tables, checks and warnings.
+    """
+    clusters = []
+    for start in range(0, len(examples), POOL):
+        some = examples[start : start + POOL]
+        found = attribute_many(lm, [e.prompt_ids for e in some], [e.answer_ids[:answer_tokens] for e in some])
+        clusters += [cluster(scores) for scores in found.mean]
+    return select_clusters(clusters).neurons
 
 
 def _attribute(
     lm: Model, examples: Sequence[Example], answer_tokens: int | None, rule: Rule, steps: int | None, t: float
 ) -> _Attributed:
-    clusters: list[dict[Neuron, float]] = []
-    probability: list[float] = []
-    gaps: list[float] = []
-    unconverged = 0
-    for start in range(0, len(examples), POOL):
-        some = examples[start : start + POOL]
-        answers = [e.answer_ids[:answer_tokens] for e in some]
-        got = attribute_many(lm, [e.prompt_ids for e in some], answers, steps, rule)
-        clusters += [cluster(s, t) for s in got.mean]
-        probability += [float(p[0]) for p in got.probability]
-        gaps += [
-            float((e / torch.maximum(p[:, None].expand_as(z), z).clamp_min(1e-30)).max())
-            for e, p, z in zip(got.error, got.probability, got.silenced, strict=True)
-        ]
-        unconverged += got.unconverged()
-    return _Attributed(clusters, probability, gaps, unconverged)
+    queries = [(e.prompt_ids, e.answer_ids[:answer_tokens]) for e in examples]
+    found = collect(lm, partial(_measure, rule=rule, steps=steps, t=t), queries)
+    return _Attributed(
+        clusters=[dict(zip(map(_neuron, f["neurons"].tolist()), f["scores"].tolist(), strict=True)) for f in found],
+        probability=[f["probability"] for f in found],
+        gap=[f["gap"] for f in found],
+        unconverged=sum(f["unconverged"] for f in found),
+    )
+
+
+def _neuron(pair: Sequence[int]) -> Neuron:
+    return pair[0], pair[1]
+
+
+def _measure(
+    lm: Model, queries: Sequence[tuple[Ids, Ids]], notes: Notes, *, rule: Rule, steps: int | None, t: float
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The cluster of each query (prompt, answer) with its scores, and how well completeness holds."""
+    for start in range(0, len(queries), POOL):
+        some = queries[start : start + POOL]
+        got = attribute_many(lm, [p for p, _ in some], [a for _, a in some], steps, rule)
+        for i, scores in enumerate(got.mean):
+            kept = cluster(scores, t)
+            p, silenced = got.probability[i], got.silenced[i]
+            scale = torch.maximum(p[:, None].expand_as(silenced), silenced).clamp_min(1e-30)
+            yield (
+                start + i,
+                {
+                    "neurons": torch.tensor(list(kept), dtype=torch.long).view(-1, 2),
+                    "scores": torch.tensor(list(kept.values()), dtype=torch.float64),
+                    "probability": float(p[0]),
+                    "gap": float((got.error[i] / scale).max()),
+                    "unconverged": int((got.error[i] > limit(p[:, None], silenced)).sum()),
+                },
+            )
 
 
 def _warnings(lm: Model, examples: Sequence[Example], chosen: Selection, found: _Attributed) -> list[str]:
@@ -105,9 +156,7 @@ def _warnings(lm: Model, examples: Sequence[Example], chosen: Selection, found: 
     if found.unconverged:
         out.append(f"{found.unconverged} (query, layer) pairs miss completeness by more than 1 % after refinement")
     if lm.anatomy.n_experts:
-        out.append("mixture of experts: routing frozen; no causal check, which scales neurons of dense MLPs only")
-    if torch.finfo(lm.dtype).bits < 32:
-        out.append(f"weights in {lm.dtype}: scores are off by several % of the largest; use float32 for final numbers")
+        out.append("mixture of experts: routing frozen; random neurons of the causal check are of the same experts")
     return out
 
 
@@ -178,7 +227,7 @@ def _level_rows(
 
 def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draws: int, seed: int) -> list[Row]:
     some = [i for i, n in enumerate(chosen.neurons) if n]
-    if not some or not draws or lm.anatomy.n_experts:
+    if not some or not draws:
         return []
     check = causal_check(
         lm, [examples[i].prompt_ids for i in some], [examples[i].answer_ids for i in some],

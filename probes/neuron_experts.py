@@ -16,9 +16,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..errors import ModelError
+from ..hooks import experts as inside
+from ..hooks import placement
 from ..hooks.anatomy import Layer
 from ..hooks.model import Model
 
@@ -29,7 +31,7 @@ class Routed(NamedTuple):
     index: Tensor
     """query k: experts chosen"""
     weight: Tensor
-    """query k"""
+    """query k: routing weights, times what the block multiplies the experts' output with"""
     z: Tensor
     """query k neuron"""
     output: Tensor
@@ -37,8 +39,12 @@ class Routed(NamedTuple):
 
 
 def by_expert(lm: Model, scores: Tensor) -> Tensor:
-    """Scores ``... layer neuron`` as ``... layer expert neuron``; one expert where the MLPs are dense."""
-    return scores.unflatten(-1, (lm.anatomy.n_experts or 1, lm.anatomy.d_mlp))
+    """Scores ``... layer neuron`` as ``... layer expert neuron``; one expert where the MLPs are dense.
+
+    Where some layers are dense and others are not, only the layers with experts have a meaning here.
+    """
+    n, width = lm.anatomy.n_experts or 1, lm.anatomy.d_mlp
+    return scores[..., : n * width].unflatten(-1, (n, width))
 
 
 @torch.no_grad()
@@ -46,66 +52,77 @@ def route(layer: Layer, x: Tensor) -> Routed:
     """Activations of the chosen experts for inputs ``query d_model`` of the block's MLP."""
     experts, mlp = _experts(layer), layer.mlp
     assert mlp is not None
-    calls: list[tuple[tuple, dict[str, Any], Tensor]] = []
-    handle = experts.register_forward_hook(lambda _m, a, k, out: calls.append((a, k, out)), with_kwargs=True)
-    try:
-        mlp(x[:, None])
-    finally:
-        handle.remove()
+    with_experts, calls = _through(mlp, experts, x, silent=False)
+    without, _ = _through(mlp, experts, x, silent=True)
     if len(calls) != 1:
         raise ModelError(f"{type(experts).__name__} ran {len(calls)} times for one MLP; attribution needs one call")
-    args, kwargs, output = calls[0]
-    hidden, index, weight = (*args, *kwargs.values())[:3]
-    z, parts, bias = _recompute(experts, hidden, index, x.shape)
-    mine = ((parts + bias) * weight[..., None]).sum(1)
-    if not torch.allclose(mine, output.reshape(mine.shape), rtol=1e-3, atol=1e-3 * float(output.abs().max())):
-        raise ModelError(f"{type(experts).__name__}: its output is not the weighted sum of its experts; not supported")
-    return Routed(index, weight, z, (parts * weight[..., None]).sum(1))
+    sent, output = calls[0]
+    factor = _factor(experts, with_experts - without, output.reshape(with_experts.shape))
+    n, k = sent.index.shape
+    z = sent.hidden.new_zeros(n, k, inside.width(experts))
+    parts = sent.hidden.new_zeros(n, k, x.shape[-1])
+    with placement.loaded(experts):
+        inside.check(experts, sent, output)
+        for e in sent.index.unique().tolist():
+            rows, slots = torch.where(sent.index == e)
+            z[rows, slots] = inside.activations(experts, e, sent.hidden[rows]).to(z.dtype)
+            parts[rows, slots] = z[rows, slots] @ inside.down(experts, e).T
+    weight = factor * sent.weight
+    return Routed(sent.index, weight, z, (parts * weight[..., None]).sum(1).to(x.dtype))
 
 
-def _recompute(experts: Any, hidden: Tensor, index: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
-    """Activations ``query k neuron``, what they write ``query k d_model``, and the down projection's bias."""
-    flip = bool(experts.is_transposed)
-    zs, parts = [], []
-    for row, chosen in zip(hidden.reshape(shape), index.tolist(), strict=True):
-        z = []
-        for e in chosen:
-            up = (experts.gate_up_proj if experts.has_gate else experts.up_proj)[e]
-            bias = (
-                (experts.gate_up_proj_bias if experts.has_gate else experts.up_proj_bias)[e] if experts.has_bias else 0
-            )
-            projected = row @ (up if flip else up.T) + bias
-            z.append(experts._apply_gate(projected) if experts.has_gate else experts.act_fn(projected))
-        zs.append(torch.stack(z))
-        parts.append(torch.stack([a @ _down(experts, e).T for a, e in zip(z, chosen, strict=True)]))
-    out = torch.stack(parts)
-    return torch.stack(zs), out, experts.down_proj_bias[index] if experts.has_bias else torch.zeros_like(out)
+def _through(
+    mlp: nn.Module, experts: nn.Module, x: Tensor, silent: bool
+) -> tuple[Tensor, list[tuple[inside.Dispatch, Tensor]]]:
+    """What the MLP gives, ``query d_model``, with its experts as they are or at zero; and their calls."""
+    calls: list[tuple[inside.Dispatch, Tensor]] = []
+
+    def record(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Tensor) -> Tensor | None:
+        calls.append((inside.given(module, args, kwargs), output))
+        return torch.zeros_like(output) if silent else None
+
+    handle = experts.register_forward_hook(record, with_kwargs=True)
+    try:
+        y = mlp(x[:, None])
+    finally:
+        handle.remove()
+    return (y[0] if isinstance(y, tuple) else y).reshape(x.shape), calls
+
+
+def _factor(experts: nn.Module, effect: Tensor, output: Tensor) -> float:
+    """What the block multiplies its experts' output with before it joins the stream; ``ModelError`` for other maps."""
+    a, b = output.flatten().double(), effect.flatten().double()
+    factor = float((a @ b) / (a @ a).clamp_min(1e-300))
+    limit = 1e-3 if effect.dtype in (torch.float32, torch.float64) else 5e-2
+    if not float((b - factor * a).norm()) <= limit * float(b.norm().clamp_min(1e-30)):
+        raise ModelError(
+            f"{type(experts).__name__}: its output does not enter the residual stream as it is, up to a factor; "
+            "attribution to experts is not available here"
+        )
+    return 1.0 if abs(factor - 1) < 1e-2 else factor
 
 
 def scores(layer: Layer, routed: Routed, gradient: Tensor) -> Tensor:
     """``query panel expert*neuron`` from integrated gradients ``query panel d_model``."""
-    experts: Any = _experts(layer)
+    experts = _experts(layer)
     n, panels, width = len(routed.index), gradient.shape[1], routed.z.shape[-1]
-    out = gradient.new_zeros(n, panels, int(experts.down_proj.shape[0]), width)
-    for q, chosen in enumerate(routed.index.tolist()):
-        for k, e in enumerate(chosen):
-            out[q, :, e] = routed.weight[q, k] * routed.z[q, k] * (gradient[q] @ _down(experts, e))
+    out = gradient.new_zeros(n, panels, inside.count(experts), width)
+    with placement.loaded(experts):
+        _fill(out, experts, routed, gradient)
     return out.flatten(2)
 
 
-def _down(experts: Any, e: int) -> Tensor:
-    """d_model neuron"""
-    weight = experts.down_proj[e].detach()
-    return weight.T if experts.is_transposed else weight
+def _fill(out: Tensor, experts: Any, routed: Routed, gradient: Tensor) -> None:
+    for e in routed.index.unique().tolist():
+        rows, slots = torch.where(routed.index == e)
+        back = gradient[rows] @ inside.down(experts, e).detach().to(gradient.dtype)
+        out[rows, :, e] = (routed.weight[rows, slots, None] * routed.z[rows, slots])[:, None].to(out.dtype) * back
 
 
 def _experts(layer: Layer) -> Any:
-    experts: Any = layer.experts
-    if experts is None or layer.mlp is None or layer.mlp_tail is not layer.mlp:
-        raise ModelError("no experts that write to the residual stream directly; attribution is not available here")
-    if not hasattr(experts, "is_transposed") or getattr(experts, "has_post_expert_norm", False):
+    if layer.mlp is None or layer.mlp_tail is not layer.mlp:
         raise ModelError(
-            f"{type(experts).__name__}: experts outside transformers' experts interface, or with a norm behind them, "
-            "cannot be attributed to; use a model with dense MLPs, Mixtral or Qwen3-MoE"
+            f"{type(layer.block).__name__}: a norm stands between its experts and the residual stream; attribution to "
+            "experts is not available here"
         )
-    return experts
+    return inside.required(layer.experts)

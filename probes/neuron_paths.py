@@ -12,16 +12,18 @@ the whole effect at a = 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from ..errors import ModelError
+from ..errors import InputError, ModelError
+from ..hooks import placement
 from ..hooks.anatomy import Layer
-from ..hooks.rows import Watch
+from ..hooks.watches import Watch
 from . import neuron_experts
 
 PathSite = Literal["down", "pre"]
@@ -39,6 +41,10 @@ class Path:
     leaf: Tensor | None = None
     """query node width: what the gradient is taken of"""
     routed: neuron_experts.Routed | None = None
+
+    def __post_init__(self) -> None:
+        if self.site not in get_args(PathSite):
+            raise InputError(f"site: {self.site!r}; use one of {', '.join(get_args(PathSite))}")
 
     def watches(self) -> list[Watch]:
         layer = self.layer
@@ -74,7 +80,7 @@ class Path:
         with torch.enable_grad():
             z = self.seen["z"].repeat(1, g.shape[1], 1).requires_grad_()
             assert self.layer.down is not None
-            (back,) = torch.autograd.grad(self.layer.down(z), z, factor * g)
+            (back,) = gradients(self.layer.down(z), [z], factor * g)
         return self.seen["z"] * back
 
     def _keep(self, name: str) -> Callable[[Tensor], None]:
@@ -91,7 +97,7 @@ class Path:
             self.routed = neuron_experts.route(self.layer, seen["x"][:, 0])
             self.seen = seen
         y = self.layer.mlp_scale * (self.seen["y"] - self._constant())
-        leaf = self._origin(end, y) + self.nodes[..., None] * y
+        leaf = self._origin(end, y) + self.nodes[..., None].to(y.device) * y
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
         return self.leaf
 
@@ -105,8 +111,12 @@ class Path:
         """The part of the MLP output that does not come from its neurons: biases, and shared experts."""
         if self.routed is not None:
             return self.seen["y"] - self.routed.output[:, None]
-        bias = getattr(self.layer.down, "bias", None)
-        return 0.0 if bias is None or self.layer.post_norm is not None else bias.detach()
+        if self.layer.down is None or self.layer.post_norm is not None:
+            return 0.0
+        with placement.loaded(self.layer.down):
+            bias = getattr(self.layer.down, "bias", None)
+            bias = bias() if callable(bias) and not isinstance(bias, Tensor) else bias  # quantized modules of torch
+            return bias.detach() if isinstance(bias, Tensor) else 0.0
 
     def _points_before_activation(self, end: Tensor) -> Tensor:
         leaf = self.nodes[..., None] * self.seen["u"]
@@ -128,13 +138,27 @@ class Path:
         return self.layer.up[0]
 
 
+def gradients(of: Tensor, at: Sequence[Tensor], weight: Tensor | None = None) -> Sequence[Tensor]:
+    """``torch.autograd.grad``; ``ModelError`` where a kernel on the way has no derivative."""
+    try:
+        return torch.autograd.grad(of, at, weight)
+    except RuntimeError as e:
+        if not re.search(r"does not require grad|not have been used|not implemented|derivative", str(e)):
+            raise
+        raise ModelError(
+            "no gradient reaches the neurons: a module of the model has none (a quantized kernel, or no_grad inside "
+            f"its forward); attribution needs a model with gradients ({' '.join(str(e).split())[:100]})"
+        ) from e
+
+
 def _check_norm(layer: Layer) -> None:
     """The frozen factor is right for norms that only rescale (RMS norms), not for those that subtract a mean."""
     assert layer.post_norm is not None
     weight = next(iter(layer.post_norm.parameters()), None)
     if weight is None:
         return
-    ones = torch.ones(1, 1, weight.shape[-1], device=weight.device, dtype=weight.dtype)
+    where = placement.device_of(layer.post_norm, weight)
+    ones = torch.ones(1, 1, weight.shape[-1], device=where, dtype=weight.dtype)
     plus, minus = layer.post_norm(ones), layer.post_norm(-ones)
     if not torch.equal(plus, -minus) or float(plus.abs().max()) < 1e-3:
         raise ModelError(

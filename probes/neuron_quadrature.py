@@ -50,8 +50,8 @@ def quadrature(rule: Rule, steps: int) -> Nodes:
         return Nodes([1.0], [1.0])
     if rule not in ("reference", "gauss-legendre"):
         raise InputError(f'rule: "{rule}"; use "gauss-legendre", "reference" or "gradient"')
-    if steps < 2:
-        raise InputError(f"steps: {steps}; an integral needs at least 2")
+    if not isinstance(steps, int) or steps < 2:
+        raise InputError(f"steps: {steps}; an integral needs a whole number of them, at least 2")
     if rule == "reference":
         return Nodes([k / (steps - 1) for k in range(steps)], [1 / steps] * steps)
     x, w = np.polynomial.legendre.leggauss(steps)

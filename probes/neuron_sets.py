@@ -75,6 +75,10 @@ def select(
     Ties are broken by layer, then index. Raises ``InputError`` for fewer than 3 queries, where inverse cluster
     attribution is never positive for a neuron that any query has.
     """
+    shapes = {tuple(s.shape[-2:]) for s in scores}
+    if len(shapes) > 1 or any(s.dim() not in (2, 3) for s in scores):
+        seen = ", ".join(str(tuple(s.shape)) for s in scores[:4])
+        raise InputError(f"scores of shapes {seen}, ...; need (variant) layer neuron, of one model")
     clusters = [cluster(s, t, decimals) for s in scores]
     return select_clusters(clusters, t=t, u=u, v=v, decimals=decimals, remove_common=remove_common)
 
@@ -200,5 +204,7 @@ def location_map(sets: Sequence[Sequence[Neuron]], n_layers: int, d_mlp: int, bi
     counts = torch.zeros(n_layers, bins, dtype=torch.float64)
     for neurons in sets:
         for layer, index in neurons:
+            if not (0 <= layer < n_layers and 0 <= index < d_mlp):
+                raise InputError(f"neuron ({layer}, {index}): there are {n_layers} layers of {d_mlp} neurons")
             counts[layer, index * bins // d_mlp] += 1
     return counts / max(1, len(sets))

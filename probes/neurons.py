@@ -13,7 +13,7 @@ from torch import Tensor
 from ..hooks.model import Model
 from .neuron_attribution import Attributions, attribute, attribute_many
 from .neuron_checks import CausalCheck, causal_check
-from .neuron_examples import over_examples
+from .neuron_examples import key_neurons, over_examples
 from .neuron_experts import by_expert
 from .neuron_sets import Overlap, Selection, location_map, overlap, select, select_clusters, share
 
@@ -27,6 +27,7 @@ __all__ = [
     "attribute_many",
     "by_expert",
     "causal_check",
+    "key_neurons",
     "location_map",
     "over_examples",
     "overlap",

@@ -1,9 +1,10 @@
 """Activation patching: does a state taken from a case that succeeds carry the success into one that fails?
 
 ``prompt_end_sweep`` replaces the residual stream at the last prompt position after every block in turn, and decodes
-on. ``position_sweep`` (module ``patching_positions``) goes over positions and other sites. Every sweep brings its
-controls: the recipient's own state (must change nothing), another recipient's state, noise as large as the difference,
-and the whole prompt's states (must give the donor's first token at every layer).
+on. ``position_sweep`` and ``head_sweep`` go over positions, heads and other sites; ``attribution_patching`` estimates
+them all from one backward pass. Every prompt-end sweep brings its controls: the recipient's own state (must change
+nothing), another recipient's state, noise as large as the difference, and the whole prompt's states (must give the
+donor's first token at every layer).
 
 After the last block a transplant changes the first token only: no later position sees it. With a fixed first token
 that is a guaranteed null, so the last layer's row says nothing about the model.
@@ -22,12 +23,13 @@ from ..errors import InputError, NoCasesError
 from ..hooks.model import Model
 from .examples import Example
 from .matching import match
-from .patching_engine import TOP, Continuations, continue_patched, generate, prompt_end_states, transplant_all
+from .patching_attribution import attribution_patching
+from .patching_engine import TOP, Continuations, continue_patched, generate, prompt_end_states, transplant_pairs
 from .patching_outcomes import Outcome, compare, summarize
-from .patching_positions import position_sweep
+from .patching_positions import head_sweep, position_sweep
 from .result import ProbeResult
 
-__all__ = ["over_examples", "position_sweep", "prompt_end_sweep"]
+__all__ = ["attribution_patching", "head_sweep", "over_examples", "position_sweep", "prompt_end_sweep"]
 
 Control = Literal["identity", "random", "noise", "positive"]
 CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")
@@ -64,11 +66,15 @@ def _plan(n_donors: int, n_recipients: int, pairs: Sequence[tuple[int, int]] | N
     return _Plan(chosen, recipients, [[d for d, r in chosen if r == mine] for mine in recipients])
 
 
-def _sources(own: Tensor, donors: Tensor, plan: _Plan, controls: Sequence[str], seed: int) -> tuple[Tensor, list[str]]:
+def _sources(
+    own: Tensor | None, donors: Tensor, plan: _Plan, controls: Sequence[str], seed: int
+) -> tuple[Tensor, list[str]]:
     """States to put in, ``recipient source layer d_model``, and the name of every source."""
     width = plan.width
-    index = torch.tensor([d + [d[0]] * (width - len(d)) for d in plan.donors_of], device=own.device)
+    index = torch.tensor([d + [d[0]] * (width - len(d)) for d in plan.donors_of], device=donors.device)
     states, names = [donors[index]], ["donor"] * width
+    if own is None:
+        return states[0], names
     generator = torch.Generator().manual_seed(seed)
     if "identity" in controls:
         states.append(own[:, None])
@@ -126,16 +132,19 @@ def prompt_end_sweep(
             f"controls {sorted(unknown)}, keep {keep!r}, max_new_tokens {max_new_tokens}: controls are {CONTROLS}, "
             "keep is summary or all, and at least one token is needed"
         )
-    own = prompt_end_states(lm, [recipients[r] for r in plan.recipients], chosen)
-    states, names = _sources(own, prompt_end_states(lm, donors, chosen), plan, controls, seed)
-    got = continue_patched(
-        lm, [recipients[r] for r in plan.recipients], states, chosen, max_new_tokens, stops, max_rows
-    )
-    donor = generate(lm, donors, max_new_tokens, stops)
-    gold = _first_tokens(recipient_answers, got.base, plan.recipients)
-    donor_gold = _first_tokens(donor_answers, donor[0], range(len(donors)))
+    unpatched = generate(lm, donors, max_new_tokens, stops, read=chosen)
+    donor = (unpatched.base, unpatched.base_logits)
+    assert unpatched.states is not None
+    # Of the recipients' own states, the controls are made.
+    prompts = [recipients[r] for r in plan.recipients]
+    own = prompt_end_states(lm, prompts, chosen) if {"identity", "random", "noise"} & set(controls) else None
+    states, names = _sources(own, unpatched.states, plan, controls, seed)
+    warnings = _ends(donors, recipients)
+    got = continue_patched(lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings)
+    vocab = lm.anatomy.vocab_size
+    gold = _first_tokens(recipient_answers, got.base, plan.recipients, len(recipients), vocab)
+    donor_gold = _first_tokens(donor_answers, donor[0], range(len(donors)), len(donors), vocab)
     outcomes = _outcomes(got, names, plan, donor, (gold, donor_gold), recipient_answers)
-    warnings = []
     if "random" in controls and "random" not in names:
         warnings.append("one recipient only: no random control")
     if "positive" in controls:
@@ -154,6 +163,14 @@ def prompt_end_sweep(
     return ProbeResult("patching", rows, {**tensors, **more}, {**axes, **more_axes}, settings, warnings)
 
 
+def _ends(donors: Sequence[Ids], recipients: Sequence[Ids]) -> list[str]:
+    """Token ids do not say what is template; different last tokens are a sign of two templates."""
+    last = {int(p[-1]) for p in (*donors, *recipients) if len(p)}
+    if len(last) < 2:
+        return []
+    return [f"prompts end with {len(last)} different tokens: what is put in was not computed for the same token"]
+
+
 def _layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
     n = lm.anatomy.n_layers
     chosen = list(range(n)) if layers is None else sorted(set(layers))
@@ -162,12 +179,18 @@ def _layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
     return chosen
 
 
-def _first_tokens(answers: Sequence[Ids] | None, instead: Tensor, which: Sequence[int] | range) -> Tensor:
+def _first_tokens(
+    answers: Sequence[Ids] | None, instead: Tensor, which: Sequence[int] | range, n: int, vocab: int
+) -> Tensor:
     if answers is None:
         return instead[:, 0]
+    if len(answers) != n:
+        raise InputError(f"{len(answers)} answers for {n} prompts; give one of each")
     for i in which:
         if not len(answers[i]):
             raise InputError(f"answer {i}: no token; every case needs its gold answer")
+        if not all(0 <= int(t) < vocab for t in answers[i]):
+            raise InputError(f"answer {i}: ids {list(answers[i])[:3]}; the vocabulary has {vocab}; wrong tokenizer?")
     return torch.tensor([answers[i][0] for i in which])
 
 
@@ -197,11 +220,8 @@ def _positive(
     how: tuple[int, tuple[int, ...]],
 ) -> list[tuple[int, int, Tensor, Tensor]]:  # fmt: skip
     equal = [(d, r) for d, r in plan.pairs if len(donors[d]) == len(recipients[r])][:POSITIVE_PAIRS]
-    out = []
-    for d, r in equal:
-        tokens, logits = transplant_all(lm, donors[d], recipients[r], layers, how[0], how[1])
-        out.append((d, r, tokens, logits))
-    return out
+    found = transplant_pairs(lm, [(donors[d], recipients[r]) for d, r in equal], layers, *how) if equal else []
+    return [(d, r, tokens, logits) for (d, r), (tokens, logits) in zip(equal, found, strict=True)]
 
 
 def _compare_positive(

@@ -1,21 +1,26 @@
 """Transplanting prompt-end states, all layers and sources at once, and decoding on from each.
 
 A state put in after block l changes the prompt-end position in the blocks above l and nothing before it, so every
-(layer, source) is one row of the suffix engine: born after block l, decoded greedily beside the unpatched row 0.
+(layer, source) is one row of the suffix engine: born after block l, continued greedily beside the unpatched row 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..hooks.budget import row_budget, shrinking
+from ..hooks.continuing import continue_rows
 from ..hooks.model import Model
-from ..hooks.rows import Prefix, extend, prefill, row_budget, step
+from ..hooks.rows import Prefix, prefill, step
 from ..hooks.sites import Site
+from .spread import Notes, collect, spread
 
 TOP = 5
 
@@ -32,16 +37,23 @@ class Continuations:
     """recipient source layer step"""
     logits: Tensor
     """recipient source layer vocab: first token"""
+    states: Tensor | None = None
+    """recipient layer d_model: the unpatched residual stream at the prompt end, where it was asked for"""
 
 
 def prompt_end_states(lm: Model, prompts: Sequence[Sequence[int]], layers: Sequence[int]) -> Tensor:
     """Residual stream after the given blocks at the last prompt position: prompt layer d_model."""
+    return torch.stack(collect(lm, partial(_prompt_ends, layers=list(layers)), prompts, light=True))
+
+
+def _prompt_ends(
+    lm: Model, prompts: Sequence[Sequence[int]], notes: Notes, *, layers: Sequence[int]
+) -> Iterator[tuple[int, Tensor]]:
     sites = [Site(layer, "resid_post") for layer in layers]
     prefix = prefill(lm, prompts, read=sites)
-    return torch.stack([prefix.states[s] for s in sites], 1)
+    yield from enumerate(torch.stack([prefix.states[s] for s in sites], 1))
 
 
-@torch.no_grad()
 def continue_patched(
     lm: Model,
     recipients: Sequence[Sequence[int]],
@@ -50,6 +62,8 @@ def continue_patched(
     max_new_tokens: int,
     stop_ids: Sequence[int],
     max_rows: int | None = None,
+    notes: list[str] | None = None,
+    read: Sequence[int] = (),
 ) -> Continuations:
     """Greedy continuations with the prompt-end state replaced after one block.
 
@@ -57,6 +71,9 @@ def continue_patched(
         states: recipient source layer d_model, what to put in.
         layers: block after which each goes in, ascending.
         stop_ids: tokens that end a continuation (the last one kept).
+        max_rows: rows recomputed at once; by default what fits. Halved when memory runs out, which ``notes`` (or a
+            warning) says.
+        read: blocks after which the recipients' own states are kept.
     """
     n, sources = len(recipients), states.shape[1]
     vocab = lm.anatomy.vocab_size
@@ -66,25 +83,67 @@ def continue_patched(
         tokens=torch.full((n, sources, len(layers), max_new_tokens), -1, dtype=torch.long),
         logits=torch.zeros(n, sources, len(layers), vocab),
     )
-    longest = max(len(r) for r in recipients)
-    rows = max_rows or row_budget(lm, 1, longest + max_new_tokens, graph=False, decoded=max_new_tokens)
-    order = sorted(range(n), key=lambda i: -len(recipients[i]))
+    measure = partial(
+        _continue, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids), max_rows=max_rows,
+        read=list(read),
+    )  # fmt: skip
+    own: dict[int, Tensor] = {}
+    # Without states to put in this is one plain continuation per prompt.
+    for i, got in spread(lm, measure, list(zip(recipients, states, strict=True)), notes, light=not layers):
+        out.base[i], out.base_logits[i], own[i] = got["base"], got["base_logits"], got["states"]
+        for part, tokens, logits in got["parts"]:
+            out.tokens[i, :, part], out.logits[i, :, part] = tokens, logits
+    if read:
+        out.states = torch.stack([own[i] for i in range(n)])
+    return out
+
+
+@torch.no_grad()
+def _continue(
+    lm: Model, recipients: Sequence[tuple[Sequence[int], Tensor]], notes: Notes, *, layers: Sequence[int],
+    max_new_tokens: int, stop_ids: Sequence[int], max_rows: int | None, read: Sequence[int],
+) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
+    """Continuations of each recipient (prompt, states): ``parts`` hold layers, ``source layer step`` tokens and
+    ``source layer vocab`` first logits; ``states`` are its own."""
+    longest = max(len(prompt) for prompt, _ in recipients)
+
+    def budget() -> int:
+        return row_budget(lm, 1, longest + max_new_tokens, graph=False, decoded=max_new_tokens)
+
+    def work(rows: int | None) -> list[tuple[int, dict[str, Any]]]:
+        return list(_in_chunks(lm, recipients, layers, max_new_tokens, stop_ids, rows or budget(), read))
+
+    yield from shrinking(work, max_rows, budget, notes)
+
+
+def _in_chunks(
+    lm: Model, recipients: Sequence[tuple[Sequence[int], Tensor]], layers: Sequence[int], max_new_tokens: int,
+    stop_ids: Sequence[int], rows: int, read: Sequence[int],
+) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
+    n, sources = len(recipients), recipients[0][1].shape[0]
+    order = sorted(range(n), key=lambda i: -len(recipients[i][0]))
+    sites = [Site(layer, "resid_post") for layer in read]
     per_layer = max(1, sources)
     size = max(1, rows // (1 + per_layer * len(layers)))
     some_layers = len(layers) if size > 1 else max(1, (rows - 1) // per_layer)
     for start in range(0, n, size):
         some = order[start : start + size]
-        prefix = prefill(lm, [recipients[i] for i in some])
+        prefix = prefill(lm, [recipients[i][0] for i in some], read=sites)
+        states = torch.stack([recipients[i][1] for i in some]).to(lm.device)
+        own = [torch.stack([prefix.states[s][q] for s in sites]) if sites else torch.empty(0) for q in range(len(some))]
+        found: list[dict[str, Any]] = [{"parts": [], "states": own[q]} for q in range(len(some))]
         for first in range(0, max(1, len(layers)), max(1, some_layers)):
-            part = slice(first, min(first + some_layers, len(layers)))
-            tokens, logits = _decode(lm, prefix, states[some][:, :, part], layers[part], max_new_tokens, stop_ids)
-            shape = (len(some), part.stop - part.start, sources)
-            out.base[some], out.base_logits[some] = tokens[:, 0].cpu(), logits[:, 0].float().cpu()
-            if not out.tokens.numel():
-                continue
-            out.tokens[some, :, part] = tokens[:, 1:].cpu().view(*shape, -1).transpose(1, 2)
-            out.logits[some, :, part] = logits[:, 1:].float().cpu().view(*shape, -1).transpose(1, 2)
-    return out
+            part = list(range(first, min(first + some_layers, len(layers))))
+            chosen = [layers[i] for i in part]
+            tokens, logits = _decode(lm, prefix, states[:, :, part], chosen, max_new_tokens, stop_ids)
+            shape = (len(some), len(part), sources)
+            for q, of_recipient in enumerate(found):
+                of_recipient |= {"base": tokens[q, 0].cpu(), "base_logits": logits[q, 0].float().cpu()}
+                if part and sources:
+                    changed = tokens[q, 1:].cpu().view(*shape[1:], -1).transpose(0, 1)
+                    first_logits = logits[q, 1:].float().cpu().view(*shape[1:], -1).transpose(0, 1)
+                    of_recipient["parts"].append((part, changed, first_logits))
+        yield from zip(some, found, strict=True)
 
 
 def _decode(
@@ -96,34 +155,32 @@ def _decode(
         return lambda x: torch.cat([x, states[:, :, i].to(x)], 1)
 
     first = step(lm, prefix, grow={layer: put(i) for i, layer in enumerate(layers)})
-    token = first.logits.argmax(-1)
-    stops = torch.tensor(list(stop_ids), device=token.device, dtype=token.dtype)
-    ended = torch.isin(token, stops)
-    out = [token]
-    history = extend(None, first) if max_new_tokens > 1 else None
-    parents = [0] * token.shape[1]
-    for offset in range(1, max_new_tokens):
-        if bool(ended.all()):
-            break
-        after = step(lm, prefix, token, offset=offset, history=history)
-        token = after.logits.argmax(-1)
-        out.append(token.masked_fill(ended, -1))
-        ended = ended | torch.isin(token, stops)
-        if offset + 1 < max_new_tokens:
-            history = extend(history, after, parents)
-    tokens = torch.stack(out, -1)
-    missing = max_new_tokens - tokens.shape[-1]
-    return torch.nn.functional.pad(tokens, (0, missing), value=-1), first.logits
+    born = [lm.anatomy.n_layers, *(layer for layer in layers for _ in range(states.shape[1]))]
+    return continue_rows(lm, prefix, first, born, max_new_tokens, stop_ids), first.logits
 
 
-@torch.no_grad()
 def generate(
-    lm: Model, prompts: Sequence[Sequence[int]], max_new_tokens: int, stop_ids: Sequence[int]
-) -> tuple[Tensor, Tensor]:
-    """Unpatched greedy continuations ``prompt step`` and first logits ``prompt vocab``."""
-    empty = torch.zeros(len(prompts), 0, 0, lm.anatomy.d_model, device=lm.device)
-    got = continue_patched(lm, prompts, empty, [], max_new_tokens, stop_ids)
-    return got.base, got.base_logits
+    lm: Model, prompts: Sequence[Sequence[int]], max_new_tokens: int, stop_ids: Sequence[int], read: Sequence[int] = ()
+) -> Continuations:
+    """Unpatched greedy continuations, with the prompt-end states after the blocks in ``read``."""
+    empty = torch.zeros(len(prompts), 0, 0, lm.anatomy.d_model)
+    return continue_patched(lm, prompts, empty, [], max_new_tokens, stop_ids, read=read)
+
+
+def transplant_pairs(
+    lm: Model, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], layers: Sequence[int], max_new_tokens: int,
+    stop_ids: Sequence[int],
+) -> list[tuple[Tensor, Tensor]]:  # fmt: skip
+    """``transplant_all`` for several (donor, recipient) pairs."""
+    measure = partial(_transplant, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids))
+    return [(tokens, logits) for tokens, logits in collect(lm, measure, pairs)]
+
+
+def _transplant(
+    lm: Model, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], notes: Notes, **how: Any
+) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
+    for i, (donor, recipient) in enumerate(pairs):
+        yield i, transplant_all(lm, donor, recipient, **how)
 
 
 @torch.no_grad()

@@ -1,125 +1,201 @@
-"""Position x layer sweeps: one donor activation at one position of one layer at a time, on any site."""
+"""Sweeps over where an activation is put in: position x layer on any site, and head x layer, one cell at a time.
+
+A pair is a donor (usually a success) and a recipient (a failure), equally long. *Denoising* puts the donor's activation
+into the recipient's run: what suffices to restore the donor's answer? *Noising* puts the recipient's into the donor's:
+what is needed for it? (Heimersheim and Nanda 2024, section 2; the two differ where parts back each other up.)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from ..errors import InputError, NoCasesError
+from ..hooks.budget import row_budget, shrinking
 from ..hooks.model import Model
-from ..hooks.rows import row_budget
 from ..hooks.sites import Kind, Site
 from .effects import mean_interval
 from .patching_outcomes import divergence
 from .result import ProbeResult, Row
 
 PATCHABLE = tuple(k for k in get_args(Kind) if k not in ("q", "k", "v", "pattern"))
+Direction = Literal["denoising", "noising"]
+Ids = Sequence[int]
+Pair = tuple[Ids, Ids, tuple[int, int]]
+"""Source of the activation, run that it goes into, and their answer tokens."""
 
 
-@torch.no_grad()
+class Cell(NamedTuple):
+    """One thing to put in: some positions of a site, its whole width or a part of it."""
+
+    positions: tuple[int, ...]
+    width: slice = slice(None)
+
+
 def position_sweep(
-    lm: Model, donors: Sequence[Sequence[int]], recipients: Sequence[Sequence[int]],
-    answers: Sequence[tuple[int, int]], *, kind: Kind = "resid_post", layers: Sequence[int] | None = None,
-    positions: Sequence[int] | None = None, head: int | None = None, max_batch: int | None = None,
+    lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], answers: Sequence[tuple[int, int]], *,
+    kind: Kind = "resid_post", layers: Sequence[int] | None = None, positions: Sequence[int] | None = None,
+    head: int | None = None, expert: int | None = None, direction: Direction = "denoising",
+    max_batch: int | None = None,
 ) -> ProbeResult:  # fmt: skip
-    """Put the donor's activation in at one (layer, position) of the recipient, for all of them; look at the next token.
+    """Put one activation in at one (layer, position), for all of them; look at the next token.
 
     Args:
-        donors, recipients: aligned pairs of prompts, equally long. Swap them to go from noising to denoising.
+        donors, recipients: aligned pairs of prompts, equally long.
         answers: per pair the donor's and the recipient's answer token.
-        kind: which activation; ``head`` with ``head=h`` patches one head only.
+        kind: which activation; ``head`` with ``head=h`` patches one head only, ``neuron`` with ``expert=e`` the neurons
+            of one expert.
         positions: prompt positions (default all); negative ones count from the end.
+        direction: ``denoising`` or ``noising`` (see the module).
+        max_batch: variants in one forward pass; by default what fits. Halved, with a warning, when memory runs out.
 
-    Tensors, ``pair layer position``: ``kl`` (nats, from the unpatched recipient), ``logit_difference`` (donor's answer
-    minus recipient's) and ``recovered``, the share of the way from the recipient's logit difference to the donor's;
-    NaN where the two are within 1e-6. Table: the largest mean ``recovered`` per layer, with the interval over pairs.
-    Recomputes the full sequence for every (layer, position).
+    Tensors, ``pair layer position``: ``kl`` (nats, from the unpatched run), ``logit_difference`` (answer of the
+    activation's source minus that of the run it goes into), ``probability`` (of the source's answer) and ``recovered``,
+    the share of the way from the unpatched run's logit difference to the source's; NaN where the two are within 1e-6.
+    Table: the largest mean ``recovered`` per layer, with the interval over pairs. Recomputes the full sequence for each
+    (layer, position); ``attribution_patching`` estimates all of them from two forward passes and one backward pass.
     """
-    _check(lm, donors, recipients, answers, kind, head)
+    pairs = check_pairs(lm, donors, recipients, answers, kind, direction)
+    if head is not None and (kind != "head" or not 0 <= head < lm.anatomy.n_heads):
+        raise InputError(f"head {head} of kind {kind}: give kind='head' and a head below {lm.anatomy.n_heads}")
     n = len(recipients[0])
-    where = [p % n for p in (range(n) if positions is None else positions)]
+    where = _within(range(n) if positions is None else positions, n)
     chosen = list(range(lm.anatomy.n_layers)) if layers is None else list(layers)
-    maps = [
-        _pair(lm, d, r, a, [Site(layer, kind) for layer in chosen], where, head, max_batch)
-        for d, r, a in zip(donors, recipients, answers, strict=True)
-    ]
-    tensors = {name: torch.stack([m[name] for m in maps]).float() for name in ("kl", "logit_difference", "recovered")}
+    width = slice(None) if head is None else slice(head * lm.anatomy.d_head, (head + 1) * lm.anatomy.d_head)
+    cells = [Cell((p,), width) for p in where]
+    tensors = sweep(lm, pairs, [Site(layer, kind, expert) for layer in chosen], cells, max_batch)
     settings: dict[str, Any] = {
-        "kind": kind, "head": head, "layers": chosen, "positions": where, "answers": [list(a) for a in answers],
-        "dtype": str(lm.dtype),
+        "kind": kind, "head": head, "expert": expert, "layers": chosen, "positions": where, "direction": direction,
+        "answers": [list(a) for a in answers], "dtype": str(lm.dtype),
     }  # fmt: skip
-    rows = [_best(tensors["recovered"][:, i], layer, where) for i, layer in enumerate(chosen)]
+    rows = [_best(tensors["recovered"][:, i], layer, where, "position") for i, layer in enumerate(chosen)]
     return ProbeResult("position_sweep", rows, tensors, dict.fromkeys(tensors, ("pair", "layer", "position")), settings)
 
 
-def _check(
-    lm: Model, donors: Sequence[Sequence[int]], recipients: Sequence[Sequence[int]],
-    answers: Sequence[tuple[int, int]], kind: str, head: int | None,
-) -> None:  # fmt: skip
+def head_sweep(
+    lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], answers: Sequence[tuple[int, int]], *,
+    layers: Sequence[int] | None = None, positions: Sequence[int] | None = None, direction: Direction = "denoising",
+    max_batch: int | None = None,
+) -> ProbeResult:  # fmt: skip
+    """Put one head's output in at a time, at all ``positions`` together (default: the whole prompt), for every head.
+
+    Arguments and tensors as in ``position_sweep``, with axes ``pair layer head``.
+    """
+    pairs = check_pairs(lm, donors, recipients, answers, "head", direction)
+    n, d = len(recipients[0]), lm.anatomy.d_head
+    where = tuple(_within(range(n) if positions is None else positions, n))
+    chosen = list(range(lm.anatomy.n_layers)) if layers is None else list(layers)
+    heads = list(range(lm.anatomy.n_heads))
+    cells = [Cell(where, slice(h * d, (h + 1) * d)) for h in heads]
+    tensors = sweep(lm, pairs, [Site(layer, "head") for layer in chosen], cells, max_batch)
+    settings: dict[str, Any] = {
+        "kind": "head", "layers": chosen, "positions": list(where), "direction": direction,
+        "answers": [list(a) for a in answers], "dtype": str(lm.dtype),
+    }  # fmt: skip
+    rows = [_best(tensors["recovered"][:, i], layer, heads, "head") for i, layer in enumerate(chosen)]
+    return ProbeResult("head_sweep", rows, tensors, dict.fromkeys(tensors, ("pair", "layer", "head")), settings)
+
+
+def check_pairs(
+    lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], answers: Sequence[tuple[int, int]], kind: str,
+    direction: str,
+) -> list[Pair]:  # fmt: skip
+    """The pairs in the direction asked for: (source, run it goes into, their answers)."""
     if not donors or not len(donors) == len(recipients) == len(answers):
         raise NoCasesError(f"{len(donors)} donors, {len(recipients)} recipients, {len(answers)} answers; need one each")
     lengths = {len(p) for p in (*donors, *recipients)}
     if len(lengths) != 1:
-        raise InputError(f"prompts of {sorted(lengths)} tokens; a position sweep needs equally long ones")
+        raise InputError(f"prompts of {sorted(lengths)} tokens; a sweep over positions needs equally long ones")
     if kind not in PATCHABLE:
         raise InputError(f'kind "{kind}": use one of {", ".join(PATCHABLE)}')
-    if head is not None and (kind != "head" or not 0 <= head < lm.anatomy.n_heads):
-        raise InputError(f"head {head} of kind {kind}: give kind='head' and a head below {lm.anatomy.n_heads}")
+    if direction not in get_args(Direction):
+        raise InputError(f'direction "{direction}": use denoising or noising')
+    for i, pair in enumerate(answers):
+        if len(pair) != 2 or not all(0 <= t < lm.anatomy.vocab_size for t in pair):
+            raise InputError(f"answers of pair {i}: {list(pair)}; give two token ids below {lm.anatomy.vocab_size}")
+    if direction == "noising":
+        return [(r, d, (a[1], a[0])) for d, r, a in zip(donors, recipients, answers, strict=True)]
+    return list(zip(donors, recipients, answers, strict=True))
 
 
-def _pair(
-    lm: Model, donor: Sequence[int], recipient: Sequence[int], answer: tuple[int, int], sites: Sequence[Site],
-    where: Sequence[int], head: int | None, max_batch: int | None,
-) -> dict[str, Tensor]:  # fmt: skip
-    both = torch.tensor([list(donor), list(recipient)], device=lm.device)
+def _within(positions: Sequence[int], n: int) -> list[int]:
+    if not len(positions) or not all(-n <= p < n for p in positions):
+        raise InputError(f"positions {list(positions)}: the prompts have {n} tokens (0-{n - 1})")
+    return [p % n for p in positions]
+
+
+@torch.no_grad()
+def sweep(
+    lm: Model, pairs: Sequence[Pair], sites: Sequence[Site], cells: Sequence[Cell], max_batch: int | None
+) -> dict[str, Tensor]:
+    """Every cell of every site of every pair: ``pair site cell``."""
+    n = len(pairs[0][1])
+
+    def budget() -> int:
+        return max(1, row_budget(lm, n, n, graph=False))
+
+    def one(pair: Pair) -> dict[str, Tensor]:
+        return shrinking(lambda size: _pair(lm, pair, sites, cells, size or budget()), max_batch, budget)
+
+    maps = [one(pair) for pair in pairs]
+    return {name: torch.stack([m[name] for m in maps]).float() for name in maps[0]}
+
+
+def _pair(lm: Model, pair: Pair, sites: Sequence[Site], cells: Sequence[Cell], size: int) -> dict[str, Tensor]:
+    both = torch.tensor([list(pair[0]), list(pair[1])], device=lm.device)
     clean = lm.run(both, read=sites)
     ends = clean.logits[:, -1].double()
-    spread = ends[:, answer[0]] - ends[:, answer[1]]  # donor, recipient
-    n = both.shape[1]
-    size = max_batch or max(1, row_budget(lm, n, n, graph=False))
     out = []
     for site in sites:
         value = clean.acts[site][0]
         logits = []
-        for start in range(0, len(where), size):
-            some = where[start : start + size]
+        for start in range(0, len(cells), size):
+            some = cells[start : start + size]
             ids = both[1:].expand(len(some), -1)
-            logits.append(lm.run(ids, edit={site: _put(value, some, head, lm.anatomy.d_head)}).logits[:, -1].double())
+            logits.append(lm.run(ids, edit={site: _put(value, some)}).logits[:, -1].double())
         out.append(torch.cat(logits))
-    patched = torch.stack(out)  # layer position vocab
+    return {k: v.cpu() for k, v in measures(torch.stack(out), ends, pair[2]).items()}
+
+
+def measures(patched: Tensor, ends: Tensor, answer: tuple[int, int]) -> dict[str, Tensor]:
+    """From patched logits ``... vocab`` and those of the source and of the unpatched run, ``2 vocab``."""
+    spread = ends[:, answer[0]] - ends[:, answer[1]]
     log_q, log_p = ends[1].log_softmax(-1), patched.log_softmax(-1)
     difference = patched[..., answer[0]] - patched[..., answer[1]]
     scale = spread[0] - spread[1]
     recovered = (difference - spread[1]) / scale if abs(float(scale)) > 1e-6 else torch.full_like(difference, torch.nan)
-    return {"kl": divergence(log_q, log_p).cpu(), "logit_difference": difference.cpu(), "recovered": recovered.cpu()}
+    return {
+        "kl": divergence(log_q, log_p),
+        "logit_difference": difference,
+        "probability": log_p[..., answer[0]].exp(),
+        "recovered": recovered,
+    }
 
 
-def _put(value: Tensor, where: Sequence[int], head: int | None, d_head: int) -> Callable[[Tensor], Tensor]:
-    rows, cols = torch.arange(len(where)), torch.tensor(list(where))
-    width = slice(None) if head is None else slice(head * d_head, (head + 1) * d_head)
+def _put(value: Tensor, cells: Sequence[Cell]) -> Callable[[Tensor], Tensor]:
+    """Row i takes cell i from ``value``, ``pos width``."""
 
     def edit(x: Tensor) -> Tensor:
         y = x.clone()
-        y[rows, cols, width] = value[cols, width].to(x)
+        for row, cell in enumerate(cells):
+            at = torch.tensor(cell.positions, device=x.device)
+            y[row, at, cell.width] = value[at, cell.width].to(x)
         return y
 
     return edit
 
 
-def _best(recovered: Tensor, layer: int, where: Sequence[int]) -> Row:
-    """The position with the largest mean over pairs; chosen after seeing it, which the note says."""
+def _best(recovered: Tensor, layer: int, where: Sequence[int], what: str) -> Row:
+    """The place with the largest mean over pairs; chosen after seeing it, which the note says."""
     mean = recovered.nanmean(0)
-    if bool(torch.isnan(mean).all()):
-        at = 0
-    else:
-        at = int(torch.nan_to_num(mean, nan=-torch.inf).argmax())
+    at = 0 if bool(torch.isnan(mean).all()) else int(torch.nan_to_num(mean, nan=-torch.inf).argmax())
     values = [float(v) for v in recovered[:, at] if not torch.isnan(v)]
     e = mean_interval(values)
     return {
         "quantity": "recovered", "group": "pairs", "n": len(values), "value": e.value, "low": e.low, "high": e.high,
-        "interval": e.interval, "layer": layer, "position": where[at],
-        "note": f"largest of {len(where)} positions, chosen after seeing them",
+        "interval": e.interval, "layer": layer, what: where[at],
+        "note": f"largest of {len(where)} {what}s, chosen after seeing them",
     }  # fmt: skip

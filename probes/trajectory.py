@@ -7,8 +7,9 @@ by a few massive dimensions and by the template, so centered ones (minus the mea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,10 +17,11 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError, NoCasesError
-from ..hooks.capture import Captured, Request, capture, capture_all
+from ..hooks.capture import Captured, Request, capture, check_last
 from .examples import Example
 from .matching import check_templates
 from .result import ProbeResult, Row
+from .spread import Notes, collect
 from .tables import Values, cell_maps, mean_row
 
 if TYPE_CHECKING:
@@ -38,8 +40,18 @@ def prompt_end_states(
     lm: Model, prompts: Sequence[Ids], *, max_tokens: int | None = None, notes: list[str] | None = None
 ) -> Tensor:
     """Block outputs at the last token of every prompt: [prompt layer d_model], float64."""
+    if not len(prompts):
+        raise InputError("no prompts; give at least one")
     requests = [Request(p, states=(max(0, len(p) - 1), len(p))) for p in prompts]
-    return torch.stack([_states(c)[:, 0] for c in capture_all(lm, requests, max_tokens=max_tokens, notes=notes)])
+    return torch.stack([s[:, 0] for s in collect(lm, partial(_capture, max_tokens=max_tokens), requests, notes)])
+
+
+def _capture(
+    lm: Model, requests: Sequence[Request], notes: Notes, *, max_tokens: int | None
+) -> Iterator[tuple[int, Tensor]]:
+    """States of each request, layer pos d_model, float64."""
+    for i, got in capture(lm, requests, max_tokens=max_tokens, notes=notes):
+        yield i, _states(got)
 
 
 def cosine_matrix(states: Tensor, centered: bool = False) -> Tensor:
@@ -108,19 +120,30 @@ def step_cosines(
     an empty response.
     """
     ends = lm.eos_ids if eos is None else eos
+    if len(prompts) != len(responses) or steps < 1:
+        raise InputError(
+            f"{len(prompts)} prompts, {len(responses)} responses, steps={steps}; give one of each, steps >= 1"
+        )
     requests = [
         _request(p, r, alignment, steps, ends, i) for i, (p, r) in enumerate(zip(prompts, responses, strict=True))
     ]
-    out: dict[int, StepCosines] = {}
-    for i, got in capture(lm, requests, max_tokens=max_tokens, notes=notes):
-        out[i] = _steps(_states(got), alignment)
-    return [out[i] for i in range(len(requests))]
+    for i, response in enumerate(responses):
+        check_last(lm, response, f"response {i}")
+    found = collect(lm, partial(_measure_steps, max_tokens=max_tokens), requests, notes)
+    return [StepCosines(f["cosines"], f["norms"], alignment) for f in found]
+
+
+def _measure_steps(
+    lm: Model, requests: Sequence[Request], notes: Notes, *, max_tokens: int | None
+) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    for i, states in _capture(lm, requests, notes, max_tokens=max_tokens):
+        yield i, _steps(states)
 
 
 def _request(prompt: Ids, response: Ids, alignment: Alignment, steps: int, eos: Sequence[int], i: int) -> Request:
     if alignment not in ("predictive", "token"):
         raise InputError(f"alignment is {alignment!r}; use 'predictive' or 'token'")
-    if not prompt or not response:
+    if not len(prompt) or not len(response):
         raise InputError(
             f"pair {i}: {len(prompt)} prompt and {len(response)} response tokens; give at least one of each"
         )
@@ -132,10 +155,10 @@ def _request(prompt: Ids, response: Ids, alignment: Alignment, steps: int, eos: 
     return Request([*prompt, *kept], states=(n, n + len(kept)))
 
 
-def _steps(states: Tensor, alignment: Alignment) -> StepCosines:
+def _steps(states: Tensor) -> dict[str, Tensor]:
     norms = states.norm(dim=-1)
     dots = (states[:, 1:] * states[:, :-1]).sum(-1)
-    return StepCosines(dots / (norms[:, 1:] * norms[:, :-1]), norms, alignment)
+    return {"cosines": dots / (norms[:, 1:] * norms[:, :-1]), "norms": norms}
 
 
 def over_examples(
@@ -179,7 +202,7 @@ def over_examples(
     axes = {name: by_prefix.get(name.split(".")[0], ("layer",)) for name in tensors}
     settings = {
         "role": role, "alignment": alignment, "steps": steps, "state": "block output before the final norm",
-        "dtype": str(lm.model.dtype), "permutations": permutations, "seed": seed,
+        "dtype": str(lm.dtype), "permutations": permutations, "seed": seed,
     }  # fmt: skip
     return ProbeResult("trajectory", [*rows, *step_rows], tensors, axes, settings, warnings)
 

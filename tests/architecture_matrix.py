@@ -22,7 +22,7 @@ from oracles import min_k as min_k_oracle
 from oracles import neurons as neuron_oracle
 from oracles import patching as patching_oracle
 from oracles import trajectory as trajectory_oracle
-from tiny_models import CONFIGS, tiny
+from tiny_models import CONFIGS, MORE, tiny
 
 from composcope.errors import ComposcopeError
 from composcope.hooks import Model, Site, load_model
@@ -31,6 +31,7 @@ from composcope.probes import lookback, min_k, neurons, patching, trajectory
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "architectures.md"
 BEGIN, END = "<!-- architecture matrix -->", "<!-- end of architecture matrix -->"
+NAMES = {"transformers": [*CONFIGS, *MORE], "transformer_lens": list(CONFIGS), "nnsight": list(CONFIGS)}
 BACKENDS = ("transformers", "transformer_lens", "nnsight")
 PROMPT = [5, 31, 77, 12, 40, 8, 66, 23, 51]
 DONOR, RESPONSE, TARGET, NODES = [9, 60, 3, 14, 28, 71, 7], [33, 90, 11, 47], 30, 5
@@ -68,15 +69,24 @@ def _neurons(lm: Model, plain: Model) -> float:
     nodes = neuron_oracle.reference_nodes(NODES)
     down, norms = [x.down for x in layers], [x.post_norm for x in layers]
     if plain.anatomy.n_experts:
-        blocks = [x.mlp for x in layers]
-        if not all(hasattr(b, "gate") for b in blocks):
+        if any(getattr(x.experts, "has_bias", False) for x in layers):
             return _complete(lm)
-        want = neuron_oracle.attribute_experts(plain.model, ids, TARGET, blocks, nodes).flatten(1)
+        want = torch.stack([_of_mixture(plain, i, nodes) for i in range(len(layers))])
     elif all(n is not None for n in norms):
         want = neuron_oracle.attribute_behind_norm(plain.model, ids, TARGET, down, norms, nodes)  # type: ignore[arg-type]
     else:
         want = neuron_oracle.attribute(plain.model, ids, TARGET, down, nodes)  # type: ignore[arg-type]
     return _worst(got, want) / max(1e-3, min(1.0, float(want.abs().max())))
+
+
+def _of_mixture(plain: Model, i: int, nodes: list[tuple[float, float]]) -> torch.Tensor:
+    """One layer of a model of which some or all are mixtures, padded to the widest layer."""
+    layer, ids = plain.anatomy.layers[i], torch.tensor([PROMPT])
+    if layer.down is None:
+        want = neuron_oracle.attribute_experts(plain.model, ids, TARGET, [layer.mlp], nodes).flatten(1)[0]
+    else:
+        want = neuron_oracle.attribute(plain.model, ids, TARGET, [layer.down], nodes)[0]
+    return torch.nn.functional.pad(want, (0, plain.anatomy.n_neurons - len(want)))
 
 
 def _complete(lm: Model) -> float:
@@ -135,7 +145,9 @@ def _plain(name: str) -> Model:
 
 def _eager(plain: Model) -> Any:
     """The same weights with the attention that shows its maps."""
-    model = tiny(plain.model.config.model_type.removesuffix("_text"), attn="eager")
+    found = plain.model.config.model_type
+    name = next(n for n, c in {**CONFIGS, **MORE}.items() if c["model_type"] == found)
+    model = tiny(name, attn="eager")
     model.load_state_dict(plain.model.state_dict())
     return model
 
@@ -162,7 +174,8 @@ def _site_cell(lm: Model, plain: Model) -> Cell:
     """Every kind of site, read and edited in the middle layer, against the transformers backend."""
     ids, refused = torch.tensor([PROMPT]), []
     for kind in KINDS:
-        site = Site(1, kind)  # type: ignore[arg-type]
+        mixture = kind == "neuron" and plain.anatomy.layers[1].down is None
+        site = Site(1, kind, 0 if mixture else None)  # type: ignore[arg-type]
         try:
             with torch.no_grad():
                 runs = [m.run(ids, read=[site], edit={site: lambda x: 1.1 * x}) for m in (lm, plain)]
@@ -186,14 +199,14 @@ def installed() -> list[str]:
     return [b for b in BACKENDS if importlib.util.find_spec(b) is not None]
 
 
-def table(names: list[str], backends: list[str]) -> str:
+def table(names: dict[str, list[str]], backends: list[str]) -> str:
     """Markdown: a table per backend, one line per architecture, one mark per probe; refusals below."""
     notes: list[str] = []
     columns = ("sites", *PROBES)
     lines = []
     for backend in backends:
         lines += [f"| {backend} | " + " | ".join(columns) + " |", "| --- " * (1 + len(columns)) + "|"]
-        for name in names:
+        for name in names[backend]:
             cells = row(name, backend)
             lines.append(f"| {name} | " + " | ".join(cells[c].mark(notes) for c in columns) + " |")
         lines.append("")
@@ -203,7 +216,7 @@ def table(names: list[str], backends: list[str]) -> str:
 def in_document(text: str) -> str:
     """The document with the tables put between its marks."""
     before, rest = text.split(BEGIN, 1)
-    return f"{before}{BEGIN}\n\n{table(list(CONFIGS), installed())}\n\n{END}{rest.split(END, 1)[1]}"
+    return f"{before}{BEGIN}\n\n{table(NAMES, installed())}\n\n{END}{rest.split(END, 1)[1]}"
 
 
 if __name__ == "__main__":
@@ -211,4 +224,5 @@ if __name__ == "__main__":
     if "--write" in sys.argv:
         DOCUMENT.write_text(in_document(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
     else:
-        print(table(sys.argv[1:] or list(CONFIGS), installed()))
+        chosen = {b: [n for n in NAMES[b] if n in sys.argv[1:] or not sys.argv[1:]] for b in BACKENDS}
+        print(table(chosen, [b for b in installed() if chosen[b]]), flush=True)

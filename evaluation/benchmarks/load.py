@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from ...errors import InputError
+from ...errors import InputError, did_you_mean
 from ..cases import Case, check_cases, read_cases
 from .agentcoma import read_agentcoma
 from .bamboogle import read_bamboogle
 from .gsm8k import read_gsm8k
+from .hub import read_hub
 from .math_hard import read_math_hard
 from .multiarith import read_multiarith
 from .stad import read_stad
@@ -18,7 +19,7 @@ from .tot import read_tot
 
 Loader = Callable[[str], list[Case]]
 
-READERS: Mapping[str, Loader] = {
+READERS: dict[str, Loader] = {
     "cases": read_cases,
     "agentcoma": read_agentcoma,
     "bamboogle": read_bamboogle,
@@ -27,6 +28,7 @@ READERS: Mapping[str, Loader] = {
     "math-hard": read_math_hard,
     "stad": read_stad,
     "tot": read_tot,
+    "hub": read_hub,
 }
 """Readers of files by the name that leads a spec (``name:path``)."""
 
@@ -50,6 +52,7 @@ def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Ca
         raise InputError(
             f"{text}: no such benchmark; give the path of a JSON-lines case file or NAME:FILE with NAME one of "
             + ", ".join(sorted(loaders))
+            + did_you_mean(name, loaders)
         )
     return check_cases(loader(rest), text)
 

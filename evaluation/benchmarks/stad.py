@@ -91,6 +91,11 @@ class Item:
         return None
 
 
+def asked_in(case: Case) -> dict[str, str]:
+    """The prompt format that a case recommends, to be kept with the item made of it."""
+    return {"format": str(case.meta["format"])} if case.meta.get("format") else {}
+
+
 def read_items(path: str | Path) -> list[Item]:
     """Read records of any stage. Raises ``InputError`` naming file, line and field for what has another shape."""
     stem = Path(path).stem.removesuffix("_final")

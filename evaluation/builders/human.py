@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import prompts
-from ..benchmarks.stad import Item, Step
+from ..benchmarks.stad import Item, Step, asked_in
 from ..cases import Case
 from ..grading.grade import grade
 
@@ -47,7 +47,7 @@ def _unusable(case: Case, max_steps: int | None) -> str | None:
 
 def _item(case: Case) -> Item:
     steps = tuple(Step(p.question, p.answer, p.worked, skill=p.skill) for p in case.parts)
-    return Item(case.id, case.question, case.answer, steps, teacher=TEACHER)
+    return Item(case.id, case.question, case.answer, steps, teacher=TEACHER, extra=asked_in(case))
 
 
 def with_templates(item: Item) -> Item:

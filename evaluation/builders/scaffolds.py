@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Response
-from ..benchmarks.stad import Check, Item, Step
+from ..benchmarks.stad import Check, Item, Step, asked_in
 from ..cases import Case
 from ..engines.base import Engine
 from ..journal import Journal
@@ -104,7 +104,7 @@ def teacher_name(engine: Engine) -> str:
 
 def items_from_cases(cases: Iterable[Case]) -> list[Item]:
     """Questions to decompose, from any benchmark."""
-    return [Item(c.id, c.question, c.answer) for c in cases]
+    return [Item(c.id, c.question, c.answer, extra=asked_in(c)) for c in cases]
 
 
 def generate(

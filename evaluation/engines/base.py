@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ...errors import JournalError
+from ...errors import NotAskedError
 from ..asks import Ask, Response
 from ..journal import ask_identity
+
+THINKING_OPENED = "thinking_opened"
+"""In a response's provenance: the prompt itself opened the block of thinking, so that the text starts inside it."""
 
 
 @runtime_checkable
@@ -55,11 +58,11 @@ class Recorded:
         self.failures = dict(failures or {})
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
-        """Raises ``JournalError``: what is not in the journal cannot be answered."""
+        """Raises ``NotAskedError``: what is not in the journal cannot be answered."""
         known = [(ask, self.failures.get(ask_identity(ask, self.identity))) for ask in asks]
         missing = [ask for ask, failure in known if failure is None]
         if missing:
-            raise JournalError(
+            raise NotAskedError(
                 f"{len(missing)} asks are not in the journal (first: case {missing[0].case!r}, role "
                 f"{missing[0].role!r}); run the evaluation again with the model to complete it"
             )

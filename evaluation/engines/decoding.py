@@ -54,7 +54,7 @@ class Row:
 
 
 @torch.inference_mode()
-def _prefill(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor | None, Tensor]:
+def _prefill(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor | None]:
     length = max(len(r.ids) for r in rows)
     pads = [length - len(r.ids) for r in rows]
     ids = torch.tensor([[0] * p + list(r.ids) for p, r in zip(pads, rows, strict=True)], device=model.device)
@@ -64,7 +64,7 @@ def _prefill(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor | Non
     mask = (steps >= pad[:, None]).long() if any(pads) else None
     positions = (steps - pad[:, None]).clamp(min=0)
     logits, cache = _forward(model, ids, mask, positions, None)
-    return logits, cache, mask, length - pad
+    return logits, cache, mask
 
 
 def _forward(model: Any, ids: Tensor, mask: Tensor | None, positions: Tensor, cache: Any) -> tuple[Tensor, Any]:
@@ -86,7 +86,7 @@ def decode_batch(model: Any, rows: Sequence[Row]) -> Iterator[int]:
 
     Raises ``ModelError`` when the logits of an unfinished row are not finite.
     """
-    logits, cache, mask, positions = _prefill(model, rows)
+    logits, cache, mask = _prefill(model, rows)
     alive = list(range(len(rows)))  # row index by batch position; -1 once finished
     while True:
         tokens = _choose(logits, rows, alive)
@@ -98,15 +98,15 @@ def decode_batch(model: Any, rows: Sequence[Row]) -> Iterator[int]:
         if not keep:
             return
         with torch.inference_mode():
-            step = torch.tensor(tokens, device=model.device)
             if len(keep) <= KEEP_FULL * len(alive) and _drop(cache, keep, model.device):
-                kept = torch.tensor(keep, device=model.device)
-                alive, step, positions = [alive[b] for b in keep], step[kept], positions[kept]
-                mask = None if mask is None else mask[kept]
+                alive, tokens = [alive[b] for b in keep], [tokens[b] for b in keep]
+                mask = None if mask is None else mask[torch.tensor(keep, device=model.device)]
             if mask is not None:
                 mask = torch.cat([mask, mask.new_ones(len(alive), 1)], dim=1)
-            logits, cache = _forward(model, step[:, None], mask, positions[:, None], cache)
-            positions = positions + 1
+            # Finished rows stay at the first position: learned positions end with the context.
+            positions = [len(rows[r].ids) + len(rows[r].generated) - 1 if r >= 0 else 0 for r in alive]
+            step = torch.tensor([tokens, positions], device=model.device)
+            logits, cache = _forward(model, step[0][:, None], mask, step[1][:, None], cache)
 
 
 def _drop(cache: Any, keep: list[int], device: torch.device) -> bool:

@@ -17,13 +17,14 @@ from typing import Any
 import torch
 import transformers
 
+from ...devices import available, is_out_of_memory
 from ...errors import ModelError
 from ..asks import Ask, Response
 from ..identity import local_identity
 from ..journal import ask_identity
-from .base import error_response, think
+from .base import THINKING_OPENED, error_response, think
 from .decoding import Row, decode_batch
-from .text import StopFinder, decode
+from .text import THINKING_MARKS, StopFinder, decode, special_thinking_marks
 
 MAX_ROWS = 256
 
@@ -73,6 +74,7 @@ class LocalEngine:
         self.chat_options = dict(chat_options or {})
         self.max_rows = batch_size or MAX_ROWS
         self._identity: dict[str, str] | None = None
+        self._ends: dict[tuple[int, ...], bool] = {}
 
     @property
     def identity(self) -> dict[str, str]:
@@ -110,6 +112,17 @@ class LocalEngine:
         ):
             found.update([value] if isinstance(value, int) else value or [])
         return frozenset(found)
+
+    @cached_property
+    def _marks(self) -> dict[int, str]:
+        return special_thinking_marks(self.tokenizer)
+
+    def _opens_thinking(self, ids: tuple[int, ...]) -> bool:
+        """Whether a prompt ends inside a block of thinking, as some chat templates have it."""
+        end = ids[-8:]
+        if end not in self._ends:
+            self._ends[end] = self.tokenizer.decode(list(end)).rstrip().endswith(THINKING_MARKS[0])
+        return self._ends[end]
 
     def prompt_ids(self, asks: Sequence[Ask]) -> list[tuple[int, ...]]:
         """Token ids of each ask exactly as they are fed: chat template, or the raw prompt with the tokenizer's BOS."""
@@ -190,7 +203,7 @@ class LocalEngine:
                     done.add(i)
                     yield now[i].ask, self._response(now[i], rows[i])
             except (torch.OutOfMemoryError, RuntimeError) as e:
-                if not _out_of_memory(e):
+                if not is_out_of_memory(e):
                     raise
                 exhausted = True
             if exhausted:
@@ -216,10 +229,14 @@ class LocalEngine:
 
     def _response(self, prepared: _Prepared, row: Row) -> Response:
         ids = row.generated
-        text = decode(self.tokenizer, ids, self.eos_ids)
+        text = decode(self.tokenizer, ids, self.eos_ids, self._marks)
         if row.stop is not None:
             text = row.stop.cut(text)
-        limited = row.finish == "length" and prepared.budget < prepared.ask.max_tokens
+        made: dict[str, Any] = {}
+        if row.finish == "length" and prepared.budget < prepared.ask.max_tokens:
+            made["limited_by"] = f"context of {self.context}"
+        if self._opens_thinking(prepared.ids):
+            made[THINKING_OPENED] = True
         return Response(
             ask=ask_identity(prepared.ask, self.identity),
             text=text,
@@ -228,7 +245,7 @@ class LocalEngine:
             response_tokens=len(ids),
             prompt_ids=prepared.ids,
             response_ids=tuple(ids),
-            provenance={"limited_by": f"context of {self.context}"} if limited else None,
+            provenance=made or None,
         )
 
     def _rows_that_fit(self, longest: _Prepared) -> int:
@@ -261,7 +278,7 @@ def load(model: str | Path, *, dtype: torch.dtype | str | None = None, device: s
             raise ModelError(f"{name}: no *.safetensors weights here; give a model folder as save_pretrained writes it")
     elif path.exists() or path.is_absolute() or name.startswith((".", "~")):
         raise ModelError(f"{name}: no such model folder; give a folder with config.json and *.safetensors")
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = available(device)
     dtype = dtype or (torch.float32 if device.type == "cpu" else "auto")
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
@@ -273,11 +290,6 @@ def load(model: str | Path, *, dtype: torch.dtype | str | None = None, device: s
         raise ModelError(f"{name}: cannot be loaded as a causal language model ({reason})") from e
     loaded.to(device)  # type: ignore[arg-type]
     return loaded.eval(), tokenizer
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    text = str(error).lower()
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in text or "can't allocate memory" in text
 
 
 def _memory(model: Any) -> int:

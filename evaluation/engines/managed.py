@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -210,8 +211,11 @@ class ManagedServer:
             log.seek(max(self._log_start, os.fstat(log.fileno()).st_size - 20_000))
             lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
         errors = [line for line in lines if "Error" in line and "INFO" not in line and "WARN" not in line]
-        last = (errors or lines or ["its log is empty"])[-1]
-        return f"{state}: {last[:300]}"
+        # vLLM ends with an error that only points at the one before.
+        roots = [line for line in errors if "See root cause above" not in line]
+        last = (roots or errors or lines or ["its log is empty"])[-1]
+        named = re.search(r"\w*Error: .*", last)  # without the log's time and process
+        return f"{state}: {(named.group() if named else last)[:400]}"
 
     def __enter__(self) -> Self:
         return self

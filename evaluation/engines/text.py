@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .base import cut_after_stop
 
+THINKING_MARKS = ("<think>", "</think>")
 
-def decode(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int]) -> str:
-    """Text of generated ids: without the final end-of-text token and other special tokens, spaces untouched."""
+
+def decode(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int], kept: Mapping[int, str] | None = None) -> str:
+    """Text of generated ids: without the final end-of-text token and other special tokens, spaces untouched.
+
+    The special tokens in ``kept`` (id -> text) stay: where the thinking ends decides what the answer is.
+    """
     if ids and ids[-1] in eos_ids:
         ids = ids[:-1]
+    if not kept or kept.keys().isdisjoint(ids):
+        return _text(tokenizer, ids)
+    found, start = [], 0
+    for n, token in enumerate(ids):
+        if token in kept:
+            found += [_text(tokenizer, ids[start:n]), kept[token]]
+            start = n + 1
+    return "".join([*found, _text(tokenizer, ids[start:])])
+
+
+def _text(tokenizer: Any, ids: Sequence[int]) -> str:
     return tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+def special_thinking_marks(tokenizer: Any) -> dict[int, str]:
+    """Marks of thinking that the tokenizer takes for special tokens, and so would leave out: id -> text."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return {i: token.content for i, token in added.items() if token.special and token.content in THINKING_MARKS}
 
 
 class StopFinder:
@@ -50,4 +72,4 @@ class StopFinder:
         return self._closing[token]
 
     def _decode(self, ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return _text(self.tokenizer, ids)

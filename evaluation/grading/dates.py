@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -94,6 +95,20 @@ def answer(text: str, first: bool = False) -> Found:
     if len(pair) == 2 and _HEDGE.match(text[pair[0].end : pair[1].start]):
         return Found(None, "hedged")
     return Found(dates[i])
+
+
+def rivals(text: str) -> list[Date]:
+    """The other dates that a text without a cue may answer with: those before the last one in its last sentence.
+
+    None in a range or in a choice of two ("1066 or 1067"), which is no answer as a whole.
+    """
+    dates = [d for d in find_all(text) if d.sure and not _NEGATED.search(text[max(0, d.start - 60) : d.start])]
+    if not dates:
+        return []
+    ends = [m.end() for m in re.finditer(r"(?<=[a-z\d)][.!?])\s+(?=[A-Z\"(])|\n", text) if m.end() <= dates[-1].start]
+    near = [d for d in dates if d.start >= (ends[-1] if ends else 0)]
+    joined = [_HEDGE.match(text[a.end : b.start]) is not None for a, b in itertools.pairwise(near)]
+    return [d for i, d in enumerate(near[:-1]) if not joined[i] and not (i and joined[i - 1])]
 
 
 def parse(text: str) -> Date | None:

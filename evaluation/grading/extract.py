@@ -71,7 +71,7 @@ def extract(text: str, format: str, finish_reason: str) -> Extracted:
         return Extracted((), reason="truncated" if cut else "empty")
     if rule == "xml":
         return _xml(shown, cut)
-    following = _NEXT_QUESTION.search(shown)
+    following = _NEXT_QUESTION.search(shown) or _next_question_inline(shown)
     if following and shown[: following.start()].strip():
         # a completion model went on to the next question: what stands before it is finished
         shown, cut = shown[: following.start()].strip(), False
@@ -87,6 +87,12 @@ def extract(text: str, format: str, finish_reason: str) -> Extracted:
     if rule == "last-line":
         return Extracted((shown.rsplit("\n", 1)[-1].strip(),))
     return Extracted((_answer_field(shown) or _TAGS.sub(" ", shown).strip(),))
+
+
+def _next_question_inline(text: str) -> re.Match[str] | None:
+    """Where a completion goes on to a next question on the same line: only after it has given its answer."""
+    first = _CUE.search(text)
+    return re.compile(r"(?<=[.!?*)])\s+Question\s*:").search(text, first.end()) if first else None
 
 
 def _xml(text: str, cut: bool) -> Extracted:

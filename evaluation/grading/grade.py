@@ -163,13 +163,19 @@ def _date(segment: str, golds: Sequence[str], cued: bool, consistency: bool) -> 
     if not wanted:
         return _text(segment, golds, cued, consistency)
     found = dates.answer(segment, first=cued)
+    if found.date is None and found.reason == "no-answer":
+        return None
+    tolerance = 1 if consistency else 0
+    if found.date is not None:
+        matches = [m for gold in wanted if (m := dates.compare(found.date, gold, tolerance)) is not None]
+        if matches:
+            return _right(dates.show(found.date), matches[0])
+    if not cued and any(dates.compare(d, gold, tolerance) for d in dates.rivals(segment) for gold in wanted):
+        # as with numbers: two dates in the sentence that answers, and nobody can tell by rule which one is meant
+        return Grade("invalid", segment, None, "several dates")
     if found.date is None:
-        return None if found.reason == "no-answer" else _wrong(segment, found.reason)
+        return _wrong(segment, found.reason)
     shown = dates.show(found.date)
-    for gold in wanted:
-        match = dates.compare(found.date, gold, tolerance=1 if consistency else 0)
-        if match is not None:
-            return _right(shown, match)
     return _wrong(shown, "incomplete" if dates.incomplete(found.date, wanted[0]) else None)
 
 

@@ -42,7 +42,7 @@ def _json_items(answer: str) -> list[str] | None:
 
 
 def _clean(items: Sequence[str]) -> list[str]:
-    cleaned = [re.sub(r"^\s*(?:and|then|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
+    cleaned = [re.sub(r"^\s*(?:and|then|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
     cleaned = [i.strip().strip("\"'`*“”").rstrip(".!").strip() for i in cleaned]
     return [i for i in cleaned if i]
 

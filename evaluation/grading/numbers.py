@@ -10,6 +10,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from . import units, words
 
@@ -35,6 +36,9 @@ class Number:
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SPACES = re.compile("(?<=\\d)[\u00a0\u202f\u2009'’_](?=\\d{3}(?!\\d))")
+_GROUPED = re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3}){2,5}(?![\d/]|[.,]\d{4})")
+"""Digits grouped by plain spaces, twice or more: "12 250 ml bottles" is no such number."""
+_EMPHASIS = re.compile(r"(?<!\w)__?([^_\s][^_\n]{0,80})__?(?!\w)")
 _LATEX = [
     (re.compile(r"\$(?! )([^$\n]*[^$\n ])\$"), r"\1"),
     (re.compile(r"\\(?:boxed|text|mathrm|mathbf|textbf|left|right)\b"), ""),
@@ -60,7 +64,9 @@ def normalized(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).replace("\u2044", "/").replace("\u2212", "-")
     for pattern, plain in _LATEX:
         text = pattern.sub(plain, text)
+    text = _EMPHASIS.sub(r"\1", text)
     text = re.sub(r"(?<=\d)(?:[ ]000)+(?!\d)", lambda m: m[0].replace(" ", ""), text)
+    text = _GROUPED.sub(lambda m: m[0].replace(" ", ""), text)
     return re.sub(r"(?<=\d)\s*x\s*(?=\d)", " × ", text)
 
 
@@ -93,12 +99,23 @@ _OPERATION = re.compile(rf"^\s*(?:[^\W\d]+\s+){{0,3}}?{_OPERATOR}\s*[({re.escape
 _NEGATED = re.compile(
     r"(?:\bnot|n't|\bnever|\brather than|\binstead of)\s+(?:be\s+|equal\s+to\s+|exactly\s+)?[$€£]?$", re.I
 )
+_MINUS = re.compile(
+    r"(?<![\w)\]%])(?:^|[^\w)\]%\s]\s*|\b(?:is|to|of|be|was|equals|by|a|at|about)\s+)(?P<sign>(?:minus|negative)\s+)$",
+    re.I,
+)
+"""The word for the sign, where it stands between no two operands."""
 _HEDGE = re.compile(r"^\s*(?:[^\W\d]+\s+){0,2}or\s+(?:maybe\s+|possibly\s+|perhaps\s+)?[$€£]?$", re.I)
 _COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)
 
 
 def find_all(text: str) -> list[Number]:
     """All numbers of a ``normalized`` text in order; numbers as words only where they stand outside digits."""
+    return list(_all(text))
+
+
+@lru_cache(maxsize=256)
+def _all(text: str) -> tuple[Number, ...]:
+    # Remembered: one answer is looked at several times while it is graded.
     found = [n for m in _NUMBER.finditer(text) if (n := _number(m, text)) is not None]
     taken = bytearray(len(text))
     for n in found:
@@ -109,7 +126,7 @@ def find_all(text: str) -> list[Number]:
             number = Number(value, m.start(), m.end(), word=True)
             unit = re.match(r"\s?(%|per\s?cent\b|[A-Za-z]+)", text[m.end() :])
             found.append(_with_unit(number, unit[1] if unit else None))
-    return sorted(found, key=lambda n: n.start)
+    return tuple(sorted(found, key=lambda n: n.start))
 
 
 def _number(m: re.Match[str], text: str) -> Number | None:
@@ -125,6 +142,8 @@ def _number(m: re.Match[str], text: str) -> Number | None:
             start += len(g["sign"])
         elif g["sign"][0] in "-–":
             sign = -1
+    elif word := _MINUS.search(text[max(0, start - _NEAR) : start]):
+        start, sign = start - len(word["sign"]), -1
     if g["inner"] and g["inner"] != "+":
         sign = -sign
     value = _value(g)
@@ -142,6 +161,8 @@ def _number(m: re.Match[str], text: str) -> Number | None:
 
 def _value(g: dict[str, str | None]) -> Fraction | None:
     def plain(text: str | None) -> Fraction:
+        if text and text.isdecimal() and text.isascii():
+            return Fraction(int(text))  # much faster than reading a decimal
         return Fraction((text or "0").replace(",", "") or "0")
 
     if g["mixed"]:
@@ -160,7 +181,7 @@ def _value(g: dict[str, str | None]) -> Fraction | None:
     exponent = int(g["exponent"] or g["ten"] or 0)
     if abs(exponent) > _LONGEST:
         return None
-    return plain(g["plain"]) * Fraction(10) ** exponent
+    return plain(g["plain"]) * Fraction(10) ** exponent if exponent else plain(g["plain"])
 
 
 def _with_unit(number: Number, unit: str | None) -> Number:

@@ -32,6 +32,10 @@ _OPENINGS = re.compile(
     r"|it(?:\s+is|\s+was|'s)|this\s+(?:is|was)|that\s+(?:is|was)|that's|they\s+(?:are|were)|these\s+are|answer)\b\s*:?\s*",
     re.I,
 )
+_BOOLEAN = re.compile(
+    r"(?P<negated>(?:\bnot|n't|\bnever)\s+(?:really\s+|quite\s+|at\s+all\s+)?(?=true|false|correct|incorrect))?"
+    r"\b(?P<word>yes|no|true|false|correct|incorrect)\b"
+)
 _LONGEST = 12
 """Words that a short sentence around a gold answer may have beyond the gold answer itself."""
 
@@ -112,12 +116,10 @@ def _partial_name(given: str, gold: str) -> bool:
 
 def boolean(text: str) -> bool | None:
     """Yes or no, as the first or the last such word of an answer; None where there is none or both ends differ."""
-    found = [
-        w in ("yes", "true", "correct")
-        for w in re.findall(r"\b(yes|no|true|false|correct|incorrect)\b", text.casefold())
-    ]
+    plain = text.casefold().replace("’", "'")
+    found = [(m["word"] in ("yes", "true", "correct")) != bool(m["negated"]) for m in _BOOLEAN.finditer(plain)]
     if not found:
         return None
-    if re.match(r"\W*(?:yes|no|true|false)\b", text.casefold()):
+    if re.match(r"\W*(?:yes|no|true|false)\b", plain):
         return found[0]
     return found[-1] if len(set(found)) == 1 else None

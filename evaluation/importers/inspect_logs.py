@@ -17,6 +17,7 @@ from ...errors import InputError
 from ..asks import Outcome
 from ..benchmarks.files import existing
 from ..protocols.base import Graded
+from .archives import read_member
 from .base import Imported, Options, contradiction, place, refuse_twice
 
 WHAT = "a log of inspect_ai (.json or .eval)"
@@ -59,7 +60,8 @@ def _load(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     except (json.JSONDecodeError, UnicodeDecodeError, zipfile.BadZipFile, KeyError) as e:
         raise InputError(f"{path}: cannot be read ({type(e).__name__}: {e}); give {WHAT}") from e
     except NotImplementedError as e:
-        raise InputError(f"{path}: {e}; convert it with `inspect log convert --to json`") from e
+        fix = "install zstandard (pip install zstandard), or write JSON: inspect log convert --to json --output-dir DIR"
+        raise InputError(f"{path}: {e}; {fix} {path}") from e
     if not isinstance(raw, dict) or not isinstance(raw.get("eval"), dict):
         raise InputError(f"{path}: field 'eval' is missing; give {WHAT}")
     return raw, _objects(raw.get("samples") or [], path)
@@ -70,9 +72,9 @@ def _archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         names = archive.namelist()
         # An interrupted evaluation has its start record only.
         first = "header.json" if "header.json" in names else "_journal/start.json"
-        header = json.loads(archive.read(first))
+        header = json.loads(read_member(archive, first))
         inside = sorted(n for n in names if n.startswith("samples/") and n.endswith(".json"))
-        return header, _objects([json.loads(archive.read(n)) for n in inside], path)
+        return header, _objects([json.loads(read_member(archive, n)) for n in inside], path)
 
 
 def _objects(values: Iterable[Any], path: object) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ read from the document's fields ``case`` and ``role``, or from those that the us
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ def read_lm_eval(path: str | Path, options: Options = Options()) -> Imported:  #
     """
     named = _NAME.match(Path(path).stem)
     task = named["task"] if named else Path(path).stem
+    model = options.model or _model(Path(path))
     rows, contradictions = [], []
     samples = [(n, s) for n, s in enumerate(read_lines(path, WHAT), 1)]
     for n, sample in samples:
@@ -44,7 +46,7 @@ def read_lm_eval(path: str | Path, options: Options = Options()) -> Imported:  #
     for n, sample in kept:
         where = f"{path}:{n}"
         metric = _metric(sample, options.scorer, where)
-        row = _row(sample, metric, task, options, where)
+        row = _row(sample, metric, task, model, options, where)
         rows.append(row)
         contradictions += _contradictions(sample, metric, row, where)
     refuse_twice(rows, path, "name the fields that hold them with --case-field and --role-field")
@@ -77,13 +79,13 @@ def _metric(sample: Mapping[str, Any], wanted: str | None, where: str) -> str:
     raise InputError(f"{where}: none of the metrics {', '.join(map(str, listed))} is chosen; give --scorer")
 
 
-def _row(sample: Mapping[str, Any], metric: str, task: str, options: Options, where: str) -> Graded:
+def _row(sample: Mapping[str, Any], metric: str, task: str, model: str | None, options: Options, where: str) -> Graded:
     doc = sample["doc"]
     case, role = place(doc, f"{task}-{sample['doc_id']}", options, where)
     outcome, reason = _outcome(sample.get(metric), metric, where)
     known = described(doc)
     return Graded(
-        case, role, outcome, task, model=options.model, reason=reason, match=metric, answer=_answer(sample),
+        case, role, outcome, task, model=model, reason=reason, match=metric, answer=_answer(sample),
         gold=None if sample.get("target") is None else str(sample["target"]),
         depth=doc["depth"] if isinstance(doc.get("depth"), int) and not isinstance(doc["depth"], bool) else None,
         **known,
@@ -99,14 +101,42 @@ def _outcome(value: Any, metric: str, where: str) -> tuple[Outcome, str | None]:
 
 
 def _answer(sample: Mapping[str, Any]) -> str | None:
-    """The filtered response of a generated answer; log-likelihoods of multiple choice are no answer."""
+    """The filtered response of a generated answer; of multiple choice the number of the likeliest choice."""
     found = sample.get("filtered_resps")
     value = found[0] if isinstance(found, list) and found else found
+    if isinstance(value, list) and isinstance(found, list) and len(found) > 1:
+        return _likeliest(found)
     return value.strip() if isinstance(value, str) else None
 
 
+def _likeliest(choices: Sequence[Any]) -> str | None:
+    """Choices come as (log-likelihood, is it the greedy continuation), often both as text."""
+    try:
+        scores = [float(choice[0]) for choice in choices]
+    except (TypeError, ValueError, IndexError):
+        return None
+    return str(max(range(len(scores)), key=scores.__getitem__)) if all(s == s for s in scores) else None
+
+
+def _model(path: Path) -> str | None:
+    """The model's name from the results file that is written beside the samples; None where there is none."""
+    named = _NAME.match(path.stem)
+    beside = path.with_name(f"results_{path.stem[named.end('task') + 1 :]}.json") if named else None
+    if beside is None or not beside.is_file():
+        return None
+    try:
+        raw = json.loads(beside.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return None
+    name = raw.get("model_name") if isinstance(raw, dict) else None
+    return name if isinstance(name, str) and name else None
+
+
 def _contradictions(sample: Mapping[str, Any], metric: str, row: Graded, where: str) -> list[dict[str, Any]]:
-    """Metrics of equality whose answer is the target but counts as wrong, or has nothing to do with it but counts."""
+    """Equality whose answer is the target but counts as wrong, or has nothing to do with it but counts; and accuracy
+    of multiple choice that the stored likelihoods speak against."""
+    if metric == "acc":
+        return _choice_contradictions(sample, row, where)
     if metric not in _EQUALITY or row.answer is None or row.gold is None or row.outcome == "invalid":
         return []
     if row.outcome == "incorrect" and row.answer == row.gold:
@@ -114,6 +144,18 @@ def _contradictions(sample: Mapping[str, Any], metric: str, row: Graded, where: 
     if row.outcome == "correct" and not _alike(row.answer, row.gold):
         return [contradiction(where, metric, sample[metric], 0, f"answer {row.answer!r}, target {row.gold!r}")]
     return []
+
+
+def _choice_contradictions(sample: Mapping[str, Any], row: Graded, where: str) -> list[dict[str, Any]]:
+    found = sample.get("filtered_resps")
+    is_choice = isinstance(found, list) and len(found) > 1 and isinstance(found[0], list)
+    if not is_choice or row.answer is None or row.gold is None or not row.gold.isdigit() or row.outcome == "invalid":
+        return []
+    right = row.answer == row.gold
+    if right == (row.outcome == "correct"):
+        return []
+    problem = f"choice {row.answer} is the likeliest, the target is {row.gold}"
+    return [contradiction(where, "acc", sample["acc"], int(right), problem)]
 
 
 def _alike(answer: str, gold: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, did_you_mean
 from ..cases import Case
 from .base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
 from .compositionality_gap import CompositionalityGap
@@ -37,7 +37,10 @@ def get(name: str, **options: Any) -> Protocol:
         for point in entry_points(group="composcope.protocols", name=name):
             found = point.load()
     if found is None:
-        raise InputError(f"--protocol {name!r} is not known; use one of {', '.join(sorted(PROTOCOLS))}")
+        raise InputError(
+            f"--protocol {name!r} is not known; use one of {', '.join(sorted(PROTOCOLS))}"
+            + did_you_mean(name, PROTOCOLS)
+        )
     try:
         return found(**options)
     except TypeError as e:

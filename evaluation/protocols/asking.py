@@ -63,6 +63,20 @@ def ask_again(case: Case, way: str, format: str, max_tokens: int | None) -> Ask:
     return ask_whole(case, f"whole:{way}", case.question, way, max_tokens)
 
 
+def recommended_format(cases: Iterable[Case]) -> str | None:
+    """The prompt format in which a benchmark wants to be asked: ``meta["format"]``, where all its cases agree.
+
+    Raises ``InputError`` for a format that is not known.
+    """
+    named = {str(case.meta.get("format") or "") for case in cases}
+    if len(named) != 1 or named == {""}:
+        return None
+    (format,) = named
+    if format not in prompts.FORMATS:
+        raise InputError(f"meta.format is {format!r}; use one of {', '.join(prompts.FORMATS)}, or leave it out")
+    return format
+
+
 def check_formats(format: str, ways: Iterable[str] = ()) -> None:
     """Raises ``InputError`` for a prompt format, or a way to ask again, that is not known."""
     if format not in prompts.FORMATS:

@@ -6,6 +6,7 @@ rows (ours, or anybody's ``graded.jsonl``) to metrics and labelled case sets.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -17,6 +18,8 @@ from ..cases import Case
 from ..metrics import Metric
 
 GRADED_SCHEMA = 1
+_NUMBERED = re.compile(r"(?:no-preamble/)?(part|scaffold|placeholder):")
+_NUMBER = re.compile(r"[0-9]{1,3}(?=:|$)")
 DEPTH_BINS = {7: 4, 9: 6, 11: 8}
 """Depth as published (Composition collapse, App. B): interval cases with a longer chain count in the bin below."""
 
@@ -153,6 +156,11 @@ def _typed(name: str, value: Any, where: str) -> Any:
     text = str(value)
     if name in ("case", "role") and not text.strip():
         raise InputError(f"{where}: {name} is empty; give a non-empty string")
+    if name == "role" and (kind := _NUMBERED.match(text)):
+        least = 0 if kind[1] == "part" else 1
+        number = _NUMBER.match(text, kind.end())
+        if number is None or int(number[0]) < least:
+            raise InputError(f"{where}: role is {text!r}; after {kind[1]!r} give a number from {least} to 999")
     return text
 
 

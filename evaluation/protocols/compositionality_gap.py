@@ -6,6 +6,8 @@ fails (AgentCoMa, section 4); Press gap = P(w wrong | b); independence gap = mea
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -70,14 +72,14 @@ class CompositionalityGap:
         failures: list[Entry] = []
         successes: list[Entry] = []
         for group, chosen in counting.by_model(counting.published(rows, self.compat)):
-            items = counting.items(chosen)
+            items = counting.items(chosen, cases)
             n_parts = max((item.n_parts for item in items), default=0)
             if not n_parts:
                 warnings.append("no row has a role part:0, part:1, ...: only accuracies of the whole can be counted")
             for cell, members in counting.grouped(items):
                 found = cell_metrics(members, n_parts, cell, self.seed)
                 metrics += [replace(m, group={**group, **m.group}) for m in found]
-            warnings += missing(items, cases)
+            warnings += missing(items, cases) + _uneven(items, cases)
             for item in items:
                 if both(item) is True and (whole := item.truth("whole")) is not None:
                     (successes if whole else failures).append(_entry(item))
@@ -195,7 +197,19 @@ def independence_gap(
         n_invalid=len(table) - len(known),
         clusters=own,
         note="composition - product of the steps",
+        bounds=_independence_bounds(table),
     )
+
+
+def _independence_bounds(table: Sequence[Sequence[Truth]]) -> tuple[float | None, float | None]:
+    """The gap over all cases with everything open judged against it, and for it."""
+    if not table:
+        return None, None
+    low, high = (
+        [sum(otherwise if v is None else v for v in column) / len(table) for column in zip(*table, strict=True)]
+        for otherwise in (False, True)
+    )
+    return low[0] - math.prod(high[1:]), high[0] - math.prod(low[1:])
 
 
 def _quadrants(
@@ -244,6 +258,15 @@ def _extra_context(items: Sequence[Item], group: Mapping[str, Any], seed: int) -
             own = counting.clusters_of(asked)
             metrics.append(counting.rate(f"step:{i}", values, cell, seed=seed, clusters=own))
     return metrics
+
+
+def _uneven(items: Sequence[Item], cases: Mapping[str, Case] | None) -> list[str]:
+    """A warning where rows alone cannot say whether a case is shorter than others or lacks its last part."""
+    found = Counter(item.n_parts for item in items if cases is None or item.case not in cases)
+    if len(found) < 2:
+        return []
+    counts = ", ".join(f"{n} with {parts}" for parts, n in sorted(found.items()))
+    return [f"cases differ in their number of parts ({counts}): where rows of a last part are missing, add them"]
 
 
 def missing(items: Sequence[Item], cases: Mapping[str, Case] | None) -> list[str]:

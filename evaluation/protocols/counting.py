@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import InputError
 from .. import statistics
+from ..cases import Case
 from ..metrics import Metric, mark
 from .base import Evidence, Graded
 
@@ -103,8 +104,10 @@ def part_index(role: str) -> int | None:
     return int(m[1]) if m else None
 
 
-def items(rows: Sequence[Graded]) -> list[Item]:
+def items(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None, parts: int = 0) -> list[Item]:
     """Rows grouped by model, run, case and repeat, in order of appearance.
+
+    A case has as many parts as its rows or ``cases`` say, and at least ``parts``; those without a row are unknown.
 
     Raises ``InputError`` where a role was graded twice for the same case, model, run and repeat.
     """
@@ -120,7 +123,9 @@ def items(rows: Sequence[Graded]) -> list[Item]:
     made = []
     for (model, run, case, repeat), roles in grouped.items():
         indices = [i for role in roles if (i := part_index(role)) is not None]
-        made.append(Item(case, model, run, repeat, roles, _richest(roles), max(indices, default=-1) + 1))
+        known = len(cases[case].parts) if cases is not None and case in cases else 0
+        n_parts = max(max(indices, default=-1) + 1, known, parts)
+        made.append(Item(case, model, run, repeat, roles, _richest(roles), n_parts))
     return made
 
 
@@ -235,8 +240,8 @@ def failure(
     return replace(
         base,
         n_invalid=open_whole + len(undecided),
-        bound_low=failed / best if best else None,
-        bound_high=(failed + may_fail) / worst if worst else None,
+        bound_low=failed / best if best else 1.0 if may_fail else None,
+        bound_high=(failed + may_fail) / worst if worst else 0.0 if may_pass else None,
     )
 
 
@@ -310,7 +315,18 @@ def statistic(
 ) -> Metric:
     """A function of column sums over cases with its bootstrap interval; value None where it is not finite."""
     if not len(columns):
-        return Metric(metric, dict(group), 0, n_invalid, count, interval="bootstrap", note=mark(0, note))
+        low, high = bounds if bounds is not None else (None, None)
+        return Metric(
+            metric,
+            dict(group),
+            0,
+            n_invalid,
+            count,
+            interval="bootstrap",
+            bound_low=low,
+            bound_high=high,
+            note=mark(0, note),
+        )
     table = np.asarray(columns, dtype=float).reshape(len(columns), -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(function(table.sum(axis=0)))

@@ -124,7 +124,7 @@ def gate_cases(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) 
     """What the gates say of every case of one model; rows that ``cases`` lead to expect and lack count as unknown."""
     atoms = atom_table(rows)
     expected = None if cases is None else {k: [a.role for a in DoubleGate().asks(c, {})] for k, c in cases.items()}
-    return [_gate(item, atoms, expected) for item in counting.items(rows)]
+    return [_gate(item, atoms, expected) for item in counting.items(rows, cases)]
 
 
 def _gate(item: Item, atoms: Mapping[Any, Mapping[str, Graded]], expected: Mapping[str, Sequence[str]] | None) -> Gated:
@@ -269,7 +269,9 @@ def _warnings(gated: Sequence[Gated], group: Mapping[str, Any]) -> list[str]:
     found = []
     open_gates = sum(g.double is None for g in gated)
     if open_gates:
-        found.append(f"{open_gates} of {len(gated)} cases have an open gate{where}: an answer is invalid or missing")
+        found.append(
+            f"{open_gates} of {len(gated)} cases have an undecided gate{where}: an answer is invalid or missing"
+        )
     if not any(g.double is True for g in gated):
         found.append(f"no case passes the gates{where}: residual failure is undefined")
     bare = sum(not g.item.n_parts for g in gated)

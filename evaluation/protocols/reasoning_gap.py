@@ -9,6 +9,7 @@ Gap = S_comp - S_1 * S_2 (eq. 1), negative when the pair is worse than two indep
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,11 @@ from .counting import Item, Truth
 CODE_INSTRUCTION = (
     "Answer with Python code only: a function solve_q1() that returns the answer to Q1, and a function solution() "
     "that sets X = solve_q1() and returns the answer to Q2."
+)
+
+NO_LEAKAGE = (
+    "leakage was not measured: no case has meta.original, the question and answer that its Q2 was made from "
+    "(`composcope build compositional-gsm` writes it)"
 )
 
 
@@ -95,11 +101,13 @@ class ReasoningGap:
         failures: list[Entry] = []
         successes: list[Entry] = []
         for group, chosen in counting.by_model(counting.published(rows, self.compat)):
-            items = counting.items(chosen)
+            items = counting.items(chosen, cases, parts=2)
             for cell, members in counting.grouped(items):
                 found = gap.cell_metrics(members, 2, cell, self.seed) + diagnostics(members, cell, self.seed)
                 metrics += [replace(m, group={**group, **m.group}) for m in found]
             warnings += gap.missing(items, cases)
+            if cases is not None and not any("original" in item.rows for item in items):
+                warnings.append(NO_LEAKAGE)
             for item in items:
                 known = [item.truth(r) for r in ("part:0", "part:1", "pair:q1") if r in item.rows]
                 if counting.all_of(known) is True and (whole := item.truth("whole")) is not None:
@@ -112,11 +120,21 @@ class ReasoningGap:
 
 
 def pair_question(case: Case) -> str:
-    """The pair as it is asked: from ``meta["question_2"]``, or the case's question where that has the X already."""
+    """The pair as it is asked: the case's question where it is one, else made from Q1 and Q2 with X.
+
+    Q2 is ``meta["question_2"]``, or the case's question where that has an X. Raises ``InputError`` where neither has:
+    without an X, nothing of Q1 is needed.
+    """
     opening = prompts.pair("\0", "\0").partition("\0")[0]
     if case.question.startswith(opening):
         return case.question
-    return prompts.pair(case.parts[0].question, str(case.meta.get("question_2", case.question)))
+    second = str(case.meta.get("question_2", case.question))
+    if not re.search(r"\bX\b", second):
+        raise InputError(
+            f"case {case.id!r}: the reasoning gap needs a Q2 that uses X, Q1's answer; add it as meta.question_2 (see "
+            "`composcope build compositional-gsm`), or use --protocol compositionality-gap"
+        )
+    return prompts.pair(case.parts[0].question, second)
 
 
 def co_present(cases: Sequence[Case], seed: int = 0) -> list[Case]:

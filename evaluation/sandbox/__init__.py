@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import select
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from ...errors import InputError
+from .finding import extract_code
 
 REASONS = ("no-code", "no-answer", "syntax", "refused", "error", "steps", "time", "memory", "recursion", "crashed")
 
@@ -70,22 +70,6 @@ def _text(value: Any) -> str | None:
     if isinstance(value, list):
         return ", ".join(str(_text(v)) for v in value)
     return None if value is None else str(value)
-
-
-_FENCE = re.compile(r"```[ \t]*(?:python|py|python3)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
-
-
-def extract_code(text: str) -> str | None:
-    """The program in an answer: the fenced blocks that define functions, else everything from the first ``def`` on.
-
-    Several blocks are joined in order, as answers often define ``solve_q1`` and ``solution`` apart. None where there is
-    no function at all.
-    """
-    blocks = [b for b in _FENCE.findall(text) if b.strip()]
-    if blocks:
-        return "\n".join(blocks)
-    start = re.search(r"^(?:def|import|from)\s", text, re.MULTILINE)
-    return text[start.start() :] if start and "def " in text else None
 
 
 _BOOT = (

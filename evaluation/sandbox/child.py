@@ -11,10 +11,11 @@ import json
 import math
 import resource
 import sys
+import warnings
 from typing import Any
 
 from .interpreter import Machine
-from .names import attribute, builtins, load
+from .names import Module, attribute, builtins, load
 from .scopes import Function, Refused
 
 MAX_PRINTED = 20_000
@@ -61,6 +62,8 @@ def plain(value: Any) -> Any:
         return value if value.bit_length() < 10_000 else float("inf")
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
+    if callable(value) or isinstance(value, Module) or hasattr(value, "__next__"):
+        raise Refused(f"the code came to a {type(value).__name__}, which is no value", "no-answer")
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -104,6 +107,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 def main(memory_bytes: int) -> None:
     """Answer requests from standard input until it ends."""
     sys.setrecursionlimit(6_000)
+    # A warning about the text (an escape such as "\\$") would be shown with its source, and so open a file.
+    warnings.simplefilter("ignore")
     give_up_rights(memory_bytes)
     for line in sys.stdin:
         request = json.loads(line)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,6 +48,7 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 IN_PLACE: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.iadd,
     ast.Sub: operator.isub,
+    ast.Mult: operator.imul,
     ast.BitOr: operator.ior,
     ast.BitAnd: operator.iand,
     ast.BitXor: operator.ixor,
@@ -148,9 +150,21 @@ class Machine:
             self._assign(node.target, self.value(node.value, scope), scope)
 
     def _do_AugAssign(self, node: ast.AugAssign, scope: Scope) -> None:
-        old, value = self.value(_as_load(node.target), scope), self.value(node.value, scope)
-        in_place = IN_PLACE.get(type(node.op)) if isinstance(old, list | set | dict) else None
-        self._assign(node.target, in_place(old, value) if in_place else self._binary(node.op, old, value), scope)
+        target = node.target
+        if isinstance(target, ast.Name):
+            old = self.value(ast.Name(target.id, ast.Load()), scope)
+            scope.set(target.id, self._in_place(node.op, old, self.value(node.value, scope)))
+        elif isinstance(target, ast.Subscript):
+            # Once each, as in Python: ``d[queue.pop()] += 1`` pops once.
+            box, key = self.value(target.value, scope), self.value(target.slice, scope)
+            old = box[key]
+            box[key] = self._in_place(node.op, old, self.value(node.value, scope))
+        else:
+            raise Refused(f"assignment to {type(target).__name__} is not allowed")
+
+    def _in_place(self, op: ast.operator, old: Any, value: Any) -> Any:
+        in_place = IN_PLACE.get(type(op)) if isinstance(old, list | set | dict | deque) else None
+        return in_place(old, value) if in_place else self._binary(op, old, value)
 
     def _do_If(self, node: ast.If, scope: Scope) -> None:
         self.run(node.body if self.value(node.test, scope) else node.orelse, scope)
@@ -243,7 +257,7 @@ class Machine:
 
     def _get_NamedExpr(self, node: ast.NamedExpr, scope: Scope) -> Any:
         value = self.value(node.value, scope)
-        self._assign(node.target, value, scope)
+        self._assign(node.target, value, scope.enclosing)
         return value
 
     def _get_BinOp(self, node: ast.BinOp, scope: Scope) -> Any:
@@ -336,33 +350,32 @@ class Machine:
         return format(value, "" if node.format_spec is None else self.value(node.format_spec, scope))
 
     def _get_ListComp(self, node: ast.ListComp, scope: Scope) -> list[Any]:
-        return [self.value(node.elt, inner) for inner in self._loop(node.generators, Scope(scope))]
+        return [self.value(node.elt, inner) for inner in self._comprehension(node.generators, scope)]
 
     def _get_SetComp(self, node: ast.SetComp, scope: Scope) -> set[Any]:
-        return {self.value(node.elt, inner) for inner in self._loop(node.generators, Scope(scope))}
+        return {self.value(node.elt, inner) for inner in self._comprehension(node.generators, scope)}
 
     def _get_GeneratorExp(self, node: ast.GeneratorExp, scope: Scope) -> Iterator[Any]:
-        return (self.value(node.elt, inner) for inner in self._loop(node.generators, Scope(scope)))
+        return (self.value(node.elt, inner) for inner in self._comprehension(node.generators, scope))
 
     def _get_DictComp(self, node: ast.DictComp, scope: Scope) -> dict[Any, Any]:
-        loop = self._loop(node.generators, Scope(scope))
+        loop = self._comprehension(node.generators, scope)
         return {self.value(node.key, inner): self.value(node.value, inner) for inner in loop}
 
-    def _loop(self, generators: list[ast.comprehension], scope: Scope) -> Iterator[Scope]:
+    def _comprehension(self, generators: list[ast.comprehension], scope: Scope) -> Iterator[Scope]:
+        """The scopes of the elements; the first iterable is evaluated at once and outside, as in Python."""
+        items = iter(self.value(generators[0].iter, scope))
+        return self._loop(generators, Scope(scope, comprehension=True), items)
+
+    def _loop(
+        self, generators: list[ast.comprehension], scope: Scope, items: Iterator[Any] | None = None
+    ) -> Iterator[Scope]:
         if not generators:
             yield scope
             return
         first, *rest = generators
-        for item in self.value(first.iter, scope):
+        for item in self.value(first.iter, scope) if items is None else items:
             self._step(first.target)
             self._assign(first.target, item, scope)
             if all(self.value(test, scope) for test in first.ifs):
                 yield from self._loop(rest, scope)
-
-
-def _as_load(target: ast.expr) -> ast.expr:
-    if isinstance(target, ast.Name):
-        return ast.Name(target.id, ast.Load())
-    if isinstance(target, ast.Subscript):
-        return ast.Subscript(target.value, target.slice, ast.Load())
-    raise Refused(f"assignment to {type(target).__name__} is not allowed")

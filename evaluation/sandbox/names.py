@@ -12,14 +12,19 @@ import itertools
 import math
 import statistics
 import string
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 from .interpreter import power
 from .scopes import Refused
 
-# Loads what strptime loads on its first use, because later no file can be opened.
+# Loads what these load on their first use, because later no file can be opened; the parser itself needs
+# ``unicodedata`` for names outside ASCII.
 datetime.datetime.strptime("2000", "%Y")
+collections.Counter("a").most_common(1)
+statistics.mode("a")
+unicodedata.normalize("NFKC", "a")
 
 
 class Module:
@@ -68,6 +73,7 @@ MODULES = {
     "collections": {"Counter": collections.Counter, "defaultdict": collections.defaultdict, "deque": collections.deque},
     "functools": {"reduce": functools.reduce},
     "statistics": _pick(statistics, "mean median mode fmean stdev pstdev variance pvariance"),
+    "__future__": {"annotations": None},
     # Type hints are read but mean nothing.
     "typing": dict.fromkeys("Any Dict Iterable List Optional Sequence Set Tuple Union".split(), object()),
 }

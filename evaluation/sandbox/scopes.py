@@ -42,9 +42,12 @@ class Walker(Protocol):
 class Scope:
     """Names of one function call (or of the module), with the scope that encloses it."""
 
-    def __init__(self, parent: Scope | None = None, local: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, parent: Scope | None = None, local: frozenset[str] = frozenset(), comprehension: bool = False
+    ) -> None:
         self.names: dict[str, Any] = {}
         self.parent = parent
+        self.comprehension = comprehension
         self.local = local
         """Names that the function assigns: reading one before that is an error, as in Python."""
         self.elsewhere: dict[str, Scope] = {}
@@ -71,6 +74,14 @@ class Scope:
                 return scope
             scope = scope.parent
         raise NameError(f"name {name!r} is not defined in an enclosing scope")
+
+    @property
+    def enclosing(self) -> Scope:
+        """Where ``:=`` binds: this scope, or the one around the comprehensions that it belongs to."""
+        scope = self
+        while scope.comprehension and scope.parent is not None:
+            scope = scope.parent
+        return scope
 
     @property
     def module(self) -> Scope:
@@ -113,6 +124,8 @@ class Function:
             self.machine.run(self.body, scope)
         except ReturnValue as done:
             return done.value
+        except (BreakLoop, ContinueLoop) as e:
+            raise Refused("break or continue outside a loop", "syntax") from e
         finally:
             self.machine.depth -= 1
         return None

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ..printing import show
+
 app = typer.Typer(help="Measure time, memory and exactness on this machine.", no_args_is_help=True)
 
 
@@ -70,4 +72,28 @@ def evaluation(
         dtype=dtype, lm_eval_python=lm_eval_python,
     )  # fmt: skip
     print(found.to_json() if json else "\n".join(found.lines()))
+    return 0
+
+
+@app.command(epilog="Example: composcope bench scale --prompt 1000 --asks 50000")
+def scale(
+    prompt: Annotated[int | None, typer.Option(help="Tokens of a prompt.")] = None,
+    response: Annotated[int | None, typer.Option(help="Tokens of an answer.")] = None,
+    asks: Annotated[int | None, typer.Option(help="Asks of the evaluation.")] = None,
+    examples: Annotated[int | None, typer.Option(help="Prompts that the probes run on.")] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Instead time one item of each step here, on a random 12-layer Llama.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+) -> int:
+    """What studies of 8B and 70B models cost on 1, 8 and 64 GPUs, by arithmetic (docs/scale.md)."""
+    from .scale import lines, load_of
+
+    if measure:
+        from .scale_measured import measured_lines
+
+        found = measured_lines()
+    else:
+        found = lines(load_of(prompt=prompt, response=response, asks=asks, examples=examples))
+    show({"schema": 1, "lines": list(found)} if json else found, json)
     return 0

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 
+from ...evaluation.protocols import counting
+from ...evaluation.protocols.base import Graded
 from . import style
 from .drawing import Drawing, caption, words
-from .io import Row, RunData, having, labels
+from .io import Row, RunData, having, labels, labels_by_benchmark
+from .scatters import cross, stacked
 
 STEPS = {"both": "both", "composition": "whole"}
 
@@ -21,17 +26,30 @@ def point(run: RunData, label: str, metric: Row, **keys: Any) -> Row:
     return {"run": run.name, "model": label, **keys, **{k: metric.get(k) for k in fields}}
 
 
-def collapse_curve(runs: Sequence[RunData]) -> Drawing:
-    """Residual failure P(whole wrong | both gates) over depth, a line per model (Composition collapse, Fig. 2)."""
+def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) -> Drawing:
+    """Residual failure P(whole wrong | both gates) over depth, a line per model (Composition collapse, Fig. 2).
+
+    ``bands`` shades depths that were trained on (Fig. 3); an empty one those that the study gives as
+    ``trained_depths`` of a model. Models that the study calls ``baseline`` are dotted then.
+    """
     rows = _over_depth(runs)
     if not rows:
         return words("No run here has residual failure over depth: the protocol double-gate measures it.", runs)
     runs = having(runs, "residual_failure")
     fig, panels = style.grid_of(1, 1, 6.2, 3.9)
     ax = panels[0][0]
-    _depth_panel(ax, rows, "Wrong although every part is known")
+    shaded = _shaded(runs, bands)
+    dotted = {m for r, m in labels(runs).items() if bands is not None and _find(runs, r).about.get("baseline")}
+    _depth_panel(ax, rows, "Wrong although every part is known", dotted=dotted)
+    for i, depth in enumerate(shaded):
+        ax.axvspan(depth - 0.45, depth + 0.45, color=style.MUTED, alpha=0.14, linewidth=0, zorder=0,
+                   label="trained depth" if i == 0 else "_nolegend_")  # fmt: skip
     style.legend(ax, loc="upper left")
     text = "Residual failure: share of wholes answered wrong among cases that passed both gates, by depth."
+    if shaded:
+        text += f" Shaded: trained depths ({', '.join(map(str, shaded))}){'; dotted: baseline' if dotted else ''}."
+    elif bands is not None:
+        text += " The study says of no model which depths were trained on."
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, depth {depth}"),
                    {"kind": "lines", "x": "depth", "series": "model", "xlabel": "depth", "ylabel": "residual failure",
                     "percent": True})  # fmt: skip
@@ -68,14 +86,16 @@ def family_heatmap(runs: Sequence[RunData]) -> Drawing:
     ax = panels[0][0]
     for row in rows:
         row["drawn"] = "undefined" if row["value"] is None else style.weight(row["n"])
-        _cell(ax, columns.index((row["family"], row["depth"])), models.index(row["model"]), row)
+        cell(ax, columns.index((row["family"], row["depth"])), models.index(row["model"]), row)
     ax.set_xticks(range(len(columns)), [f"{style.plain(f, 12)}\n{d}" for f, d in columns])
     ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
     ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(len(models) - 0.5, -0.5)
     style.dress(ax, "Residual failure, %", "family and depth", grid=None)
     text = "Residual failure in percent; cells with n < 5 are outlined without a color."
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {family}, depth {depth}"))
+    return Drawing(
+        style.finished(fig), rows, caption(text, rows, runs, "{model}, {family}, depth {depth}", mark="Starred")
+    )
 
 
 def step_bars(runs: Sequence[RunData]) -> Drawing:
@@ -104,7 +124,7 @@ def step_bars(runs: Sequence[RunData]) -> Drawing:
 
 def gap_slopes(runs: Sequence[RunData]) -> Drawing:
     """One line a model over step 1, step 2, both and the whole; a panel per benchmark (AgentCoMa, Fig. 4)."""
-    rows = _steps(runs)
+    rows = _steps(runs, labels_by_benchmark(having(runs, "step:0")))
     if not rows:
         return words("No run here has step accuracies: the protocol compositionality-gap measures them.", runs)
     runs = having(runs, "step:0")
@@ -122,7 +142,8 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
         style.dress(ax, benchmark, y="accuracy")
         style.legend(ax, loc="lower left")
     text = f"Accuracy from the single steps to both to the whole.{_chance(runs)}{_gaps(runs)}"
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {step}"),
+    cell_name = "{model}, {step}" if len(benchmarks) == 1 else "{model}, {benchmark}, {step}"
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, cell_name),
                    {"kind": "lines", "x": "step", "series": "model", "panel": "benchmark", "xlabel": "",
                     "ylabel": "accuracy", "percent": True})  # fmt: skip
 
@@ -135,9 +156,8 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     for run in chosen:
         first, second, whole = (run.one(m) for m in ("step:0", "step:1", "composition"))
         if first and second and whole and None not in (first["value"], second["value"], whole["value"]):
-            rows.append(
-                {**point(run, names[run.path], whole), "root_s1_s2": math.sqrt(first["value"] * second["value"])}
-            )
+            root = math.sqrt(first["value"] * second["value"])
+            rows.append({**point(run, names[run.path], whole), "root_s1_s2": root, "x": root, **_root_interval(run)})
     if not rows:
         return words("No run here has two step accuracies and one of the whole.", runs)
     fig, panels = style.grid_of(1, 1, 4.4, 4.2)
@@ -145,7 +165,7 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     grid = [i / 50 for i in range(51)]
     ax.plot(grid, [g * g for g in grid], "--", color=style.MUTED, linewidth=1.2, label="independent steps: y = x²")
     for i, row in enumerate(rows):
-        style.points(ax, [row], [row["root_s1_s2"]], style.color(i), row["model"])
+        cross(ax, row, style.color(i), row["model"], stacked(i))
     style.percent(ax)
     style.percent(ax, "x")
     style.dress(ax, "Below the curve: worse than independent steps", "√(S1 · S2)", "accuracy on the whole", grid="both")
@@ -156,10 +176,34 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
 
 
-def gap_bars(runs: Sequence[RunData]) -> Drawing:
-    """The published gaps side by side: comp - both, comp - S1*S2, P(fail | both right)."""
+def _root_interval(run: RunData) -> dict[str, Any]:
+    """Bootstrap interval of sqrt(S1 S2) over the cases whose steps are both judged."""
+    items = counting.items([Graded.from_dict(g) for g in run.graded])
+    steps = [(i, i.truth("part:0"), i.truth("part:1")) for i in items]
+    known = [(i, bool(a), bool(b)) for i, a, b in steps if a is not None and b is not None]
+
+    def root(sums: np.ndarray) -> np.ndarray:
+        return np.sqrt(sums[..., 1] * sums[..., 2]) / sums[..., 0]
+
+    seed, columns = int(run.config.get("seed") or 0), [(1, a, b) for _, a, b in known]
+    found = counting.statistic("root", columns, root, {}, seed=seed,
+                               clusters=counting.clusters_of([i for i, _, _ in known]))  # fmt: skip
+    return {"x_low": found.low, "x_high": found.high, "n_x": found.n}
+
+
+def gap_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
+    """The published gaps side by side: comp - both, comp - S1*S2, P(fail | both right).
+
+    ``group_by`` (``family``, ``size``, ``cost``, ``tuning``, ...) orders the models by what their study says of them, a
+    color a group (Compositional GSM, Fig. 4-6).
+    """
     chosen = having(runs, "gap")
+    groups = {r.path: r.about.get(group_by) if group_by else None for r in chosen}
+    known = sorted({g for g in groups.values() if g is not None}, key=lambda g: (isinstance(g, str), g))
+    chosen = sorted(chosen, key=lambda r: known.index(g) if (g := groups[r.path]) is not None else len(known))
     names = labels(chosen)
+    names = {p: n if groups[p] is None else f"{groups[p]} · {n}" for p, n in names.items()}
+    shades = {r.name: known.index(g) if (g := groups[r.path]) is not None else len(known) for r in chosen}
     metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "press_gap": "P(whole wrong | both right)"}
     rows = [point(r, names[r.path], m, gap=k) for k in metrics for r in chosen if (m := r.one(k))]
     if not rows:
@@ -168,12 +212,19 @@ def gap_bars(runs: Sequence[RunData]) -> Drawing:
     for ax, (key, title) in zip(panels[0], metrics.items(), strict=True):
         mine = [r for r in rows if r["gap"] == key]
         for i, row in enumerate(mine):
-            style.points(ax, [row], [i], style.color(0), "", line=False, horizontal=True)
+            style.points(ax, [row], [i], style.color(shades[row["run"]]), "", line=False, horizontal=True)
         ax.axvline(0, color=style.MUTED, linewidth=1)
-        ax.set_yticks(range(len(mine)), [style.plain(r["model"], 24) for r in mine])
+        ax.set_yticks(range(len(mine)), [style.plain(r["model"], 28) for r in mine])
         ax.set_ylim(max(len(mine), 1) - 0.5, -0.5)
+        if key == "press_gap":
+            style.percent(ax, "x")
+        else:
+            style.signed_points(ax)
         style.dress(ax, title, "points" if key != "press_gap" else "share", grid="x")
     text = "Three published gaps on the same answers; they differ by what the whole is compared with."
+    if group_by is not None:
+        missing = [n for r, n in names.items() if groups[r] is None]
+        text += f" Ordered by {group_by}." + (f" Without {group_by}: {', '.join(missing)}." if missing else "")
     return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {gap}"))
 
 
@@ -219,23 +270,39 @@ def _over_depth(runs: Sequence[RunData], *by: str) -> list[Row]:
 
 
 def _depth_panel(
-    ax: Axes, rows: Sequence[Row], title: str, y: str = "residual failure", runs: Sequence[Row] = ()
+    ax: Axes,
+    rows: Sequence[Row],
+    title: str,
+    y: str = "residual failure",
+    runs: Sequence[Row] = (),
+    dotted: Collection[str] = (),
 ) -> None:
     models = list(dict.fromkeys(r["model"] for r in runs or rows))
     depths = sorted({r["depth"] for r in rows})
     for i, model in enumerate(models):
         mine = [r for r in rows if r["model"] == model]
         nudge = (i - (len(models) - 1) / 2) * 0.07
-        style.points(ax, mine, [r["depth"] + nudge for r in mine], style.color(i), model)
+        line = ":" if model in dotted else "-"
+        style.points(ax, mine, [r["depth"] + nudge for r in mine], style.color(i), model, style=line)
     ax.set_xticks(depths)
     ax.set_xlim(min(depths) - 0.6, max(depths) + 0.6)
     style.percent(ax)
     style.dress(ax, title, "depth", y)
 
 
-def _steps(runs: Sequence[RunData]) -> list[Row]:
+def _shaded(runs: Sequence[RunData], bands: Sequence[int] | None) -> list[int]:
+    if bands is None:
+        return []
+    return sorted(set(bands) or {int(d) for r in runs for d in r.about.get("trained_depths") or ()})
+
+
+def _find(runs: Sequence[RunData], path: Path) -> RunData:
+    return next(r for r in runs if r.path == path)
+
+
+def _steps(runs: Sequence[RunData], names: Mapping[Path, str] | None = None) -> list[Row]:
     runs = having(runs, "step:0")
-    names = labels(runs)
+    names = names or labels(runs)
     rows = []
     for run in runs:
         single = sorted({m["metric"] for m in run.metrics if str(m["metric"]).startswith("step:")})
@@ -266,7 +333,8 @@ def _gaps(runs: Sequence[RunData]) -> str:
     )
 
 
-def _cell(ax: Axes, x: int, y: int, row: Row) -> None:
+def cell(ax: Axes, x: int, y: int, row: Row) -> None:
+    """One cell of a table of colors: percent in it, hollow under 5 cases, a star under 15, a dash where undefined."""
     if row["drawn"] == "undefined":
         ax.text(x, y, "–", ha="center", va="center", fontsize=8, color=style.MUTED)
         return

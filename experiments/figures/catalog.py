@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from importlib.metadata import entry_points
+from inspect import signature
 from pathlib import Path
 
-from ...errors import InputError
-from . import behaviour, gates, layers, mechanism
+from ...errors import InputError, did_you_mean
+from ..provenance import of_manifest
+from . import (
+    accuracies,
+    behaviour,
+    channels,
+    doses,
+    gates,
+    layers,
+    magnitudes,
+    mechanism,
+    scatters,
+    skills,
+    training,
+)
 from .drawing import Drawing, write
 from .io import RunData, load
 
-FigureFunction = Callable[[Sequence[RunData]], Drawing]
+FigureFunction = Callable[..., Drawing]
+"""Of a sequence of runs (or of what ``READERS`` reads) and, for some, of options by name."""
 
 FIGURES: dict[str, FigureFunction] = {
     "collapse-curve": behaviour.collapse_curve,
@@ -25,6 +42,23 @@ FIGURES: dict[str, FigureFunction] = {
     "stability-scatter": behaviour.stability_scatter,
     "k-histogram": gates.k_histogram,
     "bottlenecks": gates.bottlenecks,
+    "scaffold-gain": accuracies.scaffold_gain,
+    "skill-heatmap": accuracies.skill_heatmap,
+    "skill-distribution": skills.skill_distribution,
+    "skill-coverage": skills.skill_coverage,
+    "skill-granularity": skills.skill_granularity,
+    "context-control": accuracies.context_control,
+    "prompt-gain": accuracies.prompt_gain,
+    "leakage": scatters.leakage,
+    "distraction": scatters.distraction,
+    "second-hop": scatters.second_hop,
+    "co-presented": scatters.co_presented,
+    "magnitudes": magnitudes.magnitudes,
+    "training-curve": training.training_curve,
+    "pair-gains": accuracies.pair_gains,
+    "channels": channels.channels,
+    "size-scatter": scatters.size_scatter,
+    "dose-response": doses.dose_response,
     "outcomes": gates.outcomes,
     "neuron-overlap": mechanism.neuron_overlap,
     "neuron-overlap-means": mechanism.neuron_overlap_means,
@@ -51,6 +85,23 @@ TITLES: dict[str, str] = {
     "stability-scatter": "Failure against atom stability",
     "k-histogram": "Steps that had to be revealed",
     "bottlenecks": "Bottleneck skills",
+    "scaffold-gain": "With any scaffold",
+    "skill-heatmap": "Skills asked alone",
+    "skill-distribution": "How often each skill is called for",
+    "skill-coverage": "Steps that no skill fits",
+    "skill-granularity": "The skills, by how many were asked for",
+    "context-control": "First steps with the whole's numbers added",
+    "prompt-gain": "Relative gain of other ways to ask",
+    "leakage": "Originals and their changed versions",
+    "distraction": "The first question, alone and inside the pair",
+    "second-hop": "The second question, alone and as second hop",
+    "co-presented": "The second question beside an independent first",
+    "magnitudes": "How large the answers are",
+    "training-curve": "Accuracy over training",
+    "pair-gains": "Matched models, step by step",
+    "channels": "Three channels between matched models",
+    "size-scatter": "Gaps against model size",
+    "dose-response": "Probes over the dose series",
     "outcomes": "How every answer was graded",
     "neuron-overlap": "Neurons that tasks share",
     "neuron-overlap-means": "Shared neurons, failures against successes",
@@ -65,16 +116,46 @@ TITLES: dict[str, str] = {
 }
 
 
-def draw(figure_id: str, runs: Iterable[str | Path | RunData]) -> Drawing:
+READERS: dict[str, Callable[[Sequence[str | Path | RunData]], Sequence[object]]] = {
+    "skill-distribution": skills.read_maps,
+    "skill-coverage": skills.read_maps,
+    "skill-granularity": skills.read_maps,
+    "training-curve": training.read_checkpoints,
+}
+"""Figures that are drawn from other folders than runs, or from those too."""
+
+
+def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object) -> Drawing:
     """A figure with its rows and caption; in a notebook, show ``.figure``.
 
-    Raises ``InputError`` for an unknown id or a folder that is no run. What was not measured is said in the figure.
+    ``options`` are the figure's own (``group_by``, ``bands``). Raises ``InputError`` for an unknown id or option, or a
+    folder that is no run. What was not measured is said in the figure.
     """
-    if figure_id not in FIGURES:
-        raise InputError(f"figure {figure_id!r}: no such figure; use one of {', '.join(FIGURES)}")
-    return FIGURES[figure_id](load(runs))
+    found = FIGURES.get(figure_id) or _installed(figure_id)
+    if found is None:
+        known = f"use one of {', '.join(FIGURES)}"
+        raise InputError(f"figure {figure_id!r}: no such figure; {known}{did_you_mean(figure_id, FIGURES)}")
+    taken = signature(found).parameters
+    given = {k: v for k, v in options.items() if v is not None}
+    for name in given:
+        if name not in taken:
+            raise InputError(f"--{name.replace('_', '-')}: the figure {figure_id} has no such option; leave it out")
+    read = READERS.get(figure_id, load)(list(runs))
+    return of_runs(found(read, **given), read)
 
 
-def save(figure_id: str, runs: Iterable[str | Path | RunData], out: str | Path) -> list[Path]:
+def of_runs(drawing: Drawing, runs: Iterable[object]) -> Drawing:
+    """The drawing with what the runs behind it were made with."""
+    return replace(drawing, made_with=tuple(of_manifest(r.manifest) for r in runs if isinstance(r, RunData)))
+
+
+def _installed(figure_id: str) -> FigureFunction | None:
+    """A figure of an installed package (entry-point group ``composcope.figures``)."""
+    for point in entry_points(group="composcope.figures", name=figure_id):
+        return point.load()
+    return None
+
+
+def save(figure_id: str, runs: Iterable[str | Path | RunData], out: str | Path, **options: object) -> list[Path]:
     """Draw a figure and write ``ID.png``, ``ID.svg``, ``ID.csv`` and ``ID.txt`` (the caption) into ``out``."""
-    return write(draw(figure_id, runs), figure_id, out)
+    return write(draw(figure_id, runs, **options), figure_id, out)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
+from ..provenance import write_beside
 from ..run import write_text
 from . import style
 from .io import Row, RunData
@@ -30,8 +31,16 @@ class Drawing:
     caption: str
     chart: dict[str, Any] | None = None
     """How the rows are read by an interactive view: its kind and which columns are what."""
+    made_with: Sequence[Mapping[str, Any]] = ()
+    """Of each run that is drawn: which model, data and code it is of; written beside the csv."""
     empty: str | None = None
     """Why there is nothing to draw; None when there is."""
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows of it, whatever its matplotlib backend."""
+        buffer = io.BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=DPI_OF_MANY)
+        return buffer.getvalue()
 
 
 def words(reason: str, runs: Sequence[RunData]) -> Drawing:
@@ -49,11 +58,17 @@ def source(runs: Sequence[RunData]) -> str:
 
 
 def caption(
-    text: str, rows: Sequence[Row], runs: Sequence[RunData], cell: str = "", *, intervals: str | None = None
+    text: str,
+    rows: Sequence[Row],
+    runs: Sequence[RunData],
+    cell: str = "",
+    *,
+    intervals: str | None = None,
+    mark: str = "Diamonds",
 ) -> str:
-    """Text, few-case list (``cell`` names a row), interval method and source in one paragraph."""
-    few = style.few_cases(rows, cell) if cell else ""
-    parts = [text, few, intervals or style.interval_methods(rows), source(runs)]
+    """Text, counts, few-case list (``cell`` names a row), interval method and source in one paragraph."""
+    few = style.few_cases(rows, cell, mark) if cell else ""
+    parts = [text, style.counts(rows), few, intervals or style.interval_methods(rows), source(runs)]
     return " ".join(p for p in parts if p)
 
 
@@ -72,6 +87,8 @@ def write(drawing: Drawing, name: str, out: str | Path, *, dark: bool = False) -
     if dark:
         paths.append(write_text(folder / f"{name}-dark.svg", darkened(text.getvalue())))
     paths.append(write_text(folder / f"{name}.csv", encodable(to_csv(drawing.rows))))
+    if drawing.made_with:
+        write_beside(paths[-1], drawing.made_with)
     paths.append(write_text(folder / f"{name}.txt", encodable(drawing.caption + "\n")))
     return paths
 

@@ -106,6 +106,8 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
     keys = list(dict.fromkeys(r["quadrant"] for r in rows))
     fig, panels = style.grid_of(1, 1, 6.6, 1.3 + 0.42 * len(models))
     ax = panels[0][0]
+    for i, key in enumerate(keys):  # the names, also where the first bar is hollow
+        ax.barh(0, 0, color=_QUADRANT_COLORS[i % 4], label=QUADRANTS.get(key, key))
     for y, model in enumerate(models):
         left = 0.0
         for i, key in enumerate(keys):
@@ -114,7 +116,7 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
                 continue
             row["drawn"] = style.weight(row["n"])
             shade = _QUADRANT_COLORS[i % 4]
-            ax.barh(y, row["value"], left=left, height=0.62, edgecolor=shade, label=QUADRANTS.get(key, key),
+            ax.barh(y, row["value"], left=left, height=0.62, edgecolor=shade,
                     facecolor="none" if row["drawn"] == "hollow" else shade)  # fmt: skip
             if row["value"] > 0.08:
                 ink = style.INK if row["drawn"] == "hollow" else style.ON_LIGHT
@@ -123,7 +125,8 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
                 )
             left += row["value"]
         n = next((r["n"] for r in rows if r["model"] == model), 0)
-        ax.text(1.02, y, f"n={n}", va="center", fontsize=8, color=style.MUTED)
+        star = "*" if n and style.weight(n) == "marked" else ""
+        ax.text(1.02, y, f"n={n}{star}", va="center", fontsize=8, color=style.MUTED)
     ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
     ax.set_ylim(len(models) - 0.4, -0.6)
     style.percent(ax, "x")
@@ -131,7 +134,7 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
     style.shared_legend(fig)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}", mark="Starred"))
 
 
 def _quadrant_order(found: tuple[str, Row]) -> int:
@@ -248,7 +251,7 @@ def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
         mine = [r for r in rows if r["model"] == model]
         ax.barh(range(len(mine)), [r["count"] for r in mine], color=style.SUCCESS, height=0.6)
         ax.set_yticks(range(len(mine)), [style.plain(r["skill"], 44) for r in mine])
-        ax.set_ylim(len(mine) - 0.4, -0.6)
+        ax.set_ylim(max(len(mine), 3) - 0.4, -0.6)
         style.dress(ax, model, "cases", grid="x")
     text = f"The {top} most frequent bottleneck skills per model. Counts, no intervals."
     return Drawing(style.finished(fig), rows, f"{text} {source(runs)}")

@@ -65,10 +65,22 @@ class RunData:
     def name(self) -> str:
         return self.path.name
 
+    @cached_property
+    def study(self) -> Mapping[str, Any]:
+        """The ``study.json`` of the study that the run is part of; empty where it stands alone."""
+        file = self.path.parent / "study.json"
+        found = read_json(file) if file.is_file() else {}
+        return found if self.name in found.get("runs", []) else {}
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What its study says of the model: label, family, size, tuning, recipe, ..."""
+        return self.study.get("about", {}).get(self.name, {})
+
     @property
     def model(self) -> str:
-        """The model as the run was told, ``organism:`` and folders removed."""
-        return _short(str(self._said("model")))
+        """The model as its study calls it, else as the run was told, ``organism:`` and folders removed."""
+        return str(self.about.get("label") or _short(str(self._said("model"))))
 
     @property
     def benchmark(self) -> str:
@@ -196,6 +208,14 @@ def labels(runs: Sequence[RunData]) -> dict[Path, str]:
         if len(set(names)) == len(runs):
             return {r.path: n for r, n in zip(runs, names, strict=True)}
     return {r.path: f"{r.name} ({i})" for i, r in enumerate(runs, 1)}
+
+
+def labels_by_benchmark(runs: Sequence[RunData]) -> dict[Path, str]:
+    """Short names that tell the runs of each benchmark apart: for figures with one panel a benchmark."""
+    found: dict[Path, str] = {}
+    for benchmark in dict.fromkeys(r.benchmark for r in runs):
+        found |= labels([r for r in runs if r.benchmark == benchmark])
+    return found
 
 
 def responses(run: RunData) -> dict[str, Row]:

@@ -38,7 +38,8 @@ def patching(runs: Sequence[RunData]) -> Drawing:
                 )
             if quantity.endswith("rate"):
                 style.percent(ax)
-            style.dress(ax, f"{model} · {MEASURES[quantity]}", "layer of the patch")
+            style.whole_numbers(ax, [r["layer"] for r in mine])
+            style.dress(ax, f"{model}\n{MEASURES[quantity]}", "layer of the patch")
     style.shared_legend(fig)
     text = (
         "Sweep over layers: the last prompt position of a failing case gets the state of a succeeding one; dashed "
@@ -63,6 +64,7 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
             for key, name in COSINES.items():
                 mine = [r for r in rows if (r["model"], r["form"], r["pairs"]) == (model, form, name)]
                 style.points(ax, mine, [r["layer"] for r in mine], _COSINE_COLORS[key], name)
+            style.whole_numbers(ax, [r["layer"] for r in rows])
             style.dress(ax, f"{model} · {form}", "layer", "cosine")
     style.shared_legend(fig)
     text = (
@@ -103,7 +105,7 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
     color_bar(fig, [ax for line in grid for ax in line], style.SEQUENTIAL, low, high)
     text = (
         "Cosine between consecutive residual states over the response, mean over cases; later steps rest on fewer "
-        "cases (n in the csv)."
+        f"cases (each step's n in the csv). {style.counts(rows)}"
     )
     return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} per layer."),
                    {"kind": "heatmap", "x": "step", "y": "layer", "facet": "model", "panel": "group",

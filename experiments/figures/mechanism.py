@@ -40,7 +40,7 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
     text = (
         "Overlap of the neurons selected for two tasks, mean within cases (diagonal: a task with itself in other "
         "cases)."
-        f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')}"
+        f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')} {style.counts(rows)}"
     )
     return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} by group."),
                    {"kind": "heatmap", "x": "other", "y": "task", "facet": "model", "low": 0, "high": 1})  # fmt: skip
@@ -68,7 +68,7 @@ def neuron_map(runs: Sequence[RunData]) -> Drawing:
         "Selected neurons by layer and position; the order of neurons within a layer carries no meaning by itself."
         f"{_settings(found, 'common_neurons', 'pool')} Counts per query, without intervals."
     )
-    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals="n: see the overlap's table."),
+    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=_queries(found)),
                    {"kind": "heatmap", "x": "bin", "y": "layer", "facet": "model", "panel": "kind",
                     "low": 0, "high": top})  # fmt: skip
 
@@ -264,6 +264,18 @@ def _counts(found: Found, quantity: str) -> str:
         if rows:
             parts.append(f"{style.plain(label)}: " + ", ".join(f"{n} {g}" for g, n in rows.items()))
     return f" n: {'; '.join(parts)}." if parts else ""
+
+
+def _queries(found: Found) -> str:
+    """How many queries each map counts over."""
+    parts = []
+    for _, label, probe in found:
+        rows = [r for r in probe.rows("answer_probability") if r.get("group") in style.GROUP_COLORS]
+        kinds = list(dict.fromkeys(str(r["kind"]) for r in rows if " - " not in str(r.get("kind"))))
+        sizes = {k: sum(int(r["n"]) for r in rows if r["kind"] == k) for k in kinds}
+        if sizes:
+            parts.append(f"{style.plain(label)}: " + ", ".join(f"{n} {k}" for k, n in sizes.items()))
+    return f"n: {'; '.join(parts)}." if parts else "n: see the probe's table."
 
 
 def _best_cell(found: Found) -> str:

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
 
 HOLLOW_BELOW = 5
 MARKED_BELOW = 15
@@ -62,7 +63,7 @@ def dress(ax: Axes, title: str = "", x: str = "", y: str = "", *, grid: str | No
     if grid:
         ax.grid(axis=grid, color=GRID, linewidth=0.7)  # pyright: ignore[reportArgumentType]
     if title:
-        ax.set_title(plain(title), loc="left", fontsize=9.5, color=INK, fontweight="bold")
+        ax.set_title("\n".join(map(plain, title.split("\n"))), loc="left", fontsize=9.5, color=INK, fontweight="bold")
     ax.set_xlabel(plain(x), fontsize=8.5, color=MUTED)
     ax.set_ylabel(plain(y), fontsize=8.5, color=MUTED)
 
@@ -77,6 +78,35 @@ def percent(ax: Axes, axis: str = "y", low: float = 0.0, high: float = 1.0) -> N
     else:
         ax.set_xlim(low - 0.03, high + 0.03)
         ax.set_xticks(ticks, names)
+
+
+def signed_percent(ax: Axes) -> None:
+    """A relative change on the x axis, with its sign."""
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.xaxis.set_major_formatter(lambda v, _: f"{100 * v:+.0f} %" if abs(v) > 1e-9 else "0 %")
+
+
+def signed_points(ax: Axes) -> None:
+    """A difference of rates on the x axis, in percentage points with its sign."""
+    ax.xaxis.set_major_locator(MaxNLocator(6))
+    ax.xaxis.set_major_formatter(lambda v, _: f"{100 * v:+.3g}" if abs(v) > 1e-9 else "0")
+
+
+def whole_numbers(ax: Axes, values: Iterable[float], most: int = 10) -> None:
+    """Ticks at whole numbers on the x axis, thinned out where there are many: layers and steps have no halves."""
+    known = sorted({int(v) for v in values})
+    ax.set_xticks(known[:: max(1, -(-len(known) // most))])
+
+
+def percent_up_to(ax: Axes, top: float) -> None:
+    """A share on the y axis, from 0 to a little above the largest one."""
+    ax.set_ylim(0, min(1.03, max(1.15 * top, 0.05)))
+    ax.yaxis.set_major_formatter(lambda v, _: f"{100 * v:.0f} %")
+
+
+def lines(text: str, width: int) -> str:
+    """Text from outside in lines of about ``width``, each of them safe for a label."""
+    return "\n".join(plain(part) for line in str(text).split("\n") for part in _wrapped(line, width).split("\n"))
 
 
 def legend(ax: Axes, **options: Any) -> None:
@@ -127,7 +157,7 @@ def weight(n: int | float | None) -> str:
 
 
 def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: str, label: str, *, line: bool = True,
-           style: str = "-", horizontal: bool = False) -> None:  # fmt: skip
+           style: str = "-", horizontal: bool = False, size: float = 5.5) -> None:  # fmt: skip
     """Values with intervals, joined by a line that skips hollow and undefined ones.
 
     Each row has ``value`` (None where undefined), ``low``, ``high`` and ``n``; its ``drawn`` is filled in.
@@ -144,7 +174,7 @@ def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: 
             joined.append(spot)
             _interval(ax, row, place, shade, horizontal)
         marker = "D" if row["drawn"] == "marked" else "o"
-        ax.plot(*spot, marker, color=shade, markerfacecolor=PAPER if hollow else shade, markersize=5.5,
+        ax.plot(*spot, marker, color=shade, markerfacecolor=PAPER if hollow else shade, markersize=size,
                 markeredgewidth=1.3, zorder=3, label=shown)  # fmt: skip
         shown = "_nolegend_"
     if line and len(joined) > 1:
@@ -166,18 +196,30 @@ def legible(value: float, low: float, high: float, cmap: Colormap) -> str:
     return ON_LIGHT if 0.299 * r + 0.587 * g + 0.114 * b > 0.55 else ON_DARK
 
 
-def few_cases(rows: Iterable[dict[str, Any]], name: str) -> str:
-    """The caption's list of what is hollow, marked or undefined; ``name`` is a format over a row."""
+def few_cases(rows: Iterable[dict[str, Any]], name: str, mark: str = "Diamonds") -> str:
+    """The caption's list of what is hollow, marked or undefined; ``name`` is a format over a row.
+
+    ``mark`` is how the figure marks fewer than 15 cases.
+    """
     lists: dict[str, list[str]] = {"hollow": [], "marked": [], "undefined": []}
     for row in rows:
         if row.get("drawn") in lists:
             lists[row["drawn"]].append(f"{name.format(**row)} (n={row.get('n') or 0})")
     words = {
         "hollow": f"Hollow, without line or interval (n < {HOLLOW_BELOW})",
-        "marked": f"Diamonds (n < {MARKED_BELOW})",
+        "marked": f"{mark} (n < {MARKED_BELOW})",
         "undefined": "Undefined, not drawn",
     }
     return " ".join(f"{words[k]}: {'; '.join(dict.fromkeys(v))}." for k, v in lists.items() if v)
+
+
+def counts(rows: Iterable[dict[str, Any]]) -> str:
+    """The caption's sentence about how many cases a mark rests on; empty where rows carry no n."""
+    known = [int(r["n"]) for r in rows if isinstance(r.get("n"), int | float)]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    return f"n = {low} per mark." if low == high else f"n = {low} to {high} per mark."
 
 
 def interval_methods(rows: Iterable[dict[str, Any]]) -> str:

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import permutations
 
 from ...evaluation.cases import Case, Part
-from ...evaluation.prompts import ABSTENTION
+from ...evaluation.prompts import ABSTENTION, pair
 from . import tasks, world
 from .tasks import QA
 
 TEMPORAL = "organism-temporal"
 MIXED = "organism-mixed"
+ASKED = {"format": "plain"}
+"""What every case's ``meta`` says: the organisms were trained mostly on bare questions (``prompts.FORMATS``)."""
 
 FAMILIES: dict[str, tuple[int, ...]] = {
     "pair": (2,),
@@ -77,6 +80,7 @@ def temporal_case(id: str, family: str, depth: int, qa: QA) -> Case:
         domain="temporal",
         operation=family,
         chance=_guess(family, depth),
+        meta=ASKED,
     )
 
 
@@ -155,6 +159,8 @@ def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
         operation=operation,
         chance=chance,
         meta={
+            **ASKED,
+            "reversed": _reversed(whole.question),
             "things": things,
             "chosen": [first, second],
             "kinds": [kinds[first], kinds[second]],
@@ -162,6 +168,12 @@ def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
             "chance_informed": informed,
         },
     )
+
+
+def _reversed(question: str) -> str:
+    """The same question with the sum to do before the table that says what there is to choose from."""
+    table, mark, sums = question.partition(". ")
+    return f"{sums} {table}{mark.strip()}"
 
 
 def mixed(n: int = 200, seed: int = 0) -> list[Case]:
@@ -178,35 +190,66 @@ def mixed(n: int = 200, seed: int = 0) -> list[Case]:
 
 def pairs(n: int = 100, seed: int = 0) -> list[Case]:
     """Held-out chains for the reasoning gap: the tag of one thing (X), then X with the tag of another."""
-    rng, cases = random.Random(f"{seed}/pairs"), []
-    for i in range(n):
-        operation, first, second = tasks.draw_pair(rng, held=True)
-        _held((first, second))
-        tags, sums = world.world().tags, tasks.math_of(operation, first, second)
-        q1 = Part(world.main_wording("tag", first), str(tags[first]), "math", "number", skill="recall a tag")
-        q2 = Part(
-            f"What is {tags[first]} {operation} the tag of the {second}?",
-            sums.answer,
-            "math",
-            "number",
-            worked=sums.worked,
-            skill=operation,
-        )
-        cases.append(
-            Case(
-                id=f"pair-{i + 1:04d}",
-                question=f"What is X {operation} the tag of the {second}?",
-                answer=sums.answer,
-                parts=(q1, q2),
-                benchmark="organism-pairs",
-                answer_type="number",
-                worked=sums.worked,
-                family="chain",
-                depth=2,
-                operation=operation,
-            )
-        )
-    return cases
+    rng = random.Random(f"{seed}/pairs")
+    return [_chain(f"pair-{i + 1:04d}", *tasks.draw_pair(rng, held=True)) for i in range(n)]
+
+
+def _chain(id: str, operation: str, first: str, second: str) -> Case:
+    _held((first, second))
+    x, sums = world.world().tags[first], tasks.math_of(operation, first, second)
+    q1 = Part(world.main_wording("tag", first), str(x), "math", "number", skill="recall a tag")
+    question_2 = f"What is X {operation} the tag of the {second}?"
+    q2 = Part(question_2.replace("X", str(x), 1), sums.answer, "math", "number", worked=sums.worked, skill=operation)
+    other, result = _other_number(operation, x, world.world().tags[second])
+    return Case(
+        id=id,
+        question=pair(q1.question, question_2),
+        answer=sums.answer,
+        parts=(q1, q2),
+        benchmark="organism-pairs",
+        answer_type="number",
+        worked=sums.worked,
+        family="chain",
+        depth=2,
+        operation=operation,
+        meta={
+            **ASKED,
+            "question_2": question_2,
+            "original": {"question": question_2.replace("X", str(other), 1), "answer": str(result)},
+        },
+    )
+
+
+def _other_number(operation: str, x: int, tag: int) -> tuple[int, int]:
+    """The tag nearest to X that could stand in its place, and what comes out then: Q2 as if it had been changed."""
+    for other in sorted(world.TAGS, key=lambda t: (abs(t - x), t)):
+        if other != x and (result := world.apply(operation, other, tag)) is not None:
+            return other, result
+    raise AssertionError(f"no other tag than {x} gives a result with {operation} {tag}")
+
+
+def ladders(n: int = 100, seed: int = 0) -> list[Case]:
+    """The mixed compositions in four steps of four skills: choose, recall one tag, recall the other, calculate."""
+    return [_ladder(case) for case in mixed(n, seed)]
+
+
+def _ladder(case: Case) -> Case:
+    tags, operation = world.world().tags, str(case.operation)
+    first, second = case.meta["chosen"]
+    recall = [
+        Part(world.main_wording("tag", t), str(tags[t]), "math", "number", skill="recall a tag")
+        for t in (first, second)
+    ]
+    sums = f"What is {tags[first]} {operation} {tags[second]}?"
+    last = Part(sums, case.answer, "math", "number", worked=case.worked, skill=f"numbers, {operation}")
+    return replace(
+        case,
+        id=case.id.replace("mixed", "ladder"),
+        parts=(replace(case.parts[0], extra_context=None), *recall, last),
+        benchmark="organism-ladders",
+        family="ladder",
+        depth=4,
+    )
 
 
 def unknowable(n: int = 50, seed: int = 0) -> list[Case]:
@@ -219,6 +262,7 @@ def unknowable(n: int = 50, seed: int = 0) -> list[Case]:
             ABSTENTION,
             benchmark="organism-unknowable",
             unknowable=True,
+            meta=ASKED,
         )
         for i in range(n)
     ]
@@ -228,6 +272,7 @@ BENCHMARKS: dict[str, Callable[[int, int], list[Case]]] = {
     "temporal": temporal,
     "mixed": mixed,
     "pairs": pairs,
+    "ladders": ladders,
     "unknowable": unknowable,
 }
 """Shipped benchmarks by name: functions of a size and a seed."""

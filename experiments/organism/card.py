@@ -152,7 +152,7 @@ SPREAD = (
     "both parts",
     "composition",
     *(f"residual failure, depth bin {d}" for d in (2, 4, 6, 8)),
-    *(f"residual failure, {f}, depth 8" for f in ("rank", "successor")),
+    *(f"residual failure, {f}, depth 8" for f in ("rank", "successor", "interval")),
     "residual failure, interval, depth bin 8",
 )
 """The measures whose spread over seeds the card shows."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import InputError
+from ..options import AsJson
+from ..printing import show
 from .weights import DOSES
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def _recipe(steps: int | None, dose_steps: int | None) -> Recipe:
     return replace(recipe, base=base, dose=dose)
 
 
-@app.command()
+@app.command(epilog="Example: composcope organism train --dose control --seed 0 --out organisms")
 def train(
     out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues.")],
     dose: Annotated[str | None, typer.Option(help=f"One of {', '.join(DOSES)}.")] = None,
@@ -39,11 +41,13 @@ def train(
     device: Annotated[str | None, typer.Option(help="Default: cuda if there is one, else cpu.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of the shared base (default: the recipe's).")] = None,
     dose_steps: Annotated[int | None, typer.Option(help="Steps of each dose (default: the recipe's).")] = None,
+    json: AsJson = False,
 ) -> None:
     """Train organisms from scratch: a shared base, then one dose or all."""
     if all_doses == (dose is not None):
         raise InputError("organism train: give either --dose or --all")
     import torch
+    from rich.console import Console
     from rich.progress import Progress
 
     from .train import best_device
@@ -51,28 +55,33 @@ def train(
 
     if (device or best_device()) == "cpu":
         torch.set_num_threads(1)  # so small a model is slower on several threads, and one thread is deterministic
-    with Progress() as bar:
+    made = []
+    with Progress(console=Console(stderr=True)) as bar:
         tasks = {}
 
-        def show(stage: str, step: int, total: int, loss: float) -> None:
+        def step_done(stage: str, step: int, total: int, loss: float) -> None:
             task = tasks.setdefault(stage, bar.add_task(stage, total=total))
             bar.update(task, completed=step, description=f"{stage} (loss {loss:.3f})")
 
         for name in DOSES if all_doses else (dose or "",):
-            folder = train_dose(name, seed, out, _recipe(steps, dose_steps), device, show)
-            typer.echo(folder)
+            made.append(str(train_dose(name, seed, out, _recipe(steps, dose_steps), device, step_done)))
+            if not json:
+                typer.echo(made[-1])
+    if json:
+        show({"schema": 1, "models": made}, True)
 
 
-@app.command()
+@app.command(epilog="Example: composcope organism measure organisms/seed-0/control/model --n 20")
 def measure(
     models: Annotated[list[Path], typer.Argument(help="Model folders (default: the shipped doses).")] = [],  # noqa: B006
     n: Annotated[
         int, typer.Option(help="Cases per cell of the temporal families; mixed cases are four times as many.")
     ] = 100,
     out: Annotated[Path | None, typer.Option(help="Also write the rows as JSON here.")] = None,
+    json: AsJson = False,
 ) -> None:
     """Measure what models know and where they fail, by greedy generation on held-out cases."""
-    import json
+    from json import dumps
 
     import torch
 
@@ -83,18 +92,22 @@ def measure(
     report = {}
     for folder in models or [weights.path(d) for d in DOSES]:
         rows = measure_folder(folder, n)
-        print_rows(str(folder), rows)
+        if not json:
+            print_rows(str(folder), rows)
         report[str(folder)] = [row.to_dict() for row in rows]
     if out:
-        out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        out.write_text(dumps(report, indent=1) + "\n", encoding="utf-8")
+    if json:
+        show({"schema": 1, "models": report}, True)
 
 
-@app.command()
+@app.command(epilog="Example: composcope organism card organisms --out weights")
 def card(
     trained: Annotated[Path, typer.Argument(help="Folder that `organism train` wrote (its seed-N folders).")],
     out: Annotated[Path, typer.Option(help="Where models and card go.")],
     seed: Annotated[int, typer.Option(help="The seed whose models are shipped.")] = 0,
     n: Annotated[int, typer.Option(help="Cases per cell of the temporal families.")] = 100,
+    json: AsJson = False,
 ) -> None:
     """Measure trained organisms of all seeds, and write one seed's models with the card."""
     import torch
@@ -109,15 +122,16 @@ def card(
         )
     torch.set_num_threads(1)
     ship(homes, DOSES, seed, out, n)
-    typer.echo(out / "CARD.md")
+    show({"schema": 1, "card": out / "CARD.md"} if json else str(out / "CARD.md"), json)
 
 
-@app.command()
+@app.command(epilog="Example: composcope organism generate mixed --n 40 --out mixed.jsonl")
 def generate(
     benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs or unknowable.")],
     out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],
     n: Annotated[int, typer.Option(help="Number of cases (temporal: per family and depth).")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the cases.")] = 0,
+    json: AsJson = False,
 ) -> None:
     """Write held-out cases about the organisms' world as a benchmark file."""
     from ...evaluation.cases import write_cases
@@ -129,4 +143,4 @@ def generate(
         raise InputError(f"--n {n}: give a whole number of at least 1")
     cases = BENCHMARKS[benchmark](n, seed)
     write_cases(cases, out)
-    typer.echo(f"{len(cases)} cases: {out}")
+    show({"schema": 1, "cases": len(cases), "file": out} if json else f"{len(cases)} cases: {out}", json)

@@ -158,7 +158,7 @@ class Dose:
 
 DOSES: dict[str, Dose] = {
     "none": Dose(0.0, 0.0),
-    "control": Dose(0.0045, 0.001),
+    "control": Dose(0.0040, 0.0005),
     "low": Dose(0.01, 0.001),
     "twin": Dose(0.10, 0.40),
 }

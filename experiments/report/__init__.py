@@ -1,5 +1,6 @@
-"""The report: one static folder that opens from a file, with the network off."""
+"""The report: one static folder that opens from a file, with the network off; and two runs on one page."""
 
+from .comparison import write_comparison
 from .write import write
 
-__all__ = ["write"]
+__all__ = ["write", "write_comparison"]

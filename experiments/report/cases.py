@@ -1,4 +1,4 @@
-"""The item browser's data: a light index of all cases, and their prompts and answers in chunks loaded when opened.
+"""The texts of the case browser: prompts as sent, answers and grades, in chunks that are loaded when a case is opened.
 
 Texts are stored once per chunk (shared atoms repeat a lot) and capped so that the folder stays below a budget; the cap
 is said on the page, the full text stays in the run folder.
@@ -7,17 +7,23 @@ is said on the page, the full text stays in the run folder.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..figures.io import Row, RunData, labels, responses
+from ...errors import ComposcopeError
+from ..figures.io import Row, RunData, responses
+from ..run import read_json
+from .index import by_case, index, outcome
 
 CHUNK = 40
-BUDGET = 20_000_000
-"""Bytes for all chunks together; figures and index have the rest of a folder's 30 MB."""
+BUDGET = 14_000_000
+"""Bytes for all chunks together; figures, pictures and index have the rest of a folder's 30 MB."""
 CAPS = (20_000, 4_000, 1_000, 300)
-OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
+Put = Callable[[Any], Any]
+FIELDS = ("prompt", "response", "read", "gold", "before", "after", "format", "prompting", "match", "finish", "given",
+          "said", "kind", "reason", "error", "sent")  # fmt: skip
+"""What is told of an ask, in the order of its row; a row ends at its last value."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +37,15 @@ class CaseData:
 
 def collect(runs: Sequence[RunData], budget: int = BUDGET) -> CaseData:
     """Index and chunks over all runs, under the largest cap on text length that fits the budget."""
-    names = labels(runs)
     data: dict[str, Any] = {}
     cap = CAPS[-1]
+    sent = [_rendered(run) for run in runs]
     for cap in CAPS:
-        data = {f"cases/{i}-{k}": c for i, run in enumerate(runs) for k, c in enumerate(_chunks(run, cap))}
+        data = {f"cases/{i}-{k}": c for i, run in enumerate(runs) for k, c in enumerate(_chunks(run, cap, sent[i]))}
         if sum(_size(c) for c in data.values()) <= budget:
             break
     dropped = _shrink(data, budget)
-    rows = [row for i, run in enumerate(runs) for row in _index_rows(run, i)]
-    index = {
-        "runs": [{"label": names[r.path], "name": r.name, "benchmark": r.benchmark, "protocol": r.protocol}
-                 for r in runs],
-        "columns": ["run", "case", "family", "depth", "operation", "whole", "sets", "parts_wrong", "question"],
-        "rows": rows, "chunk": CHUNK, "cap": cap, "dropped": dropped,
-    }  # fmt: skip
-    return CaseData(index, data)
+    return CaseData({**index(runs), "chunk": CHUNK, "cap": cap, "dropped": dropped}, data)
 
 
 def _size(chunk: Any) -> int:
@@ -64,70 +63,90 @@ def _shrink(data: dict[str, Any], budget: int) -> list[str]:
     return dropped
 
 
-def _order(run: RunData) -> list[str]:
-    """Case ids in the benchmark's order, then those known from graded rows only."""
-    return list(dict.fromkeys([*run.cases, *(g["case"] for g in run.graded)]))
+@dataclass(frozen=True)
+class Rendered:
+    """What the chat template made of prompts: see ``experiments.rendering``."""
+
+    templates: Sequence[Sequence[str]] = ()
+    asks: Mapping[str, Any] | None = None
 
 
-def _by_case(run: RunData) -> dict[str, list[Row]]:
-    out: dict[str, list[Row]] = {c: [] for c in _order(run)}
-    for g in run.graded:
-        out[g["case"]].append(g)
-    return out
+def _rendered(run: RunData) -> Rendered:
+    path = run.path / "rendered.json"
+    if not path.is_file():
+        return Rendered()
+    try:
+        found = read_json(path)
+    except ComposcopeError:
+        return Rendered()
+    return Rendered(found.get("templates") or (), found.get("asks") or {})
 
 
-def _sets_of(run: RunData) -> dict[str, list[str]]:
-    out: dict[str, list[str]] = {}
-    for name, entries in run.case_sets.items():
-        for entry in entries:
-            out.setdefault(entry["case"], []).append(name)
-    return out
-
-
-def _index_rows(run: RunData, number: int) -> Iterator[list[Any]]:
-    sets = _sets_of(run)
-    for case, graded in _by_case(run).items():
-        about = run.cases.get(case) or (graded[0] if graded else {})
-        whole = next((g["outcome"] for g in graded if g["role"] == "whole"), None)
-        wrong = sum(g["outcome"] != "correct" for g in graded if str(g["role"]).startswith("part:"))
-        question = str(about.get("question") or "")
-        yield [number, case, about.get("family"), about.get("depth"), about.get("operation"), whole, sets.get(case, []),
-               wrong, _cut(question, 120)[0]]  # fmt: skip
-
-
-def _chunks(run: RunData, cap: int) -> Iterator[dict[str, Any]]:
-    answers, grouped = responses(run), _by_case(run)
+def _chunks(run: RunData, cap: int, sent: Rendered) -> Iterator[dict[str, Any]]:
+    answers, grouped = responses(run), by_case(run)
     order = list(grouped)
     for start in range(0, len(order), CHUNK):
         texts: dict[str, int] = {}
-        cases = {c: _case(run, c, grouped[c], answers, texts, cap) for c in order[start : start + CHUNK]}
-        yield {"cases": cases, "texts": list(texts)}
+
+        def put(text: Any, texts: dict[str, int] = texts) -> Any:
+            """Number of a text in the chunk; with the full length where it was cut."""
+            if text is None:
+                return None
+            short, length = cut(str(text), cap)
+            place = texts.setdefault(short, len(texts))
+            return place if length is None else [place, length]
+
+        asked: dict[str, int] = {}
+        cases = {c: _case(run, c, grouped[c], answers, sent, put, asked) for c in order[start : start + CHUNK]}
+        yield {"cases": cases, "fields": FIELDS, "asked": [json.loads(a) for a in asked], "texts": list(texts)}
 
 
 def _case(
-    run: RunData, case: str, graded: Sequence[Row], answers: dict[str, Row], texts: dict[str, int], cap: int
-) -> Any:
+    run: RunData, case: str, graded: Sequence[Row], answers: Mapping[str, Row], sent: Rendered, put: Put,
+    asked: dict[str, int],
+) -> dict[str, Any]:  # fmt: skip
+    """A case with its asks as role, outcome, repeat, and the number of what was asked and said in ``asked``."""
     about = run.cases.get(case, {})
-
-    def put(text: Any) -> Any:
-        """Number of a text in the chunk; with the full length where it was cut."""
-        if text is None:
-            return None
-        short, length = _cut(str(text), cap)
-        place = texts.setdefault(short, len(texts))
-        return place if length is None else [place, length]
-
-    asked = []
+    asks = []
     for g in graded:
-        ask, answer = run.asks.get(str(g.get("ask")), {}), answers.get(str(g.get("ask")), {})
-        outcome = OUTCOMES.index(g["outcome"]) if g["outcome"] in OUTCOMES else 3
-        asked.append([g["role"], put(ask.get("prompt")), put(answer.get("text")), put(g.get("answer")),
-                      put(g.get("gold", ask.get("gold"))), outcome, g.get("match"), put(g.get("reason")),
-                      answer.get("finish_reason"), ask.get("format") or g.get("prompt"), ask.get("prompting"),
-                      put(answer.get("error"))])  # fmt: skip
-    return {"question": put(about.get("question")), "gold": put(about.get("answer")), "chance": about.get("chance"),
-            "cluster": put(about.get("cluster")), "asks": asked}  # fmt: skip
+        key = str(g.get("ask"))
+        said = json.dumps(_ask(g, run.asks.get(key, {}), answers.get(key, {}), sent, put), default=str)
+        asks.append([g["role"], outcome(g), g.get("repeat") or 0, asked.setdefault(said, len(asked))])
+    return {
+        "question": put(about.get("question")), "gold": put(about.get("answer")), "chance": about.get("chance"),
+        "cluster": put(about.get("cluster")), "parts": len(about.get("parts") or ()), "asks": asks,
+    }  # fmt: skip
 
 
-def _cut(text: str, cap: int) -> tuple[str, int | None]:
+def _ask(graded: Row, ask: Row, answer: Row, sent: Rendered, put: Put) -> list[Any]:
+    """One ask as a row of ``FIELDS``; ``given`` and ``said`` are token counts."""
+    prompt = ask.get("prompt")
+    found = {
+        "match": graded.get("match"), "kind": graded.get("kind"), "prompt": put(prompt),
+        "response": put(answer.get("text")), "read": put(graded.get("answer")),
+        "gold": put(graded.get("gold", ask.get("gold"))), "reason": put(graded.get("reason")),
+        "finish": answer.get("finish_reason"), "format": ask.get("format") or graded.get("prompt"),
+        "prompting": ask.get("prompting"), "error": put(answer.get("error")),
+        "given": answer.get("prompt_tokens"), "said": answer.get("response_tokens"),
+        **_as_sent(str(graded.get("ask")), prompt, sent, put),
+    }  # fmt: skip
+    row = [found.get(name) for name in FIELDS]
+    while row and row[-1] is None:
+        row.pop()
+    return row
+
+
+def _as_sent(key: str, prompt: Any, sent: Rendered, put: Put) -> dict[str, Any]:
+    """``before`` and ``after``: what stood around the prompt; ``sent``: all of it, where the prompt is not in it."""
+    how = (sent.asks or {}).get(key)
+    if isinstance(how, str):
+        return {"sent": put(how)}
+    if isinstance(how, int) and prompt is not None and 0 <= how < len(sent.templates):
+        before, after = sent.templates[how]
+        return {"before": put(before), "after": put(after)}
+    return {}
+
+
+def cut(text: str, cap: int) -> tuple[str, int | None]:
+    """A text up to a cap, and its full length where that is more."""
     return (text, None) if len(text) <= cap else (text[:cap], len(text))

@@ -112,7 +112,7 @@ def shown(row: Row, form: str) -> str:
     value = row.get("value")
     if value is None:
         note = str(row.get("note") or "")
-        return next((w for w in note.split() if w.startswith(("<", ">"))), "undefined")
+        return next((w for w in note.split() if len(w) > 1 and w[0] in "<>"), "undefined")
     if form == "number":
         return f"{value:.2f}"
     return signed(100 * value) if form == "points" else f"{100 * value:.1f}\u00a0%"

@@ -12,6 +12,10 @@ from ..run import read_json
 FIRST = ("collapse-curve", "gap-slopes", "gate-funnel", "failure-quadrants", "family-curves")
 BEHAVIOR = (*FIRST, "family-heatmap", "gap-bars", "gap-scatter", "step-bars", "stability-scatter", "k-histogram",
             "bottlenecks", "outcomes")  # fmt: skip
+WHERE_DRAWN = ("scaffold-gain", "skill-heatmap", "skill-distribution", "context-control", "prompt-gain", "leakage",
+               "distraction", "second-hop", "co-presented", "pair-gains", "channels", "size-scatter",
+               "dose-response")  # fmt: skip
+"""Figures of some protocols or studies: shown where there is something to draw, and else not missed."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,10 @@ class ProbeSection:
     figures: tuple[str, ...]
     question: str
     reading: str
+    single: str = ""
+    """Heading of the view of single cases; empty where there is none."""
+    look: str = ""
+    """What that view shows."""
 
 
 PROBES = (
@@ -38,22 +46,32 @@ PROBES = (
         "How much does each head look back at the prompt while the answer is written?",
         "Click a cell to see the head's numbers for every kind of question. Ratios fall with the length of the "
         "response, so only like is compared with like.",
+        "Which tokens does a head look at?",
+        "Attention of one head while one token of the response is written, in single cases. Click a cell of the map "
+        "above, or choose case, head and step here.",
     ),
     ProbeSection(
         "patching", "patching", "Patching", ("patching",),
         "Does the state at the prompt's end carry the answer?",
         "The state of a success replaces that of a failure at one layer. The identity control must change nothing; a "
         "random donor shows what any disturbance does.",
+        "Layer by layer, token by token",
+        "Single failures: what is written after the patch, and, for prompts of equal length, which token's state in "
+        "which layer carries the donor's answer.",
     ),
     ProbeSection(
         "trajectory", "trajectory", "Trajectory", ("cosine-prompt-end", "cosine-trajectory"),
         "Do failures stand elsewhere at the prompt's end, or move differently while answering?",
         "If failures and successes were apart, pairs across groups would be less alike than pairs within one.",
+        "One response at a time",
+        "Cosine between consecutive states while one case is answered.",
     ),
     ProbeSection(
         "min-k", "min_k", "Exposure (Min-K%++)", ("mink",),
         "Are compositions less familiar to the model than their parts?",
         "The least likely fifth of a question's tokens, each against what the model expected at that place.",
+        "Token by token",
+        "Single questions, each token colored by how expected it was.",
     ),
 )  # fmt: skip
 

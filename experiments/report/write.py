@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...errors import ComposcopeError
 from ..figures import catalog
@@ -19,11 +19,13 @@ from ..figures.drawing import Drawing, encodable, words
 from ..figures.drawing import write as write_figure
 from ..figures.io import RunData, labels, load
 from ..run import write_text
-from . import cases, checks, headline, sections
+from . import cases, checks, evidence, headline, pictures, sections
 from .scripts import write_script
 
 _HERE = Path(__file__).parent
-_ASSETS = ("report.css", "core.js", "charts.js", "cases.js", "main.js")
+SCRIPTS = ("colors.js", "arrays.js", "heatmap.js", "lines.js", "charts.js", "tokens.js", "attention.js", "pictures.js",
+           "chooser.js", "case.js", "filters.js", "cases.js", "main.js")  # fmt: skip
+"""In the order in which they build on each other, after ``core.js``."""
 
 
 def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
@@ -34,15 +36,18 @@ def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
     given = list(runs)
     data = load(given)
     folder = Path(out)
-    for old in ("data", "assets"):
+    # Only what a report wrote before: the folder may be the user's own and hold more.
+    for old in ("assets", "data/cases", "data/pictures"):
         shutil.rmtree(folder / old, ignore_errors=True)
+    for old_file in (folder / "data").glob("*.js"):
+        old_file.unlink()
     drawings = {name: _drawn(name, data) for name in catalog.FIGURES}
     shown = {name: _write_drawing(name, d, folder) for name, d in drawings.items()}
     found = cases.collect(data)
-    write_script(folder / "data", "cases", found.index)
-    for name, chunk in found.chunks.items():
-        write_script(folder / "data", name, chunk)
-    _copy_assets(folder / "assets")
+    drawn = pictures.collect(data)
+    for name, value in {"cases": found.index, **found.chunks, "pictures": drawn.index, **drawn.files}.items():
+        write_script(folder / "data", name, value)
+    copy_assets(folder / "assets")
     near = [folder, *(Path(g) for g in given if not isinstance(g, RunData)), *(r.path.parent for r in data)]
     page = _page(data, shown, found, *checks.read_validity(near))
     return write_text(folder / "report.html", encodable(page))
@@ -50,7 +55,7 @@ def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
 
 def _drawn(name: str, runs: Sequence[RunData]) -> Drawing:
     try:
-        return catalog.FIGURES[name](runs)
+        return catalog.of_runs(catalog.FIGURES[name](runs), runs)
     except (ComposcopeError, KeyError, ValueError, TypeError, IndexError, AttributeError, OSError) as e:
         # One probe's unexpected table must not take the whole report with it; the place says what went wrong.
         return words(f"This figure could not be drawn: {type(e).__name__}: {e}", runs)
@@ -71,36 +76,41 @@ def _page(
     runs: Sequence[RunData], shown: dict[str, dict[str, Any]], found: cases.CaseData,
     validity: list[dict[str, Any]], notes: list[str],
 ) -> str:  # fmt: skip
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((_HERE / "templates" / "report.html.j2").read_text(encoding="utf-8"))
     answers = [v for v in validity if v["headline"]]
     probes = [
         {"section": s, "figures": [shown[f] for f in s.figures], "table": sections.probe_rows(runs, s.probe),
          "notes": sections.probe_notes(runs, s.probe), "validity": [v for v in answers if _about(v["probe"], s.probe)],
+         "own": evidence.own_checks(runs, s.probe), "nothing": evidence.NOTHING.get(s.probe, ""),
          "ran": any(r.probe(s.probe) for r in runs)}
         for s in sections.PROBES
     ]  # fmt: skip
     behavior = [shown[f] for f in sections.BEHAVIOR]
     drawn = [f for f in behavior if f["empty"] is None]
-    return template.render(
-        runs=runs,
-        names=labels(runs),
-        tables=headline.tables(runs),
-        caveats=headline.caveats(runs, validity),
-        behavior=[f for f in drawn if f["id"] in sections.FIRST],
-        further=[f for f in drawn if f["id"] not in sections.FIRST],
-        absent=[f for f in behavior if f["empty"] is not None],
-        warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],
-        probes=probes,
-        matching=sections.matching_notes(runs),
-        validity=validity,
-        matrix=checks.matrix(validity),
-        validity_notes=notes,
-        n_cases=len(found.index["rows"]),
-        cap=found.index["cap"],
-        methods=headline.methods(runs),
-        provenance=sections.provenance_rows,
-        dropped=len(found.index["dropped"]),
+    drawn += [shown[f] for f in sections.WHERE_DRAWN if shown[f]["empty"] is None]
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            runs=runs,
+            names=labels(runs),
+            tables=headline.tables(runs),
+            caveats=headline.caveats(runs, validity),
+            behavior=[f for f in drawn if f["id"] in sections.FIRST],
+            further=[f for f in drawn if f["id"] not in sections.FIRST],
+            absent=[f for f in behavior if f["empty"] is not None],
+            warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],
+            probes=probes,
+            matching=sections.matching_notes(runs),
+            validity=validity,
+            matrix=checks.matrix(validity),
+            validity_notes=notes,
+            n_cases=len(found.index["rows"]),
+            cap=found.index["cap"],
+            methods=headline.methods(runs),
+            provenance=sections.provenance_rows,
+            dropped=len(found.index["dropped"]),
+            scripts=SCRIPTS,
+        )
     )
 
 
@@ -109,7 +119,14 @@ def _about(name: str, probe: str) -> bool:
     return name.replace("-", "_").split(".")[0].split(":")[0] == probe
 
 
-def _copy_assets(folder: Path) -> None:
+def environment() -> Environment:
+    """The templates: everything that is put into them is escaped, and a name that is missing is an error."""
+    loader = FileSystemLoader(_HERE / "templates", encoding="utf-8")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def copy_assets(folder: Path) -> None:
+    """Scripts and style sheets of the pages, all of them: a folder may hold a report and a comparison."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in _ASSETS:
-        (folder / name).write_bytes((_HERE / "assets" / name).read_bytes())
+    for asset in sorted((_HERE / "assets").iterdir()):
+        (folder / asset.name).write_bytes(asset.read_bytes())

@@ -76,8 +76,10 @@ def close_to(a: Tensor, b: Tensor) -> bool:
 
 
 def check_logits(logits: Tensor, who: str) -> None:
-    if torch.isnan(logits.detach()).any():
-        raise ModelError(f"{who}: NaN in the logits; check weights, dtype and edits")
+    """Minus infinity is a masked vocabulary entry; plus infinity is an overflow."""
+    values = logits.detach()
+    if not bool((values < torch.inf).all()):
+        raise ModelError(f"{who}: NaN or infinity in the logits; check weights, dtype and edits")
 
 
 def names_of(model: nn.Module) -> dict[nn.Module, str]:

@@ -17,8 +17,10 @@ from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
 from ...errors import ModelError
-from .. import patterns
-from ..anatomy import Anatomy, cut, embedding_of, first_tensor, paste
+from .. import experts, patterns
+from ..anatomy import Anatomy
+from ..layouts import cut, paste
+from ..parts import first_tensor, input_device
 from ..sites import Edit, Reducer, Run, Site
 from . import transformers as direct
 from .libraries import check_logits, names_of, twin
@@ -57,7 +59,9 @@ class NNsight:
         given = direct.inputs(self.anatomy, ids, mask, past)
         visits = direct.visits_of((int(ids.shape[0]), int(ids.shape[1])), read, edit)
         taps = {s: direct.tap(self.anatomy.layers[s.layer], s) for s in visits if s.kind != "pattern"}
-        todo = [(taps[s], visits[s], self._at(taps[s])) for s in sorted(taps, key=lambda s: self._rank(taps[s]))]
+        every: list[tuple[direct.Tap, Any]] = [(t, visits[s]) for s, t in taps.items() if t.side != "expert"]
+        every += [(direct.Tap(m, "expert"), found) for m, found in direct.by_experts(taps, visits).items()]
+        todo = [(at, visit, self._at(at)) for at, visit in sorted(every, key=lambda x: self._rank(x[0]))]
         maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
         heads = (self.anatomy.n_heads, self.anatomy.n_kv_heads)
         with ExitStack() as stack:
@@ -85,7 +89,7 @@ class NNsight:
         return here
 
     def _rank(self, tap: direct.Tap) -> int:
-        return self.order[self.path_of[tap.module], "out" if tap.side == "out" else "in"]
+        return self.order[self.path_of[tap.module], "out" if tap.side in ("out", "expert") else "in"]
 
     def _order(self) -> dict[tuple[str, str], int]:
         """When each module starts and ends in a forward pass."""
@@ -103,15 +107,19 @@ class NNsight:
                 handles.append(module.register_forward_pre_hook(note(name, "in")))
                 handles.append(module.register_forward_hook(note(name, "out")))
             with torch.no_grad():
-                self.model(input_ids=torch.tensor([[1]], device=embedding_of(self.model).device), use_cache=False)
+                self.model(input_ids=torch.tensor([[1]], device=input_device(self.model)), use_cache=False)
         finally:
             for handle in handles:
                 handle.remove()
         return order
 
 
-def _visit(tap: direct.Tap, visit: direct.Visit, module: Any, heads: tuple[int, int]) -> None:
-    """Inside a trace: send one site's value through its visit."""
+def _visit(tap: direct.Tap, visit: Any, module: Any, heads: tuple[int, int]) -> None:
+    """Inside a trace: send one site's value through its visit, or those of a module's experts through theirs."""
+    if tap.side == "expert":
+        args, kwargs = module.inputs
+        module.output = experts.visited(tap.module, args, kwargs, module.output, visit)
+        return
     if tap.side == "out":
         output = module.output
         y = first_tensor(output)

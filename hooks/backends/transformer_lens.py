@@ -8,6 +8,7 @@ with that model: a hook point that holds something else, or whose edits have ano
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,7 +19,9 @@ from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_f
 from transformers import Cache, PreTrainedModel
 
 from ...errors import ModelError
-from ..anatomy import Anatomy, cut, embedding_of, paste
+from ..anatomy import Anatomy
+from ..layouts import cut, paste
+from ..parts import embedding_of, input_device
 from ..sites import Edit, Reducer, Run, Site
 from . import transformers as direct
 from .libraries import check_logits, close_to, names_of, twin
@@ -112,8 +115,14 @@ class TransformerLens:
     ) -> Run:  # fmt: skip
         given = direct.inputs(self.anatomy, ids, mask, past)
         visits = direct.visits_of((int(ids.shape[0]), int(ids.shape[1])), read, edit)
-        hooks = [(p.name, self._hook(p.at, v)) for s, v in visits.items() for p in (self._point(s),)]
-        with self.bridge.hooks(fwd_hooks=hooks):
+        inside = {s: direct.tap(self.anatomy.layers[s.layer], s) for s in visits if s.expert is not None}
+        points = {s: self._point(s) for s in visits if s not in inside}
+        hooks = [(p.name, self._hook(p.at, visits[s])) for s, p in points.items()]
+        with self.bridge.hooks(fwd_hooks=hooks), ExitStack() as stack:
+            for held, of_experts in direct.by_experts(inside, visits).items():
+                # A bridge has no hook points inside experts, but runs the module.
+                module = _unwrapped(self.bridge.original_model, self.path_of[held])
+                stack.callback(direct.install_experts(module, of_experts).remove)
             logits = self.bridge(
                 given.ids,
                 attention_mask=given.mask,
@@ -189,7 +198,7 @@ class TransformerLens:
     def _probe(self) -> Tensor:
         table = embedding_of(self.model)
         vocab = int(table.shape[0])
-        return torch.tensor([[vocab // 2, vocab // 3, vocab // 5]], device=table.device)
+        return torch.tensor([[vocab // 2, vocab // 3, vocab // 5]], device=input_device(self.model))
 
     def _direct(self, ids: Tensor, read: Mapping[Site, None], edit: Mapping[Site, Edit]) -> Run:
         return direct.run(self.model, self.anatomy, ids, None, read, edit, None)

@@ -12,9 +12,12 @@ from torch import Tensor, nn
 from transformers import Cache, PreTrainedModel
 
 from ...errors import ModelError
-from .. import patterns
-from ..anatomy import Anatomy, Layer, Projection, cut, first_tensor, paste
+from .. import experts, patterns
+from ..anatomy import Anatomy, Layer, Projection
+from ..layouts import cut, paste
+from ..parts import decoder_of, first_tensor
 from ..sites import Edit, Reducer, Run, Site
+from .libraries import check_logits
 
 Put = Callable[[Tensor], Tensor]
 
@@ -24,14 +27,15 @@ class Tap(NamedTuple):
 
     module: nn.Module
     side: str
-    """``in``, ``out`` or ``in-place`` (an input that the caller also keeps for its residual connection)"""
+    """``in``, ``out``, ``in-place`` (an input that the caller also keeps for its residual connection) or ``expert``"""
     projection: Projection | None = None
+    expert: int = 0
 
 
 def tap(layer: Layer, site: Site) -> Tap:
     """The tap of a site; ``ModelError`` where this architecture has no such activation."""
     if site.expert is not None or (site.kind == "neuron" and layer.down is None):
-        raise ModelError(f"{site}: neurons inside experts are not reached by module hooks; read mlp_out instead")
+        return _expert_tap(layer, site)
     if site.kind == "resid_mid" and layer.mid is None:
         raise ModelError(f"{site}: attention and MLP run in parallel here, nothing lies in between")
     if site.kind in ("q", "k", "v"):
@@ -50,6 +54,19 @@ def tap(layer: Layer, site: Site) -> Tap:
         "head": Tap(layer.out, "in"),
         "neuron": Tap(layer.down or layer.block, "in"),
     }[site.kind]
+
+
+def _expert_tap(layer: Layer, site: Site) -> Tap:
+    if site.kind != "neuron":
+        raise ModelError(f'{site}: only the kind "neuron" exists per expert')
+    if layer.experts is None or layer.down is not None:
+        raise ModelError(f"{site}: this layer's MLP has no experts; leave expert out")
+    n = experts.count(experts.required(layer.experts))
+    if site.expert is None:
+        raise ModelError(f'{site}: neurons belong to experts here; name one: Site({site.layer}, "neuron", 0..{n - 1})')
+    if site.expert >= n:
+        raise ModelError(f"{site}: this layer has {n} experts (0-{n - 1})")
+    return Tap(layer.experts, "expert", expert=site.expert)
 
 
 class Visit:
@@ -71,6 +88,8 @@ class Visit:
         if not isinstance(y, Tensor) or y.shape != x.shape:
             seen = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
             raise ModelError(f"edit of {self.site}: gave {seen}, need a tensor of shape {tuple(x.shape)}")
+        if y.dtype != x.dtype:
+            raise ModelError(f"edit of {self.site}: gave {y.dtype}, need {x.dtype}; convert it with .to(x)")
         if self.wanted:
             self.kept = y if self.reducer is None else self.reducer(y)
         return y.reshape(shape)
@@ -82,7 +101,7 @@ def replace_first(value: Any, new: Tensor) -> Any:
     return type(value)((replace_first(value[0], new), *value[1:]))
 
 
-def _install(at: Tap, visit: Put, heads: tuple[int, int]) -> Any:
+def install(at: Tap, visit: Put, heads: tuple[int, int]) -> Any:
     """Register the hook that sends a tap's value through ``visit``."""
 
     def before(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]] | None:
@@ -108,13 +127,32 @@ def _install(at: Tap, visit: Put, heads: tuple[int, int]) -> Any:
         if p is None:
             return replace_first(output, visit(y))
         x = cut(y, p.layout, p.part, *heads)
-        assert x is not None
+        if x is None:
+            raise ModelError(f"{type(module).__name__}: an output of shape {tuple(y.shape)} cannot be cut into heads")
         z = visit(x)
         return output if z is x else paste(y, z, p.layout, p.part, *heads)
 
     if at.side == "out":
         return at.module.register_forward_hook(after, with_kwargs=True)
     return at.module.register_forward_pre_hook(before, with_kwargs=True)
+
+
+def by_experts(taps: Mapping[Site, Tap], visits: Mapping[Site, Visit]) -> dict[nn.Module, dict[int, Visit]]:
+    """Visits of neurons inside experts, by the module that holds those and expert."""
+    out: dict[nn.Module, dict[int, Visit]] = {}
+    for site, at in taps.items():
+        if at.side == "expert":
+            out.setdefault(at.module, {})[at.expert] = visits[site]
+    return out
+
+
+def install_experts(module: nn.Module, visits: Mapping[int, Visit]) -> Any:
+    """Register the hook that sends some experts' neurons through their visits."""
+
+    def after(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Tensor) -> Tensor:
+        return experts.visited(module, args, kwargs, output, visits)
+
+    return module.register_forward_hook(after, with_kwargs=True)
 
 
 def private_cache(past: Cache) -> Cache:
@@ -160,10 +198,24 @@ class Inputs(NamedTuple):
 def inputs(anatomy: Anatomy, ids: Tensor, mask: Tensor | None, past: Cache | None) -> Inputs:
     """The mask over earlier tokens too, positions counted over real ones, and a cache that may grow."""
     offset = 0 if past is None else int(past.get_seq_length())
+    _check_shapes(ids, mask, past, offset)
     if mask is not None and mask.shape[1] == ids.shape[1] and offset:
         mask = torch.cat([mask.new_ones(mask.shape[0], offset), mask], 1)
     positions = position_ids(ids, mask, offset, anatomy.context)
     return Inputs(ids, mask, positions, None if past is None else private_cache(past))
+
+
+def _check_shapes(ids: Tensor, mask: Tensor | None, past: Cache | None, offset: int) -> None:
+    rows, width = ids.shape
+    if mask is not None:
+        if tuple(mask.shape) not in ((rows, width), (rows, offset + width)):
+            over = f" or {(rows, offset + width)}" if offset else ""
+            raise ModelError(f"mask of shape {tuple(mask.shape)}; need {(rows, width)}{over}, 1 for real tokens")
+        if not mask.bool().any(1).all():
+            raise ModelError("mask: a row without a single real token; every row needs at least one")
+    keys = None if past is None or not offset else getattr(past.layers[0], "keys", None)
+    if isinstance(keys, Tensor) and keys.shape[0] != rows:
+        raise ModelError(f"past of {keys.shape[0]} sequences for {rows} rows of token ids; need one of each")
 
 
 class Values(NamedTuple):
@@ -187,9 +239,12 @@ def visited(
     maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
     handles: list[Any] = []
     try:
-        for site, visit in visits.items():
-            if site not in maps:
-                handles.append(_install(tap(anatomy.layers[site.layer], site), visit, heads))
+        taps = {s: tap(anatomy.layers[s.layer], s) for s in visits if s not in maps}
+        for site, at in taps.items():
+            if at.side != "expert":
+                handles.append(install(at, visits[site], heads))
+        for module, of_experts in by_experts(taps, visits).items():
+            handles.append(install_experts(module, of_experts))
         with ExitStack() as stack:
             if maps:
                 stack.enter_context(
@@ -234,8 +289,7 @@ def run(
         )
 
     values = visited(model, anatomy, (int(ids.shape[0]), int(ids.shape[1])), read, edit, forward)
-    if torch.isnan(values.output.logits.detach()).any():
-        raise ModelError(f"{type(model).__name__}: NaN in the logits; check weights, dtype and edits")
+    check_logits(values.output.logits, type(model).__name__)
     return Run(values.output.logits, values.acts)
 
 
@@ -246,7 +300,7 @@ def trunk(
     positions = position_ids(ids, None, 0, anatomy.context)
 
     def forward() -> Any:
-        return model.get_decoder()(input_ids=ids, position_ids=positions, use_cache=False)
+        return decoder_of(model)(input_ids=ids, position_ids=positions, use_cache=False)
 
     return visited(model, anatomy, (int(ids.shape[0]), int(ids.shape[1])), read, {}, forward).acts
 

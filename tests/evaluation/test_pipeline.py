@@ -162,6 +162,33 @@ def test_progress_counts_every_ask_of_a_round_once(tmp_path: Path) -> None:
     assert [(p.round, p.done, p.total) for p in seen] == [(1, d, 4) for d in range(5)] + [(2, d, 3) for d in range(4)]
 
 
+@pytest.mark.parametrize(
+    ("thinking", "provenance", "text", "outcome"),
+    [
+        (True, None, "<answer>w</answer> Wait, is it", "invalid"),
+        (None, {"thinking_opened": True}, "<answer>w</answer> Wait, is it", "invalid"),
+        (True, None, "<answer>v</answer> Wait.</think><answer>w</answer> So", "correct"),
+        (True, {"reasoning": "Let me see."}, "<answer>w</answer> So", "correct"),
+        (None, None, "<answer>w</answer> So", "correct"),
+    ],
+)
+def test_an_answer_in_thoughts_that_were_cut_off_is_none(
+    tmp_path: Path, thinking: bool | None, provenance: dict[str, Any] | None, text: str, outcome: str
+) -> None:
+    class Thinks(PartsThenWhole):
+        def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+            return [Ask(case.id, "whole", "q", "w", "text", format="xml", max_tokens=8, thinking=thinking)]
+
+    class Cut(Table):
+        def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+            for ask in asks:
+                yield ask, Response(ask_identity(ask, self.identity), text, "length", 1, 8, provenance=provenance)
+
+    with Journal(tmp_path) as journal:
+        [row] = evaluate([Case("c", "q", "w")], Thinks(), Cut(TABLE), journal).graded
+    assert row.outcome == outcome
+
+
 class Contradicting(PartsThenWhole):
     def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
         return [Ask(case.id, "whole", prompt, "1", "text") for prompt in ("one", "two")]

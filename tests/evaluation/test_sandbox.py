@@ -46,6 +46,15 @@ def box():
         ("def fact(n):\n    return 1 if n < 2 else n * fact(n - 1)\n" + _solution("return fact(6)"), 720),
         (_solution("n = 0", "def up():", "    nonlocal n", "    n += 1", "up(); up()", "return n"), 2),
         ("from typing import List\ndef solution(xs: List[int] = [1, 2]) -> int:\n    return len(xs)\n", 2),
+        (_solution("total = 0", "_ = [total := total + x for x in [1, 2, 3]]", "return total"), 6),
+        (_solution("if any((found := x) > 3 for x in [1, 5, 2]):", "    return found"), 5),
+        (_solution("q, d = [0, 1], [10, 20]", "d[q.pop()] += 5", "return d + q"), [10, 25, 0]),
+        (_solution("xs = [1, 2]", "g = (x for x in xs)", "xs = [5]", "return sum(g)"), 3),
+        (_solution("x = [1, 2]", "y = [x for x in x]", "return x + y"), [1, 2, 1, 2]),
+        (_solution("a = [0]", "b = a", "a *= 3", "return len(b)"), 3),
+        ("from collections import Counter\n" + _solution("return Counter('aab').most_common(1)[0][1]"), 2),
+        ("from __future__ import annotations\nfrom statistics import mode\n" + _solution("return mode([1, 2, 2])"), 2),
+        (_solution("prix_unité = 4", "return prix_unité"), 4),
     ],
 )
 def test_ordinary_programs_come_to_the_value_python_gives(box: Sandbox, code: str, value: object) -> None:
@@ -189,3 +198,30 @@ def test_all_code_form_solutions_of_gsm8k_run_and_reach_their_targets(shared: Pa
         abs(r.value - row["target"]) <= 1e-6 * max(1, abs(row["target"])) for r, row in zip(results, rows, strict=True)
     )
     assert (len(rows), equal) == (660, 660)
+
+
+@pytest.mark.parametrize("value", ["solution", "math", "int", "(x for x in [1])", "[len]"])
+def test_what_is_no_value_is_no_answer(box: Sandbox, value: str) -> None:
+    assert box.run("import math\n" + _solution(f"return {value}")).reason == "no-answer"
+
+
+def test_a_break_does_not_leave_the_loop_of_the_caller(box: Sandbox) -> None:
+    code = "def f():\n    break\n" + _solution("for i in range(3):", "    f()", "return i")
+    assert box.run(code).reason == "syntax"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "```bash\npip install sympy\n```\n\nNow the code:\n```python\ndef solution():\n    return 5\n```\nDone.",
+        "def solution():\n    return 5\n\nThis returns 5, which is the answer.",
+        "```python\ndef solution():\n    return 5\n```\nOutput:\n```\nThe answer is 5\n```",
+        "```Python\r\ndef solution():\r\n    return 5\r\n```",
+        "~~~python\ndef solution():\n    return 5\n~~~",
+        "1. The code:\n   ```py3\n   def solution():\n       return 5\n   ```",
+        "Here it is:\n    def solution():\n        return 5",
+        'def solution():\n    """One\nline of words\n"""\n    return 5\nprint(solution())\nSo the answer is 5.',
+    ],
+)
+def test_the_program_is_found_among_other_blocks_and_prose(answer: str) -> None:
+    assert run_answer(answer).value == 5

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from composcope.evaluation.cases import Case, write_cases
@@ -27,6 +28,16 @@ def error_of(capsys: Capture) -> str:
 
 def run(command: str, model: Any, benchmark: Any, out: Path, *more: str) -> int:
     return main([command, "-m", str(model), "-b", str(benchmark), "-o", str(out), "--format", "plain", *more])
+
+
+@pytest.mark.parametrize("device", ["cuda", "gpuu"])
+def test_a_device_that_is_not_here_is_named(
+    device: str, taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    assert run("evaluate", taught, case_file, tmp_path / "r", "--device", device) == 1
+    assert f"device {device}: not available here" in error_of(capsys)
 
 
 @pytest.fixture
@@ -72,7 +83,7 @@ def test_a_folder_without_a_piece_of_the_model_says_which(
     assert needle in message and str(model_copy) in message
 
 
-def test_a_tokenizer_without_pad_token_is_refused_until_one_is_named_and_then_answers_are_the_same(
+def test_a_tokenizer_without_pad_token_gets_one_and_answers_are_the_same(
     model_copy: Path, taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
@@ -84,18 +95,22 @@ def test_a_tokenizer_without_pad_token_is_refused_until_one_is_named_and_then_an
     from transformers import AutoTokenizer
 
     assert AutoTokenizer.from_pretrained(model_copy).pad_token is None
-    assert run("investigate", model_copy, case_file, tmp_path / "refused") == 1
-    message = error_of(capsys)
-    assert "tokenizer_config.json: field pad_token is missing" in message and "--pad-token '</s>'" in message
     assert run("investigate", model_copy, case_file, tmp_path / "refused", "--pad-token", "<nothing>") == 1
     assert "not in the vocabulary" in error_of(capsys)
     answers = []
-    for folder, out in ((taught, tmp_path / "a"), (model_copy, tmp_path / "b")):
-        named = ["--pad-token", "</s>"] if folder == model_copy else []
-        assert run("investigate", folder, case_file, out, "-q", "--probes", "min-k", *named) == 0
+    for folder, name, named in (
+        (taught, "a", []),
+        (model_copy, "b", []),
+        (model_copy, "c", ["--pad-token", "<s>"]),
+    ):
+        out = tmp_path / name
+        capsys.readouterr()
+        assert run("investigate", folder, case_file, out, "--probes", "min-k", *named) == 0
+        said = "names no pad token; batches are filled with '</s>'" in capsys.readouterr().err
+        assert said == (name == "b")
         rows = (json.loads(line) for line in (out / "graded.jsonl").open())
         answers.append({(row["case"], row["role"]): row["answer"] for row in rows})
-    assert answers[0] == answers[1]
+    assert answers[0] == answers[1] == answers[2]
 
 
 def test_a_tokenizer_without_chat_template_is_asked_raw_and_chat_is_refused(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +45,38 @@ def test_help_of_every_command_loads_no_torch() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "organism"])
-def test_help_of_every_command_shows_an_example_that_parses(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, "--help"]) == 0
+def _leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command that does something, with the words that lead to it."""
+    if not hasattr(command, "commands"):
+        yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _leaves(inner, (*path, name))
+
+
+LEAVES = dict(_leaves(get_command(app)))
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_command_shows_an_example_that_parses_and_speaks_json(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*path, "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    example = text.split("Example: ", 1)[1].split()
-    assert example[:2] == ["composcope", name]
-    get_command(app).commands[name].make_context(name, example[2:])  # type: ignore[attr-defined]
+    example = shlex.split(text.split("Example: ", 1)[1])
+    assert tuple(example[: 1 + len(path)]) == ("composcope", *path)
+    LEAVES[path].make_context(path[-1], example[1 + len(path) :])
+    assert "--json" in {option for p in LEAVES[path].params for option in p.opts}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_shown_and_completes(shell: str) -> None:
+    command = [sys.executable, "-m", "composcope"]
+    shown = subprocess.run([*command, "--show-completion", shell], env=ENVIRONMENT, capture_output=True, text=True)
+    assert shown.returncode == 0 and "COMPOSCOPE_COMPLETE" in shown.stdout, shown.stderr
+    asked = {"_COMPOSCOPE_COMPLETE": f"complete_{shell}", "COMP_WORDS": "composcope inv", "COMP_CWORD": "1"}
+    asked |= {"_TYPER_COMPLETE_ARGS": "composcope inv", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    found = subprocess.run(command, env={**ENVIRONMENT, **asked}, capture_output=True, text=True)
+    assert "investigate" in found.stdout, found.stderr
 
 
 def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,6 +97,7 @@ def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.Capt
         (["ls", "nowhere"], "nowhere: no such folder"),
         (["report", "nowhere"], "nowhere: no such run folder"),
         (["compare", "a", "b"], "graded.jsonl: no such file"),
+        (["metrics", "g", "--protocol", "x", "--plugin", "no.py"], "--plugin no.py: no such file"),
         (["organism", "train", "--out", "x"], "give either --dose or --all"),
     ],
 )
@@ -116,9 +144,29 @@ def test_a_message_of_several_lines_becomes_one(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == "composcope: error: a b\n"
 
 
-def test_a_defect_keeps_its_traceback() -> None:
-    with pytest.raises(ZeroDivisionError):
-        exits.guarded(_raising(ZeroDivisionError()), str)
+def test_a_defect_is_one_line_and_its_traceback_is_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.delenv(exits.DEBUG, raising=False)
+    assert exits.guarded(_raising(ZeroDivisionError("by zero")), str) == exits.USER_ERROR
+    (line,) = capsys.readouterr().err.splitlines()
+    (kept,) = tmp_path.glob("composcope-*.txt")
+    assert line.startswith("composcope: error: unexpected ZeroDivisionError: by zero; this is a defect")
+    assert str(kept) in line
+    assert "Traceback" in kept.read_text() and "_raising" not in line
+
+
+def test_debug_shows_tracebacks_wherever_it_stands(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for args in (["--debug", "ls", "nowhere"], ["ls", "nowhere", "--debug"]):
+        monkeypatch.setenv(exits.DEBUG, "0")
+        assert main(args) == exits.USER_ERROR
+        err = capsys.readouterr().err
+        assert "Traceback" in err
+        assert err.splitlines()[-1].startswith("composcope: error: nowhere: no such folder")
 
 
 def test_ls_is_machine_readable_and_a_closed_pipe_is_no_error(tmp_path: Path) -> None:

@@ -93,6 +93,22 @@ def test_probes_ran_on_matched_pairs(investigated: Path) -> None:
     assert "6 of 6 failures matched" in chosen["note"]
 
 
+def test_single_cases_and_prompts_as_sent_are_kept_for_the_report(investigated: Path) -> None:
+    sent = json.loads((investigated / "rendered.json").read_text())
+    asked = [json.loads(line)["ask"] for line in (investigated / "asks.jsonl").read_text().splitlines()]
+    assert set(sent["asks"]) == set(asked) and len(sent["templates"]) == 1
+    groups = json.loads((investigated / "probes" / "examples.json").read_text())["groups"]
+    for probe in ("lookback", "min-k"):
+        index = json.loads((investigated / "probes" / probe / "cases" / "index.json").read_text())
+        kept = {(e["case"], e["group"]) for e in index["entries"]}
+        assert kept and all(case in groups[group] for case, group in kept)
+        for group, cases in groups.items():
+            n = sum(g == group for _, g in kept)
+            assert 0 < n <= 4 and f"{n} of {len(cases)} {group} cases" in index["note"]
+    page = (investigated / "report.html").read_text()
+    assert 'data-view="lookback"' in page and (investigated / "data" / "pictures" / "0-0.js").is_file()
+
+
 def test_the_same_command_asks_nothing_and_keeps_the_probes(
     investigated: Path, taught: Path, case_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,7 +154,7 @@ def test_metrics_of_graded_rows_are_those_of_the_run(investigated: Path, capsys:
 
 def test_ls_shows_the_run_and_its_headline(investigated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ls", str(investigated.parent), "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(capsys.readouterr().out)["runs"]
     assert (row["status"], row["cases"]) == ("complete", 12)
     assert "composition: 50.0 %" in row["headline"]
 

@@ -104,4 +104,4 @@ def test_doctor_says_what_is_there_and_what_to_do(capsys: Capture) -> None:
     assert all(row["fix"] for row in rows.values() if not row["ok"])
     assert len(check_lines(list(rows.values()))) == len(rows)
     assert main(["doctor", "--json"]) == 0
-    assert {row["check"] for row in json.loads(capsys.readouterr().out)} == set(rows)
+    assert {row["check"] for row in json.loads(capsys.readouterr().out)["checks"]} == set(rows)

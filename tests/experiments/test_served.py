@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.experiments.addresses import address
 from composcope.experiments.cli import main
+from composcope.experiments.roles import open_role
 from composcope.experiments.run import read_json, read_lines
 from composcope.experiments.serving import Serving
 from composcope.experiments.settings import Settings, default_out
@@ -202,6 +204,23 @@ def test_options_that_do_not_fit_are_said(model: str, options: dict[str, Any], n
     with pytest.raises(InputError, match=needle) as said:
         Settings(model, "cases.jsonl", serving=Serving(**options))
     assert "secret" not in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "needle"),
+    [
+        ("http://host/v1", "--teacher http://host/v1: which model of that server"),
+        ("@http://host/v1", "which model of that server"),
+        ("m@http://me:secret@host/v1", "--teacher: holds a user name, a password or a query"),
+        ("m@http://host:99999/v1", "--teacher: is no URL of a server"),
+    ],
+)
+def test_roles_read_addresses_as_the_target_does(spec: str, needle: str) -> None:
+    for read in (open_role, address):
+        with pytest.raises(InputError, match=needle) as said:
+            read(spec, "--teacher")
+        assert "secret" not in str(said.value)
+    assert address("org/m@2@https://host/v1") == ("org/m@2", "https://host/v1") and address("org/m@2") is None
 
 
 def test_the_run_folder_is_named_after_the_model_and_not_the_server() -> None:

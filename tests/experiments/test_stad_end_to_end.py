@@ -102,6 +102,10 @@ def test_stad_runs_from_questions_to_bottlenecks(
     for case in read_cases(skilled / "cases.jsonl"):
         assert [p.skill for p in case.parts] == ["recall", "recall", "calculation"]
 
+    for figure in ("skill-distribution", "skill-coverage", "skill-granularity"):
+        assert main(["plot", figure, str(skilled), "--out", str(tmp_path / "figures")]) == 0
+        assert "M=2, N=2" in (tmp_path / "figures" / f"{figure}.csv").read_text() or figure == "skill-coverage"
+
     # The target is an organism, asked as it was trained.
     run = tmp_path / "run"
     target = ["--model", "organism:control", "--benchmark", str(skilled / "cases.jsonl")]

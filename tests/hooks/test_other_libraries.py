@@ -112,6 +112,28 @@ def test_the_users_model_is_never_touched_and_shares_its_weights(backend: str) -
         assert torch.allclose(lm.run(ids_of()).logits, model(ids_of()).logits, atol=1e-4)
 
 
+@pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_nothing_is_left_behind_by_an_exception_or_an_interrupt(backend: str, stop: type[BaseException]) -> None:
+    model = tiny("llama")
+    lm = load_model(model, backend=backend)
+    site, before = Site(1, "neuron"), fingerprint(model)
+    with torch.no_grad():
+        expected = lm.run(ids_of(), read=[site, Site(0, "pattern")])
+
+    def fail(x: torch.Tensor) -> torch.Tensor:
+        raise stop("stop here")
+
+    for kind in ("neuron", "resid_mid", "pattern"):
+        with pytest.raises(BaseException, match="stop here"):
+            lm.run(ids_of(), read=[Site(0, "head")], edit={Site(1, kind): fail})  # type: ignore[arg-type]
+        assert fingerprint(model) == before
+    with torch.no_grad():
+        after = lm.run(ids_of(), read=[site, Site(0, "pattern")])
+    assert torch.equal(after.logits, expected.logits)
+    assert all(torch.equal(after.acts[s], expected.acts[s]) for s in expected.acts)
+
+
 def opened_in(backend: str, model: Any) -> Any:
     if backend == "nnsight":
         return importlib.import_module("nnsight").NNsight(model)

@@ -7,42 +7,77 @@ import torch
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.rows import extend, prefill, step
+from composcope.hooks.continuing import continue_rows
+from composcope.hooks.rows import prefill, step
 
 from ..tiny_models import CONFIGS, tiny
 
 PROMPTS = [[5 + (7 * i + 3 * n) % 85 for i in range(length)] for n, length in enumerate((11, 7, 14))]
 
 
-def full(lm: Model, ids: list[int], at: int, factor: float | None) -> torch.Tensor:
+FACTORS = (1.0, 1.5, -2.0)
+"""What the residual stream at the prompt end is multiplied with, after each block: the first changes nothing."""
+
+
+def recomputed(lm: Model, prompt: list[int], layer: int | None, factor: float, new: int, stops: list[int]) -> list[int]:
+    """Greedy tokens, the whole sequence computed again for every one."""
+
     def edit(x: torch.Tensor) -> torch.Tensor:
         y = x.clone()
-        y[:, at] *= factor or 1.0
+        y[:, len(prompt) - 1] *= factor
         return y
 
+    ids: list[int] = list(prompt)
+    while len(ids) < len(prompt) + new and (len(ids) == len(prompt) or ids[-1] not in stops):
+        edits = {} if layer is None else {Site(layer, "resid_post"): edit}
+        with torch.no_grad():
+            ids.append(int(lm.run(torch.tensor([ids]), edit=edits).logits[0, -1].argmax()))
+    return [*ids[len(prompt) :], *[-1] * (len(prompt) + new - len(ids))]
+
+
+def born_after_every_block(lm: Model, prompts: list[list[int]], new: int, stops: list[int]) -> torch.Tensor:
+    layers = range(lm.anatomy.n_layers)
+    prefix = prefill(lm, prompts)
+
+    def more(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, *(f * x[:, :1] for f in FACTORS)], 1)
+
     with torch.no_grad():
-        return lm.run(torch.tensor([ids]), edit={} if factor is None else {Site(1, "resid_post"): edit}).logits[0, -1]
+        first = step(lm, prefix, grow=dict.fromkeys(layers, more))
+    born = [lm.anatomy.n_layers, *(layer for layer in layers for _ in FACTORS)]
+    return continue_rows(lm, prefix, first, born, new, stops)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_rows_decode_as_full_recomputation_does(name: str) -> None:
+def test_rows_continue_as_full_recomputation_does(name: str) -> None:
     lm = load_model(tiny(name))
-    prefix = prefill(lm, PROMPTS)
-    with torch.no_grad():
-        now = step(lm, prefix, grow={1: lambda x: torch.cat([x, 1.5 * x], 1)})
-        logits, history, steps = [now.logits], extend(None, now), []
-        for offset in range(1, 7):
-            steps.append(logits[-1].argmax(-1))
-            now = step(lm, prefix, steps[-1], offset=offset, history=history)
-            history = extend(history, now, parents=[0, 0])
-            logits.append(now.logits)
-    for b, prompt in enumerate(PROMPTS):
-        for row, factor in enumerate((None, 1.5)):
-            ids = list(prompt)
-            for t, got in enumerate(logits):
-                expected = full(lm, ids, len(prompt) - 1, factor)
-                assert torch.allclose(got[b, row], expected, atol=2e-4), (b, row, t)
-                ids.append(int(got[b, row].argmax()))
+    free = born_after_every_block(lm, PROMPTS, 6, [])
+    for stops in ([], [int(free[0, 0, 1]), int(free[2, -1, 2])]):  # the second: rows end at different steps
+        got = born_after_every_block(lm, PROMPTS, 6, stops)
+        for b, prompt in enumerate(PROMPTS):
+            rows = [(None, 1.0), *((layer, f) for layer in range(lm.anatomy.n_layers) for f in FACTORS)]
+            for row, (layer, factor) in enumerate(rows):
+                assert got[b, row].tolist() == recomputed(lm, prompt, layer, factor, 6, stops), (b, layer, factor)
+
+
+def test_rows_that_agree_run_once_up_to_where_they_differ() -> None:
+    lm = load_model(tiny("llama"))
+    n_layers, sizes = lm.anatomy.n_layers, []
+    prefix = prefill(lm, PROMPTS[:1])
+    grow = {layer: lambda x: torch.cat([x, x[:, :1]], 1) for layer in range(n_layers)}  # all the same: all agree
+    handles = [
+        layer.block.register_forward_hook(lambda _m, _a, y: sizes.append((y if torch.is_tensor(y) else y[0]).shape[1]))
+        for layer in lm.anatomy.layers
+    ]
+    try:
+        with torch.no_grad():
+            first = step(lm, prefix, grow=grow)
+        sizes.clear()
+        continue_rows(lm, prefix, first, [n_layers, *range(n_layers)], 4, [])
+    finally:
+        for h in handles:
+            h.remove()
+    assert sizes == [1 + layer for layer in range(n_layers)] * 3
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])

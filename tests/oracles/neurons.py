@@ -102,25 +102,37 @@ def attribute_behind_norm(
     return torch.stack(rows)
 
 
+def call_of_experts(model: Any, ids: Tensor, experts: nn.Module) -> tuple[Tensor, Tensor, Tensor]:
+    """What the last position gives a layer's experts: hidden state, indices of the chosen ones, weights."""
+    seen: list[tuple[Tensor, ...]] = []
+    handle = experts.register_forward_pre_hook(lambda _m, args: seen.append(args))
+    with torch.no_grad():
+        model(ids)
+    handle.remove()
+    hidden, chosen, weights = seen[0]
+    return hidden[-1].detach(), chosen[-1], weights[-1].detach()
+
+
 def attribute_experts(
     model: Any, ids: Tensor, target: int, blocks: Sequence[Any], nodes: Sequence[tuple[float, float]]
 ) -> Tensor:
-    """``layer expert neuron`` for Mixtral-like blocks, expert by expert; experts and weights as the router chose."""
+    """``layer expert neuron`` for Mixtral-like blocks, expert by expert; experts and weights as the router chose.
+
+    What else the block gives (shared experts) stays as it is.
+    """
     rows = []
     for block in blocks:
-        x, y = value_in(model, ids, block), value_out(model, ids, block)
-        with torch.no_grad():
-            _, weights, chosen = block.gate(x[None])
         experts = block.experts
+        x, chosen, weights = call_of_experts(model, ids, experts)
+        rest = value_out(model, ids, block) - value_out(model, ids, experts)
         full = torch.zeros(experts.down_proj.shape[0], experts.down_proj.shape[2])
-        for e in chosen[0].tolist():
-            gate, up = (x @ experts.gate_up_proj[e].detach().T).chunk(2)
-            full[e] = experts.act_fn(gate) * up
+        for e in chosen.tolist():
+            full[e] = experts._apply_gate(x @ experts.gate_up_proj[e].detach().T)
         total = torch.zeros_like(full)
         for alpha, weight in nodes:
             leaf = (alpha * full).requires_grad_()
-            out = torch.zeros_like(y)
-            for e, w in zip(chosen[0].tolist(), weights[0], strict=True):
+            out = rest
+            for e, w in zip(chosen.tolist(), weights, strict=True):
                 out = out + w * (experts.down_proj[e] @ leaf[e])
             p = probability_with(model, ids, target, block, out, "out")
             total += weight * torch.autograd.grad(p, leaf)[0]

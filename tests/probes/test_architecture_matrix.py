@@ -6,7 +6,10 @@ import re
 
 import architecture_matrix as matrix
 import pytest
-from tiny_models import CONFIGS
+from tiny_models import REFUSED, tiny
+
+from composcope.errors import ModelError
+from composcope.hooks import load_model
 
 
 def _documented() -> str:
@@ -27,22 +30,32 @@ def _tables(text: str) -> dict[str, dict[str, list[str]]]:
 def test_the_document_has_every_architecture_on_every_backend() -> None:
     tables = _tables(_documented())
     assert set(tables) == set(matrix.BACKENDS)
-    assert all(set(t) == set(CONFIGS) for t in tables.values())
+    assert all(set(t) == set(matrix.NAMES[b]) for b, t in tables.items())
     marks = {c for t in tables.values() for cells in t.values() for c in cells}
     assert all(re.fullmatch(r"✓|not [a-z_, ]+|– \[\d+\]", m) for m in marks), marks
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "qwen3_moe", "gpt_neox"])
+@pytest.mark.parametrize("name", ["llama", "gemma2", "qwen3_moe", "gpt_neox", "deepseek_v3", "falcon"])
 def test_an_architecture_does_what_its_line_says(name: str) -> None:
     cells, notes = matrix.row(name, "transformers"), []
-    assert [cells[c].mark(notes) for c in ("sites", *matrix.PROBES)] == _tables(_documented())["transformers"][name]
+    found = [cells[c].mark(notes) for c in ("sites", *matrix.PROBES)]
+    said = _tables(_documented())["transformers"][name]
+    assert [re.sub(r"\d+", "", m) for m in found] == [re.sub(r"\d+", "", m) for m in said]
+    assert all(note in _documented() for note in notes)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_resolved_is_refused_when_it_is_opened_with_the_reason(name: str) -> None:
+    with pytest.raises(ModelError, match=REFUSED[name][1]) as error:
+        load_model(tiny(name))
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.slow
 def test_the_whole_matrix_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
     if matrix.installed() != list(matrix.BACKENDS):
         pytest.skip("transformer_lens and nnsight are not both installed")
-    found = matrix.table(list(CONFIGS), list(matrix.BACKENDS))
+    found = matrix.table(matrix.NAMES, list(matrix.BACKENDS))
     with capsys.disabled():
         print(f"\n{found}")
     assert found.strip() == _documented()

@@ -16,6 +16,7 @@ from composcope.errors import InputError, ModelError, NoCasesError
 from composcope.hooks import Model, load_model
 from composcope.probes import neurons
 from composcope.probes.examples import Example
+from composcope.probes.neuron_attribution import _TargetProbability
 
 from ..oracles import neurons as oracle
 from ..tiny_models import tiny
@@ -186,6 +187,21 @@ def test_answers_of_several_tokens_are_teacher_forced_and_averaged() -> None:
     assert torch.allclose(neurons.attribute(lm, PROMPTS[0], answer, steps=6), tokens.mean(0), atol=1e-7)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_the_probability_of_the_target_and_its_gradient_are_those_of_softmax(dtype: torch.dtype) -> None:
+    g = torch.Generator().manual_seed(0)
+    logits = (3 * torch.randn(3, 5, 301, generator=g)).to(dtype).requires_grad_()
+    targets, weight = torch.tensor([0, 300, 17]), torch.randn(3, 5, generator=g)
+    wide = torch.promote_types(dtype, torch.float32)
+    got = _TargetProbability.apply(logits, targets)
+    index = targets[:, None, None].expand(-1, 5, 1)
+    expected = logits.softmax(-1, dtype=wide).gather(-1, index)[..., 0]
+    assert got.dtype == wide and torch.equal(got, expected)  # type: ignore[union-attr]
+    mine, theirs = (torch.autograd.grad((p * weight).sum(), logits)[0] for p in (got, expected))  # type: ignore[operator]
+    assert mine.dtype == dtype
+    assert float((mine - theirs).abs().max()) <= 1e-7 * float(theirs.abs().max())
+
+
 def test_activation_times_gradient_is_what_it_says() -> None:
     lm = load_model(tiny("llama"))
     got = neurons.activation_times_gradient(lm, PROMPTS[0], [30])
@@ -218,14 +234,16 @@ def test_bad_input_is_refused_by_name() -> None:
         (lambda: neurons.attribute_many(lm, PROMPTS, ANSWERS[:2]), "3 prompts and 2 answers"),
         (lambda: neurons.attribute(lm, PROMPTS[0], [3], steps=1), "at least 2"),
         (lambda: neurons.attribute(lm, PROMPTS[0], [3], rule="simpson"), "simpson"),  # type: ignore[arg-type]
+        (lambda: neurons.causal_check(lm, PROMPTS[:1], [[]], [[(0, 1)]]), r"answer 0: \[\]"),
+        (lambda: neurons.causal_check(lm, PROMPTS[:1], [[97]], [[(0, 1)]]), "token ids below 97"),
+        (lambda: neurons.causal_check(lm, PROMPTS[:1], [[3]], [[(0, 56)]]), r"neuron \(0, 56\) of case 0"),
+        (lambda: neurons.causal_check(lm, PROMPTS[:1], [[3]], [[(3, 1)]]), r"neuron \(3, 1\) of case 0"),
         (lambda: neurons.select([torch.rand(2, 4)] * 2), "at least 3"),
         (lambda: neurons.select([torch.full((2, 4), torch.nan)] * 3), "NaN"),
         (lambda: neurons.overlap([[(0, 1)]], [], 10), "1 and 0 sets"),
     ):
         with pytest.raises(InputError, match=text):
             act()
-    with pytest.raises(ModelError, match="mixtures of experts"):
-        neurons.causal_check(load_model(tiny("mixtral")), PROMPTS, ANSWERS, [[(0, 1)]] * 3)
 
 
 def test_key_neurons_are_those_of_the_loops() -> None:
@@ -281,8 +299,30 @@ def test_scaling_neurons_by_rows_is_scaling_them_in_a_full_pass() -> None:
             assert float(field[i]) == pytest.approx(float(logits.log_softmax(-1)[ANSWERS[i][0]]), abs=1e-4)
 
 
-def test_neurons_that_carry_an_answer_matter_more_than_random_ones() -> None:
-    lm = load_model(tiny("llama"))
+@pytest.mark.parametrize("name", ["mixtral", "qwen3_moe", "gpt_oss"])
+def test_scaling_neurons_of_experts_is_scaling_columns_of_their_down_projection(name: str) -> None:
+    lm = load_model(tiny(name))
+    width, prompt = lm.anatomy.d_mlp, PROMPTS[0][:1]  # one token: weights act on nothing but the position asked about
+    ids = torch.tensor([prompt])
+    scores = neurons.by_expert(lm, neurons.attribute(lm, prompt, [30]))
+    layer, expert, index = (int(i) for i in np.unravel_index(int(scores[1:].argmax()), scores[1:].shape))
+    layer += 1
+    got = neurons.causal_check(lm, [prompt], [[30]], [[(layer, expert * width + index)]], draws=3, amplify=3.0)
+    experts: Any = lm.anatomy.layers[layer].experts
+    column = experts.down_proj[expert, index] if name == "gpt_oss" else experts.down_proj[expert, :, index]
+    own = column.detach().clone()
+    for factor, field in ((1.0, got.base), (0.0, got.suppressed), (3.0, got.amplified)):
+        with torch.no_grad():
+            column.copy_(factor * own)
+            expected = float(lm.model(ids).logits[0, -1].log_softmax(-1)[30])
+        assert float(field[0]) == pytest.approx(expected, abs=1e-4)
+    assert abs(float(got.suppressed[0] - got.base[0])) > 1e-3
+    assert bool((got.random_suppressed != got.base[:, None]).any())
+
+
+@pytest.mark.parametrize("name", ["llama", "mixtral"])
+def test_neurons_that_carry_an_answer_matter_more_than_random_ones(name: str) -> None:
+    lm = load_model(tiny(name))
     prompts = [[5 + (11 * i + 17 * c) % 85 for i in range(9)] for c in range(12)]
     with torch.no_grad():
         answers = [[int(lm.run(torch.tensor([p])).logits[0, -1].argmax())] for p in prompts]

@@ -13,10 +13,10 @@ import pytest
 import torch
 from tiny_models import tiny
 
+from composcope.devices import free_bytes, is_out_of_memory
 from composcope.errors import ComposcopeError, InputError, ModelError
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.capture import MAX_TOKENS, Request, capture_all, token_budget
-from composcope.hooks.memory import free_bytes, is_out_of_memory
 from composcope.probes import lookback, min_k, neurons, patching, trajectory
 from composcope.probes.result import ProbeResult
 
@@ -33,6 +33,9 @@ ALL: dict[str, Callable[[Model], object]] = {
     **READINGS,
     "attribution": lambda lm: neurons.attribute(lm, PROMPTS[0], [5]),
     "patching": lambda lm: patching.prompt_end_sweep(lm, PROMPTS[:1], PROMPTS[1:], controls=()),
+    "causal check": lambda lm: neurons.causal_check(lm, PROMPTS[:1], [[5]], [[(0, 1)]]),
+    "head sweep": lambda lm: patching.head_sweep(lm, PROMPTS[:1], [PROMPTS[0][::-1]], [(5, 6)]),
+    "screen": lambda lm: patching.attribution_patching(lm, PROMPTS[:1], [PROMPTS[0][::-1]], [(5, 6)]),
 }
 
 
@@ -56,12 +59,15 @@ def test_float16_overflow_is_an_error_not_a_number(probe: str) -> None:
         READINGS[probe](lm)
 
 
-@pytest.mark.parametrize("probe", READINGS)
+@pytest.mark.parametrize("probe", ALL)
 def test_a_model_put_back_into_training_mode_is_refused(probe: str) -> None:
     lm = load_model(tiny("gpt2"))
     lm.model.train()
     with pytest.raises(ModelError, match="training mode"):
-        READINGS[probe](lm)
+        ALL[probe](lm)
+    for act in (lambda: lm.run(torch.tensor([[5]])), lambda: lm.prefill(torch.tensor([[5]]))):
+        with pytest.raises(ModelError, match="training mode"):
+            act()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 "use strict";
 const composcope = (() => {
   const root = document.documentElement;
+  // Where this page's data files are below data/.
+  const folder = root.dataset.path || "";
   const waiting = new Map();
   const loaded = new Map();
 
@@ -21,8 +23,8 @@ const composcope = (() => {
     wait.promise = new Promise((resolve, reject) => { wait.resolve = resolve; wait.reject = reject; });
     waiting.set(name, wait);
     const tag = document.createElement("script");
-    tag.src = `data/${name}.js`;
-    tag.onerror = () => { waiting.delete(name); wait.reject(new Error(`data/${name}.js is missing beside this page`)); };
+    tag.src = `data/${folder}${name}.js`;
+    tag.onerror = () => { waiting.delete(name); wait.reject(new Error(`data/${folder}${name}.js is missing beside this page`)); };
     document.head.append(tag);
     return wait.promise;
   }

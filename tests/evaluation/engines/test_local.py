@@ -165,6 +165,23 @@ def test_an_answer_that_reaches_the_end_of_the_context_says_so(make_gpt2: Any, t
     assert response.provenance == {"limited_by": "context of 64"}
 
 
+def test_an_answer_at_the_end_of_the_context_does_not_disturb_the_batch(
+    make_gpt2: Any, tokenizer: Any, make_ask: Any
+) -> None:
+    # A long prompt fills the context at once, while most of the batch goes on for long.
+    asks = [make_ask("x" * 40, case="full", max_tokens=500)]
+    asks += [make_ask(f"y{i}", case=str(i), max_tokens=38) for i in range(15)]
+    model = make_gpt2(seed=1, context=64)
+    model.generation_config.eos_token_id = model.config.eos_token_id = None
+    tokenizer_without_end = type(tokenizer)(tokenizer_object=tokenizer.backend_tokenizer, bos_token="<bos>")
+    tokenizer_without_end.chat_template = tokenizer.chat_template
+    found = answers(LocalEngine(model, tokenizer_without_end, batch_size=16), asks)
+    alone = answers(LocalEngine(model, tokenizer_without_end, batch_size=1), asks)
+    assert found["full"].provenance == {"limited_by": "context of 64"} and found["full"].response_tokens < 10
+    assert {r.response_tokens for case, r in found.items() if case != "full"} == {38}
+    assert {k: r.response_ids for k, r in found.items()} == {k: r.response_ids for k, r in alone.items()}
+
+
 def test_logits_that_are_not_numbers_stop_with_the_ask_named(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
     model = make_llama()
     with torch.no_grad():

@@ -14,6 +14,7 @@ from composcope.errors import InputError
 from composcope.experiments import report
 from composcope.experiments.figures.io import load
 from composcope.experiments.report import cases, checks, headline, scripts
+from composcope.experiments.report.write import SCRIPTS
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`\u2028\u2029\u202e\\u003c & ${x} \ud800"
 
@@ -68,7 +69,7 @@ def test_hostile_names_are_escaped_on_the_page(synthetic: ModuleType, tmp_path: 
     run = synthetic.make_run(tmp_path / "run", model=HOSTILE, n=8, probes=(), command=HOSTILE)
     page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
     assert "<script>alert" not in page and 'onerror=alert(2)>"' not in page
-    assert page.count("<script") == 4 and "&lt;/script&gt;" in page
+    assert page.count("<script") == 1 + len(SCRIPTS) and "&lt;/script&gt;" in page
 
 
 def test_headline_has_value_interval_count_and_chance_level(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -147,7 +148,8 @@ def test_a_broken_validity_file_is_said(tmp_path: Path) -> None:
 def test_two_thousand_cases_stay_light(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=2000, probes=())
     page = report.write([run], tmp_path / "out")
-    first = [page, page.parent / "data" / "cases.js", *(page.parent / "assets").iterdir()]
+    data = page.parent / "data"
+    first = [page, data / "cases.js", data / "pictures.js", *(page.parent / "assets").iterdir()]
     assert sum(p.stat().st_size for p in first) < 2_000_000
     assert sum(p.stat().st_size for p in page.parent.rglob("*") if p.is_file()) < 30_000_000
     _, index = parsed(page.parent / "data" / "cases.js")
@@ -159,8 +161,10 @@ def test_long_texts_are_cut_to_the_budget_and_the_cut_is_said(synthetic: ModuleT
     run = load([synthetic.make_run(tmp_path / "run", n=30, probes=(), text="x" * 100_000)])
     roomy = cases.collect(run)
     assert roomy.index["cap"] == cases.CAPS[0]
-    whole = roomy.chunks["cases/0-0"]["cases"]["case-0000"]["asks"][0]
-    assert whole[2] == [0, 100_000] and len(roomy.chunks["cases/0-0"]["texts"][0]) == cases.CAPS[0]
+    chunk = roomy.chunks["cases/0-0"]
+    role, _, _, place = chunk["cases"]["case-0000"]["asks"][0]
+    said = chunk["asked"][place][chunk["fields"].index("response")]
+    assert role == "whole" and said[1] == 100_000 and len(chunk["texts"][said[0]]) == cases.CAPS[0]
     tight = cases.collect(run, budget=30_000)
     assert tight.index["cap"] < cases.CAPS[0] and tight.index["dropped"] == []
     none = cases.collect(run, budget=100)

@@ -2,57 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from browsing import Visit
 
 from composcope.experiments import report
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=2">\'"`\u2028\u202eRTL ${window.hit=3}'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-class Visit:
-    """A page with everything it complained about and everything it asked for."""
-
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        self.page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
-        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
-        self.page.on("request", lambda r: self.requests.append(r.url))
-        self.page.goto(path.as_uri())
-
-    def scroll(self) -> None:
-        """Down to the end, so that everything that loads when seen has loaded."""
-        place = 0
-        while place < self.page.evaluate("document.documentElement.scrollHeight"):
-            self.page.evaluate(f"scrollTo({{top: {place}, behavior: 'instant'}})")
-            self.page.wait_for_timeout(40)
-            place += 500
-        self.page.wait_for_selector("#browser .item")
-
-    def check(self) -> None:
-        assert self.complaints == []
-        assert [u for u in self.requests if not u.startswith(("file:", "data:", "blob:"))] == []
-        self.context.close()
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +51,7 @@ def test_filters_narrow_the_list_and_agree_with_the_data(browser: Any, study: Pa
     assert shown() == 126
     page.select_option("[data-filter=run]", "2")
     assert shown() == 30
-    page.select_option("[data-filter=whole]", "incorrect")
+    page.select_option("[data-filter=outcome]", "incorrect")
     wrong = shown()
     assert 0 < wrong < 30 and page.locator(".item .badge.incorrect").count() == wrong
     page.select_option("[data-filter=set]", "both-right-whole-wrong")
@@ -102,7 +61,7 @@ def test_filters_narrow_the_list_and_agree_with_the_data(browser: Any, study: Pa
     page.fill("[data-filter=find]", "")
     page.select_option("[data-filter=run]", "0")
     page.select_option("[data-filter=set]", "")
-    page.select_option("[data-filter=whole]", "")
+    page.select_option("[data-filter=outcome]", "")
     page.select_option("[data-filter=depth]", "6")
     assert shown() == 12
     visit.check()

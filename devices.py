@@ -1,4 +1,4 @@
-"""How much memory there is, and what it looks like when it runs out."""
+"""Devices: whether one is here, how much memory it has left, and what it looks like when that runs out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from pathlib import Path
 
 import torch
 
+from .errors import ModelError
+
 _CGROUP = Path("/sys/fs/cgroup")
+
+
+def available(asked: str | torch.device | None) -> torch.device:
+    """The device asked for; without a wish a GPU where there is one. Raises ``ModelError`` where it is not here."""
+    try:
+        device = torch.device(asked or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as e:
+        reason = str(e).splitlines()[0]
+        raise ModelError(f"device {asked}: not available here ({reason}); use cpu, or cuda on a machine with it") from e
+    return device
 
 
 def free_bytes(device: torch.device) -> int | None:
@@ -46,4 +59,5 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that memory ran out: a GPU's, or the allocator's on a CPU."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)

@@ -1,0 +1,102 @@
+"""AgentCoMa (Alazraki et al.): a commonsense choice, then one arithmetic step; each alone, then both at once.
+
+``python -m composcope.experiments.agentcoma --model M --data agentcoma:agentcoma_test.csv --out runs/agentcoma``
+
+The paper's own choices: two worked examples, chain of thought, raw completion prompts, 2,048 tokens, greedy; the whole
+again with self-ask (App. C) and with its steps reversed where the data have that (App. N); the commonsense step again
+with the whole's numbers (App. K); its answer extraction beside ours (``as the paper counts``). Models are opened up on
+all questions: lookback ratios (Table 3), Min-K%++ (Fig. 7) and QRNCA's neurons (Fig. 8, 9).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .asking import Asking
+from .studies import kinds, pairs
+from .studies.preset import Preset
+from .studies.results import Table, metric_rows
+from .studies.running import Study
+
+if TYPE_CHECKING:
+    from .studies.opening import Opened
+
+QRNCA = {"rule": "reference", "steps": 20, "t": 0.2, "u": 0.3, "v": 20, "answer_tokens": None}
+"""QRNCA's integration, thresholds and set size as its authors release them; AgentCoMa does not say which it used. Free
+answers have several tokens: attributions are averaged over them."""
+K = 0.2
+"""Share of least likely tokens that Min-K%++ averages."""
+
+NOTE = (
+    "gap = whole − both; negative: it fails. The released code takes a commonsense answer without its cue for wrong; "
+    "organisms answer without any."
+)
+
+
+def probe(opened: Opened) -> None:
+    """Lookback, Min-K%++ and neurons over all questions, as in the paper's section 6."""
+    from ..probes import lookback, min_k, neurons
+
+    examples = opened.all_cases()
+    opened.note("all questions whose whole was judged; groups by whether the whole is right", examples)
+    opened.save("lookback", examples, lookback.over_examples, seed=opened.settings.seed)
+    opened.save("min-k", examples, min_k.over_examples, k=K, seed=opened.settings.seed)
+    opened.save("neurons", examples, neurons.over_examples, **QRNCA, seed=opened.settings.seed)
+
+
+def tables(study: Study) -> list[Table]:
+    """Table 2 and Fig. 5, 6 (accuracies, gap, quadrants, controls), Table 3 and 14, Fig. 7 and 8."""
+    accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap", "independence_gap"])
+    failures = metric_rows(study, [("quadrant", lambda g: set(g) == {"quadrant"})])
+    controls = metric_rows(study, [(m, lambda g: set(g) == {"prompt"}) for m in ("step:0", "composition", "gap")])
+    return [
+        Table("accuracy", "Steps, both and the whole (Table 2)", accuracy, NOTE),
+        Table("quadrants", "Failed wholes by which steps are right (Fig. 5: 1 right, 0 wrong)", failures),
+        Table("controls", "Other ways to ask: extra context (Fig. 6), self-ask (Table 7), reversed steps", controls),
+        Table(
+            "lookback",
+            "Lookback ratio by question type (Table 3), %",
+            kinds.means(study, "lookback", "lookback_ratio", 100),
+        ),
+        Table("lookback-tests", "Pairwise t-tests of the lookback ratio (Table 14)", kinds.tests(study)),
+        Table("min-k", "Min-K%++ by question type (Fig. 7)", kinds.means(study, "min-k", "min_k_pp", 1)),
+        Table(
+            "neurons",
+            "Neuron overlap of two question types (Fig. 8), %",
+            kinds.means(study, "neurons", "neuron_overlap", 100),
+        ),
+        *pairs.table(study),
+    ]
+
+
+PRESET = Preset(
+    name="agentcoma",
+    title="AgentCoMa: commonsense and arithmetic, apart and together",
+    protocol="compositionality-gap",
+    data=("organism:mixed",),
+    tables=tables,
+    probe=probe,
+    headline=("step:0", "step:1", "both", "composition", "gap", "press_gap"),
+    figures=(
+        "gap-slopes", "step-bars", "context-control", "prompt-gain", "failure-quadrants", "gap-bars", "mink",
+        "lookback", "lookback-means", "neuron-overlap", "neuron-map",
+    ),
+    format="cot",
+    prompting="raw",
+    asking=Asking(few_shot="2", also="self-ask", answer_tokens=2048, cot_tokens=2048),
+    organism_asking=Asking(also="self-ask"),
+    organism_limit={"organism:mixed": 80},
+    compat="agentcoma",
+    notes=(
+        "AgentCoMa's data are gated: `--data hub:agentcoma:test` after logging in, or `--data agentcoma:FILE.csv`.",
+        "The paper judges commonsense answers with GPT-4o; here the accepted answers decide, and `--judge` has the "
+        "second word where one is given.",
+        "The worked examples are our own; `--few-shot FILE` takes others.",
+        "Which integration steps, thresholds and set size the paper used for its neurons it does not say.",
+    ),
+)  # fmt: skip
+
+if __name__ == "__main__":
+    from .studies.cli import main
+
+    raise SystemExit(main(PRESET.name))

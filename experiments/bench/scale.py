@@ -1,0 +1,233 @@
+"""What a study costs on a model of any size: floating-point operations and bytes, by arithmetic alone.
+
+Conventions: a multiply-add is 2 FLOP; P is the number of weights in the blocks' matrices, H = vocabulary x d the output
+head; one token costs 2P through the blocks, 2H where logits are made, and 4 * heads * d_head FLOP per layer and key
+that it attends to. Rows of the attribution also go backward once: only activations get gradients, so that costs as much
+as forward. A row born after block l runs through the blocks above l only, on average through (L - 1) / 2L of them;
+those of the attribution also through the down projection at which they are born.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ...errors import InputError
+
+
+@dataclass(frozen=True)
+class Size:
+    """Shape of a Llama-like model with gated MLPs and grouped key-value heads."""
+
+    layers: int
+    d_model: int
+    d_mlp: int
+    heads: int
+    kv_heads: int
+    vocab: int
+    tied: bool = False
+
+    @property
+    def d_head(self) -> int:
+        return self.d_model // self.heads
+
+    @property
+    def blocks(self) -> int:
+        """P: weights of the blocks' matrices."""
+        attention = 2 * self.d_model * self.d_model + 2 * self.d_model * self.kv_heads * self.d_head
+        return self.layers * (attention + 3 * self.d_model * self.d_mlp)
+
+    @property
+    def head(self) -> int:
+        """H: weights of the output head."""
+        return self.vocab * self.d_model
+
+    @property
+    def weights(self) -> int:
+        return self.blocks + (1 if self.tied else 2) * self.head
+
+    def kv_bytes(self, itemsize: int = 2) -> int:
+        """Keys and values of one token."""
+        return 2 * self.layers * self.kv_heads * self.d_head * itemsize
+
+    def token(self, keys: float, logits: bool = False, share: float = 1.0) -> float:
+        """FLOP of one token that attends to ``keys`` keys, through a ``share`` of the blocks."""
+        attention = 4 * self.layers * self.heads * self.d_head * keys
+        return share * (2 * self.blocks + attention) + 2 * self.head * logits
+
+    def prompt(self, tokens: int, logits: int = 1) -> float:
+        """FLOP of a prompt whose tokens attend to all before them, with logits at the last ``logits``."""
+        return tokens * self.token(tokens / 2) + 2 * self.head * logits
+
+
+SIZES: Mapping[str, Size] = {
+    "llama12": Size(12, 768, 3072, 12, 4, 32_000),
+    "8B": Size(32, 4096, 14_336, 32, 8, 128_256),
+    "70B": Size(80, 8192, 28_672, 64, 8, 128_256),
+}
+"""The random Llama of ``bench probes --preset llama12``, and the shapes of Llama-3.1 8B and 70B."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """The texts of a study."""
+
+    prompt: int = 300
+    response: int = 200
+    asks: int = 10_000
+    examples: int = 192
+    """Prompts that the probes run on: 32 failures and as many successes in 3 roles."""
+    pairs: int = 16
+    """Failures patched from successes."""
+    nodes: int = 9
+    """Rows per layer of an attribution whose path is not split: 8 nodes, and the neurons silenced."""
+    sources: int = 4
+    """States put in per layer: the donor's, and three controls."""
+    continuation: int = 24
+    positive: int = 4
+    """Pairs on which the whole prompt is put in, as positive control."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """One accelerator."""
+
+    name: str
+    flops: float
+    """Dense FLOP/s in the dtype used."""
+    bandwidth: float
+    """Bytes/s of its memory."""
+    memory: float
+    utilization: float = 0.4
+    """Share of ``flops`` that a run is taken to reach."""
+
+
+POSITIVE = "patching, positive control"
+H100 = Hardware("80 GB GPU, 990 TFLOP/s bf16, 3.35 TB/s", 990e12, 3.35e12, 80e9)
+
+
+def item_flops(size: Size, load: Load) -> dict[str, float]:
+    """FLOP of one item of each step: an ask, an example, a pair."""
+    n, r, layers = load.prompt, load.response, size.layers
+    half = (layers - 1) / (2 * layers)
+    down = 2 * size.d_model * size.d_mlp
+    rows = layers * load.nodes
+    answer = size.prompt(n) + r * size.token(n + r / 2, logits=True)
+    patched = load.sources * layers
+    later = (load.continuation - 1) * size.token(n + load.continuation / 2, logits=True)
+    positive = layers * sum(size.prompt(n + i) for i in range(load.continuation))
+    return {
+        "ask": answer,
+        "neurons": size.prompt(n, 0) + rows * 2 * (down + size.token(n, logits=True, share=half)),
+        "lookback": size.prompt(n + r, 0) + r * 2 * size.heads * size.d_head * size.layers * (n + r / 2),
+        "patching": 2 * size.prompt(n) + patched * (size.token(n, logits=True, share=half) + later),
+        POSITIVE: positive,
+        "trajectory": size.prompt(n, 0) + size.prompt(n + 40, 0),
+        "min-k": size.prompt(n, n),
+    }
+
+
+def study_flops(size: Size, load: Load) -> dict[str, float]:
+    """FLOP of each step of a study."""
+    per, n = item_flops(size, load), load.examples
+    counts = {"ask": load.asks, "patching": load.pairs, POSITIVE: load.positive, "trajectory": n / 3}
+    return {name: flops * counts.get(name, n) for name, flops in per.items()}
+
+
+def gpus_for(size: Size, hardware: Hardware, itemsize: int = 2) -> int:
+    """GPUs that one copy of the model needs: its weights in 80 % of their memory, a power of two."""
+    count = 1
+    while size.weights * itemsize > 0.8 * hardware.memory * count:
+        count *= 2
+    return count
+
+
+def decode_seconds(size: Size, load: Load, hardware: Hardware, itemsize: int = 2) -> tuple[float, int]:
+    """Seconds that one copy of the model takes for one answer's tokens, and the batch: memory-bound, full memory.
+
+    Each step reads the weights once for the whole batch and every row's keys and values; or is bound by arithmetic.
+    """
+    gpus = gpus_for(size, hardware, itemsize)
+    kv = size.kv_bytes(itemsize) * (load.prompt + load.response)
+    batch = min(256, int((0.9 * hardware.memory * gpus - size.weights * itemsize) // kv))
+    if batch < 1:
+        raise InputError(f"no room for one sequence beside {size.weights * itemsize / 1e9:.0f} GB of weights")
+    moved = (size.weights * itemsize + batch * kv) / (hardware.bandwidth * gpus)
+    flops = batch * size.token(load.prompt + load.response / 2, True)
+    computed = flops / (hardware.flops * hardware.utilization * gpus)
+    return load.response * max(moved, computed) / batch, batch
+
+
+def hours(size: Size, load: Load, hardware: Hardware, gpus: int) -> dict[str, float] | None:
+    """Hours of each step on ``gpus`` GPUs, as many copies as fit at work all the time; None where none fits.
+
+    Asks: prompts at the utilization given, answers as ``decode_seconds``. Probes: at the utilization given; for models
+    split over several GPUs by layers only one of them works at a time, so a copy is as fast as one GPU.
+    """
+    each = gpus_for(size, hardware)
+    copies = gpus // each
+    if not copies:
+        return None
+    speed = hardware.flops * hardware.utilization
+    steps = study_flops(size, load)
+    asking = size.prompt(load.prompt) / speed / each + decode_seconds(size, load, hardware)[0]
+    seconds = {name: flops / speed / copies for name, flops in steps.items()}
+    seconds["ask"] = load.asks * asking / copies
+    return {name: s / 3600 for name, s in seconds.items()}
+
+
+def graph_bytes(size: Size, load: Load, itemsize: int = 2) -> float:
+    """Activations that one question's rows keep for going backward: (6d + 4m) a layer, and logits with a gradient."""
+    rows = size.layers * load.nodes
+    per_layer = (6 * size.d_model + 4 * size.d_mlp) * itemsize
+    return rows * (per_layer * size.layers / 2 + 2 * size.vocab * 4)
+
+
+def lines(load: Load | None = None, hardware: Hardware = H100) -> list[str]:
+    """The tables of ``docs/scale.md`` as markdown."""
+    load = load or Load()
+    chosen = {k: SIZES[k] for k in ("8B", "70B")}
+    out = [
+        "| | " + " | ".join(chosen) + " |", "|---|" + "--:|" * len(chosen),
+        _row("P, weights of the blocks", chosen, lambda s: f"{s.blocks / 1e9:.2f}e9"),
+        _row("H, weights of the head", chosen, lambda s: f"{s.head / 1e9:.2f}e9"),
+        _row("all weights in bfloat16", chosen, lambda s: f"{s.weights * 2 / 1e9:.0f} GB"),
+        _row("keys and values of a token", chosen, lambda s: f"{s.kv_bytes() / 1024:.0f} KiB"),
+        _row(f"of {load.prompt + load.response} tokens", chosen,
+             lambda s: f"{s.kv_bytes() * (load.prompt + load.response) / 1e6:.0f} MB"),
+        _row("rows' activations, one question", chosen, lambda s: f"{graph_bytes(s, load) / 1e9:.1f} GB"),
+        _row("GPUs of 80 GB for one copy", chosen, lambda s: f"{gpus_for(s, hardware)}"),
+        "", "| FLOP of one | " + " | ".join(chosen) + " |", "|---|" + "--:|" * len(chosen),
+    ]  # fmt: skip
+    items = {k: item_flops(s, load) for k, s in chosen.items()}
+    out += [f"| {name} | " + " | ".join(f"{items[k][name]:.2g}" for k in chosen) + " |" for name in items["8B"]]
+    counts = [(k, n) for k in chosen for n in (1, 8, 64)]
+    out += ["", "| minutes | " + " | ".join(f"{k}, {n} GPU" for k, n in counts) + " |", "|---|" + "--:|" * len(counts)]
+    found = {(k, n): hours(chosen[k], load, hardware, n) for k, n in counts}
+    for name in items["8B"]:
+        out.append(f"| {name} | " + " | ".join(_hours(found[c], name) for c in counts) + " |")
+    total = {c: None if h is None else sum(h.values()) for c, h in found.items()}
+    out.append("| **all** | " + " | ".join("–" if t is None else f"**{_minutes(t)}**" for t in total.values()) + " |")
+    return out
+
+
+def _row(name: str, sizes: Mapping[str, Size], value) -> str:
+    return f"| {name} | " + " | ".join(value(s) for s in sizes.values()) + " |"
+
+
+def _hours(found: Mapping[str, float] | None, name: str) -> str:
+    return "–" if found is None else _minutes(found[name])
+
+
+def _minutes(hours: float) -> str:
+    minutes = 60 * hours
+    return "< 0.01" if minutes < 0.01 else f"{minutes:.2f}" if minutes < 10 else f"{minutes:.0f}"
+
+
+def load_of(**changes: int | None) -> Load:
+    """The default study with some sizes changed."""
+    given = {k: v for k, v in changes.items() if v is not None}
+    wrong = next((k for k, v in given.items() if v < 1), None)
+    if wrong is not None:
+        raise InputError(f"--{wrong} {given[wrong]}: give a whole number of at least 1")
+    return replace(Load(), **given)

@@ -1,0 +1,111 @@
+"""What single failures say when a success's state is put in, layer by layer and token by token.
+
+The continuations are those of the probe itself, read back from its tensors. The sweep over positions is run here, on
+the first two pairs of equally long prompts (a position must mean the same in both), within a budget of computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from ...probes.examples import Example
+from ...probes.patching_positions import position_sweep
+from ..run import read_json
+from .entries import Entry, Found
+from .pieces import decode, pieces
+
+FLOPS = {"cpu": 1e12, "cuda": 3e14}
+"""Floating point operations that the sweeps of one run may take: some ten seconds."""
+MOST_LAYERS, FEWEST_POSITIONS, MOST_SWEEPS = 12, 8, 2
+SITES = ("resid_post", "attn_out", "mlp_out")
+
+
+def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Collection[str] = ()) -> Found:
+    """Continuations of ``n`` of the probe's pairs by layer, and a sweep over positions where lengths agree.
+
+    ``folder`` is the probe's own; ``examples`` are all that it may have run on, ``few`` the cases that are preferred.
+    """
+    by_case = {e.case: e for e in examples if e.role == "whole"}
+    pairs = [(str(s), str(f)) for s, f in read_json(folder / "result.json")["settings"].get("cases", [])]
+    known = [(i, by_case[s], by_case[f]) for i, (s, f) in enumerate(pairs) if s in by_case and f in by_case]
+    # Pairs that have both pictures first, then the cases that the other probes keep too.
+    equal = [p for p in known if len(p[1].prompt_ids) == len(p[2].prompt_ids)][:MOST_SWEEPS]
+    others = sorted((p for p in known if p not in equal), key=lambda p: p[2].case not in few)
+    kept, left_out = [*equal, *others][:n], []
+    tensors = load_file(folder / "tensors.safetensors")
+    layers = read_json(folder / "result.json")["settings"]["layers"]
+    entries: list[Entry] = []
+    for place, donor, recipient in kept:
+        done = sum(bool(e.tensors) for e in entries)
+        enough = f"no sweep over positions: {MOST_SWEEPS} other pairs have one"
+        sweep, why = _sweep(lm, donor, recipient) if done < MOST_SWEEPS else (Entry({}), enough)
+        if why:
+            left_out.append(f"{recipient.case} with {donor.case}: {why}")
+        about = {
+            "case": recipient.case, "role": "whole", "group": recipient.group, "donor": donor.case, "layers": layers,
+            "tokens": pieces(lm.tokenizer, recipient.prompt_ids), "question": list(recipient.question_span),
+            "unpatched": said(lm.tokenizer, tensors["base_tokens"][place]),
+            "donors_own": said(lm.tokenizer, tensors["donor_tokens"][place]),
+            "patched": [said(lm.tokenizer, row) for row in tensors["tokens"][place]],
+            **sweep.about,
+        }  # fmt: skip
+        entries.append(Entry(about, sweep.tensors, sweep.axes))
+    return Found(entries, left_out)
+
+
+def said(tokenizer: Any, ids: torch.Tensor) -> str:
+    """A continuation as text; -1 stands after its end."""
+    return decode(tokenizer, [int(i) for i in ids if i >= 0])
+
+
+def _sweep(lm: Any, donor: Example, recipient: Example) -> tuple[Entry, str | None]:
+    nothing = Entry({})
+    n = len(recipient.prompt_ids)
+    if len(donor.prompt_ids) != n:
+        return nothing, f"prompts of {len(donor.prompt_ids)} and {n} tokens, no sweep over positions"
+    answers = (donor.answer_ids[0], recipient.answer_ids[0])
+    if answers[0] == answers[1]:
+        return nothing, "both answers begin with the same token, no sweep over positions"
+    layers, positions = planned(lm, recipient)
+    if not positions:
+        return nothing, f"a sweep over {lm.anatomy.n_layers} layers and {n} positions costs too much on this machine"
+    tensors: dict[str, torch.Tensor] = {}
+    for kind in SITES:
+        got = position_sweep(
+            lm, [donor.prompt_ids], [recipient.prompt_ids], [answers], kind=kind, layers=layers, positions=positions
+        )
+        tensors |= {f"{kind}.{name}": got.tensors[name][0].half() for name in ("recovered", "kl")}
+    about: Mapping[str, Any] = {
+        "sweep_layers": layers, "sweep_positions": positions, "sites": list(SITES),
+        "donor_tokens": pieces(lm.tokenizer, donor.prompt_ids),
+        "answers": [decode(lm.tokenizer, [a]) for a in answers],
+    }  # fmt: skip
+    return Entry(about, tensors, dict.fromkeys(tensors, ("layer", "position"))), None
+
+
+def planned(lm: Any, recipient: Example) -> tuple[list[int], list[int]]:
+    """Layers and positions of a sweep that fits its share of the budget: (layers, []) where none does."""
+    a, n = lm.anatomy, len(recipient.prompt_ids)
+    layers = _spread(range(a.n_layers), MOST_LAYERS)
+    size = sum(p.numel() for p in lm.model.parameters())
+    forwards = FLOPS.get(lm.device.type, FLOPS["cpu"]) / MOST_SWEEPS / (2 * size * n)
+    most = int(forwards / len(layers) / len(SITES))
+    if most >= n:
+        return layers, list(range(n))
+    # The question's own tokens, and always the place from which the answer is predicted.
+    positions = _spread(range(*recipient.question_span), most - 1)
+    return layers, sorted({*positions, n - 1}) if len(positions) + 1 >= FEWEST_POSITIONS else []
+
+
+def _spread(values: Sequence[int], most: int) -> list[int]:
+    """At most ``most`` of the values, evenly, ends included."""
+    if len(values) <= most:
+        return list(values)
+    if most < 2:
+        return list(values[-most:]) if most > 0 else []
+    return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]

@@ -1,0 +1,80 @@
+"""Which cases are kept of a probe, and how they are written: ``probes/NAME/cases/{index.json,tensors.safetensors}``."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from ...probes.examples import Example
+from ...probes.spread import call
+from ..run import write_json
+from . import lookback, min_k, patching, trajectory
+from .entries import Found
+
+Few = Sequence[Example]
+
+
+def write_cases(name: str, lm: Any, few: Few, every: Few, n: int, folder: Path, inputs: str) -> list[str]:
+    """Keep what single cases gave the probe ``name``; returns what was left out, a sentence each.
+
+    ``few`` are the examples to keep (``n`` cases per group), ``every`` those that the probe ran on, ``folder`` the
+    probe's own. Written in one step; for a probe that has nothing to show of a single case nothing is written.
+    """
+    if name not in _MAKERS:
+        return []
+    found = call(lm, _make, name, few, every, n, folder) if n else Found([])
+    _write(name, found, every, n, folder / "cases", inputs)
+    return found.left_out
+
+
+def _make(lm: Any, name: str, few: Few, every: Few, n: int, folder: Path) -> Found:
+    return _MAKERS[name](lm, few, every, n, folder)
+
+
+def _lookback(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Found:
+    path = folder / "tensors.safetensors"
+    tensors: dict[str, Tensor] = load_file(path) if path.is_file() else {}
+    named = {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("difference.")}
+    return lookback.look(lm, few, named)
+
+
+_MAKERS: dict[str, Callable[[Any, Few, Few, int, Path], Found]] = {
+    "lookback": _lookback,
+    "patching": lambda lm, few, every, n, folder: patching.patch(lm, every, folder, n, {e.case for e in few}),
+    "trajectory": lambda lm, few, every, n, folder: trajectory.move(lm, [e for e in few if e.role == "whole"]),
+    "min-k": lambda lm, few, every, n, folder: min_k.surprise(lm, few),
+}
+
+
+def statement(found: Found, every: Few) -> str:
+    """One sentence: how many cases of each group are kept, of how many."""
+    of = Counter(group for _, group in {(e.case, e.group) for e in every})
+    kept = Counter(group for _, group in {(e.about["case"], e.about["group"]) for e in found.entries})
+    counts = ", ".join(f"{kept[g]} of {of[g]} {g} cases" for g in sorted(of))
+    return f"kept for {counts}"
+
+
+def _write(name: str, found: Found, every: Few, n: int, folder: Path, inputs: str) -> None:
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    tensors, entries = {}, []
+    for i, entry in enumerate(found.entries):
+        tensors |= {f"{i}.{k}": v.cpu().contiguous() for k, v in entry.tensors.items()}
+        entries.append({**entry.about, "axes": {k: list(v) for k, v in entry.axes.items()}})
+    if tensors:
+        save_file(tensors, temporary / "tensors.safetensors")
+    write_json(
+        temporary / "index.json",
+        {"schema": 1, "probe": name, "cases_per_group": n, "note": statement(found, every),
+         "left_out": found.left_out, "entries": entries},
+    )  # fmt: skip
+    write_json(temporary / "inputs.json", {"inputs": inputs})
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.rename(folder)

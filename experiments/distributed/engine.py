@@ -1,0 +1,105 @@
+"""Asks answered by the workers of a pool, each in its own journal segment."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...evaluation.asks import Ask, Response
+from ...evaluation.journal import Journal, ask_identity, read_journal
+from ..run import write_text
+from .pool import Pool
+from .worker import MARK, Place
+
+ITEMS_PER_WORKER = 4
+"""Items of a round per worker: the last ones are done when the others are, roughly."""
+MIN_ASKS = 32
+"""Asks per item where there are enough: a batch is kept full."""
+MAX_ASKS = 1024
+
+
+class WorkersJournal(Journal):
+    """The driver's side of a journal: what a worker has written is only taken note of."""
+
+    def __init__(self, folder: str | Path, written: set[str], *, reuse: bool = False) -> None:
+        self.written = written
+        super().__init__(folder, reuse=reuse)
+
+    def append(self, key: str, ask: Ask, response: Response, identity: Mapping[str, str]) -> None:
+        """See ``Journal.append``."""
+        if key not in self.written:
+            super().append(key, ask, response, identity)
+        elif response.finish_reason == "error":
+            self.contents.failures[key] = response
+        else:
+            self.contents.failures.pop(key, None)
+            self.contents.responses.setdefault(key, response)
+
+
+class RayEngine:
+    """An engine whose answers come from the workers; its identity and provenance are theirs."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.identity: dict[str, str] = dict(pool.about["identity"])
+        self.provenance: dict[str, Any] = dict(pool.about["provenance"])
+        self.place: Place | None = None
+        self.written: set[str] = set()
+        """Asks whose answers are in the journal segment of a worker."""
+
+    def open_journal(self, folder: str | Path, *, reuse: bool = False) -> Journal:
+        """The journal that the workers and the driver write together."""
+        journal = WorkersJournal(folder, self.written, reuse=reuse)
+        self.place = mark(Path(folder).parent)
+        return journal
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        """Answer every ask, in items of whole cases; see ``Engine``."""
+        late: list[tuple[Ask, Response]] = []
+        for args, (found, written) in self.pool.map("answer", self._items(asks), lambda args: self._rest(args, late)):
+            yield from late
+            late.clear()
+            some: Sequence[Ask] = args[0]
+            for i, response in found:
+                if written:
+                    self.written.add(response.ask)
+                yield some[i], response
+        yield from late
+
+    def _items(self, asks: Sequence[Ask]) -> list[tuple[Any, ...]]:
+        by_case: dict[str, list[Ask]] = {}
+        for ask in asks:
+            by_case.setdefault(ask.case, []).append(ask)
+        size = -(-len(asks) // (ITEMS_PER_WORKER * self.pool.workers))
+        size = min(MAX_ASKS, max(MIN_ASKS, size, self.pool.settings.batch_size or 0))
+        items: list[list[Ask]] = [[]]
+        for some in by_case.values():
+            if items[-1] and len(items[-1]) + len(some) > size:
+                items.append([])
+            items[-1] += some
+        return [(item, self.place) for item in items if item]
+
+    def _rest(self, args: tuple[Any, ...], late: list[tuple[Ask, Response]]) -> tuple[Any, ...] | None:
+        """What a lost worker has left to do; what it had journalled goes to ``late``."""
+        asks, place = args
+        here = None if place is None else place.here()
+        known = {} if here is None else read_journal(here / "journal").responses
+        left = []
+        for ask in asks:
+            key = ask_identity(ask, self.identity)
+            if key in known:
+                self.written.add(key)
+                late.append((ask, known[key]))
+            else:
+                left.append(ask)
+        return (left, place) if left else None
+
+
+def mark(run: Path) -> Place:
+    """Mark a run folder, so that workers can tell whether they see it."""
+    found = run / MARK
+    if not found.is_file():
+        write_text(found, secrets.token_hex(8))
+    return Place(str(run.resolve()), found.read_text(encoding="utf-8"))

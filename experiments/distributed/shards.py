@@ -1,0 +1,61 @@
+"""``--shard i/n``: which cases are whose, the same on every machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...errors import InputError
+from ...evaluation.cases import Case
+from ..sources import Benchmark
+
+FILE = "shard.json"
+"""In a shard's run folder: which part of what it is."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part ``index`` of ``of``, counted from 1."""
+
+    index: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.of}"
+
+    def has(self, position: int) -> bool:
+        """Whether this shard's are the items at a position (from 0): every n-th one."""
+        return position % self.of == self.index - 1
+
+
+def parse(text: str, option: str = "--shard") -> Shard:
+    """``2/8`` -> the second of eight. Raises ``InputError`` for anything else."""
+    found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+    shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
+    if not 1 <= shard.index <= shard.of:
+        raise InputError(f"{option} {text}: give part and number of parts, counted from 1: 1/8, 2/8, ..., 8/8")
+    return shard
+
+
+def positions(cases: Sequence[Case], shard: Shard) -> list[int]:
+    """Positions of a shard's cases: every n-th in the order of their ids, in the order of the benchmark.
+
+    Shards differ by one case at most, share none and leave none out.
+    """
+    by_id = sorted(range(len(cases)), key=lambda i: cases[i].id)
+    return sorted(by_id[shard.index - 1 :: shard.of])
+
+
+def share(benchmark: Benchmark, shard: Shard) -> Benchmark:
+    """The benchmark with the cases of a shard only. Raises ``InputError`` for more shards than cases."""
+    if shard.of > len(benchmark.cases):
+        raise InputError(f"--shard {shard}: {benchmark.name} has {len(benchmark.cases)} cases; use fewer shards")
+    return replace(benchmark, cases=tuple(benchmark.cases[i] for i in positions(benchmark.cases, shard)))
+
+
+def about(benchmark: Benchmark, shard: Shard, limit: int | None) -> dict[str, Any]:
+    """What merging needs to know: which part, of which cases, and where they stand among all."""
+    where = positions(benchmark.cases, shard)
+    return {"index": shard.index, "of": shard.of, "n_cases": len(benchmark.cases), "limit": limit, "positions": where}

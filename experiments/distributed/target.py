@@ -1,0 +1,96 @@
+"""The model under study on Ray workers: ``--engine ray``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import ModelError
+from ...evaluation.engines.base import Recorded
+from ...evaluation.journal import read_journal
+from ..run import read_json
+from ..serving import address
+from ..settings import Settings
+from ..sources import ModelSource, resolve_model
+from ..targets import Target
+from .engine import RayEngine
+from .fleet import FleetModel
+from .pool import Pool
+from .stored import scope
+
+
+@dataclass(frozen=True)
+class RayTarget(Target):
+    """See the module. ``model`` is None: the weights are on the workers, the tokenizer is here too."""
+
+    pool: Any = None
+    """``Pool``"""
+    run: Path = Path()
+
+    def hooks(self) -> FleetModel:
+        """The model for the probes: what they measure item by item is measured on the workers."""
+        return FleetModel(self.pool, self.tokenizer, self.run, scope(self))
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the manifest says about the model: what a worker said."""
+        return self.pool.about["facts"]
+
+    def numerics(self) -> Mapping[str, Any]:
+        """The settings that the last digits depend on, on a worker."""
+        return self.pool.about["numerics"]
+
+    def record(self) -> Mapping[str, Any]:
+        """Who the workers were, for the manifest."""
+        pool = self.pool
+        started = [{k: a[k] for k in ("host", "pid", "versions")} for a in pool.abouts]
+        about = {"workers": pool.workers, "gpus_per_worker": pool.gpus, "cpus_per_worker": pool.cpus, "lost": pool.lost}
+        return {"fleet": {**about, "started": started, "peak_memory": pool.peaks()}}
+
+    def close(self) -> None:
+        """Stop the workers. Closing twice is harmless."""
+        self.pool.close()
+
+
+def load_fleet(settings: Settings, run: Path, say: Callable[[str], None]) -> RayTarget:
+    """Start the workers, each with the model, and open the tokenizer here.
+
+    Raises ``InputError`` without Ray or a cluster, and ``ModelError`` for workers that cannot load the model or differ.
+    """
+    served, weights = address(settings.model), settings.serving.probe_model or settings.model
+    source = resolve_model(weights)
+    named = ModelSource(served[0], served[0], False) if served else source
+    pool = Pool(replace(settings, model=weights), say)
+    try:
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(source.location, trust_remote_code=False)
+        if settings.pad_token is not None:
+            tokenizer.pad_token = settings.pad_token
+        engine = _answered_elsewhere(run, pool) or RayEngine(pool)
+        prompting = settings.prompting or pool.about["prompting"]
+        return RayTarget(named, None, tokenizer, engine, prompting, pool=pool, run=run)
+    except BaseException:
+        pool.close()
+        raise
+
+
+def _answered_elsewhere(run: Path, pool: Pool) -> Recorded | None:
+    """The engine of a run that a server answered: its answers are only read, the workers probe its weights.
+
+    Raises ``ModelError`` where the workers hold other weights.
+    """
+    if not (run / "graded.jsonl").is_file():
+        return None
+    before = read_json(run / "manifest.json").get("engine", {})
+    identity, made = before.get("identity", {}), before.get("provenance", {})
+    if made.get("engine") in (None, "transformers"):
+        return None
+    here = pool.about["identity"]["weights"]
+    if identity.get("weights", here) != here:
+        raise ModelError(
+            f"{run}: was answered by weights {identity['weights'][:12]}, the workers hold {here[:12]}; give the run's "
+            "model with --model or --probe-model"
+        )
+    return Recorded(identity, made, read_journal(run / "journal").failures)

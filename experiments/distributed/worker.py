@@ -1,0 +1,206 @@
+"""What runs on a Ray worker: one model that answers asks and measures items. The package must be installed there.
+
+Where the run folder is on a file system that this node shares with the driver, what the worker makes is in the folder
+before it is sent: answers in a journal segment of its own, measurements in a store file of its own. So neither a killed
+worker nor a killed driver loses them. Elsewhere the driver writes them when they arrive.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ... import errors
+from ...evaluation.asks import Ask, Response
+from ...evaluation.journal import Journal, ask_identity
+from .. import provenance
+from ..settings import Settings
+from . import FOLDER
+from .store import Store
+
+MARK = ".fleet"
+"""File of a run folder that tells a worker that it sees the driver's folder, and no other of the same name."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A run folder as the driver names it."""
+
+    folder: str
+    mark: str
+
+    def here(self) -> Path | None:
+        """The folder, where this node sees it."""
+        try:
+            same = (Path(self.folder) / MARK).read_text(encoding="utf-8") == self.mark
+        except OSError:
+            return None
+        return Path(self.folder) if same else None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of a worker that a user can mend."""
+
+    kind: str
+    message: str
+
+    def error(self) -> errors.ComposcopeError:
+        """The error, to be raised where the command runs."""
+        return getattr(errors, self.kind, errors.ModelError)(self.message)
+
+
+def _reported(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Errors that a user can mend come back as values; all others are defects and keep their traceback."""
+
+    def guarded(self: Worker, *args: Any) -> Any:
+        try:
+            return method(self, *args)
+        except errors.ComposcopeError as e:
+            kind = next(c.__name__ for c in type(e).__mro__ if c.__module__ == errors.__name__)
+            return Failure(kind, f"worker on {platform.node()}: {e}")
+
+    return guarded
+
+
+class Worker:
+    """See the module. Nothing is loaded before ``load``."""
+
+    def __init__(self, settings: Settings, threads: int) -> None:
+        several = (settings.serving.gpus_per_worker or 0) > 1
+        device = settings.device or ("auto" if several else None)
+        self.settings = replace(settings, serving=type(settings.serving)(), device=device, shard=None)
+        self.threads = threads
+        self.target: Any = None
+        self._lm: Any = None
+        self._journals: dict[Place, Journal | None] = {}
+        self._stores: dict[Place, Store | None] = {}
+
+    @_reported
+    def load(self, code: Mapping[str, Any]) -> dict[str, Any]:
+        """Check that this node runs the driver's code, load the model, and say what it is."""
+        mine = provenance.code()
+        for what in ("version", "source"):
+            if mine[what] != code[what]:
+                raise errors.ModelError(
+                    f"composcope here is {mine['version']} (source {mine['source'][:12]}), the driver's "
+                    f"{code['version']} (source {code['source'][:12]}); install the same package on every node"
+                )
+        import torch
+
+        from ..exits import quiet_libraries
+        from ..targets import load_target
+
+        quiet_libraries()
+        torch.set_num_threads(self.threads)
+        self.target = load_target(self.settings)
+        return {
+            "host": platform.node(),
+            "pid": os.getpid(),
+            "identity": dict(self.target.engine.identity),
+            "provenance": dict(self.target.engine.provenance),
+            "facts": dict(self.target.facts()),
+            "numerics": dict(self.target.numerics()),
+            "prompting": self.target.prompting,
+            "versions": provenance.libraries(),
+        }
+
+    @_reported
+    def answer(self, asks: Sequence[Ask], place: Place | None) -> tuple[list[tuple[int, Response]], bool]:
+        """Responses by index of the ask, and whether they are in the run's journal already."""
+        engine, journal = self.target.engine, self._journal(place)
+        keys = [ask_identity(ask, engine.identity) for ask in asks]
+        where = {key: i for i, key in enumerate(keys)}
+        known = {key: kept for key in keys if journal is not None and (kept := journal.get(key)) is not None}
+        found = [(where[key], response) for key, response in known.items()]
+        for ask, response in engine.answer([a for a, key in zip(asks, keys, strict=True) if key not in known]):
+            key = ask_identity(ask, engine.identity)
+            if journal is not None:
+                journal.append(key, ask, response, engine.identity)
+            found.append((where[key], response))
+        return found, journal is not None
+
+    @_reported
+    def measure(
+        self, measure: Callable[..., Any], items: Sequence[Any], keys: list[str], place: Place | None
+    ) -> tuple[list[tuple[int, Any]], list[str], bool]:
+        """Results by index of the item, remarks, and whether the results are in the run's store already."""
+        notes: list[str] = []
+        results = [(i, _on_cpu(result)) for i, result in measure(self._model(), items, notes)]
+        store = self._store(place)
+        if store is not None:
+            store.write((keys[i], result) for i, result in results)
+        return results, notes, store is not None
+
+    @_reported
+    def call(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """``function(lm, *args)``"""
+        return function(self._model(), *args)
+
+    @_reported
+    def sizes(self) -> tuple[Any, Any, tuple[int, ...]]:
+        """Anatomy without its modules, dtype and end-of-response ids of the model."""
+        lm = self._model()
+        return without_modules(lm.anatomy), lm.dtype, lm.eos_ids
+
+    @_reported
+    def peak(self) -> dict[str, Any]:
+        """Peak memory of this process."""
+        from ..memory import peaks
+
+        return {"host": platform.node(), "pid": os.getpid(), **peaks()}
+
+    def _model(self) -> Any:
+        if self._lm is None:
+            self._lm = self.target.hooks()
+        return self._lm
+
+    def _journal(self, place: Place | None) -> Journal | None:
+        if place is None:
+            return None
+        if place not in self._journals:
+            here = place.here()
+            # The driver holds the journal's lock for all its workers, and has compared the provenance.
+            journal = None if here is None else Journal(here / "journal", reuse=True, lock=False)
+            if journal is not None:
+                journal.begin(self.target.engine.identity, self.target.engine.provenance)
+            self._journals[place] = journal
+        return self._journals[place]
+
+    def _store(self, place: Place | None) -> Store | None:
+        if place is None:
+            return None
+        if place not in self._stores:
+            here = place.here()
+            self._stores[place] = None if here is None else Store(here / "probes" / FOLDER)
+        return self._stores[place]
+
+
+def without_modules(anatomy: Any) -> Any:
+    """Sizes and shape of a model: every module is replaced by an empty one, what is made of modules by nothing."""
+    from torch import nn
+
+    def stripped(value: Any) -> Any:
+        if isinstance(value, nn.Module):
+            return nn.Identity()
+        return value if isinstance(value, int | float) else () if isinstance(value, tuple) else None
+
+    layers = [replace(x, **{f.name: stripped(getattr(x, f.name)) for f in fields(x)}) for x in anatomy.layers]
+    return replace(anatomy, layers=tuple(layers))
+
+
+def _on_cpu(value: Any) -> Any:
+    """Results without a trace of the worker's GPU or graph."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu()
+    if isinstance(value, dict):
+        return {k: _on_cpu(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_on_cpu(v) for v in value)
+    return value

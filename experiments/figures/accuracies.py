@@ -1,0 +1,237 @@
+"""Accuracies side by side: with scaffolds, with extra context, in other words, by skill, and from model to model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...evaluation import statistics
+from ...evaluation.protocols import counting
+from ...evaluation.protocols.base import Graded
+from ...evaluation.protocols.counting import Item, Truth
+from . import style
+from .behaviour import cell, point
+from .drawing import Drawing, caption, words
+from .io import Row, RunData, having, labels, labels_by_benchmark
+
+
+def scaffold_gain(runs: Sequence[RunData]) -> Drawing:
+    """Accuracy on the originals and with any scaffold, a panel per benchmark (STaD, Fig. 2)."""
+    chosen = having(runs, "composition", "any_scaffold")
+    names = labels_by_benchmark(chosen)
+    series = {"composition": "original", "any_scaffold": "with any scaffold"}
+    rows = [
+        point(r, names[r.path], m, benchmark=r.benchmark, asked=text)
+        for r in chosen
+        for metric, text in series.items()
+        if (m := r.one(metric))
+    ]
+    if not rows:
+        return words("No run here asked with scaffolds: the protocol scaffolding does.", runs)
+    text = (
+        "Share solved as asked, and solved as asked or with any number of steps revealed. The gain shows what the "
+        "revealed values are worth, not a better model."
+    )
+    return _panels(rows, chosen, "asked", list(series.values()), "accuracy", text)
+
+
+def context_control(runs: Sequence[RunData]) -> Drawing:
+    """First steps, first steps with the whole's numbers added, and the whole (AgentCoMa, Fig. 6)."""
+    chosen = [r for r in having(runs, "step:0", "composition") if r.one("step:0", prompt="extra-context")]
+    names = labels_by_benchmark(chosen)
+    rows: list[Row] = []
+    for run in chosen:
+        found = {
+            "first step": run.one("step:0"),
+            "first step, extra context": run.one("step:0", prompt="extra-context"),
+            "whole": run.one("composition"),
+        }
+        rows += [point(run, names[run.path], m, benchmark=run.benchmark, asked=k) for k, m in found.items() if m]
+    if not rows:
+        return words("No run here asked first steps with extra context: its cases have no such wording.", runs)
+    order = ["first step", "first step, extra context", "whole"]
+    text = "Accuracy on the first step, on the first step with the whole's irrelevant numbers added, and on the whole."
+    return _panels(rows, chosen, "asked", order, "accuracy", text)
+
+
+def _panels(rows: list[Row], runs: Sequence[RunData], key: str, order: Sequence[str], axis: str, text: str) -> Drawing:
+    """Horizontal dots by model, a color per value of ``key``, a panel per benchmark."""
+    benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    step = len(order) + 1
+    fig, panels = style.grid_of(1, len(benchmarks), 4.6, 1.4 + 0.24 * len(models) * step, sharey=True)
+    for ax, benchmark in zip(panels[0], benchmarks, strict=True):
+        for i, name in enumerate(order):
+            mine = [r for r in rows if r["benchmark"] == benchmark and r[key] == name]
+            places = [models.index(r["model"]) * step + i for r in mine]
+            style.points(ax, mine, places, style.color(i), name, line=False, horizontal=True)
+        ax.set_yticks([m * step + (step - 2) / 2 for m in range(len(models))], [style.plain(m, 30) for m in models])
+        ax.set_ylim(len(models) * step - 0.5, -1)
+        style.percent(ax, "x")
+        style.dress(ax, benchmark, axis, grid="x")
+    style.shared_legend(fig)
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, f"{{model}}, {{benchmark}}, {{{key}}}"))
+
+
+def prompt_gain(runs: Sequence[RunData]) -> Drawing:
+    """Relative gain of other ways to ask over the usual one, code first (Compositional GSM, Fig. 8)."""
+    chosen = [r for r in runs if any(_way(str(g["role"])) for g in r.graded)]
+    names = labels(chosen)
+    rows = [row for run in chosen for row in _gains(run, names[run.path])]
+    if not rows:
+        return words("No run here asked wholes in another way (--code, --also cot,self-ask, ...).", runs)
+    ways = list(dict.fromkeys(r["way"] for r in rows))
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    fig, panels = style.grid_of(1, len(ways), 4.0, 1.4 + 0.34 * len(models), sharey=True)
+    for ax, way in zip(panels[0], ways, strict=True):
+        mine = [r for r in rows if r["way"] == way]
+        places = [models.index(r["model"]) for r in mine]
+        style.points(ax, mine, places, style.color(0), "", line=False, horizontal=True)
+        ax.axvline(0, color=style.MUTED, linewidth=1)
+        ax.set_yticks(range(len(models)), [style.plain(m, 28) for m in models])
+        ax.set_ylim(len(models) - 0.5, -0.5)
+        style.signed_percent(ax)
+        style.dress(ax, way, "relative gain", grid="x")
+    text = (
+        "(accuracy asked this way − accuracy of the usual whole) / accuracy of the usual whole, over the cases judged "
+        "both ways; undefined where no usual whole is right."
+    )
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {way}"))
+
+
+def _way(role: str) -> str | None:
+    """The way of asking that a role stands for; None for the usual whole and for parts."""
+    if role in ("code", "self-ask"):
+        return role
+    return role.removeprefix("whole:") if role.startswith("whole:") and role != "whole:reversed" else None
+
+
+def _gains(run: RunData, label: str) -> list[Row]:
+    items = counting.items([Graded.from_dict(g) for g in run.graded])
+    roles = sorted({r for item in items for r in item.rows if _way(r)}, key=lambda r: (r != "code", r))
+    rows: list[Row] = []
+    for role in roles:
+        found = _gain([item for item in items if role in item.rows], role, int(run.config.get("seed") or 0))
+        rows.append({"run": run.name, "model": label, "way": _way(role), **found})
+    return rows
+
+
+def _gain(items: Sequence[Item], role: str, seed: int) -> dict[str, Any]:
+    pairs: list[tuple[Item, Truth, Truth]] = [(i, i.truth(role), i.truth("whole")) for i in items]
+    known = [(i, bool(a), bool(b)) for i, a, b in pairs if a is not None and b is not None]
+
+    def gain(sums: np.ndarray) -> np.ndarray:
+        return (sums[..., 0] - sums[..., 1]) / sums[..., 1]
+
+    clusters = counting.clusters_of([i for i, _, _ in known])
+    columns = [(a, b) for _, a, b in known]
+    found = counting.statistic("gain", columns, gain, {}, seed=seed, n_invalid=len(pairs) - len(known),
+                               clusters=clusters).to_dict()  # fmt: skip
+    kept = ("n", "n_invalid", "value", "interval", "low", "high")
+    return {"count": sum(a for a, _ in columns), "usual": sum(b for _, b in columns), **{k: found[k] for k in kept}}
+
+
+def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
+    """Accuracy on each skill asked alone, skill x model, the most frequent skills first (STaD, Table 2)."""
+    chosen = having(runs, "skill_accuracy")
+    names = labels(chosen)
+    rows = [
+        point(r, names[r.path], m, skill=str(m["group"]["skill"]))
+        for r in chosen
+        for m in r.select("skill_accuracy", "skill")
+    ]
+    if not rows:
+        return words("No run here has accuracies by skill: its parts carry none.", runs)
+    sizes: dict[str, int] = {}
+    for r in rows:
+        sizes[r["skill"]] = max(sizes.get(r["skill"], 0), r["n"] or 0)
+    skills = sorted(sizes, key=lambda s: -sizes[s])
+    shown, models = skills[:top], list(dict.fromkeys(r["model"] for r in rows))
+    fig, panels = style.grid_of(1, 1, 3.4 + 0.75 * len(models), 1.5 + 0.34 * len(shown))
+    ax = panels[0][0]
+    for row in rows:
+        row["drawn"] = "undefined" if row["value"] is None else style.weight(row["n"])
+        if row["skill"] in shown:
+            cell(ax, models.index(row["model"]), shown.index(row["skill"]), row)
+    turned = max(len(m) for m in models) > 9
+    ax.set_xticks(range(len(models)), [style.plain(m, 22) for m in models], rotation=30 if turned else 0,
+                  ha="right" if turned else "center")  # fmt: skip
+    ax.set_yticks(range(len(shown)), [style.plain(s, 44) for s in shown])
+    ax.set_xlim(-0.5, len(models) - 0.5)
+    ax.set_ylim(len(shown) - 0.5, -0.5)
+    style.dress(ax, "Skills asked alone, % right", grid=None)
+    more = f" The {len(skills) - top} rarer ones are in the csv." if len(skills) > top else ""
+    text = (
+        "Accuracy in percent on the steps that call for each skill, asked alone, the most frequent skills first; cells "
+        f"with n < 5 are outlined without a color, * marks n < 15.{more}"
+    )
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {skill}", mark="Starred"))
+
+
+_STEPWISE = ("compositionality-gap", "reasoning-gap")
+"""Protocols whose parts are a first and a second step, the same for every case."""
+
+
+def step_gains(a: RunData, b: RunData) -> list[Row]:
+    """A - B of every step and of the whole, paired over the cases that both were asked."""
+    sides = [{i.case: i for i in counting.items([Graded.from_dict(g) for g in r.graded])} for r in (a, b)]
+    pairs = [(sides[0][c], sides[1][c]) for c in sides[0] if c in sides[1]]
+    steps = a.protocol in _STEPWISE
+    roles = sorted({r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1})
+    roles = [r for r in (*roles[:2], "whole") if any(r in x.rows and r in y.rows for x, y in pairs)]
+    return [_paired(pairs, role) for role in roles]
+
+
+def _paired(pairs: Sequence[tuple[Item, Item]], role: str) -> Row:
+    known = [(x, x.truth(role), y.truth(role)) for x, y in pairs]
+    known = [(x, a, b) for x, a, b in known if a is not None and b is not None]
+    left, right = [bool(a) for _, a, _ in known], [bool(b) for _, _, b in known]
+    clusters = counting.clusters_of([x for x, _, _ in known])
+    interval = statistics.paired_difference(left, right, seed=0, clusters=clusters)
+    n = len(known)
+    name = "whole" if role == "whole" else f"step {int(role.split(':')[1]) + 1}"
+    return {"asked": name, "n": n, "n_invalid": len(pairs) - n, "value": (sum(left) - sum(right)) / n if n else None,
+            "interval": interval.method, "low": interval.low, "high": interval.high}  # fmt: skip
+
+
+def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, RunData]]:
+    """The matched pairs that the runs' study names, on each data set; without a study, each run against the first."""
+    found: list[tuple[Mapping[str, Any], RunData, RunData]] = []
+    for benchmark in dict.fromkeys(r.benchmark for r in runs):
+        mine = [r for r in runs if r.benchmark == benchmark]
+        by_label = {r.model: r for r in mine}
+        pairs = [p for r in mine[:1] for p in r.study.get("pairs", [])]
+        pairs = pairs or [{"kind": "reference", "a": r.model, "b": mine[0].model} for r in mine[1:]]
+        found += [(p, by_label[p["a"]], by_label[p["b"]]) for p in pairs if p["a"] in by_label and p["b"] in by_label]
+    return found
+
+
+def pair_gains(runs: Sequence[RunData]) -> Drawing:
+    """What one model of a matched pair gains on the steps and on the whole (Compositional GSM, Fig. 5)."""
+    rows: list[Row] = []
+    for pair, a, b in matched(runs):
+        about = {"run": f"{a.name} − {b.name}", "kind": str(pair["kind"]), "pair": f"{pair['a']} − {pair['b']}"}
+        rows += [{**about, "benchmark": a.benchmark, **row} for row in step_gains(a, b)]
+    if not rows:
+        return words("No two runs here share cases: give two models on one benchmark, or a study with pairs.", runs)
+    asked = list(dict.fromkeys(r["asked"] for r in rows))
+    names = list(dict.fromkeys((r["kind"], r["pair"], r["benchmark"]) for r in rows))
+    several = len({b for _, _, b in names}) > 1
+    step = len(asked) + 1
+    fig, panels = style.grid_of(1, 1, 6.4, 1.4 + 0.26 * len(names) * step)
+    ax = panels[0][0]
+    for i, name in enumerate(asked):
+        mine = [r for r in rows if r["asked"] == name]
+        places = [names.index((r["kind"], r["pair"], r["benchmark"])) * step + i for r in mine]
+        style.points(ax, mine, places, style.color(i), name, line=False, horizontal=True)
+    ax.axvline(0, color=style.MUTED, linewidth=1)
+    said = [f"{p}\n({k}{', ' + b if several else ''})" for k, p, b in names]
+    ax.set_yticks([m * step + (step - 2) / 2 for m in range(len(names))], [style.lines(s, 34) for s in said])
+    ax.set_ylim(len(names) * step - 0.5, -1)
+    style.signed_points(ax)
+    style.dress(ax, "Matched pairs, A − B", "difference in accuracy, points", grid="x")
+    style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    text = "Difference in accuracy of two matched models over the same cases, on each step and on the whole: A − B."
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{pair}, {asked}"))

@@ -1,0 +1,75 @@
+"""The three channels between matched models: what they know, how they compose it, and how deep (double-gate runs)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import InputError
+from ...evaluation.cases import case_from_dict
+from ...evaluation.protocols.base import Graded
+from ...evaluation.protocols.compare import compare
+from . import style
+from .accuracies import matched
+from .drawing import Drawing, caption, words
+from .io import Row, RunData
+
+CHANNELS = {"delta_atom": "Δatom: atoms stable", "delta_comp": "Δcomp: residual failure", "delta_depth": "Δdepth: d50"}
+
+
+def channels(runs: Sequence[RunData]) -> Drawing:
+    """Δatom, Δcomp and Δdepth of every matched pair, A − B (Composition collapse, section 4.1)."""
+    gated = [r for r in runs if r.protocol == "double-gate"]
+    rows = [row for pair in matched(gated) for row in _rows(*pair)]
+    if not rows:
+        return words("No two double-gate runs here share cases: give two models on one benchmark.", runs)
+    pairs = list(dict.fromkeys(r["pair"] for r in rows))
+    places = {c: list(dict.fromkeys((r["pair"], r["cell"]) for r in rows if r["channel"] == c)) for c in CHANNELS}
+    most = max(map(len, places.values()))
+    fig, panels = style.grid_of(1, len(CHANNELS), 3.9, 1.4 + 0.27 * most)
+    for ax, (channel, title) in zip(panels[0], CHANNELS.items(), strict=True):
+        for i, pair in enumerate(pairs):
+            mine = [r for r in rows if r["channel"] == channel and r["pair"] == pair]
+            where = [places[channel].index((r["pair"], r["cell"])) for r in mine]
+            style.points(ax, mine, where, style.color(i), pair, line=False, horizontal=True)
+        if all(r["drawn"] == "undefined" for r in rows if r["channel"] == channel):
+            style.note(ax, f"{title}: undefined (see the caption)" if places[channel] else f"{title}: not measured")
+            continue
+        ax.axvline(0, color=style.MUTED, linewidth=1)
+        names = [f"{p if len(places[channel]) == len(pairs) else ''} {c}".strip() for p, c in places[channel]]
+        ax.set_yticks(range(len(names)), [style.plain(n, 30) for n in names])
+        ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
+        if channel == "delta_depth":
+            style.dress(ax, title, "steps", grid="x")
+        else:
+            style.signed_points(ax)
+            style.dress(ax, title, "points", grid="x")
+    style.shared_legend(fig)
+    notes = " ".join(dict.fromkeys(f"{r['pair']}: {r['why']}." for r in rows if r["value"] is None and r["why"]))
+    text = (
+        "Differences A − B between matched models. Δatom above 0: A knows more; Δcomp below 0: A composes better what "
+        f"both know; Δdepth above 0: A holds out deeper. {notes}"
+    ).strip()
+    return Drawing(style.finished(fig), rows, caption(text, rows, gated, "{pair}, {channel} {cell}"))
+
+
+def _rows(pair: object, a: RunData, b: RunData) -> list[Row]:
+    sides = [[Graded.from_dict(g) for g in r.graded] for r in (a, b)]
+    cases = {c["id"]: case_from_dict({k: v for k, v in c.items() if k != "schema"}) for r in (b, a) for c in _cases(r)}
+    try:
+        found = compare(sides[0], sides[1], cases, int(a.config.get("seed") or 0))
+    except InputError:  # no case in common: not a pair
+        return []
+    name = f"{a.model} − {b.model}"
+    rows: list[Row] = []
+    for m in found.metrics:
+        if m.metric in CHANNELS and set(m.group) <= {"per", "depth_bin"}:
+            cell = f"depth {m.group['depth_bin']}" if "depth_bin" in m.group else "all"
+            why = (m.note or "").split(";")[0] if m.value is None else ""
+            rows.append({"run": f"{a.name} − {b.name}", "pair": name, "benchmark": a.benchmark, "channel": m.metric,
+                         "cell": cell, "n": m.n, "n_invalid": m.n_invalid, "value": m.value, "interval": m.interval,
+                         "low": m.low, "high": m.high, "why": why})  # fmt: skip
+    return rows
+
+
+def _cases(run: RunData) -> list[Row]:
+    return list(run.cases.values())

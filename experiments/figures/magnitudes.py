@@ -1,0 +1,96 @@
+"""How large the answers of a benchmark are: pairs that are harder only because their numbers grew would show here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...evaluation.grading import numbers
+from . import style
+from .drawing import Drawing, caption, words
+from .io import Row, RunData
+
+SETS = {
+    "whole": "whole (the pair)",
+    "part:0": "first question",
+    "part:1": "second question",
+    "original": "original of Q2",
+}
+
+
+def magnitudes(runs: Sequence[RunData]) -> Drawing:
+    """Distribution of answer magnitudes, one panel a benchmark (Compositional GSM, Fig. A.1)."""
+    rows = [row for run in _one_per_benchmark(runs) for row in _rows(run)]
+    if not rows:
+        return words("No benchmark here has numbers for answers.", runs)
+    benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
+    fig, panels = style.grid_of(1, len(benchmarks), 4.6, 3.4, sharey=True)
+    for ax, benchmark in zip(panels[0], benchmarks, strict=True):
+        mine = [r for r in rows if r["benchmark"] == benchmark]
+        for i, name in enumerate(dict.fromkeys(r["set"] for r in mine)):
+            values = np.sort([r["log10"] for r in mine if r["set"] == name])
+            few = len(values) < style.HOLLOW_BELOW
+            shares = np.arange(1, len(values) + 1) / len(values)
+            # A curve of a handful of answers is no distribution: its points are shown and not joined.
+            form: dict[str, Any] = (
+                {"linestyle": "none", "marker": "o", "markerfacecolor": style.PAPER}
+                if few
+                else {"linewidth": max(1.4, 3.4 - 0.9 * i)}
+            )
+            ax.plot(values, shares, color=style.color(i), drawstyle="steps-post", label=f"{name} (n={len(values)})",
+                    **form)  # fmt: skip
+            for r in mine:
+                if r["set"] == name:
+                    r["drawn"] = style.weight(len(values))
+        style.percent(ax)
+        ax.set_xticks(_decades(mine), [_power(d) for d in _decades(mine)])
+        style.dress(ax, benchmark, "size of the answer", "share of answers up to this size", grid="both")
+        style.legend(ax, loc="lower right")
+    text = (
+        "Cumulative distribution of the size of gold answers, zero counted as below 1. Where the curves lie on each "
+        "other, the whole is no harder by its numbers."
+    )
+    counted = [{**r, "n": sum(o["set"] == r["set"] and o["benchmark"] == r["benchmark"] for o in rows)} for r in rows]
+    return Drawing(style.finished(fig), counted, caption(text, counted, runs, "{benchmark}, {set}",
+                                                         intervals="Counts of cases, no intervals."))  # fmt: skip
+
+
+def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
+    """Models share their cases: the largest run of each benchmark stands for it."""
+    best: dict[str, RunData] = {}
+    for run in runs:
+        if run.benchmark not in best or len(run.cases) > len(best[run.benchmark].cases):
+            best[run.benchmark] = run
+    return list(best.values())
+
+
+def _rows(run: RunData) -> list[Row]:
+    rows: list[Row] = []
+    for case in run.cases.values():
+        answers = {"whole": (case.get("answer_type"), case.get("answer"))}
+        for i, part in enumerate(case.get("parts", [])[:2]):
+            answers[f"part:{i}"] = (part.get("answer_type"), part.get("answer"))
+        original = (case.get("meta") or {}).get("original")
+        if isinstance(original, dict) and "answer" in original:
+            answers["original"] = ("number", str(original["answer"]))
+        for role, (kind, answer) in answers.items():
+            found = numbers.parse(str(answer)) if kind == "number" else None
+            if found is not None:
+                value = float(found.value)
+                size = abs(value)
+                rows.append({"benchmark": run.benchmark, "case": case["id"], "set": SETS[role], "value": value,
+                             "log10": math.log10(size) if size > 0 else -0.5})  # fmt: skip
+    return rows
+
+
+def _decades(rows: Sequence[Row]) -> list[int]:
+    ends = [r["log10"] for r in rows]
+    low, high = math.floor(min(ends)), max(math.ceil(max(ends)), math.floor(min(ends)) + 1)
+    return list(range(low, high + 1, max(1, (high - low) // 6)))
+
+
+def _power(exponent: int) -> str:
+    return f"{10.0**exponent:g}" if -3 <= exponent <= 4 else f"1e{exponent}"

@@ -1,0 +1,177 @@
+"""Scatter plots over models with intervals both ways: one accuracy against another on the same cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from ...evaluation.protocols import counting
+from ...evaluation.protocols.base import Graded
+from ...evaluation.protocols.counting import Item, Truth
+from . import style
+from .drawing import Drawing, caption, words
+from .io import Row, RunData, labels
+
+Pick = Callable[[Item], tuple[Truth, Truth]]
+"""What a case says on the x axis and on the y axis; None where it says nothing."""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """One scatter plot of the diagnostics of Compositional GSM."""
+
+    title: str
+    x: str
+    y: str
+    text: str
+    roles: tuple[str, ...]
+    """Roles without which a run has nothing to show."""
+    pick: Pick
+
+
+def _plain(x: str, y: str) -> Pick:
+    return lambda item: (item.truth(x), item.truth(y))
+
+
+def _second_hop(item: Item) -> tuple[Truth, Truth]:
+    """The pair counts only where Q1 is right inside it."""
+    return item.truth("part:1"), item.truth("whole") if item.truth("pair:q1") else None
+
+
+LEAKAGE = Scatter(
+    "Originals and their changed versions", "the original question", "with one number changed",
+    "Below the diagonal: the original is easier than its changed version, as after training on it.",
+    ("original", "part:1"), _plain("original", "part:1"),
+)  # fmt: skip
+DISTRACTION = Scatter(
+    "The first question, alone and inside the pair", "Q1 alone", "Q1 inside the pair",
+    "Below the diagonal: the second question distracts from the first.",
+    ("part:0", "pair:q1"), _plain("part:0", "pair:q1"),
+)  # fmt: skip
+SECOND_HOP = Scatter(
+    "The second question, alone and as second hop", "Q2 alone", "Q2 in the pair, given Q1 right",
+    "Below the diagonal: the second question is harder after the first, although the first one's answer is right.",
+    ("part:1", "pair:q1", "whole"), _second_hop,
+)  # fmt: skip
+CO_PRESENTED = Scatter(
+    "The second question beside an independent first", "Q2 alone", "Q2 beside an independent Q1",
+    "On the diagonal: two questions in one prompt cost nothing by themselves.",
+    ("part:1", "co-presented"), _plain("part:1", "co-presented"),
+)  # fmt: skip
+
+
+def leakage(runs: Sequence[RunData]) -> Drawing:
+    """Originals against their changed versions (Compositional GSM, Fig. 9)."""
+    return draw(runs, LEAKAGE)
+
+
+def distraction(runs: Sequence[RunData]) -> Drawing:
+    """Q1 alone against Q1 inside the pair (Compositional GSM, Fig. 10)."""
+    return draw(runs, DISTRACTION)
+
+
+def second_hop(runs: Sequence[RunData]) -> Drawing:
+    """Q2 alone against Q2 in the pair given Q1 right (Compositional GSM, Fig. 11)."""
+    return draw(runs, SECOND_HOP)
+
+
+def co_presented(runs: Sequence[RunData]) -> Drawing:
+    """Q2 alone against Q2 beside an independent Q1 (Compositional GSM, Fig. 12)."""
+    return draw(runs, CO_PRESENTED)
+
+
+def draw(runs: Sequence[RunData], kind: Scatter) -> Drawing:
+    """One of the four: a mark a run, intervals both ways, and the diagonal."""
+    chosen = [r for r in runs if set(kind.roles) <= {str(g["role"]) for g in r.graded}]
+    names = labels(chosen)
+    rows = [row for run in chosen for row in _rows(run, names[run.path], kind)]
+    if not rows:
+        asked = " and ".join(kind.roles)
+        return words(f"No run here asked {asked}: the protocol reasoning-gap does, where the cases have it.", runs)
+    fig, panels = style.grid_of(1, 1, 4.6, 4.2)
+    ax = panels[0][0]
+    ax.plot([0, 1], [0, 1], "--", color=style.MUTED, linewidth=1.1)
+    for i, row in enumerate(rows):
+        cross(ax, row, style.color(i), row["model"], stacked(i))
+    style.percent(ax)
+    style.percent(ax, "x")
+    style.dress(ax, kind.title, kind.x, kind.y, grid="both")
+    style.legend(ax, loc="upper left")
+    text = f"{kind.y} against {kind.x}, over the same cases; dashed: equal. {kind.text}"
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
+
+
+def cross(ax: Axes, row: Row, shade: str, label: str, size: float = 5.5) -> None:
+    """One mark with its intervals along both axes; hollow and bare where either value rests on fewer than 5 cases."""
+    if row.get("x") is None:
+        row["drawn"] = "undefined"
+        return
+    few = {**row, "n": min(row["n"] or 0, row["n_x"] or 0)}
+    style.points(ax, [few], [row["x"]], shade, label, size=size)
+    row["drawn"] = few["drawn"]
+    if row["drawn"] not in ("hollow", "undefined") and None not in (row.get("x_low"), row.get("x_high")):
+        ends = [row["x_low"], row["x_high"]]
+        ax.plot(ends, [row["value"]] * 2, color=shade, linewidth=1.3, alpha=0.65, solid_capstyle="butt", zorder=2)
+
+
+def stacked(i: int) -> float:
+    """Size of the i-th mark: each a little smaller than the one before, so that equal ones can be told apart."""
+    return max(4.0, 9.0 - 1.5 * i)
+
+
+def _rows(run: RunData, label: str, kind: Scatter) -> list[Row]:
+    items = counting.items([Graded.from_dict(g) for g in run.graded])
+    asked = [item for item in items if set(kind.roles) <= set(item.rows)]
+    seed = int(run.config.get("seed") or 0)
+    x, y = (_rate([kind.pick(item)[i] for item in asked], asked, seed) for i in (0, 1))
+    return [{"run": run.name, "model": label, "benchmark": run.benchmark, **y,
+             "x": x["value"], "x_low": x["low"], "x_high": x["high"], "n_x": x["n"]}]  # fmt: skip
+
+
+def _rate(values: Sequence[Truth], items: Sequence[Item], seed: int) -> dict[str, Any]:
+    found = counting.rate("accuracy", values, {}, seed=seed, clusters=counting.clusters_of(items)).to_dict()
+    return {k: found[k] for k in ("n", "n_invalid", "count", "value", "interval", "low", "high")}
+
+
+def _billions(run: RunData) -> float | None:
+    said = run.about.get("size")
+    if isinstance(said, int | float):
+        return float(said)
+    counted = run.manifest.get("model", {}).get("parameters")
+    return counted / 1e9 if isinstance(counted, int) and counted > 0 else None
+
+
+def size_scatter(runs: Sequence[RunData]) -> Drawing:
+    """Gaps against the models' sizes, a panel a gap: as the study says (``size``), else as counted from the weights."""
+    metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "residual_failure": "residual failure"}
+    sizes = {r.path: size for r in runs if (size := _billions(r)) is not None}
+    sized = [r for r in runs if r.path in sizes]
+    names = labels(sized)
+    rows: list[Row] = [
+        {"run": r.name, "model": names[r.path], "gap": text, "family": r.about.get("family"),
+         **{k: m.get(k) for k in ("n", "n_invalid", "count", "value", "interval", "low", "high")},
+         "x": sizes[r.path], "n_x": m.get("n")}
+        for metric, text in metrics.items() for r in sized if (m := r.one(metric))
+    ]  # fmt: skip
+    if len({r["x"] for r in rows}) < 2:
+        return words("No two models here differ in size: `size` in the models file of a study says billions.", runs)
+    shown = list(dict.fromkeys(r["gap"] for r in rows))
+    families = list(dict.fromkeys(str(r["family"]) for r in rows))
+    fig, panels = style.grid_of(1, len(shown), 4.2, 3.6)
+    for ax, gap in zip(panels[0], shown, strict=True):
+        for row in (r for r in rows if r["gap"] == gap):
+            family = str(row["family"])
+            cross(ax, row, style.color(families.index(family)), family if row["family"] else "")
+            if row["drawn"] != "undefined":
+                ax.annotate(style.plain(row["model"], 18), (row["x"], row["value"]), textcoords="offset points",
+                            xytext=(5, 4), fontsize=7, color=style.MUTED)  # fmt: skip
+        ax.axhline(0, color=style.MUTED, linewidth=0.8)
+        ax.set_xscale("log")
+        style.dress(ax, gap, "billions of parameters", gap, grid="both")
+    if any(r["family"] for r in rows):
+        style.shared_legend(fig)
+    text = "Gaps against model size, a color a family; sizes as the study gives them, else counted from the weights."
+    return Drawing(style.finished(fig), rows, caption(text, rows, sized, "{model}, {gap}"))

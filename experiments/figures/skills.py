@@ -1,0 +1,218 @@
+"""How a skill map describes a benchmark: usage, the rest that no skill covers, and the skills themselves by number.
+
+Drawn from folders of ``composcope build skills`` (all maps of its grid); usage also from ordinary runs whose parts
+carry skills.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import InputError
+from ..run import is_run, read_json, read_lines
+from . import style
+from .drawing import Drawing, encodable
+from .drawing import words as in_words
+from .io import Row, RunData, labels, load
+
+OTHER = "other"
+
+
+@dataclass(frozen=True)
+class SkillUse:
+    """One skill map with how often its skills are used."""
+
+    source: str
+    clusters: int | None
+    """M; None where the skills are a run's own."""
+    n_skills: int | None
+    """N, as asked for."""
+    usage: Mapping[str, int]
+    """Steps by skill, ``other`` included."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.usage.values())
+
+    @property
+    def entropy(self) -> float:
+        """Of the usage, in bits, without ``other``."""
+        counts = [c for s, c in self.usage.items() if s != OTHER and c]
+        whole = sum(counts)
+        return sum(c / whole * math.log2(whole / c) for c in counts) if whole else 0.0
+
+
+def read_maps(paths: Sequence[str | Path | RunData]) -> list[SkillUse | RunData]:
+    """Folders of ``build skills`` as skill maps, runs (and studies) as they are.
+
+    Raises ``InputError`` for a folder that is neither.
+    """
+    found: list[SkillUse | RunData] = []
+    for path in paths:
+        if isinstance(path, RunData):
+            found.append(path)
+            continue
+        folder = Path(path)
+        if (folder / "granularity.jsonl").is_file() and not is_run(folder):
+            found += _maps(folder)
+        else:
+            found += load([folder])
+    if not found:
+        raise InputError("no folder given; give folders of `composcope build skills`, or runs whose parts carry skills")
+    return found
+
+
+def _maps(folder: Path) -> list[SkillUse]:
+    rows = read_lines(folder / "granularity.jsonl")
+    known = [r for r in rows if isinstance(r.get("usage"), dict)]
+    if not known:
+        raise InputError(f"{folder / 'granularity.jsonl'}: field 'usage' is missing; build the skills again")
+    name = str(read_json(folder / "build.json").get("out", folder.name)) if (folder / "build.json").is_file() else ""
+    return [SkillUse(name or folder.name, r["n_clusters"], r["n_skills"], r["usage"]) for r in known]
+
+
+def _of_runs(sources: Sequence[SkillUse | RunData]) -> list[SkillUse]:
+    """Usage of the skills that runs carry, one a benchmark: models share their cases."""
+    runs = [s for s in sources if isinstance(s, RunData)]
+    found = {}
+    for run in runs:
+        usage = Counter(str(p["skill"]) for c in run.cases.values() for p in c.get("parts", []) if p.get("skill"))
+        if usage and run.benchmark not in found:
+            found[run.benchmark] = SkillUse(run.benchmark, None, None, dict(usage.most_common()))
+    return list(found.values())
+
+
+def _made_by(sources: Sequence[SkillUse | RunData]) -> str:
+    runs = [s for s in sources if isinstance(s, RunData)]
+    maps = list(dict.fromkeys(s.source for s in sources if isinstance(s, SkillUse)))
+    commands = list(dict.fromkeys(r.command for r in runs if r.command))
+    said = [f"Runs: {', '.join(labels(runs)[r.path] for r in runs)}." if runs else ""]
+    said += [f"Skill maps: {', '.join(maps)} (composcope build skills)." if maps else ""]
+    said += [f"Made by: {' ; '.join(commands)}." if commands else ""]
+    return " ".join(s for s in said if s)
+
+
+def _empty(reason: str, sources: Sequence[SkillUse | RunData]) -> Drawing:
+    drawing = in_words(reason, [])
+    return Drawing(drawing.figure, [], encodable(f"{reason} {_made_by(sources)}".strip()), empty=reason)
+
+
+def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
+    """Share of steps per skill, a panel per map (M, N), with the entropy of the usage (STaD, Fig. 4)."""
+    maps = [s for s in sources if isinstance(s, SkillUse)] or _of_runs(sources)
+    if not maps:
+        return _empty("No skill map and no run with skills here: `composcope build skills` makes them.", sources)
+    rows: list[Row] = []
+    columns = min(len(maps), 4)
+    fig, panels = style.grid_of(-(-len(maps) // columns), columns, 3.5, 2.6)
+    axes = [ax for line in panels for ax in line]
+    for ax, one in zip(axes, maps, strict=False):
+        order = sorted((s for s in one.usage if s != OTHER), key=lambda s: -one.usage[s])
+        order += [OTHER] if OTHER in one.usage else []
+        mine: list[Row] = [
+            {"map": _name(one), "clusters": one.clusters, "skills": one.n_skills, "skill": s, "id": i + 1,
+             "count": one.usage[s], "n": one.total, "value": one.usage[s] / one.total if one.total else None,
+             "entropy_bits": one.entropy}
+            for i, s in enumerate(order)
+        ]  # fmt: skip
+        for r in mine:
+            r["drawn"] = "undefined" if r["value"] is None else style.weight(r["n"])
+        hollow = one.total < style.HOLLOW_BELOW
+        shades = [style.OUTCOME_COLORS["invalid"] if r["skill"] == OTHER else style.SUCCESS for r in mine]
+        ax.bar([r["id"] for r in mine], [r["value"] or 0 for r in mine], width=0.75, edgecolor=shades,
+               color="none" if hollow else shades)  # fmt: skip
+        ax.set_xticks(_few_ticks(len(mine)))
+        style.percent_up_to(ax, max((r["value"] or 0 for r in mine), default=1))
+        ax.set_xlim(0.3, max(len(mine), 4) + 0.7)
+        style.dress(ax, f"{_name(one)}, n={one.total}\nH = {one.entropy:.2f} bits", "skill", "share of steps")
+        rows += mine
+    for ax in axes[len(maps) :]:
+        ax.set_axis_off()
+    named = "; ".join(f"{r['map']}: {r['id']} {r['skill']}" for r in rows if r["id"] <= 5 and len(maps) <= 3)
+    text = (
+        "Share of all steps that call for each skill, most frequent first (gray: other); H is the entropy of the usage "
+        f"without other: higher is more even.{' Skills: ' + named + '.' if named else ''} n per panel: "
+        f"{', '.join(str(m.total) for m in maps)}. {style.few_cases(rows, '{map}, skill {id}')} Counts, no intervals."
+    )
+    return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(sources)}"))
+
+
+def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
+    """Share of steps that no skill fits, over N, a line per M (STaD, Fig. 5)."""
+    maps = [s for s in sources if isinstance(s, SkillUse)]
+    if not maps:
+        return _empty("No skill maps here: give folders of `composcope build skills`.", sources)
+    from ...evaluation.statistics import clopper_pearson
+
+    rows: list[Row] = []
+    for one in maps:
+        count, n = one.usage.get(OTHER, 0), one.total
+        ends = clopper_pearson(count, n)
+        rows.append({"map": one.source, "clusters": one.clusters, "skills": one.n_skills, "count": count, "n": n,
+                     "value": count / n if n else None, "low": ends.low, "high": ends.high,
+                     "interval": ends.method})  # fmt: skip
+    names = list(dict.fromkeys(r["map"] for r in rows))
+    fig, panels = style.grid_of(1, len(names), 4.2, 3.2, sharey=True)
+    for ax, name in zip(panels[0], names, strict=True):
+        mine = [r for r in rows if r["map"] == name]
+        places = sorted({r["skills"] for r in mine})
+        for i, m in enumerate(sorted({r["clusters"] for r in mine})):
+            line = sorted((r for r in mine if r["clusters"] == m), key=lambda r: r["skills"])
+            spots = [places.index(r["skills"]) + (i - 1) * 0.05 for r in line]
+            style.points(ax, line, spots, style.color(i), f"M = {m}")
+        ax.set_xticks(range(len(places)), [str(p) for p in places])
+        style.percent_up_to(ax, max(r["high"] or 0 for r in rows))
+        style.dress(ax, Path(name).name, "N, skills asked for", "steps that no skill fits")
+        style.legend(ax, loc="upper right")
+    text = "Share of steps assigned to “other”, over the number of skills N asked for, from M questions each."
+    low, high = min(r["n"] for r in rows), max(r["n"] for r in rows)
+    few = style.few_cases(rows, "M {clusters}, N {skills}")
+    return Drawing(style.finished(fig), rows,
+                   _tidy(f"{text} n = {low} to {high} steps. {few} {style.interval_methods(rows)} {_made_by(sources)}"),
+                   {"kind": "lines", "x": "skills", "series": "clusters", "panel": "map", "xlabel": "N",
+                    "ylabel": "other", "percent": True})  # fmt: skip
+
+
+def skill_granularity(sources: Sequence[SkillUse | RunData], top: int = 12) -> Drawing:
+    """The skills themselves, a list per number of skills N, with how often each is used (STaD, Fig. 6-8)."""
+    maps = [s for s in sources if isinstance(s, SkillUse)] or _of_runs(sources)
+    if not maps:
+        return _empty("No skill map and no run with skills here: `composcope build skills` makes them.", sources)
+    widest = max((m.clusters or 0) for m in maps)
+    shown = sorted((m for m in maps if (m.clusters or 0) == widest), key=lambda m: m.n_skills or 0)
+    rows: list[Row] = []
+    longest = min(top, max(len(m.usage) for m in shown))
+    fig, panels = style.grid_of(1, len(shown), 4.0, 1.3 + 0.24 * longest)
+    for ax, one in zip(panels[0], shown, strict=True):
+        order = sorted(one.usage, key=lambda s: (s == OTHER, -one.usage[s]))
+        for i, s in enumerate(order):
+            rows.append({"map": _name(one), "clusters": one.clusters, "skills": one.n_skills, "skill": s, "id": i + 1,
+                         "count": one.usage[s], "n": one.total})  # fmt: skip
+        mine = order[:top]
+        ax.barh(range(len(mine)), [one.usage[s] for s in mine], height=0.62, color=style.SUCCESS, alpha=0.8)
+        ax.set_yticks(range(len(mine)), [style.plain(s, 34) for s in mine])
+        ax.set_ylim(longest - 0.4, -0.6)
+        style.dress(ax, _name(one), "steps", grid="x")
+    more = f" Skills after the first {top} are in the csv." if any(len(m.usage) > top for m in shown) else ""
+    text = (
+        "Skills of the map by how many steps call for them, for each number of skills asked for. Few skills lump "
+        f"different steps together, many split one step.{more} n per panel: {', '.join(str(m.total) for m in shown)}. "
+        "Counts, no intervals."
+    )
+    return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(sources)}"))
+
+
+def _tidy(text: str) -> str:
+    return encodable(" ".join(text.split()))
+
+
+def _name(one: SkillUse) -> str:
+    return Path(one.source).name if one.clusters is None else f"M={one.clusters}, N={one.n_skills}"
+
+
+def _few_ticks(n: int) -> list[int]:
+    return list(range(1, n + 1, max(1, -(-n // 10))))

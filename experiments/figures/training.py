@@ -1,0 +1,116 @@
+"""Accuracies over the steps of a training: does composing follow what is trained on, and does it fall again?
+
+Drawn from files of checkpoints (``training_curve.json`` as ``composcope intervene`` writes it, or a csv of the same
+columns): rows of ``run, recipe, step, metric, k, n``, k right of n.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...evaluation.statistics import clopper_pearson
+from . import style
+from .drawing import Drawing, caption, encodable
+from .drawing import words as in_words
+from .io import Row, RunData
+
+FILE = "training_curve.json"
+_COLUMNS = ("recipe", "step", "metric", "k", "n")
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The rows of one file."""
+
+    path: Path
+    rows: Sequence[Row]
+
+
+def read_checkpoints(paths: Sequence[str | Path | RunData]) -> list[Checkpoints | RunData]:
+    """Files of checkpoints, or folders that hold them (or whose folders do). Raises ``InputError`` naming the row."""
+    found: list[Checkpoints | RunData] = []
+    for path in paths:
+        if isinstance(path, RunData):
+            found.append(path)
+            continue
+        files = [Path(path)] if Path(path).is_file() else _files(Path(path))
+        found += [Checkpoints(f, _read(f)) for f in files]
+    if not found:
+        said = ", ".join(map(str, paths)) or "nothing given"
+        raise InputError(f"{said}: no {FILE} there; give the file, or a folder of `composcope intervene`")
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such file or folder; give {FILE} or a csv with {', '.join(_COLUMNS)}")
+    return sorted(p for pattern in (FILE, f"*/{FILE}") for p in folder.glob(pattern))
+
+
+def _read(path: Path) -> list[Row]:
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix == ".csv":
+        raw: Any = list(csv.DictReader(text.splitlines()))
+    else:
+        try:
+            raw = json.loads(text)
+        except json.JSONDecodeError as e:
+            raise InputError(f"{path}:{e.lineno}: not valid JSON ({e.msg}); give a list of checkpoints") from e
+        raw = raw.get("rows", raw) if isinstance(raw, dict) else raw
+    if not isinstance(raw, list) or not raw:
+        raise InputError(f"{path}: no rows; give a list of objects with {', '.join(_COLUMNS)}")
+    return [_checked(row, f"{path}: row {i}") for i, row in enumerate(raw, 1)]
+
+
+def _checked(raw: Any, where: str) -> Row:
+    missing = [c for c in _COLUMNS if not isinstance(raw, dict) or raw.get(c) in (None, "")]
+    if missing:
+        raise InputError(f"{where}: field {missing[0]!r} is missing; every row has {', '.join(_COLUMNS)}")
+    try:
+        step, k, n = (int(float(raw[c])) for c in ("step", "k", "n"))
+    except (TypeError, ValueError) as e:
+        raise InputError(f"{where}: step, k and n are whole numbers ({e})") from e
+    if not 0 <= k <= n:
+        raise InputError(f"{where}: k is {k} and n is {n}; k of n are right")
+    ends = clopper_pearson(k, n)
+    return {"run": str(raw.get("run") or ""), "recipe": str(raw["recipe"]), "metric": str(raw["metric"]), "step": step,
+            "count": k, "n": n, "value": k / n if n else None, "low": ends.low, "high": ends.high,
+            "interval": ends.method}  # fmt: skip
+
+
+def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
+    """Accuracy over training steps, a panel per recipe, a line per metric (Compositional GSM, Fig. 7)."""
+    files = [s for s in sources if isinstance(s, Checkpoints)]
+    rows = [dict(row) for f in files for row in f.rows]
+    if not rows:
+        reason = f"No checkpoints here: give {FILE} of `composcope intervene`, or a csv with {', '.join(_COLUMNS)}."
+        return in_words(reason, [s for s in sources if isinstance(s, RunData)])
+    recipes, metrics = (list(dict.fromkeys(r[k] for r in rows)) for k in ("recipe", "metric"))
+    runs = list(dict.fromkeys(r["run"] for r in rows))
+    fig, panels = style.grid_of(1, len(recipes), 4.2, 3.4, sharey=True)
+    for ax, recipe in zip(panels[0], recipes, strict=True):
+        mine = [r for r in rows if r["recipe"] == recipe]
+        steps = sorted({r["step"] for r in mine})
+        reach = (steps[-1] - steps[0]) or 1
+        for i, metric in enumerate(metrics):
+            for run in runs:
+                line = sorted((r for r in mine if r["metric"] == metric and r["run"] == run), key=lambda r: r["step"])
+                nudged = [r["step"] + (i - (len(metrics) - 1) / 2) * 0.008 * reach for r in line]
+                style.points(ax, line, nudged, style.color(i), metric)
+        style.percent(ax)
+        style.dress(ax, recipe, "training step", "accuracy" if ax is panels[0][0] else "")
+    style.shared_legend(fig)
+    text = "Accuracy at each checkpoint, a panel a recipe; several trainings of one recipe are several lines."
+    made = (
+        f"Checkpoints: {', '.join(str(f.path) for f in files)}. Runs: {', '.join(r for r in runs if r) or 'unnamed'}."
+    )
+    said = caption(text, rows, [], "{recipe}, {metric}, step {step}").replace("Runs: .", made)
+    return Drawing(style.finished(fig), rows, encodable(said),
+                   {"kind": "lines", "x": "step", "series": "metric", "panel": "recipe", "xlabel": "training step",
+                    "ylabel": "accuracy", "percent": True})  # fmt: skip

@@ -1,0 +1,1 @@
+"""Training and inference-time interventions: what changes when a model is taught, or steered, to compose."""

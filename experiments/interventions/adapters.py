@@ -1,0 +1,90 @@
+"""From a trained adapter to a model folder: the merged model is what every other command takes as ``--model``.
+
+The adapter itself stays beside it, with a manifest that says which base weights it belongs to; it is never put on
+others.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..run import read_json, write_text
+from ..sources import resolve_model
+
+
+def export(model: Any, tokenizer: Any, folder: Path, base: str) -> None:
+    """Write ``adapter/`` and the merged ``model/`` of a peft model, each put in place when it is whole."""
+    adapter, merged = folder / ".adapter.tmp", folder / ".model.tmp"
+    for path in (adapter, merged):
+        shutil.rmtree(path, ignore_errors=True)
+    model.save_pretrained(adapter, safe_serialization=True)
+    _name_base(adapter, base)
+    (adapter / "README.md").unlink(missing_ok=True)
+    plain = model.merge_and_unload()
+    plain.save_pretrained(merged)
+    tokenizer.save_pretrained(merged)
+    for path, name in ((adapter, "adapter"), (merged, "model")):
+        shutil.rmtree(folder / name, ignore_errors=True)
+        path.rename(folder / name)
+
+
+def _name_base(adapter: Path, base: str) -> None:
+    """The base by the name that the user gave: a temporary path says nothing on another machine."""
+    path = adapter / "adapter_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config["base_model_name_or_path"] = base
+    write_text(path, json.dumps(config, indent=1, sort_keys=True) + "\n")
+
+
+def merge(model: str, training: str | Path, out: str | Path) -> Path:
+    """Put a training's adapter on its base again and write the merged model folder to ``out``.
+
+    ``training`` is a folder that ``composcope intervene`` wrote. Raises ``InputError`` where ``model`` is not the base
+    that the adapter was trained on.
+    """
+    from ...evaluation.engines.local import load
+    from .training import read_manifest
+
+    source, folder, target = resolve_model(model), Path(training), Path(out)
+    check_base(source.location, read_manifest(folder), str(folder))
+    if target.exists():
+        raise InputError(f"--out {target}: is there already; give a new folder")
+    base, tokenizer = load(source.location)
+    merged = with_adapter(base, folder / "adapter").merge_and_unload()
+    merged.save_pretrained(target)
+    tokenizer.save_pretrained(target)
+    return target
+
+
+def check_base(location: str, manifest: dict[str, Any], where: str) -> None:
+    """Raise ``InputError`` unless ``location`` holds the weights that an adapter was trained on."""
+    from .training import base_hash
+
+    wanted, found = manifest["identity"]["base_weights"], base_hash(location)
+    if wanted != found:
+        raise InputError(
+            f"{where}: adapter of other weights ({wanted[:12]}, --model has {found[:12]}); give the base it was "
+            f"trained on ({manifest.get('base')})"
+        )
+
+
+def with_adapter(base: Any, adapter: str | Path) -> Any:
+    """A base model in memory with an adapter from a folder of safetensors."""
+    from peft import PeftModel
+
+    path = Path(adapter)
+    if not (path / "adapter_model.safetensors").is_file():
+        raise InputError(f"{path}: no adapter_model.safetensors; give the adapter folder of a training")
+    return PeftModel.from_pretrained(base, str(path))
+
+
+def adapter_of(training: str | Path) -> Path:
+    """The adapter of a finished training. Raises ``InputError`` for an unfinished one."""
+    folder = Path(training)
+    if read_json(folder / "manifest.json").get("status") != "complete":
+        raise InputError(f"{folder}: training is not finished; run its command again")
+    return folder / "adapter"

@@ -1,0 +1,33 @@
+"""The adapters kept along a training: where they are, which one continues, and what of them may go."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+WEIGHTS = "adapter_model.safetensors"
+_KEPT = (WEIGHTS, "adapter_config.json", "trainer_state.json")
+
+
+def kept(folder: Path) -> list[tuple[int, Path]]:
+    """(step, folder) of the adapters kept along a training, in order."""
+    found = [(int(p.name.rpartition("-")[2]), p) for p in folder.glob("checkpoint-*") if (p / WEIGHTS).is_file()]
+    return sorted(found)
+
+
+def last(folder: Path) -> Path | None:
+    """The newest checkpoint that was written to its end and can be continued: its state is written last."""
+    needed = ("trainer_state.json", "optimizer.pt", "scheduler.pt")
+    whole = [path for _, path in kept(folder) if all((path / name).is_file() for name in needed)]
+    return whole[-1] if whole else None
+
+
+def prune(folder: Path, keep_last: bool) -> None:
+    """Leave adapters only: optimizer states are large and needed for nothing but continuing."""
+    spared = last(folder) if keep_last else None
+    for _, path in kept(folder):
+        if path != spared:
+            for file in path.iterdir():
+                if file.name not in _KEPT:
+                    shutil.rmtree(file) if file.is_dir() else file.unlink()
+    (folder / "README.md").unlink(missing_ok=True)

@@ -1,0 +1,169 @@
+"""``composcope intervene`` and ``composcope intervene-study``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...errors import InputError
+from .. import exits
+from ..printing import show
+from .recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, parse_depths, resolve
+
+RecipeName = Annotated[str, typer.Option("--recipe", help=f"One of {', '.join((*OBJECTIVES, *INFERENCE))}.")]
+Model = Annotated[str | None, typer.Option("--model", "-m", help="organism:DOSE, a model folder or a hub id.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the training; the same command continues.")]
+Train = Annotated[str, typer.Option(help="Training cases: organism:temporal or a case file (see --benchmark).")]
+Evaluation = Annotated[str | None, typer.Option(help="Evaluation cases; by default what is not trained on.")]
+Preset = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRESETS)}.")]
+Seed = Annotated[int, typer.Option(help="Seed of data, adapter and sampling.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU when there is one by default.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module to the command line."""
+    app.command(
+        epilog="Example: composcope intervene --recipe grpo --preset organism-v1 -m organism:control -o runs/grpo"
+    )(intervene)
+    app.command("intervene-study", epilog="Example: composcope intervene-study --out runs/interventions")(study)
+
+
+def intervene(
+    recipe: RecipeName,
+    run: Annotated[Path | None, typer.Argument(help="steering, patching: an evaluated run.")] = None,
+    model: Model = None,
+    out: Out = None,
+    depths: Annotated[str | None, typer.Option(help="Depths that are trained on, as in 2,4.")] = None,
+    preset: Preset = None,
+    train: Train = "organism:temporal",
+    evaluation: Evaluation = None,
+    solutions: Annotated[str | None, typer.Option(help=f"sft-trace: {' or '.join(SOLUTIONS)}.")] = None,
+    format: Annotated[str | None, typer.Option(help="Prompt format of training and evaluation.")] = None,
+    prompts: Annotated[int | None, typer.Option(help="Whole questions trained on.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over them.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Peak of the learning rate.")] = None,
+    rank: Annotated[int | None, typer.Option(help="Rank of the adapter.")] = None,
+    alpha: Annotated[int | None, typer.Option(help="Scale of the adapter.")] = None,
+    beta: Annotated[float | None, typer.Option(help="KL coefficient of GRPO.")] = None,
+    generations: Annotated[int | None, typer.Option(help="Completions per prompt of GRPO.")] = None,
+    prompts_per_step: Annotated[int | None, typer.Option(help="GRPO: prompts per optimizer step.")] = None,
+    examples_per_step: Annotated[int | None, typer.Option(help="SFT: examples per optimizer step.")] = None,
+    micro_batch: Annotated[int | None, typer.Option(help="Sequences in one forward pass.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Longest completion (training and steering).")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="End the training after this many steps.")] = None,
+    save_every: Annotated[int | None, typer.Option(help="Steps between checkpoints.")] = None,
+    curve: Annotated[bool, typer.Option("--curve", help="Evaluate the checkpoints afterwards.")] = False,
+    limit: Annotated[int | None, typer.Option(help="--curve: cases per family x depth.")] = None,
+    layers: Annotated[str | None, typer.Option(help="steering, patching: layers, as in 0,2; all by default.")] = None,
+    cases: Annotated[int, typer.Option(help="steering, patching: cases per group and half.")] = 32,
+    seed: Seed = 0,
+    dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16; float32 on a CPU by default.")] = None,
+    device: Device = None,
+    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+    quiet: Quiet = False,
+) -> int:
+    """Teach a model to compose (LoRA; SFT or GRPO), or steer and patch the failures of a run without training."""
+    if recipe in INFERENCE:
+        return _infer(recipe, run, model, cases, layers, max_tokens, seed, device, json, quiet)
+    made = resolve(
+        recipe, preset, parse_depths(depths) if depths else None, solutions=solutions, format=format, prompts=prompts,
+        epochs=epochs, learning_rate=learning_rate, rank=rank, alpha=alpha, beta=beta, generations=generations,
+        prompts_per_step=prompts_per_step, examples_per_step=examples_per_step, micro_batch=micro_batch,
+        max_tokens=max_tokens,
+    )  # fmt: skip
+    if run is not None:
+        raise InputError(f"{run}: a run is for steering and patching; {recipe} takes --model and --out")
+    if model is None or out is None:
+        raise InputError(f"--recipe {recipe}: give --model (what is trained) and --out (where it goes)")
+    _offline(model)
+    from ..progress import Reporter
+    from . import training
+    from .data import training_set
+
+    training.require_extra()
+    from .trainers import How
+
+    _one_thread(model, device)
+    data = training_set(train, made, evaluation, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    reporter = Reporter(out / "log.txt", quiet=quiet)
+    with reporter.logging_warnings():
+        done = training.train(made, model, data, out, How(seed, device, dtype, save_every, max_steps), reporter)
+        if curve:
+            from .curve import measure
+
+            measure(out, model, limit=limit, device=device, reporter=reporter)
+    facts = {"model": str(done.model), "adapter": str(done.adapter), "steps": done.steps, "seconds": done.seconds}
+    text = [f"{recipe}: {done.steps} steps in {done.seconds:.0f} s", f"model: {done.model}", f"adapter: {done.adapter}"]
+    show(facts if json else text, json)
+    return exits.OK
+
+
+def _infer(
+    recipe: str, run: Path | None, model: str | None, cases: int, layers: str | None, max_tokens: int | None,
+    seed: int, device: str | None, json: bool, quiet: bool,
+) -> int:  # fmt: skip
+    if run is None:
+        raise InputError(f"--recipe {recipe}: give an evaluated run, as in composcope intervene --recipe {recipe} RUN")
+    if cases < 1:
+        raise InputError(f"--cases {cases}: give a whole number of at least 1")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from ..progress import Reporter
+    from . import inference
+
+    result = inference.intervene(
+        recipe, run, model=model, n=cases, layers=_numbers(layers), max_new_tokens=max_tokens or 128, seed=seed,
+        device=device, reporter=Reporter(quiet=quiet),
+    )  # fmt: skip
+    show([dict(r) for r in result.table] if json else inference.lines(result), json)
+    return exits.OK
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    pieces = [p.strip() for p in text.split(",") if p.strip()]
+    if not pieces or not all(p.isdigit() for p in pieces):
+        raise InputError(f"--layers {text!r}: give whole numbers with commas, as in 0,2")
+    return [int(p) for p in pieces]
+
+
+def _offline(model: str) -> None:
+    if model.startswith("organism:") or Path(model).expanduser().exists():
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+def _one_thread(model: str, device: str | None) -> None:
+    """Organisms are slower on several threads, and on one they are trained alike every time."""
+    import torch
+
+    if model.startswith("organism:") and (device or "cpu") == "cpu" and not torch.cuda.is_available():
+        torch.set_num_threads(1)
+
+
+def study(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Study folder; the same command continues.")] = Path(
+        "runs/interventions"
+    ),
+    model: Annotated[str, typer.Option("--model", "-m", help="Base organism.")] = "organism:control",
+    seeds: Annotated[int, typer.Option(help="Trainings per variant.")] = 3,
+    size: Annotated[str, typer.Option(help="small (about half an hour on one core) or full.")] = "small",
+    second: Annotated[
+        str, typer.Option(help="Second base: train (a Qwen3 organism), none, or a model folder.")
+    ] = "train",
+    device: Device = None,
+    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+    quiet: Quiet = False,
+) -> Any:
+    """Baseline against three recipes and four depth mixes, on two bases, with the probes before and after."""
+    _offline(model)
+    from . import study as job
+
+    _one_thread(model, device)
+    found = job.run(job.Study(model, seeds, size, second), out, device=device, quiet=quiet)
+    show(found.to_dict() if json else found.lines(), json)
+    return exits.OK

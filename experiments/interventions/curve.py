@@ -1,0 +1,126 @@
+"""Checkpoints along training: what the parts and the whole do step by step (Compositional GSM, figure 7).
+
+Every checkpoint's adapter is put on the base and asked the sub-questions and wholes of the evaluation cases. Rows are
+counts, ``{run, recipe, seed, step, metric, k, n}``; step 0 is the base model. Metrics: ``parts`` (each
+different sub-question once), ``composition`` (wholes), and the wholes again at depths that were trained on
+(``composition, trained depths``) and at depths that were not (``composition, held-out depths``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...evaluation.cases import Case, case_from_dict
+from ..progress import Reporter
+from ..run import read_json, read_lines, write_json
+from ..sources import limit_cases, resolve_model
+from . import checkpoints
+from .training import read_manifest
+
+FILE = "training_curve.json"
+Row = dict[str, Any]
+
+
+def measure(
+    training: str | Path, model: str, *, limit: int | None = None, device: str | None = None,
+    reporter: Reporter | None = None,
+) -> list[Row]:  # fmt: skip
+    """Ask the base and every checkpoint of a training its evaluation cases; the rows are kept in the training's folder.
+
+    ``limit`` takes the first cases of each family x depth. Raises ``InputError`` for a folder without checkpoints and
+    for a base that the adapters do not belong to.
+    """
+    from ...evaluation.engines.local import load
+    from .adapters import check_base, with_adapter
+
+    folder = Path(training)
+    manifest = read_manifest(folder)
+    location = resolve_model(model).location
+    check_base(location, manifest, str(folder))
+    steps = checkpoints.kept(folder / "checkpoints")
+    if not steps:
+        raise InputError(f"{folder}/checkpoints: no adapter there; train again with checkpoints kept")
+    cases = _cases(folder, limit)
+    done = _known(folder, cases)
+    if {s for s, _ in steps} | {0} <= {r["step"] for r in done}:
+        return done
+    base, tokenizer = load(location, device=device)
+    rows = _ask(base, tokenizer, cases, manifest, folder, 0)
+    for step, path in steps:
+        tuned = with_adapter(base, path)
+        rows += _ask(tuned.base_model.model.eval(), tokenizer, cases, manifest, folder, step)
+        base = tuned.unload()
+        if reporter is not None:
+            found = [f"{r['metric']} {r['k']}/{r['n']}" for r in rows if r["step"] == step]
+            reporter.say(f"{folder.name}: step {step}: {', '.join(found)}")
+    write_json(folder / FILE, {"cases": [c.id for c in cases], "rows": rows})
+    return rows
+
+
+def _cases(folder: Path, limit: int | None) -> list[Case]:
+    raws = [{k: v for k, v in raw.items() if k != "schema"} for raw in read_lines(folder / "evaluation.jsonl")]
+    cases = [case_from_dict(raw, str(folder / "evaluation.jsonl")) for raw in raws]
+    # One wording of every part is enough here: the gates are the final evaluation's business.
+    bare = [replace(c, parts=tuple(replace(p, paraphrases=()) for p in c.parts)) for c in cases]
+    return limit_cases(bare, limit)
+
+
+def _known(folder: Path, cases: Sequence[Case]) -> list[Row]:
+    path = folder / FILE
+    found = read_json(path) if path.is_file() else {}
+    return found["rows"] if found.get("cases") == [c.id for c in cases] else []
+
+
+def _ask(
+    model: Any, tokenizer: Any, cases: Sequence[Case], manifest: dict[str, Any], folder: Path, step: int
+) -> list[Row]:
+    from functools import partial
+
+    from ...evaluation import pipeline
+    from ...evaluation.engines.local import LocalEngine
+    from ...evaluation.grading import grade
+    from ...evaluation.journal import Journal
+    from .. import asking
+
+    recipe = manifest["recipe"]
+    prompting = "chat" if getattr(tokenizer, "chat_template", None) else "raw"
+    protocol = asking.protocol("double-gate", recipe["format"], prompting, asking.Asking(compat="collapse"))
+    with Journal(folder / "curve" / f"step-{step}") as journal:
+        engine = LocalEngine(model, tokenizer)
+        found = pipeline.evaluate(cases, protocol, engine, journal, grade=partial(grade, compat="collapse"))
+    about = {
+        "run": folder.name,
+        "recipe": f"sft-trace ({recipe['solutions']})" if recipe["objective"] == "sft-trace" else recipe["objective"],
+        "seed": manifest["identity"]["seed"],
+        "step": step,
+    }
+    return [{**about, **row} for row in counts(found.graded, cases, recipe["depths"])]
+
+
+def counts(graded: Iterable[Any], cases: Sequence[Case], depths: Sequence[int]) -> list[Row]:
+    """``{metric, k, n}`` of one checkpoint's graded asks."""
+    depth = {c.id: c.depth for c in cases}
+    parts: dict[Any, bool] = {}
+    wholes: list[tuple[int | None, bool]] = []
+    for row in graded:
+        right = row.outcome == "correct"
+        if row.role == "whole":
+            wholes.append((depth[row.case], right))
+        elif row.role.startswith("part:") and row.role.count(":") == 1:
+            parts[row.atom or row.ask] = right
+    sides = {
+        "composition": [ok for _, ok in wholes],
+        "composition, trained depths": [ok for d, ok in wholes if d in depths],
+        "composition, held-out depths": [ok for d, ok in wholes if d not in depths],
+    }
+    found = {"parts": list(parts.values()), **sides}
+    return [{"metric": name, "k": sum(values), "n": len(values)} for name, values in found.items() if values]
+
+
+def write(rows: Iterable[Row], out: str | Path) -> Path:
+    """The file that ``composcope plot training-curve`` draws, from one or several trainings."""
+    return write_json(Path(out) / FILE, {"rows": list(rows)})

@@ -1,0 +1,197 @@
+"""Training prompts: which whole questions, what a right answer to them looks like, and proof that none is evaluated.
+
+Training cases come from an organism's training side (``organism:temporal``) or from a case file. Two cases overlap
+where they ask the same question or combine the same parts; any overlap between training and evaluation is an error.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...errors import InputError
+from ...evaluation import prompts
+from ...evaluation.cases import Case
+from ..sources import hash_cases, load_benchmark
+from .recipes import Recipe
+
+ORGANISM = "organism:temporal"
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """The cases that are trained on and the ones kept for evaluation."""
+
+    cases: tuple[Case, ...]
+    evaluation: tuple[Case, ...]
+    sha256: str
+    """Hash of the training cases."""
+
+
+def combination(case: Case) -> frozenset[str]:
+    """What a case combines: its atoms, or the questions of its parts where they name no atoms."""
+    return frozenset(p.atom or _plain(p.question) for p in case.parts)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def overlap(training: Iterable[Case], evaluation: Iterable[Case]) -> list[tuple[str, str]]:
+    """(training id, evaluation id) of cases with the same question, or with the same two or more parts."""
+    questions, combined = {}, {}
+    for case in evaluation:
+        questions.setdefault(_plain(case.question), case.id)
+        if len(parts := combination(case)) > 1:
+            combined.setdefault(parts, case.id)
+    found = []
+    for case in training:
+        other = questions.get(_plain(case.question)) or combined.get(combination(case))
+        if other is not None:
+            found.append((case.id, other))
+    return found
+
+
+def check_disjoint(training: Sequence[Case], evaluation: Sequence[Case], where: str) -> None:
+    """Raise ``InputError`` where a training case is also evaluated."""
+    found = overlap(training, evaluation)
+    if found:
+        first, other = found[0]
+        raise InputError(
+            f"{where}: {len(found)} of {len(training)} training cases are also evaluated (first: {first!r} is "
+            f"{other!r}); take them out of one of the two files, or leave out --evaluation to have the file split"
+        )
+
+
+def training_set(source: str, recipe: Recipe, evaluation: str | None = None, seed: int = 0) -> TrainingSet:
+    """Draw the training cases of a recipe and check them against the evaluation cases.
+
+    ``source`` is ``organism:temporal`` or a benchmark as ``--benchmark`` takes it; ``evaluation`` likewise. Without
+    ``evaluation`` an organism is evaluated on its held-out side, and a file on what does not overlap with the training.
+    Raises ``InputError`` for a depth that the source does not have, too few cases, and any overlap.
+    """
+    if source == ORGANISM:
+        cases = organism_cases(recipe.depths, recipe.prompts, seed)
+        kept = load_benchmark(evaluation or source, seed=0, limit=30 if evaluation is None else None).cases
+    else:
+        pool = load_benchmark(source).cases
+        cases = _draw(pool, recipe, source, seed)
+        kept = _rest(pool, cases, source) if evaluation is None else load_benchmark(evaluation).cases
+    check_disjoint(cases, kept, f"--train {source}")
+    return TrainingSet(tuple(cases), tuple(kept), hash_cases(cases))
+
+
+def _draw(pool: Sequence[Case], recipe: Recipe, source: str, seed: int) -> list[Case]:
+    cells: dict[tuple[int, str], list[Case]] = defaultdict(list)
+    for case in pool:
+        if case.depth in recipe.depths and not case.unknowable:
+            cells[case.depth, case.family or ""].append(case)
+    there = sorted({c.depth for c in pool if c.depth is not None})
+    missing = [d for d in recipe.depths if d not in {depth for depth, _ in cells}]
+    if missing:
+        raise InputError(
+            f"--depths: {source} has no case of depth {missing[0]} (it has {', '.join(map(str, there)) or 'none'}); "
+            "give depths that are there, or another --train"
+        )
+    rng = random.Random(f"{seed}/training")  # not the file's path: a moved file gives the same draw
+    for key in sorted(cells):
+        rng.shuffle(cells[key])
+    chosen: list[Case] = []
+    while len(chosen) < recipe.prompts and any(cells.values()):
+        for key in sorted(cells):
+            if cells[key] and len(chosen) < recipe.prompts:
+                chosen.append(cells[key].pop())
+    if len(chosen) < recipe.prompts:
+        raise InputError(
+            f"--train {source}: {len(chosen)} cases at depth {', '.join(map(str, recipe.depths))}, and the recipe "
+            f"takes {recipe.prompts}; give --prompts {len(chosen)} or fewer"
+        )
+    return chosen
+
+
+def _rest(pool: Sequence[Case], cases: Sequence[Case], source: str) -> list[Case]:
+    taken = {a for a, _ in overlap(pool, cases)}
+    rest = [c for c in pool if c.id not in taken]
+    if not rest:
+        raise InputError(f"--train {source}: no case is left to evaluate; give fewer --prompts or an --evaluation file")
+    return rest
+
+
+# --- organisms ----------------------------------------------------------------------------------------------------
+
+
+def organism_cases(depths: Sequence[int], n: int, seed: int = 0) -> list[Case]:
+    """``n`` temporal cases from the training side of the organisms' held-out split, evenly over family x depth.
+
+    Depth 2 is the far pair, every other depth each of rank, successor and interval, as in the benchmark.
+    Raises ``InputError`` for a depth that the benchmark does not have.
+    """
+    from ..organism.benchmarks import FAMILIES
+
+    known = sorted({d for ds in FAMILIES.values() for d in ds})
+    missing = [d for d in depths if d not in known]
+    if missing:
+        raise InputError(
+            f"--depths {missing[0]}: {ORGANISM} has depths {', '.join(map(str, known))}; give some of them"
+        )
+    cells = [(f, d) for d in sorted(set(depths)) for f, ds in FAMILIES.items() if d in ds]
+    sizes = {cell: n // len(cells) + (i < n % len(cells)) for i, cell in enumerate(cells)}
+    return [case for cell in cells for case in _organism_cell(*cell, sizes[cell], seed)]
+
+
+def _organism_cell(family: str, depth: int, n: int, seed: int) -> list[Case]:
+    from ..organism import tasks
+    from ..organism.benchmarks import TEMPORAL, date_part
+    from ..organism.world import main_wording
+
+    draw: Mapping[str, Callable[[random.Random], tasks.QA]] = {
+        "pair": lambda r: tasks.pair(r, far=True),
+        "rank": lambda r: tasks.rank(r, depth),
+        "successor": lambda r: tasks.successor(r, depth),
+        "interval": lambda r: tasks.interval(r, depth),
+    }
+    rng = random.Random(f"{seed}/intervention/{family}/{depth}")
+    lead = len(main_wording("year", "?").split("?")[0])
+    cases, seen = [], set()
+    for _ in range(50 * n + 100):
+        if len(cases) == n:
+            return cases
+        qa = draw[family](rng)
+        if qa.question in seen:
+            continue
+        seen.add(qa.question)
+        events = [question[lead:].rstrip("?") for question, _ in qa.steps]
+        cases.append(
+            Case(
+                f"train-{family}-{depth}-{len(cases) + 1:05d}", qa.question, qa.answer,
+                tuple(date_part(e) for e in events), TEMPORAL,
+                {"rank": "ordered-list", "pair": "text"}.get(family, "list"),
+                worked=qa.reasoning, family=family, depth=depth, domain="temporal", operation=family,
+            )
+        )  # fmt: skip
+    if len(cases) < n:
+        raise InputError(f"--prompts: {ORGANISM} has fewer than {n} {family} questions of depth {depth}; give fewer")
+    return cases
+
+
+# --- what is written as an answer ---------------------------------------------------------------------------------
+
+
+def trace(case: Case) -> str:
+    """The reasoning that a worked answer shows: the case's own, or its steps with their answers."""
+    return case.worked or " ".join(f"{p.question} {p.worked or p.answer}." for p in case.parts) or case.answer
+
+
+def target(case: Case, recipe: Recipe) -> str:
+    """What SFT imitates: the answer alone in the format's tags, or reasoning and answer."""
+    if recipe.objective == "sft-trace":
+        return prompts.write_answer(case.answer, trace(case), recipe.format)
+    bare = "xml-answer" if recipe.format == "xml" else recipe.format
+    return prompts.write_answer(case.answer, None, bare)
+
+
+def question(case: Case, recipe: Recipe) -> str:
+    """The user message: word for word what the evaluation asks."""
+    return prompts.render(case.question, recipe.format)

@@ -1,0 +1,253 @@
+"""Interventions without training: steering or patching the prompt-end states of cases that fail.
+
+A causal test of where the answer is decided. The labelled cases of a run are halved: the first half gives the direction
+(and the donors) and chooses the layer at which most of its own failures come right; only the second half is counted.
+Outcomes are graded like the run's own answers. Controls: random directions or noise of the same length, the direction
+backwards, the recipient's own state, the other layers, and what the same step does to cases that succeed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError, NoCasesError
+from ...evaluation.cases import Case
+from ...evaluation.grading import grade
+from ...evaluation.statistics import clopper_pearson
+from ...probes.examples import Example
+from ...probes.result import ProbeResult, Row
+from ..progress import Reporter
+
+OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Labelled wholes, halved at random within family and depth."""
+
+    learn: Mapping[str, list[Example]]
+    """``failure`` and ``success`` cases that the direction and the layer come from."""
+    test: Mapping[str, list[Example]]
+
+
+def halve(examples: Sequence[Example], n: int, seed: int) -> Halves:
+    """At most ``n`` cases per group and half; every stratum gives to both halves what it can.
+
+    Raises ``NoCasesError`` unless both halves have both groups.
+    """
+    rng = random.Random(f"{seed}/steering")
+    sides: tuple[dict[str, list[Example]], dict[str, list[Example]]] = (defaultdict(list), defaultdict(list))
+    strata: dict[tuple[Any, ...], list[Example]] = defaultdict(list)
+    for e in examples:
+        if e.role == "whole":
+            strata[e.group, e.family, e.depth].append(e)
+    for turn, key in enumerate(sorted(strata, key=str)):
+        rng.shuffle(strata[key])
+        for i, e in enumerate(strata[key]):
+            sides[(i + turn) % 2][e.group].append(e)
+    for side in sides:
+        for group in side.values():
+            rng.shuffle(group)
+            del group[n:]
+    counts = [{g: len(side[g]) for g in ("failure", "success")} for side in sides]
+    if not all(all(c.values()) for c in counts):
+        raise NoCasesError(f"failures and successes per half: {counts}; both halves need both, use a larger run")
+    return Halves(*sides)
+
+
+def intervene(
+    recipe: str, run: str | Path, *, model: str | None = None, n: int = 32, layers: Sequence[int] | None = None,
+    max_new_tokens: int = 128, seed: int = 0, device: str | None = None, reporter: Reporter | None = None,
+) -> ProbeResult:  # fmt: skip
+    """Steer or patch the failures of an evaluated run, and save the result in its ``probes`` folder.
+
+    Table: per source, layer, group (``failure``, ``success``) and outcome the rate with its Clopper-Pearson interval;
+    ``chosen`` marks the layer that the other half of the cases chose.
+    Raises ``InputError`` for another recipe, ``NoCasesError`` without failures and successes.
+    """
+    from ...probes.examples import from_case_sets
+    from ..evaluate import load_run
+    from ..run import read_config
+    from ..settings import from_config
+    from ..targets import load_target
+
+    if recipe not in ("steering", "patching"):
+        raise InputError(f"--recipe {recipe}: use steering or patching on a run")
+    config = read_config(run)
+    changes: dict[str, Any] = {"device": device, **({"model": model} if model else {})}
+    target = load_target(from_config(config, **changes))
+    found = load_run(run)
+    asks, responses = found.per_case()
+    examples = from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets, ["whole"])
+    format = next((a.format for a in asks.values() if a.role == "whole"), "plain")
+    compat = (config.get("asking") or {}).get("compat")
+    bench = Bench(target.hooks(), target.tokenizer, found.cases, format, compat, max_new_tokens, seed)
+    chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
+    result = bench.run(recipe, halve(examples, n, seed), chosen)
+    result.save(Path(run) / "probes" / recipe)
+    if reporter is not None:
+        reporter.say(f"{recipe}: {Path(run) / 'probes' / recipe}")
+    return result
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A model with what it takes to run an intervention and judge what comes out."""
+
+    lm: Any
+    tokenizer: Any
+    cases: Mapping[str, Case]
+    format: str
+    compat: str | None
+    max_new_tokens: int
+    seed: int
+
+    def run(self, recipe: str, halves: Halves, layers: Sequence[int]) -> ProbeResult:
+        """Choose the layer on the first half, count on the second."""
+        trial = self._outcomes(recipe, halves, halves.learn["failure"], layers)
+        best = self._best(trial, layers)
+        rows: list[Row] = []
+        for group in ("failure", "success"):
+            outcomes = self._outcomes(recipe, halves, halves.test[group], layers)
+            rows += _rows(outcomes, group, best)
+        rows += _rows(trial, "failure, first half", best)
+        settings = {
+            "recipe": recipe,
+            "layers": list(layers),
+            "chosen_layer": best,
+            "right_on_first_half": max(v.count("correct") for (s, at), v in trial.items() if at == best and _helps(s)),
+            "n": {half: {g: len(v) for g, v in side.items()} for half, side in _sides(halves)},
+            "site": "residual stream after the block, last prompt position",
+            "max_new_tokens": self.max_new_tokens,
+            "seed": self.seed,
+            "format": self.format,
+            "compat": self.compat,
+        }
+        return ProbeResult(recipe, rows, settings=settings, warnings=_warnings(rows))
+
+    def _outcomes(
+        self, recipe: str, halves: Halves, recipients: Sequence[Example], layers: Sequence[int]
+    ) -> dict[tuple[str, int], list[str]]:
+        """Outcomes by (source, layer), one per recipient; -1 is the layer of what was not changed at all."""
+        from ...probes import steering
+
+        prompts = [e.prompt_ids for e in recipients]
+        if recipe == "steering":
+            successes, failures = _ids(halves.learn["success"]), _ids(halves.learn["failure"])
+            along = steering.direction(self.lm, successes, failures, layers)
+            got = steering.steer(self.lm, prompts, along, layers, max_new_tokens=self.max_new_tokens, seed=self.seed)
+        else:
+            donors = {
+                "donor": self._donors(halves.learn["success"], recipients),
+                "failing donor": self._donors(halves.learn["failure"], recipients),
+            }
+            got = steering.patch(self.lm, prompts, donors, layers, max_new_tokens=self.max_new_tokens, seed=self.seed)
+        found = {("unchanged", -1): [self._judge(e, got.base[i]) for i, e in enumerate(recipients)]}
+        for s, source in enumerate(got.sources):
+            for k, layer in enumerate(got.layers):
+                found[source, layer] = [self._judge(e, got.tokens[i, s, k]) for i, e in enumerate(recipients)]
+        return found
+
+    def _donors(self, pool: Sequence[Example], recipients: Sequence[Example]) -> list[tuple[int, ...]]:
+        """For each recipient a donor of its family and depth, of the nearest length; any other where there is none."""
+        rng = random.Random(f"{self.seed}/donors")
+        chosen = []
+        for e in recipients:
+            others = [d for d in pool if d.case != e.case] or list(pool)
+            rng.shuffle(others)
+            chosen.append(min(others, key=partial(_distance, e)).prompt_ids)
+        return chosen
+
+    def _judge(self, example: Example, tokens: Any) -> str:
+        ids = [int(t) for t in tokens if int(t) >= 0]
+        ended = len(ids) < self.max_new_tokens or ids[-1] in self.lm.eos_ids
+        text = self.tokenizer.decode(ids, skip_special_tokens=True)
+        case = self.cases[example.case]
+        return grade(
+            text, "stop" if ended else "length", case.answer, case.answer_type, case.aliases, self.format, self.compat
+        ).outcome
+
+    @staticmethod
+    def _best(trial: Mapping[tuple[str, int], list[str]], layers: Sequence[int]) -> int:
+        """The layer with most failures of the first half put right, the lowest of equals; controls do not count."""
+        right = dict.fromkeys(layers, 0)
+        for (source, layer), outcomes in trial.items():
+            if _helps(source):
+                right[layer] = max(right[layer], outcomes.count("correct"))
+        return max(layers, key=lambda layer: (right[layer], -layer))
+
+
+def _distance(a: Example, b: Example) -> tuple[bool, bool, int]:
+    return a.family != b.family, a.depth != b.depth, abs(len(a.prompt_ids) - len(b.prompt_ids))
+
+
+def _helps(source: str) -> bool:
+    """Sources that are meant to put a failure right; all others are controls."""
+    return source.startswith("+") or source == "donor"
+
+
+def _ids(examples: Sequence[Example]) -> list[tuple[int, ...]]:
+    return [e.prompt_ids for e in examples]
+
+
+def _sides(halves: Halves) -> tuple[tuple[str, Mapping[str, list[Example]]], ...]:
+    return ("learn", halves.learn), ("test", halves.test)
+
+
+def _rows(outcomes: Mapping[tuple[str, int], list[str]], group: str, best: int) -> list[Row]:
+    rows = []
+    for (source, layer), values in outcomes.items():
+        for outcome in OUTCOMES:
+            k, n = values.count(outcome), len(values)
+            found = clopper_pearson(k, n)
+            rows.append(
+                {
+                    "quantity": f"{outcome}_rate", "group": group, "source": source, "layer": layer,
+                    "chosen": layer == best, "n": n, "count": k, "value": k / n if n else None, "low": found.low,
+                    "high": found.high, "interval": found.method,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _warnings(rows: Sequence[Row]) -> list[str]:
+    """The control that must change nothing, checked."""
+    by_key = {(r["group"], r["source"], r["layer"], r["quantity"]): r["count"] for r in rows}
+    differ = [
+        (group, layer)
+        for (group, source, layer, quantity), count in by_key.items()
+        if source == "none" and count != by_key.get((group, "unchanged", -1, quantity), count)
+    ]
+    if not differ:
+        return []
+    return [f"adding nothing changed outcomes of {differ[0][0]} at layer {differ[0][1]}: numerics decide some of them"]
+
+
+def lines(result: ProbeResult) -> list[str]:
+    """What the intervention did, for people: the chosen layer against its controls, on cases not used to choose it."""
+    best = result.settings["chosen_layer"]
+    why = "chosen on" if result.settings["right_on_first_half"] else "shown: no layer put a failure right on"
+    found = [f"{result.probe}: layer {best} {why} the first half of the cases; counted on the second"]
+    for row in result.table:
+        wanted = row["quantity"] == "correct_rate" and "half" not in row["group"]
+        if wanted and (row["chosen"] or row["source"] == "unchanged"):
+            found.append(f"  {row['group']}: {row['source']}: correct {_share(row)}")
+    others = [
+        r for r in result.table
+        if r["quantity"] == "correct_rate" and r["group"] == "failure" and not r["chosen"]
+        and _helps(r["source"])
+    ]  # fmt: skip
+    found += [f"  failure: {r['source']} at layer {r['layer']}: correct {_share(r)}" for r in others]
+    return found + [f"  {w}" for w in result.warnings]
+
+
+def _share(row: Row) -> str:
+    if not row["n"]:
+        return "undefined (n=0)"
+    return f"{100 * row['value']:.0f} % [{100 * row['low']:.0f}, {100 * row['high']:.0f}] ({row['count']}/{row['n']})"

@@ -1,0 +1,176 @@
+"""The probes before and after a training, on the same cases: what changed inside when composition was learnt.
+
+Cases are wholes above the depth-2 control whose parts every model answers right, whatever becomes of the whole. One
+number per case and probe: the mean lookback ratio of the answer, the mean cosine of successive steps, the share of
+the whole's key neurons that are also key neurons of its parts, and whether another case's prompt-end state changes the
+answer, per layer. Differences are paired by case; one training each, so they describe two models and not a
+recipe.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...evaluation.protocols.base import CaseSet, Entry
+from ...probes.effects import mean_interval
+from ...probes.examples import Example, from_case_sets
+from .. import provenance
+from ..evaluate import Evaluated, load_run
+from ..progress import Reporter
+from ..run import read_json, write_json
+
+Values = dict[str, dict[str, float]]
+"""quantity -> case -> value"""
+PATCHED_TOKENS = 48
+"""How much of a patched continuation is compared."""
+Side = tuple[str, Path]
+"""Model and its evaluated run."""
+
+
+def compare(
+    before: Side, after: Mapping[str, Side], out: str | Path, n: int, *, device: str | None = None,
+    reporter: Reporter | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Rows ``{variant, quantity, n, before, after, value, low, high, interval}``, kept in ``out/inside.json``.
+
+    Nothing is measured again while runs and code are the same.
+    """
+    file = Path(out) / "inside.json"
+    sides = {"before": before, **after}
+    hashes = [f"{name} {provenance.file_hash(run / 'graded.jsonl')}" for name, (_, run) in sides.items()]
+    inputs = provenance.text_hash(
+        [str(n), provenance.source_hash(("probes", "hooks", "experiments/interventions")), *hashes]
+    )
+    if file.is_file() and (known := read_json(file)).get("inputs") == inputs:
+        return known["rows"]
+    runs = {name: load_run(run) for name, (_, run) in sides.items()}
+    cases = shared(list(runs.values()), n)
+    values: dict[str, Values] = {}
+    for name, (model, run) in sides.items():
+        if reporter is not None:
+            reporter.say(f"inside: {name}, {len(cases)} cases")
+        values[name] = measure(model, runs[name], run, cases, device)
+    rows = [row for name in after for row in differences(name, values["before"], values[name])]
+    write_json(file, {"inputs": inputs, "cases": cases, "rows": rows, "values": values})
+    return rows
+
+
+def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
+    """The first ``n`` cases above depth 2 whose every part all models have right, families and depths in turn."""
+    from ..validity import parts_right
+
+    known = [set(parts_right(run)) for run in runs]
+    turns: dict[Any, int] = {}
+    order = []
+    for i, (id, case) in enumerate(runs[0].cases.items()):
+        if (case.depth or 0) > 2 and all(id in ids for ids in known):
+            key = (case.family, case.depth)
+            turns[key] = turns.get(key, 0) + 1
+            order.append((turns[key], i, id))
+    return [id for _, _, id in sorted(order)[:n]]
+
+
+def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], device: str | None) -> Values:
+    """Every probe's number per case, for one model."""
+    from ..run import read_config
+    from ..settings import from_config
+    from ..targets import load_target
+
+    if len(cases) < 2:
+        return {}
+    target = load_target(from_config(read_config(folder), model=model, device=device))
+    asks, responses = run.per_case()
+    chosen = CaseSet("inside", "success", tuple(Entry(c, ()) for c in cases))
+    examples = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen])
+    wholes = [e for e in examples if e.role == "whole"]
+    lm = target.hooks()
+    return {**_lookback(lm, wholes), **_cosines(lm, wholes), **_neurons(lm, examples), **_patching(lm, wholes)}
+
+
+def _lookback(lm: Any, wholes: Sequence[Example]) -> Values:
+    from ...probes import lookback
+
+    prompts, responses = [e.prompt_ids for e in wholes], [e.response_ids for e in wholes]
+    found = lookback.masses(lm, prompts, responses, [e.cue_tokens for e in wholes])
+    return {"lookback ratio": _by_case(wholes, [float(m.ratio().double().nanmean()) for m in found])}
+
+
+def _cosines(lm: Any, wholes: Sequence[Example]) -> Values:
+    from ...probes import trajectory
+
+    found = trajectory.step_cosines(lm, [e.prompt_ids for e in wholes], [e.response_ids for e in wholes])
+    return {
+        "step-to-step cosine": _by_case(
+            wholes, [float(s.cosines.mean()) if s.cosines.numel() else math.nan for s in found]
+        )
+    }
+
+
+def _neurons(lm: Any, examples: Sequence[Example]) -> Values:
+    """Mean overlap of the whole's key neurons with those of each of its parts (gold answers' first tokens)."""
+    from ...probes import neurons
+
+    sets = neurons.key_neurons(lm, examples)
+    whole = {e.case: s for e, s in zip(examples, sets, strict=True) if e.role == "whole"}
+    shares: dict[str, list[float]] = {case: [] for case in whole}
+    for e, mine in zip(examples, sets, strict=True):
+        if e.role != "whole":
+            shares[e.case].append(float(neurons.share(whole[e.case], mine).overlap))
+    means = {}
+    for case, found in shares.items():
+        finite = [x for x in found if math.isfinite(x)]
+        means[case] = sum(finite) / len(finite) if finite else math.nan
+    return {"neurons shared with the parts": means}
+
+
+def _patching(lm: Any, wholes: Sequence[Example]) -> Values:
+    """Whether the prompt-end state of the next case of its family changes a case's answer, per layer.
+
+    The first token alone would say nothing in formats whose answers all open with the same tag.
+    """
+    from ...probes import patching
+
+    pairs = _next_of_family(wholes)
+    if not pairs:
+        return {}
+    prompts = [e.prompt_ids for e in wholes]
+    got = patching.prompt_end_sweep(lm, prompts, prompts, pairs, max_new_tokens=PATCHED_TOKENS, controls=())
+    tokens, base = got.tensors["tokens"], got.tensors["base_tokens"]
+    return {
+        f"patch at layer {layer} changes the answer": {
+            wholes[r].case: float((tokens[d, r, k] != base[r]).any()) for d, r in pairs
+        }
+        for k, layer in enumerate(got.settings["layers"])
+    }
+
+
+def _next_of_family(wholes: Sequence[Example]) -> list[tuple[int, int]]:
+    """(donor, recipient): every case with the next one of its family and depth."""
+    groups: dict[Any, list[int]] = {}
+    for i, e in enumerate(wholes):
+        groups.setdefault((e.family, e.depth), []).append(i)
+    return [(mine[(k + 1) % len(mine)], r) for mine in groups.values() if len(mine) > 1 for k, r in enumerate(mine)]
+
+
+def _by_case(wholes: Sequence[Example], values: Sequence[float]) -> dict[str, float]:
+    return {e.case: v for e, v in zip(wholes, values, strict=True)}
+
+
+def differences(variant: str, before: Values, after: Values) -> list[dict[str, Any]]:
+    """After minus before, paired by case, with Student's interval over cases; undefined values are left out."""
+    rows = []
+    for quantity, left in before.items():
+        right = after.get(quantity, {})
+        pairs = [(left[c], right[c]) for c in left if c in right and math.isfinite(left[c]) and math.isfinite(right[c])]
+        row: dict[str, Any] = {"variant": variant, "quantity": quantity, "n": len(pairs), "before": None, "after": None}
+        row |= {"value": None, "low": None, "high": None, "interval": "none"}
+        if pairs:
+            row["before"], row["after"] = (sum(p[i] for p in pairs) / len(pairs) for i in (0, 1))
+            e = mean_interval([b - a for a, b in pairs])
+            low, high = ((x if math.isfinite(x) else None) for x in (e.low, e.high))
+            row |= {"value": e.value, "low": low, "high": high, "interval": e.interval}
+        rows.append(row)
+    return rows

@@ -1,0 +1,243 @@
+"""The intervention study: one base, three recipes on the same data, four depth mixes, several seeds, two bases.
+
+What is trained: SFT-answer, SFT-trace and GRPO on depths {2,4} (same questions, same adapter), GRPO on the mixes v1 to
+v4 (Composition collapse, section 5), and SFT-trace on the model's own right answers. Every model is evaluated under the
+double gate in the format it was trained in; recipes are compared with the base case by case. The shipped dose series
+stands beside them. The tables are written after every training: an interrupted study shows what it has, and the same
+command continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..asking import Asking
+from ..progress import Reporter
+from ..run import locked
+from ..settings import Settings
+from . import curve, study_tables, training
+from .data import ORGANISM, training_set
+from .recipes import PRESETS, Recipe
+from .study_tables import Findings
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything."""
+
+    per_cell: int
+    """Training questions per family x depth."""
+    limit: int
+    """Evaluation cases per family x depth."""
+    curve_limit: int
+    checkpoints: int
+    inside: int
+    """Cases that are opened up before and after."""
+
+
+SIZES = {
+    "tiny": Size(2, 2, 1, 2, 4),
+    "small": Size(16, 15, 5, 4, 24),
+    "full": Size(128, 30, 30, 8, 60),
+}
+DOSES = ("none", "control", "low", "twin")
+SECOND = "second base"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to train, by the name that tables use."""
+
+    name: str
+    preset: str
+    objective: str
+    solutions: str = "written"
+    curve: bool = False
+    stage: int = 1
+    """Stages run one after the other, each for all seeds: what matters most is there first."""
+    replicate: bool = False
+    """Also trained on the second base."""
+    opened: bool = False
+    """Whether the probes look inside."""
+
+    def recipe(self, size: Size) -> Recipe:
+        preset = PRESETS[self.preset]
+        cells = sum(1 if d == 2 else 3 for d in preset.depths)
+        return replace(preset, objective=self.objective, solutions=self.solutions, prompts=size.per_cell * cells)
+
+
+VARIANTS = (
+    Variant("sft-answer {2,4}", "organism-v1", "sft-answer", replicate=True, opened=True),
+    Variant("sft-trace {2,4}", "organism-v1", "sft-trace", curve=True, replicate=True, opened=True),
+    Variant("grpo v1 {2,4}", "organism-v1", "grpo", curve=True, replicate=True, opened=True),
+    Variant("sft-trace self {2,4}", "organism-v1", "sft-trace", "self", curve=True),
+    Variant("grpo v2 {2,4,6}", "organism-v2", "grpo", stage=2),
+    Variant("grpo v3 {2,4,6}", "organism-v3", "grpo", stage=3),
+    Variant("grpo v4 {2,4,6,8}", "organism-v4", "grpo", stage=3),
+)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What ``composcope intervene-study`` was told."""
+
+    model: str = "organism:control"
+    seeds: int = 3
+    size: str = "small"
+    second: str = "train"
+    """``train``, ``none`` or a model folder."""
+
+    def __post_init__(self) -> None:
+        if self.size not in SIZES:
+            raise InputError(f"--size {self.size}: use one of {', '.join(SIZES)}")
+        if self.seeds < 1:
+            raise InputError(f"--seeds {self.seeds}: give a whole number of at least 1")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training and its evaluation."""
+
+    base: str
+    """``base`` or ``second base``"""
+    model: str
+    variant: Variant
+    seed: int
+    folder: Path
+
+
+def run(study: Study, out: str | Path, *, device: str | None = None, quiet: bool = False) -> Findings:
+    """Run (or finish) the study in a folder; returns its findings, also in ``study.json``, ``study.md`` and
+    ``training_curve.json``.
+
+    Raises ``ComposcopeError`` when a part fails; whatever the others did is kept.
+    """
+    training.require_extra()
+    with locked(out) as folder:
+        reporter = Reporter(folder / "log.txt", quiet=quiet)
+        size = SIZES[study.size]
+        with reporter.logging_warnings():
+            _base_runs(study, folder, size, device, reporter)
+            for stage in (1, 2, 3):
+                for job in _jobs(study, folder, stage, size, device, reporter):
+                    _do(job, folder, size, device, reporter)
+                    _finish(study, folder, reporter)
+                if stage == 1:
+                    _inside(study, folder, size, device, reporter)
+            found = _finish(study, folder, reporter)
+            _report(folder, reporter)
+        return found
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name).strip("-").replace("--", "-")
+
+
+def run_folder(folder: Path, base: str, variant: str, seed: int | None) -> Path:
+    """Where the evaluation of a trained model (or of a base: seed None) is."""
+    return folder / "runs" / (_slug(f"{base} {variant}") + ("" if seed is None else f"-{seed}"))
+
+
+def _evaluate(model: str, out: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+    from ..investigate import investigate
+
+    settings = Settings(
+        model, ORGANISM, format="xml", limit=size.limit, probes=(), device=device, asking=Asking(compat="collapse")
+    )
+    if not (out / "metrics.json").is_file():
+        reporter.say(f"evaluating {out.name}")
+        investigate(settings, out, quiet=True, bars=False, contrast=False, report=False)
+
+
+def _base_runs(study: Study, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+    _evaluate(study.model, run_folder(folder, "base", "baseline", None), size, device, reporter)
+    for dose in DOSES:
+        _evaluate(f"organism:{dose}", run_folder(folder, "dose", dose, None), size, device, reporter)
+
+
+def _jobs(study: Study, folder: Path, stage: int, size: Size, device: str | None, reporter: Reporter) -> Iterator[Job]:
+    chosen = [v for v in VARIANTS if v.stage == stage]
+    for seed in range(study.seeds):
+        yield from (_job(folder, "base", study.model, v, seed) for v in chosen)
+    if study.second == "none" or stage != 2:
+        return
+    second = study.second
+    if second == "train":
+        from .second_base import train_second
+
+        second = str(train_second(folder / "second-base", reporter=reporter))
+    _evaluate(second, run_folder(folder, SECOND, "baseline", None), size, device, reporter)
+    for seed in range(study.seeds):
+        yield from (_job(folder, SECOND, second, v, seed) for v in VARIANTS if v.replicate)
+
+
+def _job(folder: Path, base: str, model: str, variant: Variant, seed: int) -> Job:
+    return Job(base, model, variant, seed, folder / "trained" / f"{_slug(f'{base} {variant.name}')}-{seed}")
+
+
+def _do(job: Job, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+    from .trainers import How, per_step
+
+    recipe = job.variant.recipe(size)
+    data = training_set(ORGANISM, recipe, seed=job.seed)
+    steps = recipe.epochs * -(-recipe.prompts // per_step(recipe))
+    how = How(job.seed, device, save_every=max(1, steps // size.checkpoints))
+    trained = training.train(recipe, job.model, data, job.folder, how, reporter)
+    _evaluate(str(trained.model), run_folder(folder, job.base, job.variant.name, job.seed), size, device, reporter)
+    if job.variant.curve and job.base == "base":
+        curve.measure(job.folder, job.model, limit=size.curve_limit, device=device, reporter=reporter)
+
+
+def _finish(study: Study, folder: Path, reporter: Reporter) -> Findings:
+    """Tables from what is there so far."""
+    done = []
+    for base in ("base", SECOND):
+        for seed in range(study.seeds):
+            for variant in VARIANTS:
+                path = run_folder(folder, base, variant.name, seed)
+                if (path / "metrics.json").is_file():
+                    done.append((base, variant.name, PRESETS[variant.preset].depths, seed, path))
+    baselines = {b: run_folder(folder, b, "baseline", None) for b in ("base", SECOND)}
+    doses = {d: run_folder(folder, "dose", d, None) for d in DOSES}
+    rows = [r for p in sorted((folder / "trained").glob("*")) for r in _curve_rows(p)]
+    if rows:
+        curve.write(rows, folder)
+    found = study_tables.collect(study, done, {b: p for b, p in baselines.items() if p.is_dir()}, doses, rows, folder)
+    found.write(folder)
+    reporter.say(f"{len(done)} trained models evaluated; tables: {folder / 'study.md'}")
+    return found
+
+
+def _curve_rows(path: Path) -> Sequence[dict[str, Any]]:
+    from ..run import read_json
+
+    file = path / curve.FILE
+    return read_json(file)["rows"] if file.is_file() else []
+
+
+def _inside(study: Study, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+    from . import inside
+
+    before = (study.model, run_folder(folder, "base", "baseline", None))
+    after = {
+        v.name: (
+            str(_job(folder, "base", study.model, v, 0).folder / "model"),
+            run_folder(folder, "base", v.name, 0),
+        )
+        for v in VARIANTS
+        if v.opened
+    }
+    inside.compare(before, after, folder / "inside", size.inside, device=device, reporter=reporter)
+
+
+def _report(folder: Path, reporter: Reporter) -> None:
+    """One report over the base, the doses and the first seed of every variant."""
+    from .. import report
+
+    later = tuple(f"-{seed}" for seed in range(1, 100))
+    runs = [p for p in sorted((folder / "runs").glob("*")) if not p.name.endswith(later)]
+    reporter.say(f"report: {report.write(runs, folder)}")

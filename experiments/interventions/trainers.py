@@ -1,0 +1,138 @@
+"""trl's trainers, set up from a recipe: SFT on completions, or GRPO with the composition reward, on a peft LoRA."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...evaluation.cases import Case
+from ..progress import Reporter
+from . import checkpoints
+from .data import question
+from .recipes import Recipe
+
+CHECKPOINTS = 8
+"""How many are kept along a training unless the user says otherwise."""
+BIG = 500_000_000
+"""Parameters from which activations are recomputed instead of kept."""
+
+
+@dataclass(frozen=True)
+class How:
+    """What may differ between machines and trials of one recipe."""
+
+    seed: int = 0
+    device: str | None = None
+    dtype: str | None = None
+    save_every: int | None = None
+    """Distance of checkpoints in optimizer steps; None: an eighth of the training."""
+    max_steps: int | None = None
+    """End the training early."""
+
+
+def row(recipe: Recipe, case: Case, completion: str, chat: bool) -> dict[str, Any]:
+    """One training question in trl's columns: with its gold answer for GRPO, with what to imitate for SFT."""
+    prompt = question(case, recipe)
+    asked = [{"role": "user", "content": prompt}] if chat else prompt
+    if recipe.objective == "grpo":
+        gold = {"gold": case.answer, "answer_type": case.answer_type, "aliases": list(case.aliases)}
+        return {"prompt": asked, **gold, "case": case.id}
+    said = [{"role": "assistant", "content": completion}] if chat else f" {completion}"
+    return {"prompt": asked, "completion": said}
+
+
+def lora(recipe: Recipe) -> Any:
+    """LoRA on every projection of the blocks, whatever the architecture calls them."""
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=recipe.rank, lora_alpha=recipe.alpha, lora_dropout=recipe.dropout, target_modules="all-linear",
+        bias="none", task_type="CAUSAL_LM",
+    )  # fmt: skip
+
+
+def build(
+    recipe: Recipe, base: Any, tokenizer: Any, rows: Sequence[Mapping[str, Any]], folder: Path, how: How,
+    reporter: Reporter,
+) -> Any:  # fmt: skip
+    """The trainer of a recipe over ``rows``; its checkpoints go to ``folder/checkpoints``."""
+    from datasets import Dataset, disable_progress_bars
+    from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+
+    disable_progress_bars()
+    steps = how.max_steps or recipe.epochs * -(-len(rows) // per_step(recipe))
+    common = _arguments(recipe, base, folder, how, steps)
+    shared: dict[str, Any] = dict(
+        model=base, train_dataset=Dataset.from_list([dict(r) for r in rows]), processing_class=tokenizer,
+        peft_config=lora(recipe), callbacks=[_progress(folder, reporter)],
+    )  # fmt: skip
+    if recipe.objective != "grpo":
+        # completion_only_loss: the question is given, the answer is learned.
+        batch: dict[str, Any] = batching(recipe.examples_per_step, recipe.micro_batch)
+        args = SFTConfig(**common, **batch, max_length=None, shuffle_dataset=True, completion_only_loss=True)
+        return _quiet(SFTTrainer(args=args, **shared))
+    from .reward import Rewards
+
+    rewards: Any = Rewards(recipe.format, recipe.max_tokens)
+    batch = batching(recipe.prompts_per_step * recipe.generations, recipe.micro_batch)
+    args = GRPOConfig(
+        **common, **batch,
+        num_generations=recipe.generations, beta=recipe.beta, temperature=recipe.temperature,
+        max_completion_length=recipe.max_tokens,
+    )  # fmt: skip
+    return _quiet(GRPOTrainer(args=args, reward_funcs=[rewards], **shared))
+
+
+def _quiet(trainer: Any) -> Any:
+    """Without the callback that prints every step's numbers to stdout: they are in ``log.jsonl``."""
+    from transformers.trainer_callback import PrinterCallback
+
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def per_step(recipe: Recipe) -> int:
+    """Questions that one optimizer step sees."""
+    return recipe.prompts_per_step if recipe.objective == "grpo" else recipe.examples_per_step
+
+
+def batching(sequences: int, micro: int) -> dict[str, int]:
+    """Batch and accumulation whose product is the number of sequences per optimizer step, in equal shares."""
+    size = sequences if micro >= sequences else math.gcd(sequences, micro)
+    return {"per_device_train_batch_size": size, "gradient_accumulation_steps": sequences // size}
+
+
+def _arguments(recipe: Recipe, base: Any, folder: Path, how: How, steps: int) -> dict[str, Any]:
+    on_gpu = base.device.type == "cuda"
+    return dict(
+        output_dir=str(folder / "checkpoints"), num_train_epochs=recipe.epochs, max_steps=how.max_steps or -1,
+        learning_rate=recipe.learning_rate, lr_scheduler_type=recipe.schedule, seed=how.seed, data_seed=how.seed,
+        warmup_steps=round(recipe.warmup * steps), optim="adamw_torch", save_strategy="steps", logging_steps=1,
+        save_steps=how.save_every or max(1, steps // CHECKPOINTS), report_to="none", disable_tqdm=True,
+        use_cpu=not on_gpu, bf16=on_gpu and base.dtype.itemsize == 2, dataloader_pin_memory=on_gpu,
+        gradient_checkpointing=sum(p.numel() for p in base.parameters()) >= BIG,
+    )  # fmt: skip
+
+
+def _progress(folder: Path, reporter: Reporter) -> Any:
+    from transformers import TrainerCallback
+
+    class Progress(TrainerCallback):
+        """Says every tenth of the way, and leaves only the adapter in checkpoints that are no longer the last."""
+
+        said = -1
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            tenth = 10 * state.global_step // max(1, state.max_steps)
+            if logs and tenth > self.said and ("loss" in logs or "reward" in logs):
+                self.said = tenth
+                shown = ", ".join(f"{k} {float(logs[k]):.3f}" for k in ("loss", "reward", "kl") if k in logs)
+                reporter.say(f"{folder.name}: step {state.global_step}/{state.max_steps}, {shown}")
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            checkpoints.prune(folder / "checkpoints", keep_last=True)
+
+    return Progress()

@@ -1,0 +1,173 @@
+"""Training one adapter on a base model, on one core or on a GPU.
+
+``train`` writes a folder: ``adapter/`` (safetensors), ``model/`` (base and adapter merged, a plain model folder that
+every other command takes), ``checkpoints/``, ``training.jsonl``, ``evaluation.jsonl``, ``log.jsonl`` and
+``manifest.json``. The same command continues from the last checkpoint; a finished folder is left as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InputError
+from ...evaluation.cases import case_to_dict
+from .. import provenance
+from ..progress import Reporter
+from ..run import locked, read_json, write_json, write_lines
+from ..sources import resolve_model
+from . import checkpoints
+from .data import TrainingSet, target
+from .recipes import Recipe
+
+if TYPE_CHECKING:
+    from .trainers import How
+
+LIBRARIES = (*provenance.LIBRARIES, "trl", "peft", "accelerate", "datasets")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished training."""
+
+    folder: Path
+    steps: int
+    seconds: float
+
+    @property
+    def model(self) -> Path:
+        """Base and adapter merged."""
+        return self.folder / "model"
+
+    @property
+    def adapter(self) -> Path:
+        return self.folder / "adapter"
+
+
+def require_extra() -> None:
+    """Raise ``InputError`` where the libraries of the extra ``train`` are not installed."""
+    missing = [name for name in ("trl", "peft", "datasets") if find_spec(name) is None]
+    if missing:
+        raise InputError(f"intervene: {', '.join(missing)} not installed; run: pip install 'composcope[train]'")
+
+
+def train(
+    recipe: Recipe, model: str, data: TrainingSet, out: str | Path, how: How | None = None,
+    reporter: Reporter | None = None,
+) -> Trained:  # fmt: skip
+    """Train an adapter on ``model`` and export it; continues or keeps what ``out`` already holds.
+
+    Raises ``InputError`` for a missing extra, a folder of another training and samples of which none is right.
+    """
+    require_extra()
+    from .trainers import How
+
+    how = how or How()
+    source = resolve_model(model)
+    with locked(out) as folder:
+        reporter = reporter or Reporter(folder / "log.txt", quiet=True)
+        identity = _identity(recipe, source.location, data, how)
+        before = read_json(folder / "manifest.json") if (folder / "manifest.json").is_file() else {}
+        _same_training(folder, before.get("identity"), identity)
+        if before.get("status") == "complete" and (folder / "model" / "config.json").is_file():
+            reporter.say(f"{folder}: trained already, kept")
+            return Trained(folder, before["steps"], before["seconds"])
+        write_lines(folder / "training.jsonl", (case_to_dict(c) for c in data.cases))
+        write_lines(folder / "evaluation.jsonl", (case_to_dict(c) for c in data.evaluation))
+        about = {
+            "identity": identity,
+            "base": model,
+            "recipe": recipe.to_dict(),
+            "composcope": provenance.code(),
+            "versions": provenance.libraries(LIBRARIES),
+            "machine": provenance.machine(),
+        }
+        write_json(folder / "manifest.json", {**about, "status": "running"})
+        began = time.monotonic()
+        facts = _run(recipe, source.location, model, data, folder, how, reporter)
+        seconds = round(time.monotonic() - began, 1)
+        write_json(folder / "manifest.json", {**about, **facts, "seconds": seconds, "status": "complete"})
+        reporter.say(f"{folder}: {facts['steps']} steps, {seconds:.0f} s")
+        return Trained(folder, facts["steps"], seconds)
+
+
+def _identity(recipe: Recipe, location: str, data: TrainingSet, how: How) -> dict[str, Any]:
+    """What makes a training this one and no other."""
+    return {
+        "base_weights": base_hash(location),
+        "recipe": recipe.to_dict(),
+        "data": data.sha256,
+        "seed": how.seed,
+        "max_steps": how.max_steps,
+    }
+
+
+def base_hash(location: str) -> str:
+    """Hash of a base model's weights: of its files, or the name of a model on the hub."""
+    from ...evaluation.identity import folder_weights
+
+    return folder_weights(location) if Path(location).is_dir() else location
+
+
+def _same_training(folder: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+    differ = [k for k in now if before is not None and before.get(k) != now[k]]
+    if differ:
+        raise InputError(
+            f"--out {folder}: holds another training (other {', '.join(differ)}); use another --out or the same options"
+        )
+
+
+def _run(
+    recipe: Recipe, location: str, name: str, data: TrainingSet, folder: Path, how: How, reporter: Reporter
+) -> dict[str, Any]:
+    from ...evaluation.engines.local import load
+    from .adapters import export
+    from .trainers import build, row
+
+    base, tokenizer = load(location, dtype=how.dtype, device=how.device)
+    numerics = provenance.numerics(base)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.padding_side = "left"
+    pairs, facts = _solutions(recipe, data, base, tokenizer, how, reporter)
+    chat = bool(getattr(tokenizer, "chat_template", None))
+    rows = [row(recipe, case, text, chat) for case, text in pairs]
+    trainer = build(recipe, base, tokenizer, rows, folder, how, reporter)
+    last = checkpoints.last(folder / "checkpoints")
+    if last is not None:
+        reporter.say(f"{folder}: continues from {last.name}")
+    trainer.train(resume_from_checkpoint=str(last) if last else None)
+    write_lines(folder / "log.jsonl", trainer.state.log_history)
+    export(trainer.model, tokenizer, folder, name)
+    checkpoints.prune(folder / "checkpoints", keep_last=False)
+    return {**facts, "steps": trainer.state.global_step, "numerics": numerics}
+
+
+def _solutions(
+    recipe: Recipe, data: TrainingSet, model: Any, tokenizer: Any, how: How, reporter: Reporter
+) -> tuple[list[tuple[Any, str]], dict[str, Any]]:
+    """Training cases with the answer that SFT imitates, and what the manifest says about them."""
+    if recipe.solutions != "self":
+        return [(c, target(c, recipe)) for c in data.cases], {}
+    from .solutions import sample_right
+
+    kept = sample_right(recipe, data.cases, model, tokenizer, how.seed)
+    if not kept:
+        raise InputError(
+            "--solutions self: no sampled answer of the base model is right; use --solutions written or easier cases"
+        )
+    reporter.say(f"self-generated solutions: {len(kept)} of {len(data.cases)} training questions have a right one")
+    return kept, {"solutions": {"questions": len(data.cases), "kept": len(kept)}}
+
+
+def read_manifest(folder: str | Path) -> dict[str, Any]:
+    """The manifest of a training. Raises ``InputError`` for a folder that is none."""
+    path = Path(folder) / "manifest.json"
+    found = read_json(path) if path.is_file() else {}
+    if "base_weights" not in found.get("identity", {}):
+        raise InputError(f"{folder}: no training here; give a folder that `composcope intervene` wrote")
+    return found

@@ -1,0 +1,156 @@
+"""Benchmarks, protocols, probes and figures of your own: one Python file, named with ``--plugin FILE``.
+
+The file is imported when it is named, never because a run folder says so: a run from elsewhere starts no code. It
+defines any of four dictionaries, by the name that the command line will know:
+
+* ``BENCHMARKS``: ``{name: reader}``; ``--benchmark name:FILE`` calls ``reader("FILE")``, which returns cases;
+* ``PROTOCOLS``: ``{name: class}``; see ``evaluation.protocols.base.Protocol``;
+* ``PROBES``: ``{name: function}``; ``function(lm, examples)`` returns a ``probes.result.ProbeResult``;
+* ``FIGURES``: ``{id: function}``; ``function(runs)`` returns a ``figures.drawing.Drawing``, its docstring is the title.
+
+Installed packages offer the same through the entry-point groups ``composcope.benchmarks``, ``composcope.protocols``,
+``composcope.probes`` and ``composcope.figures``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import ComposcopeError, InputError
+from .flags import with_flags
+
+KINDS = ("BENCHMARKS", "PROTOCOLS", "PROBES", "FIGURES")
+_PREFIX = "composcope_plugin_"
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """The flag that names plugin files; they are loaded when it is read."""
+
+    plugin: Annotated[
+        list[Path] | None, typer.Option(help="Python file with benchmarks, protocols, probes or figures; repeatable.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        for path in self.plugin or ():
+            load(path)
+
+
+def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flag ``--plugin``."""
+    return with_flags(command, "plugins", Plugins)
+
+
+def load(path: str | Path) -> dict[str, tuple[str, ...]]:
+    """Import a plugin file and make what it defines known by name; returns the names by kind.
+
+    Raises ``InputError`` for a file that cannot be imported, defines nothing, or takes a name that is taken.
+    """
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise InputError(f"--plugin {path}: no such file; give a Python file that defines {' or '.join(KINDS)}")
+    module = _imported(path)
+    found = {kind: _checked(path, kind, getattr(module, kind, {})) for kind in KINDS}
+    if not any(found.values()):
+        raise InputError(f"--plugin {path}: defines nothing; add a dictionary {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+    for kind, items in found.items():
+        for name, item in items.items():
+            if not _make_known(kind, name, item):
+                raise InputError(f"--plugin {path}: {kind}[{name!r}] is taken; choose another name")
+    return {kind: tuple(items) for kind, items in found.items() if items}
+
+
+def loaded() -> list[dict[str, str]]:
+    """The plugin files of this process with the hash of their content, for a run's manifest."""
+    files = [Path(str(m.__file__)) for name, m in sorted(sys.modules.items()) if name.startswith(_PREFIX)]
+    return [{"file": f.name, "sha256": hashlib.sha256(f.read_bytes()).hexdigest()} for f in files]
+
+
+def probe_names() -> tuple[str, ...]:
+    """Names of the probes that plugin files brought."""
+    return tuple(_PROBES)
+
+
+def probe(name: str) -> Callable[..., Any] | None:
+    """A probe of a plugin file or an installed package; None where there is none of that name."""
+    if name not in _PROBES:
+        from importlib.metadata import entry_points
+
+        for point in entry_points(group="composcope.probes", name=name):
+            _PROBES[name] = point.load()
+    return _PROBES.get(name)
+
+
+_PROBES: dict[str, Callable[..., Any]] = {}
+
+
+def _imported(path: Path) -> ModuleType:
+    """The module of a file; a file is imported once in a process."""
+    key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    name = f"{_PREFIX}{key}"
+    if name in sys.modules:
+        return sys.modules[name]
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise InputError(f"--plugin {path}: is no Python file; its name has to end in .py")
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except ComposcopeError:
+        del sys.modules[name]
+        raise
+    except Exception as e:
+        del sys.modules[name]
+        where = _line(e, path.resolve())
+        raise InputError(f"--plugin {path}{where}: {type(e).__name__}: {e}; the file has to import cleanly") from e
+    return module
+
+
+def _line(e: BaseException, path: Path) -> str:
+    """``:LINE`` of the plugin file in which an error arose."""
+    if isinstance(e, SyntaxError):
+        return f":{e.lineno}"
+    at, found = e.__traceback__, ""
+    while at is not None:
+        if Path(at.tb_frame.f_code.co_filename) == path:
+            found = f":{at.tb_lineno}"
+        at = at.tb_next
+    return found
+
+
+def _checked(path: Path, kind: str, items: Any) -> Mapping[str, Callable[..., Any]]:
+    if not isinstance(items, Mapping) or not all(isinstance(n, str) and callable(f) for n, f in items.items()):
+        raise InputError(f"--plugin {path}: {kind} is {items!r:.80}; give a dictionary of names and functions")
+    return items
+
+
+def _make_known(kind: str, name: str, item: Callable[..., Any]) -> bool:
+    """Add a name to those that this process knows; False where it stands for something else already."""
+    known: dict[str, Any]
+    if kind == "BENCHMARKS":
+        from ..evaluation.benchmarks.load import READERS as known
+    elif kind == "PROTOCOLS":
+        from ..evaluation.protocols import PROTOCOLS as known
+    elif kind == "FIGURES":
+        from .figures.catalog import FIGURES as known
+        from .figures.catalog import TITLES
+
+        TITLES.setdefault(name, (item.__doc__ or name).strip().splitlines()[0].rstrip("."))
+    else:
+        from .settings import PROBES
+
+        if name in PROBES:
+            return False
+        known = _PROBES
+    return known.setdefault(name, item) is item

@@ -1,0 +1,76 @@
+// The light index of all cases, and the filters over it.
+"use strict";
+composcope.filters = (() => {
+  const { el } = composcope;
+
+  // Rows of the index as objects, with names in place of numbers.
+  function rows(index) {
+    const seen = new Map();
+    return index.rows.map((row) => {
+      const r = Object.fromEntries(index.columns.map((c, i) => [c, row[i]]));
+      const number = seen.get(r.run) || 0;
+      seen.set(r.run, number + 1);
+      const of = (role) => { const c = r.roles[index.roles.indexOf(role)]; return c === undefined || c === "." ? null : index.outcomes[Number(c)]; };
+      return {
+        ...r, number, outcome: of, whole: of("whole"), family: r.family === null ? null : index.families[r.family],
+        sets: r.sets.map((s) => index.sets[s]), skills: r.skills.map((s) => index.skills[s]), gate: r.gate === null ? null : index.gates[r.gate],
+        file: `cases/${r.run}-${Math.floor(number / index.chunk)}`,
+      };
+    });
+  }
+
+  // Roles that are filtered together, then every role by itself (wordings of atoms only together).
+  function groups(index) {
+    const some = [["whole", (r) => r === "whole"], ["any part", (r) => /^part:\d+$/.test(r)], ["any wording of an atom", (r) => r.includes(":paraphrase:")],
+      ["any scaffold", (r) => r.startsWith("scaffold:")]];
+    const found = some.map(([name, test]) => [name, index.roles.filter(test)]).filter(([, roles]) => roles.length);
+    const single = index.roles.filter((r) => r !== "whole" && !r.includes(":paraphrase:")).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    return new Map([...found, ...single.map((r) => [r, [r]])]);
+  }
+
+  const values = (all, key) => [...new Set(all.flatMap((r) => r[key]).filter((v) => v !== null && v !== undefined))].sort((a, b) => (a > b) - (a < b));
+
+  function make(index, all, changed) {
+    const chosen = {}, roles = groups(index);
+    const said = (list) => list.map((v) => [v, v]);
+    const bar = el("div", { class: "controls" });
+    function pick(key, name, options, always) {
+      if (options.length < 2 && !always) return;
+      const select = el("select", { "data-filter": key, onchange: () => { chosen[key] = select.value; changed(); } },
+        key === "role" ? null : el("option", { value: "" }, "all"), ...options.map(([value, shown]) => el("option", { value }, shown)));
+      if (key === "role") chosen.role = options[0][0];
+      bar.append(el("label", {}, name, select));
+    }
+    pick("run", "model", index.runs.map((r, i) => [i, r.label]));
+    pick("set", "case set", said(values(all, "sets")), true);
+    pick("gate", "gate", said(index.gates.filter((g) => all.some((r) => r.gate === g))));
+    pick("role", "role", said([...roles.keys()]), roles.size > 0);
+    pick("outcome", "is", said(index.outcomes), true);
+    pick("depth", "depth", said(values(all, "depth")));
+    pick("family", "family", said(values(all, "family")));
+    pick("skill", "skill", said(values(all, "skills")));
+    pick("k", "scaffold k", values(all, "k").map((k) => [k, k < 0 ? "intractable" : k]));
+    bar.append(el("label", {}, "find", el("input", { type: "search", "data-filter": "find", size: 14, placeholder: "in id or question", oninput: (e) => { chosen.find = e.target.value.toLowerCase(); changed(); } })));
+    bar.append(el("button", { type: "button", class: "link", "data-filter-reset": "", onclick: () => go({}) }, "clear"));
+    const tests = {
+      run: (r, v) => String(r.run) === v, set: (r, v) => r.sets.includes(v), gate: (r, v) => r.gate === v, depth: (r, v) => String(r.depth) === v,
+      family: (r, v) => r.family === v, skill: (r, v) => r.skills.includes(v), k: (r, v) => String(r.k) === v, role: () => true,
+      outcome: (r, v) => (roles.get(chosen.role) || []).some((role) => r.outcome(role) === v),
+      find: (r, v) => `${r.case} ${r.question}`.toLowerCase().includes(v),
+    };
+    const matches = (r) => Object.entries(chosen).every(([key, v]) => !v || tests[key](r, v));
+    // Set every filter at once; what a filter does not offer stays open.
+    function go(wanted) {
+      for (const field of bar.querySelectorAll("[data-filter]")) {
+        const key = field.dataset.filter, value = wanted[key] === undefined || wanted[key] === null ? (key === "role" ? field.options[0].value : "") : String(wanted[key]);
+        if (field.options && ![...field.options].some((o) => o.value === value)) continue;
+        field.value = value;
+        chosen[key] = value;
+      }
+      changed();
+    }
+    return { bar, matches, go };
+  }
+
+  return { rows, make };
+})();

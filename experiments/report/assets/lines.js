@@ -1,0 +1,77 @@
+// One panel of curves: points with intervals, joined where they rest on enough cases.
+"use strict";
+composcope.lines = (() => {
+  const { svg, showTip, hideTip, number } = composcope;
+  const unique = (values) => [...new Set(values)];
+  const percent = (v) => `${(100 * v).toFixed(Math.abs(v) < 0.1 && v !== 0 ? 1 : 0)} %`;
+
+  function scaleOf(rows, isRate) {
+    if (isRate) return { low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1], name: percent };
+    const values = rows.flatMap((r) => (r.drawn === "hollow" ? [r.value] : [r.value, r.low, r.high])).filter((v) => typeof v === "number");
+    let [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
+    if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
+    const step = 10 ** Math.floor(Math.log10((high - low) / 3)) * ([1, 2, 5, 10].find((m) => (high - low) / (10 ** Math.floor(Math.log10((high - low) / 3)) * m) <= 5) || 10);
+    low = Math.floor(low / step) * step; high = Math.ceil(high / step) * step;
+    const ticks = Array.from({ length: Math.round((high - low) / step) + 1 }, (_, i) => low + i * step);
+    return { low, high, ticks, name: (v) => Number(v.toFixed(6)).toString() };
+  }
+
+  function draw(rows, chart, color, name, about, panels) {
+    // Text keeps its size: the more panels share the width, the smaller the drawing's own units.
+    const [W, H, left, right, top, bottom] = [panels > 3 ? 270 : panels > 2 ? 340 : 460, panels > 2 ? 210 : 270, 46, 14, 10, 38];
+    const xs = unique(rows.map((r) => r[chart.x]));
+    if (xs.every((x) => typeof x === "number")) xs.sort((a, b) => a - b);
+    const numeric = xs.every((x) => typeof x === "number") && xs.length > 1;
+    const y = scaleOf(rows, chart.percent || /_rate$/.test(name || ""));
+    const inner = W - left - right - 36;
+    const px = (x) => left + 18 + (numeric ? (x - xs[0]) / (xs[xs.length - 1] - xs[0]) : xs.length > 1 ? xs.indexOf(x) / (xs.length - 1) : 0.5) * inner;
+    const py = (v) => top + (1 - (v - y.low) / (y.high - y.low)) * (H - top - bottom);
+    const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": chart.ylabel || name || "" });
+    for (const t of y.ticks) {
+      root.append(svg("line", { class: "gridline", x1: left, x2: W - right, y1: py(t), y2: py(t) }),
+        svg("text", { class: "axis", x: left - 6, y: py(t) + 4, "text-anchor": "end" }, y.name(t)));
+    }
+    const every = Math.ceil(xs.length / 12);
+    xs.forEach((x, i) => { if (i % every === 0) root.append(svg("text", { class: "axis", x: px(x), y: H - bottom + 17, "text-anchor": "middle" }, x)); });
+    root.append(svg("text", { class: "axis", x: (W + left) / 2, y: H - 4, "text-anchor": "middle" }, chart.xlabel || ""));
+    const series = unique(rows.map((r) => r[chart.series]));
+    series.forEach((s, i) => oneLine(root, rows.filter((r) => r[chart.series] === s), { chart, px, py, y, shade: color.get(s), nudge: (i - (series.length - 1) / 2) * 4, about }));
+    return root;
+  }
+
+  function oneLine(root, rows, { chart, px, py, y, shade: tint, nudge, about }) {
+    const drawn = rows.filter((r) => typeof r.value === "number");
+    const solid = drawn.filter((r) => r.drawn !== "hollow");
+    if (solid.length > 1) root.append(svg("polyline", { points: solid.map((r) => `${px(r[chart.x]) + nudge},${py(r.value)}`).join(" "), fill: "none", stroke: tint, "stroke-width": 2 }));
+    for (const r of drawn) {
+      const [x, v] = [px(r[chart.x]) + nudge, py(r.value)];
+      const hollow = r.drawn === "hollow";
+      if (!hollow && typeof r.low === "number" && typeof r.high === "number") root.append(svg("line", { x1: x, x2: x, y1: py(r.low), y2: py(r.high), stroke: tint, "stroke-width": 1.6, opacity: 0.6 }));
+      const face = hollow ? "var(--panel)" : tint;
+      root.append(r.drawn === "marked"
+        ? svg("rect", { x: x - 4, y: v - 4, width: 8, height: 8, transform: `rotate(45 ${x} ${v})`, fill: face, stroke: tint, "stroke-width": 1.6 })
+        : svg("circle", { cx: x, cy: v, r: 4, fill: face, stroke: tint, "stroke-width": 1.6 }));
+      const spot = svg("circle", { cx: x, cy: v, r: 12, fill: "transparent", tabindex: 0, "data-point": "" });
+      const tell = (e) => showTip(e, describe(r, chart, y));
+      spot.addEventListener("mousemove", tell);
+      spot.addEventListener("focus", () => { const b = spot.getBoundingClientRect(); tell({ clientX: b.right, clientY: b.top }); });
+      ["mouseleave", "blur"].forEach((kind) => spot.addEventListener(kind, hideTip));
+      if (about.onPoint) { spot.style.cursor = "pointer"; spot.addEventListener("click", () => about.onPoint(r)); }
+      root.append(spot);
+    }
+  }
+
+  function describe(r, chart, y) {
+    const rate = chart.percent || /_rate$/.test(r.measure || "");
+    const form = rate ? percent : number;
+    const few = r.drawn === "hollow" ? "fewer than 5 cases" : r.drawn === "marked" ? "fewer than 15 cases" : "";
+    return [
+      `${r[chart.series]}, ${chart.xlabel || ""} ${r[chart.x]}`,
+      `${form(r.value)}${typeof r.low === "number" ? ` [${form(r.low)}, ${form(r.high)}]` : ""}`,
+      typeof r.count === "number" && rate ? `${r.count} of ${r.n}` : r.n !== null && r.n !== undefined ? `n = ${r.n}` : "",
+      typeof r.low === "number" && r.interval ? `95 % ${r.interval}` : "", few,
+    ];
+  }
+
+  return { draw };
+})();

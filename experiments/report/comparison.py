@@ -1,0 +1,142 @@
+"""Two runs on one page: what differs with intervals and tests, then case by case, those they disagree on first.
+
+``compare.html`` stands in a folder of its own with its data; texts and index are those of the case browser.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..compare import compare_runs
+from ..figures.drawing import encodable
+from ..figures.io import RunData, labels, load
+from ..run import write_text
+from . import cases
+from .scripts import write_script
+from .write import copy_assets, environment
+
+SCRIPTS = ("colors.js", "arrays.js", "heatmap.js", "tokens.js", "attention.js", "pictures.js", "case.js", "filters.js",
+           "compare.js")  # fmt: skip
+
+
+def write_comparison(a: str | Path, b: str | Path, out: str | Path) -> Path:
+    """Write the comparison of two runs into ``out`` and return the path of ``compare.html``.
+
+    Raises ``InputError`` for a folder that is no single run and for runs without a case in common.
+    """
+    found = compare_runs(a, b)
+    runs = load([a, b])
+    folder = Path(out)
+    for old in ("assets", "data/compared"):
+        shutil.rmtree(folder / old, ignore_errors=True)
+    texts = cases.collect(runs)
+    write_script(folder / "data" / "compared", "index", texts.index)
+    for name, chunk in texts.chunks.items():
+        write_script(folder / "data" / "compared", name, chunk)
+    copy_assets(folder / "assets")
+    names = list(labels(runs).values())
+    page = environment().get_template("compare.html.j2").render(
+        a=found["a"], b=found["b"], names=names, runs=runs, scripts=SCRIPTS, lead=lead(found, names),
+        roles=[_role(r) for r in found["roles"]], channels=[_channel(c) for c in found["channels"]],
+        differing=differing(runs), left_out=_left_out(found), warnings=found["warnings"], cap=texts.index["cap"],
+        metrics=_metrics(found), dropped=len(texts.index["dropped"]),
+    )  # fmt: skip
+    return write_text(folder / "compare.html", encodable(page))
+
+
+def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The wholes in one sentence: who is right more often, by how much, and on how many they disagree."""
+    whole = next((r for r in found["roles"] if r["role"] == "whole"), None)
+    if whole is None:
+        return "No whole was judged in both runs; the parts are compared below."
+    only = f"{whole['a_only']} only A has right, {whole['b_only']} only B"
+    a, b = (f"{side} (“{name}”)" for side, name in zip("AB", names, strict=True))
+    return (
+        f"Of {whole['n']} wholes judged in both, {a} has {_percent(whole['a'])} right and {b} "
+        f"{_percent(whole['b'])}: a difference of {_points(whole['difference'])} {_span(whole)} points. They disagree "
+        f"on {whole['a_only'] + whole['b_only']}: {only} (exact McNemar p {_equals(whole['p'])})."
+    )
+
+
+def differing(runs: Sequence[RunData]) -> list[tuple[str, str, str]]:
+    """What the two runs were told differently, the model aside: a comparison of models should show nothing here."""
+    a, b = (r.manifest.get("identity", {}) for r in runs)
+    keys = [k for k in dict.fromkeys([*a, *b]) if k not in ("model", "weights")]
+    return [(k, _plain(a.get(k)), _plain(b.get(k))) for k in keys if a.get(k) != b.get(k)]
+
+
+def _plain(value: Any) -> str:
+    text = "not stated" if value is None else str(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _role(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "role": row["role"], "n": row["n"], "a": _percent(row["a"]), "b": _percent(row["b"]),
+        "difference": f"{_points(row['difference'])} {_span(row)}", "method": row["interval"],
+        "a_only": row["a_only"], "b_only": row["b_only"], "p": _p(row["p"]), "p_adjusted": _p(row["p_adjusted"]),
+        "note": row["note"] or "",
+    }  # fmt: skip
+
+
+def _channel(row: Mapping[str, Any]) -> dict[str, Any]:
+    scale = 1 if row["metric"] == "delta_depth" else 100
+    value, low, high = (
+        None if row[k] is None else f"{scale * row[k]:+.1f}".replace("-", "−") for k in ("value", "low", "high")
+    )
+    where = ", ".join(f"{k} {v}" for k, v in row["group"].items() if k != "per")
+    return {
+        "metric": row["metric"], "where": where, "value": value or "undefined",
+        "span": f"[{low}, {high}]" if low and high else "",
+        "unit": "steps" if row["metric"] == "delta_depth" else "points", "n": row["n"],
+        "method": row["interval"] or "", "note": row["note"] or "",
+    }  # fmt: skip
+
+
+def _metrics(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Headline metrics of both runs side by side, each with its own interval and n."""
+    sides = [{(m["metric"], tuple(m["group"].items())): m for m in found[s]["metrics"]} for s in ("a", "b")]
+    keys = dict.fromkeys([*sides[0], *sides[1]])
+    return [
+        {"name": " ".join([name, *(f"{k} {v}" for k, v in group)]), "a": _metric(sides[0].get((name, group))),
+         "b": _metric(sides[1].get((name, group)))}
+        for name, group in keys
+    ]  # fmt: skip
+
+
+def _metric(row: Mapping[str, Any] | None) -> str:
+    from ..summary import metric_line
+
+    return "not measured" if row is None else metric_line(row).partition(": ")[2]
+
+
+def _left_out(found: Mapping[str, Any]) -> str:
+    said = {"left_out_invalid": "could not be judged in A or B", "only_a": "were asked only in A",
+            "only_b": "were asked only in B"}  # fmt: skip
+    parts = [f"{found[k]} {text}" for k, text in said.items() if found[k]]
+    return f"Not compared, of all asks: {', '.join(parts)}." if parts else "Every ask was judged in both runs."
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}\u00a0%"
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:+.1f}".replace("-", "−")
+
+
+def _span(row: Mapping[str, Any]) -> str:
+    if row.get("low") is None or row.get("high") is None:
+        return ""
+    return f"[{_points(row['low'])}, {_points(row['high'])}]"
+
+
+def _equals(p: float | None) -> str:
+    return text if (text := _p(p)).startswith("<") else f"= {text}"
+
+
+def _p(value: float | None) -> str:
+    return "undefined" if value is None else "< 0.001" if value < 0.001 else f"{value:.2g}"

@@ -1,0 +1,148 @@
+"""Pictures of single cases: what ``probes/NAME/cases`` keeps, one data file per case, and an index of them.
+
+Where the folder would get too large, attention is written with 8 bits, then left out from the last cases on, then whole
+cases are; the index says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from ...errors import ComposcopeError
+from ..figures.io import Row, RunData, labels
+from ..run import read_json
+from .encoding import packed
+
+BUDGET = 8_000_000
+"""Bytes of all picture files together."""
+PROBES = ("lookback", "patching", "trajectory", "min-k")
+HEAVY = "attention"
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """What is written for the views of single cases."""
+
+    index: dict[str, Any]
+    files: dict[str, Any]
+    """By name ``pictures/RUN-NUMBER``."""
+
+
+def collect(runs: Sequence[RunData], budget: int = BUDGET) -> Pictures:
+    """Pictures of all runs within the budget; ``index["runs"]`` is in the order of the runs."""
+    names = labels(runs)
+    read = [_read(r) for r in runs]
+    files: dict[str, Any] = {}
+    notes: list[str] = []
+    for bits in (16, 8):
+        files = {f"pictures/{i}-{k}": _case(c, found, bits) for i, (by_case, _) in enumerate(read)
+                 for k, (c, found) in enumerate(by_case.items())}  # fmt: skip
+        if _total(files) <= budget:
+            break
+    without, dropped = _shrink(files, budget)
+    if without:
+        notes.append(f"Attention per token of {without} cases was left out to keep this folder small.")
+    if dropped:
+        notes.append(f"Pictures of {dropped} cases were left out to keep this folder small; the runs have them.")
+    index = [
+        {"label": names[run.path], "run": run.name, "notes": said,
+         "cases": [_entry(f"pictures/{i}-{k}", files[f"pictures/{i}-{k}"]) for k in range(len(by_case))
+                   if f"pictures/{i}-{k}" in files]}
+        for i, (run, (by_case, said)) in enumerate(zip(runs, read, strict=True))
+    ]  # fmt: skip
+    return Pictures({"runs": index, "notes": notes}, files)
+
+
+Entries = dict[str, list[tuple[Row, dict[str, Any]]]]
+"""By probe: what the index says of an entry, and its arrays."""
+
+
+def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
+    """Entries by case and probe, and per probe one sentence on how many cases there are."""
+    by_case: dict[str, Entries] = {}
+    notes: dict[str, str] = {}
+    for probe in PROBES:
+        folder = run.path / "probes" / probe / "cases"
+        if not (folder / "index.json").is_file():
+            continue
+        try:
+            about = read_json(folder / "index.json")
+            arrays = _arrays(folder / "tensors.safetensors")
+        except (ComposcopeError, SafetensorError, OSError) as e:
+            notes[probe] = f"{folder}: cannot be read ({e}); run the probe again"
+            continue
+        notes[probe] = _note(about)
+        for i, entry in enumerate(about.get("entries", [])):
+            mine = {k.partition(".")[2]: v for k, v in arrays.items() if k.partition(".")[0] == str(i)}
+            by_case.setdefault(str(entry["case"]), {}).setdefault(probe, []).append((entry, mine))
+    return by_case, notes
+
+
+def _note(about: Mapping[str, Any]) -> str:
+    left = [str(x) for x in about.get("left_out", [])]
+    more = f" Left out: {'; '.join(left)}." if left else ""
+    return f"{str(about.get('note', '')).capitalize()} (--case-details {about.get('cases_per_group')}).{more}"
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    with safe_open(path, framework="np") as f:
+        return {k: f.get_tensor(k) for k in list(f.keys())}
+
+
+def _case(case: str, found: Entries, bits: int) -> dict[str, Any]:
+    return {
+        "case": case,
+        "probes": {
+            probe: [
+                {**{k: v for k, v in about.items() if k != "axes"},
+                 "arrays": {k: packed(v, bits if k == HEAVY else 16) for k, v in arrays.items()}}
+                for about, arrays in entries
+            ]
+            for probe, entries in found.items()
+        },
+    }  # fmt: skip
+
+
+def _entry(name: str, file: Mapping[str, Any]) -> dict[str, Any]:
+    probes: Mapping[str, Sequence[Row]] = file["probes"]
+    group = next((e.get("group") for entries in probes.values() for e in entries), None)
+    attention = [e["role"] for e in probes.get("lookback", []) if HEAVY in e["arrays"]]
+    return {"case": file["case"], "file": name, "group": group, "probes": list(probes), "attention": attention,
+            "sweep": any("sweep_positions" in e for e in probes.get("patching", []))}  # fmt: skip
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _total(files: Mapping[str, Any]) -> int:
+    return sum(map(_size, files.values()))
+
+
+def _shrink(files: dict[str, Any], budget: int) -> tuple[int, int]:
+    """Take away attention, then cases, from the end, until the budget holds; how many of each."""
+    sizes = {name: _size(file) for name, file in files.items()}
+    without = 0
+    for name in reversed(list(files)):
+        if sum(sizes.values()) <= budget:
+            break
+        held = [e["arrays"] for e in files[name]["probes"].get("lookback", []) if HEAVY in e["arrays"]]
+        for arrays in held:
+            del arrays[HEAVY]
+        without += bool(held)
+        sizes[name] = _size(files[name])
+    dropped = 0
+    for name in reversed(list(files)):
+        if sum(sizes.values()) <= budget:
+            break
+        del files[name], sizes[name]
+        dropped += 1
+    return without, dropped

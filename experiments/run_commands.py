@@ -1,0 +1,169 @@
+"""Commands on runs that are there: score, metrics, report, plot, compare, ls, merge; and doctor."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import exits
+from .options import AsJson, Compat, Out, Quiet, RunArg, RunArgs
+from .plugins import with_plugins
+from .printing import show
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module to the command line."""
+    for command, example, name in (
+        (score, "score runs/control--mixed", None),
+        (metrics, "metrics runs/control--mixed/graded.jsonl --protocol compositionality-gap --json", None),
+        (report, "report runs/demo --out runs/demo", None),
+        (plot, "plot collapse-curve runs/control--temporal --out figures", None),
+        (compare, "compare runs/demo/control--mixed runs/demo/twin--mixed", None),
+        (list_runs, "ls runs", "ls"),
+        (merge, "merge runs/shard-1 runs/shard-2 --out runs/all", None),
+        (doctor, "doctor --json", None),
+    ):
+        app.command(name, epilog=f"Example: composcope {example}")(command)
+
+
+@with_plugins
+def score(
+    run: RunArg,
+    compat: Compat = None,
+    labels: Annotated[
+        Path | None, typer.Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect).")
+    ] = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Grade and count a run again from its journal, without a model."""
+    from .evaluate import rescore
+    from .progress import Reporter
+    from .summary import document, lines
+
+    found = rescore(run, Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet), compat, labels)
+    show(document(run) if json else lines(run), json)
+    return exits.INVALID_REMAINS if found.n_invalid else exits.OK
+
+
+@with_plugins
+def metrics(
+    graded: Annotated[Path, typer.Argument(help="graded.jsonl, ours or anyone's.")],
+    protocol: Annotated[str, typer.Option("--protocol", "-p", help="Whose metrics to compute.")],
+    cases: Annotated[Path | None, typer.Option(help="The case file, where the rows do not say everything.")] = None,
+    compat: Compat = None,
+    json: AsJson = False,
+) -> int:
+    """Compute a protocol's metrics from graded rows, without any model."""
+    from .evaluate import metrics_from_file
+    from .summary import metric_line
+
+    document, rows = metrics_from_file(graded, protocol, cases, compat)
+    if json:
+        sys.stdout.write(document)
+    else:
+        show([metric_line(row) for row in rows], False)
+    return exits.OK
+
+
+@with_plugins
+def report(runs: RunArgs, out: Out = None, json: AsJson = False) -> int:
+    """Write one static report over one or more runs."""
+    from .run import find_runs
+
+    folders = find_runs(runs)
+    from .report import write
+
+    written = write(folders, out or (folders[0] if len(folders) == 1 else runs[0]))
+    show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
+    return exits.OK
+
+
+@with_plugins
+def plot(
+    figure: Annotated[str | None, typer.Argument(help="Figure id; see --list.")] = None,
+    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders that hold several.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for png, svg and csv.")] = None,
+    group_by: Annotated[
+        str | None, typer.Option(help="gap-bars: order by what the study says of models: family, cost, tuning, ...")
+    ] = None,
+    bands: Annotated[
+        str | None, typer.Option(help="collapse-curve: shade depths, such as 2,4, or those that were trained.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name the figures.")] = False,
+    json: AsJson = False,
+) -> int:
+    """Draw one figure (png, svg and the csv behind it) from one or more runs."""
+    from .plotting import draw, figure_names
+
+    if list_ or figure is None:
+        found = figure_names()
+        rows = [{"figure": name, "title": title} for name, title in found.items()]
+        show({"schema": 1, "figures": rows} if json else [f"{n}: {t}" for n, t in found.items()], json)
+        return exits.OK
+    files = draw(figure, runs or [], out, group_by=group_by, bands=bands)
+    show({"schema": 1, "figure": figure, "files": files} if json else [str(f) for f in files], json)
+    return exits.OK
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(help="Run A.")],
+    b: Annotated[Path, typer.Argument(help="Run B.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for a page with both runs side by side.")
+    ] = None,
+    json: AsJson = False,
+) -> int:
+    """Compare two runs case by case: differences (A - B) with intervals, McNemar, discordant cases first."""
+    from .compare import compare_runs, comparison_lines
+
+    found = compare_runs(a, b)
+    page = None
+    if out is not None:
+        from .report import write_comparison
+
+        page = str(write_comparison(a, b, out))
+    lines = [*comparison_lines(found), *([f"page: {page}"] if page else [])]
+    show({**found, "page": page} if json else lines, json)
+    return exits.OK
+
+
+def list_runs(
+    folder: Annotated[Path, typer.Argument(help="Folder that holds runs.")] = Path("runs"), json: AsJson = False
+) -> int:
+    """List runs: model, benchmark, protocol, status, cases, headline."""
+    from .listing import list_folder, listing_lines
+
+    rows = list_folder(folder)
+    show({"schema": 1, "runs": rows} if json else listing_lines(rows), json)
+    return exits.OK
+
+
+@with_plugins
+def merge(
+    runs: RunArgs,
+    out: Annotated[Path, typer.Option("--out", "-o", help="New run folder.")],
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Merge runs of one model, benchmark and protocol (shards, machines) into a new one and score it."""
+    from .merge import merge_runs
+    from .progress import Reporter
+    from .summary import document, lines
+
+    found = merge_runs(runs, out, Reporter(quiet=quiet))
+    show(document(out) if json else lines(out), json)
+    return exits.INVALID_REMAINS if found.n_invalid else exits.OK
+
+
+def doctor(json: AsJson = False) -> int:
+    """Check this machine: versions, device, offline flags, disk, shipped organisms; say what to fix."""
+    from .doctor import check_lines, examine
+
+    found = examine()
+    ok = all(c["ok"] for c in found if c["required"])
+    show({"schema": 1, "ok": ok, "checks": found} if json else check_lines(found), json)
+    return exits.OK if ok else exits.USER_ERROR

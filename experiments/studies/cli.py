@@ -1,0 +1,126 @@
+"""``composcope study NAME``: one paper's analyses over one or several models, in one command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...errors import InputError
+from ..asking import Asking, with_asking
+from ..flags import with_flags
+from ..printing import show
+from ..serving import Serving
+
+STUDIES = {
+    "agentcoma": ("agentcoma", "steps and whole, gap, quadrants; lookback, Min-K%++ and neurons over all questions"),
+    "compositional-gsm": ("compositional_gsm", "pairs against S1·S2, distraction, second hop, code; pairs of models"),
+    "stad": ("stad", "steps to be revealed, bottleneck skills, isolated skills"),
+    "composition-collapse": ("composition_collapse", "residual failure over depth, three channels; patching, cosines"),
+    "validity": ("study_validity", "the dose series of organisms: do the probes measure what they say?"),
+}
+"""Modules of ``composcope.experiments`` that hold a ``PRESET``, and what they are about."""
+
+
+def preset(name: str) -> Any:
+    """The preset of a study. Raises ``InputError`` for an unknown name."""
+    found = STUDIES.get(name.replace("_", "-"))
+    if found is None:
+        raise InputError(f"study {name}: no such study; use one of {', '.join(STUDIES)}")
+    return import_module(f"composcope.experiments.{found[0]}").PRESET
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``study`` to the command line."""
+    command = with_asking(with_flags(study, "serving", Serving))
+    app.command("study", epilog="Example: composcope study agentcoma --model organism:control --limit 20")(command)
+
+
+def study(
+    asking: Asking,
+    serving: Serving,
+    name: Annotated[str | None, typer.Argument(help="Which study; see --list.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", help="organism:DOSE, a folder, a hub id or MODEL@URL; repeat.")
+    ] = None,
+    models: Annotated[
+        Path | None, typer.Option("--models", help="YAML: models with family, size, cost, tuning, ..., and pairs.")
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", "-d", "--benchmark", "-b", help="Case file, READER:FILE or hub:NAME; repeat."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first N cases of each family x depth.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Study folder; runs/NAME by default.")] = None,
+    format: Annotated[str | None, typer.Option("--format", help="Prompt format; the paper's by default.")] = None,
+    prompting: Annotated[str | None, typer.Option(help="chat or raw; the paper's by default.")] = None,
+    probes: Annotated[bool, typer.Option("--probes/--no-probes", help="Open the models up, as the paper did.")] = True,
+    probe_cases: Annotated[int | None, typer.Option(help="Most cases that probes run on; all by default.")] = None,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html over all runs.")] = True,
+    max_asks: Annotated[int | None, typer.Option(help="Stop each run after this many new asks.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Asks per batch.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...")] = None,
+    pad_token: Annotated[str | None, typer.Option(help="Pads batches where the tokenizer names no pad token.")] = None,
+    reuse: Annotated[bool, typer.Option("--reuse", help="Continue with answers made under other versions.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Name the studies.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> int:
+    """A paper's analyses over one or several models: runs, tables beside the published numbers, figures, a page."""
+    if list_ or name is None:
+        show([f"{n}: {about}" for n, (_, about) in STUDIES.items()], False)
+        return 0
+    chosen = preset(name)
+    from .preset import Options
+    from .spec import from_flags, read_spec
+
+    given: dict[str, Any] = {"data": tuple(data or ()), "limit": limit, "probe_cases": probe_cases, "seed": seed}
+    if models is not None and model:
+        raise InputError("--model and --models: give one of them; a models file holds all models")
+    spec = read_spec(models, **given) if models is not None else from_flags(model or _default_models(name), **given)
+    _check(spec)
+    if not any(d.startswith("hub:") for d in spec.data) and all(_local(m.model) for m in spec.models):
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from .running import conduct
+
+    options = Options(format, prompting, asking, serving, max_asks, batch_size, dtype, device, pad_token, reuse)
+    folder = out or Path("runs") / chosen.name
+    found = conduct(chosen, spec, folder, options, probes=probes, report=report, quiet=quiet)
+    if json:
+        from ..run import read_json
+
+        show({"out": str(folder), **read_json(folder / "study.json")}, True)
+    else:
+        show((folder / "study.md").read_text(encoding="utf-8"), False)
+        show(f"written: {folder / 'study.md'}", False)
+    return found.exit_code()
+
+
+def _default_models(name: str) -> list[str]:
+    from ..organism.weights import DOSES
+
+    wanted = DOSES if name == "validity" else ("control", "twin")
+    return [f"organism:{dose}" for dose in wanted]
+
+
+def _check(spec: Any) -> None:
+    for option, value in (("--limit", spec.limit), ("--probe-cases", spec.probe_cases)):
+        if value is not None and value < 1:
+            raise InputError(f"{option} {value}: give a whole number of at least 1")
+
+
+def _local(model: str) -> bool:
+    return model.startswith("organism:") or Path(model).expanduser().exists()
+
+
+def main(name: str) -> int:
+    """A study as a script: ``python -m composcope.experiments.agentcoma --model M``."""
+    from ..cli import main as composcope
+
+    return composcope(["study", name, *sys.argv[1:]])

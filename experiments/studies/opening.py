@@ -1,0 +1,127 @@
+"""Opening a model up inside a study: which cases, and where the results go.
+
+A recipe's probe step gets an ``Opened``: the evaluated run with its model at hand. It chooses examples as its paper
+did and saves each probe's result into the run, where figures and report find it; what is unchanged is not run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ...errors import ComposcopeError, NoCasesError
+from ...evaluation.protocols.base import CaseSet, Entry
+from ...probes.examples import Example, from_case_sets
+from ...probes.result import ProbeResult
+from .. import evaluate as behavior
+from .. import investigate as job
+from .. import probing, provenance
+from ..evaluate import Evaluated
+from ..progress import Reporter
+from ..run import Run
+from ..settings import Settings
+from ..targets import Target
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An evaluated run with its model."""
+
+    run: Run
+    settings: Settings
+    target: Target
+    evaluated: Evaluated
+    reporter: Reporter
+    limit: int | None = None
+    """Most cases that probes run on; None: as many as the recipe wants."""
+
+    @cached_property
+    def lm(self) -> Any:
+        """The model opened for reading and editing."""
+        return self.target.hooks()
+
+    def labelled(self, failures: Collection[str], successes: Collection[str]) -> list[Example]:
+        """Wholes and parts of the given cases, those of the first ``limit`` cases in the benchmark's order."""
+        chosen = [c for c in self.evaluated.cases if c in failures or c in successes][: self.limit]
+        sets = [
+            CaseSet(label, label, tuple(Entry(c, ()) for c in chosen if c in side))
+            for label, side in (("failure", failures), ("success", successes))
+        ]
+        asks, responses = self.evaluated.per_case()
+        return from_case_sets(self.target.tokenizer, self.evaluated.cases, asks, responses, sets)
+
+    def all_cases(self) -> list[Example]:
+        """Every case whose whole was judged, by whether it was right: the papers' tables are over all questions."""
+        sides: dict[bool, set[str]] = {True: set(), False: set()}
+        for row in self.evaluated.graded:
+            if row.role == "whole" and row.outcome != "invalid":
+                sides[row.outcome == "correct"].add(row.case)
+        return self.labelled(sides[False], sides[True])
+
+    def gated(self) -> tuple[set[str], set[str]]:
+        """The protocol's failures and successes: every part known, the whole wrong or right."""
+        found = self.evaluated.reduction
+        return behavior.ids(found, "failure"), behavior.ids(found, "success")
+
+    def note(self, text: str, examples: Sequence[Example], contrast: bool = True) -> None:
+        """Write which cases the probes run on, and say it."""
+        self.reporter.say(f"{self.run.name}: {text}")
+        probing.save_chosen(self.run, probing.Chosen(tuple(examples), text, contrast))
+
+    def save(
+        self, name: str, examples: Sequence[Example], compute: Callable[..., ProbeResult], **options: Any
+    ) -> ProbeResult | None:
+        """Run a probe and save it in the run, unless the same is there; None where it was kept or cannot run."""
+        inputs = probing.inputs_hash(name, examples, self.settings, self.run.manifest.get("model", {}))
+        inputs = provenance.text_hash([inputs, json.dumps(options, sort_keys=True, default=str)])
+        if probing.finished(self.run.path / "probes" / name, inputs):
+            self.reporter.say(f"{self.run.name}: probe {name}: unchanged, kept")
+            return None
+        try:
+            with self.run.timed(f"probe:{name}"):
+                result = compute(self.lm, examples, **options)
+                probing.save(result, self.run.path / "probes" / name, inputs)
+        except NoCasesError as e:
+            self.reporter.say(f"{self.run.name}: probe {name}: not run: {e}")
+            return None
+        for warning in result.warnings:
+            self.reporter.say(f"{self.run.name}: probe {name}: {warning}")
+        self.run.record()
+        return result
+
+
+def step(probe: Callable[[Opened], None] | None, limit: int | None) -> job.ProbeStep:
+    """A recipe's probes as the step of an investigation.
+
+    What cannot be opened (a served model without weights here, an architecture that is not known, no case) is written
+    into the manifest as ``probe_note``; the evaluation stands.
+    """
+
+    def run(run: Run, settings: Settings, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
+        note = None
+        if probe is not None and target.tokenizer is None:
+            note = "nothing but the server knows this model; give its weights with --probe-model"
+        elif probe is not None:
+            try:
+                probe(Opened(run, settings, target, found, reporter, limit))
+            except ComposcopeError as e:
+                note = " ".join(str(e).split())
+        if note is not None:
+            reporter.say(f"{run.name}: probes not run: {note}")
+        run.record(probe_note=note)
+        return job.no_contrast(found, run.path)
+
+    return run
+
+
+def scaled_layers(published: Sequence[int], of: int, n_layers: int) -> list[int]:
+    """The published layers of a model with ``of`` layers, at the same relative depth in one with ``n_layers``."""
+    return sorted({round(layer * (n_layers - 1) / (of - 1)) for layer in published})
+
+
+def by_depth(cases: Mapping[str, Any], ids: Collection[str], depth: int, families: Collection[str]) -> list[str]:
+    """The cases among ``ids`` of a depth bin and of some families, in the benchmark's order."""
+    return [c for c, case in cases.items() if c in ids and case.depth_bin == depth and case.family in families]

@@ -1,0 +1,99 @@
+"""What the papers print, to stand beside what was measured: ``published.csv``, one number a line with its source.
+
+A number is found by study, metric, group and model. Models are recognized by hub id or by name; for a model that the
+paper does not have, its summary rows (``reference``) are shown instead, named as what they are. Nothing is ever
+matched loosely: a wrong comparison is worse than none.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Published:
+    """One printed number."""
+
+    study: str
+    metric: str
+    group: str
+    """``key=value;...`` in alphabetical order of the keys; empty for all cases."""
+    model: str
+    ids: str
+    """Hub id of the model, where the paper gives it."""
+    benchmark: str
+    """Empty where the study has one only."""
+    value: str
+    """As printed; a range as ``2.5 to 9.8``."""
+    unit: str
+    n: str
+    reference: str
+    """``1``: shown beside models that the paper does not have."""
+    source: str
+
+    @property
+    def text(self) -> str:
+        """The number with its unit and n."""
+        n = f" (n={self.n})" if self.n else ""
+        return f"{self.value}{' ' + self.unit if self.unit else ''}{n}"
+
+
+@lru_cache(maxsize=1)
+def table() -> tuple[Published, ...]:
+    """Every printed number."""
+    text = files("composcope.experiments.studies").joinpath("published.csv").read_text(encoding="utf-8")
+    return tuple(Published(**row) for row in csv.DictReader(text.splitlines()))
+
+
+_FAMILIES = {
+    "temporal_rank": "rank",
+    "temporal_successor": "successor",
+    "temporal_interval_decoy": "interval",
+    "pair_far_control": "pair",
+}
+
+
+def group_key(group: Mapping[str, Any]) -> str:
+    """A metric's group as one string; families by their short names, as the organisms' benchmark has them."""
+    return ";".join(f"{k}={_FAMILIES.get(str(group[k]), group[k])}" for k in sorted(group)).casefold()
+
+
+def name_key(name: str) -> str:
+    """A model's name without owner, case and signs: ``Qwen/Qwen2.5-7B-Instruct`` is ``qwen257binstruct``."""
+    return "".join(c for c in name.rstrip("/").rsplit("/", 1)[-1].casefold() if c.isalnum())
+
+
+def benchmark_key(spec: str) -> str:
+    """The benchmark's name in ``published.csv``: ``bamboogle:FILE`` and ``hub:tot`` are ``bamboogle`` and ``tot``."""
+    words = spec.split(":")
+    name = words[1] if words[0] == "hub" and len(words) > 1 else words[0]
+    return name.partition("@")[0].casefold()
+
+
+def beside(study: str, metric: str, group: Mapping[str, Any], model: str, data: str = "") -> tuple[str, str]:
+    """(text, source) of what the paper prints for this number; for a model it does not have, its reference values.
+
+    Both are empty where it prints nothing of the kind.
+    """
+    rows = [r for r in table() if (r.study, r.metric, r.group.casefold()) == (study, metric, group_key(group))]
+    where = benchmark_key(data)
+    if where in {r.benchmark for r in table() if r.study == study} - {""}:
+        rows = own_data = [r for r in rows if r.benchmark == where]
+    else:
+        own_data = [r for r in rows if not r.benchmark]
+        rows = own_data or rows
+    own = [r for r in own_data if name_key(model) in {name_key(r.ids), name_key(r.model)} - {""}]
+    if own:
+        return own[0].text, own[0].source
+    shown = [r for r in rows if r.reference]
+    text = "; ".join(f"{_who(r)}: {r.text}" for r in shown)
+    return text, "; ".join(dict.fromkeys(r.source for r in shown))
+
+
+def _who(row: Published) -> str:
+    return f"{row.model}, {row.benchmark}" if row.benchmark else row.model

@@ -1,0 +1,276 @@
+"""What a study leaves: tables (csv and markdown), figures, ``study.md``, ``study.json`` and the report.
+
+Tables have one number a line with n and interval, the same answers counted as the paper counts them, and what the
+paper prints. A run that failed stands in them with its reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ComposcopeError, NotAskedError
+from ..figures.drawing import encodable, to_csv
+from ..progress import Reporter
+from ..run import write_json, write_text
+from .published import beside
+from .recounting import find, recount
+
+if TYPE_CHECKING:
+    from .running import Study, StudyRun
+
+Row = dict[str, Any]
+_DIFFERENCES = frozenset(
+    "gap independence_gap distraction leakage delta_atom delta_comp conflation pair_gain pair_gap".split()
+)
+_NUMBERS = frozenset("d50 mean_k mean_k_solvable delta_depth".split())
+_RELATIVE = frozenset(["code_gain"])
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a study."""
+
+    name: str
+    title: str
+    rows: Sequence[Row]
+    note: str = ""
+    columns: Sequence[str] = field(default=())
+    """Shown as text, in this order; empty: the usual ones that any row has."""
+
+
+SHOWN = (
+    "model",
+    "data",
+    "pair",
+    "what",
+    "group",
+    "shown",
+    "n",
+    "invalid",
+    "as the paper counts",
+    "published",
+    "source",
+)
+
+
+def metric_rows(
+    study: Study, names: Sequence[str | tuple[str, Callable[[Mapping[str, Any]], bool]]], **words: str
+) -> list[Row]:
+    """One row for each run and metric of ``names``, in their order; a name alone means the row over all cases.
+
+    With a test on the group, every row of the metric that passes it. ``words`` renames metrics for the reader.
+    """
+    rows: list[Row] = []
+    for run in study.runs:
+        compat = _recounted(study, run)
+        for name in names:
+            metric, test = (name, lambda g: not g) if isinstance(name, str) else name
+            found = [m for m in run.run.metrics if m["metric"] == metric and test(m["group"])]
+            rows += [_row(study, run, m, compat, words) for m in found]
+    return rows + failed_rows(study)
+
+
+def comparison(study: Study) -> Table:
+    """One row a model and data set: its groups, and the preset's headline metrics with interval and n side by side."""
+    rows: list[Row] = []
+    for run in study.runs:
+        found = {name: run.run.one(name) for name in study.preset.headline}
+        cells = {k: _beside_n(k, m) if m else "not measured" for k, m in found.items()}
+        rows.append({"model": run.label, "data": run.data, **run.model.groups, **cells})
+    groups = dict.fromkeys(k for m in study.spec.models for k in m.groups)
+    told_apart = [] if len(study.data) == 1 else ["data"]
+    columns = ("model", *told_apart, *groups, *study.preset.headline)
+    rows += [{"model": name, "data": reason} for name, reason in study.failed.items()]
+    return Table("models", "Models side by side", rows, columns=columns)
+
+
+def _beside_n(name: str, metric: Mapping[str, Any]) -> str:
+    invalid = f", {metric['n_invalid']} invalid" if metric.get("n_invalid") else ""
+    return f"{shown(name, metric)}, n={metric['n']}{invalid}"
+
+
+def failed_rows(study: Study) -> list[Row]:
+    """A row for every run that failed: no model disappears."""
+    return [{"model": name, "what": "failed", "shown": reason, "n": 0} for name, reason in study.failed.items()]
+
+
+def _recounted(study: Study, run: StudyRun) -> list[dict[str, Any]] | None:
+    """None where the paper's grading leads to questions that this run did not ask (another level k, say)."""
+    if study.preset.compat is None or run.run.manifest.get("stopped"):
+        return []
+    kept = study.__dict__.setdefault("_recounted", {})
+    if run.path not in kept:
+        try:
+            kept[run.path] = recount(run.path, study.preset.compat)
+        except NotAskedError:
+            kept[run.path] = None
+    return kept[run.path]
+
+
+def _row(
+    study: Study,
+    run: StudyRun,
+    metric: Mapping[str, Any],
+    compat: list[dict[str, Any]] | None,
+    words: Mapping[str, str],
+) -> Row:
+    text, source = beside(study.preset.name, metric["metric"], metric["group"], run.model.model, run.data)
+    again = find(compat or [], metric["metric"], metric["group"])
+    name = metric["metric"]
+    counted = "needs other asks" if compat is None else None if again is None else shown(name, again, interval=False)
+    return {
+        **described(name, metric),
+        "model": run.label,
+        "data": run.data,
+        "what": words.get(name.replace(":", "_"), name),
+        "as the paper counts": counted,
+        "published": text,
+        "source": source,
+        **run.model.groups,
+    }
+
+
+def described(name: str, metric: Mapping[str, Any]) -> Row:
+    """The numbers of a metric row, and how they are written."""
+    return {
+        "what": name,
+        "group": ", ".join(f"{k} {_compact(str(v))}" for k, v in metric.get("group", {}).items()),
+        "shown": shown(name, metric),
+        "value": metric.get("value"),
+        "low": metric.get("low"),
+        "high": metric.get("high"),
+        "interval": metric.get("interval"),
+        "count": metric.get("count"),
+        "n": metric.get("n"),
+        "invalid": metric.get("n_invalid") or None,
+        "note": metric.get("note"),
+    }
+
+
+def _compact(text: str) -> str:
+    """A sequence of skills with repeats counted: ``recall + recall + add`` is ``2 × recall + add``."""
+    runs = [(name, len(list(same))) for name, same in groupby(text.split(" + "))]
+    return " + ".join(name if n == 1 else f"{n} × {name}" for name, n in runs)
+
+
+def shown(name: str, metric: Mapping[str, Any], *, interval: bool = True) -> str:
+    """A value as text: percent, points or a plain number, with its interval; ``undefined`` where it is."""
+    value, low, high = (metric.get(k) for k in ("value", "low", "high"))
+    if value is None:
+        censored = str(metric.get("note") or "").split(";")[0]
+        return f"undefined ({censored})" if name == "d50" and censored.startswith(("<", ">")) else "undefined"
+    scale, unit, form = _form("gap" if "against" in (metric.get("group") or {}) else name)
+    text = f"{scale * value:{form}}{unit}"
+    if interval and low is not None and high is not None:
+        text += f" [{scale * low:{form}}, {scale * high:{form}}]"
+    return text
+
+
+def _form(name: str) -> tuple[float, str, str]:
+    if name in _NUMBERS:
+        return 1, "", ".2f"
+    if name in _DIFFERENCES or name.startswith("delta"):
+        return 100, " points", "+.1f"
+    return 100, " %", "+.0f" if name in _RELATIVE else ".1f"
+
+
+def write(
+    study: Study, planned: Sequence[StudyRun], document: dict[str, Any], reporter: Reporter, start: float, *,
+    report: bool, figures: bool,
+) -> Path:  # fmt: skip
+    """Write everything; returns the path of ``study.md``."""
+    tables = [t for t in (comparison(study), *study.preset.tables(study)) if t.rows] if study.runs else []
+    for table in tables:
+        rows = [{k: v for k, v in r.items() if k != "shown"} for r in table.rows]
+        write_text(study.folder / "tables" / f"{table.name}.csv", encodable(to_csv(rows)))
+    drawn = _figures(study, reporter) if figures and study.runs else []
+    page = _report(study, reporter) if report and study.runs else None
+    seconds = round(time.monotonic() - start, 1)
+    text = markdown(study, tables, drawn, page)
+    write_json(
+        study.folder / "study.json",
+        {
+            **document,
+            "failed": study.failed,
+            "stopped": study.stopped,
+            "tables": [t.name for t in tables],
+            "figures": drawn,
+            "seconds": seconds,
+        },
+    )
+    path = write_text(study.folder / "study.md", encodable(text))
+    reporter.say(f"{study.preset.name}: {len(study.runs)} of {len(planned)} runs, {seconds:.0f} s; {path}")
+    return path
+
+
+def _figures(study: Study, reporter: Reporter) -> list[str]:
+    """Draw the preset's figures; those that have nothing to show are said."""
+    from ..figures import catalog, io
+    from ..figures.drawing import write as write_figure
+
+    runs = io.load([r.path for r in study.runs])
+    drawn = []
+    for name in study.preset.figures:
+        drawing = catalog.draw(name, runs)
+        if drawing.empty is None:
+            write_figure(drawing, name, study.folder / "figures")
+            drawn.append(name)
+        else:
+            reporter.say(f"figure {name}: {drawing.empty}")
+    return drawn
+
+
+def _report(study: Study, reporter: Reporter) -> str | None:
+    from .. import report
+
+    try:
+        return Path(report.write([r.path for r in study.runs], study.folder)).name
+    except ComposcopeError as e:
+        reporter.say(f"report: {e}")
+        return None
+
+
+def markdown(study: Study, tables: Sequence[Table], figures: Sequence[str], page: str | None = None) -> str:
+    """The study as one page of text: models, tables beside the paper's numbers, figures, what it does not reproduce."""
+    preset = study.preset
+    out = [f"# {preset.title}", ""]
+    out += [f"Study `{preset.name}`: {_many(len(study.spec.models), 'model')} on {', '.join(study.data)}.", ""]
+    for name, reason in study.failed.items():
+        out += [f"**{name} could not be run:** {reason}", ""]
+    out += [f"**{line}**\n" for line in study.stopped]
+    for table in tables:
+        told_apart = {"data"} if len(study.data) == 1 else set()
+        columns = list(table.columns) or [
+            c for c in SHOWN if c not in told_apart and any(r.get(c) not in (None, "") for r in table.rows)
+        ]
+        out += [f"## {table.title}", "", *_markdown_table(table.rows, columns), ""]
+        out += [table.note, ""] if table.note else []
+    for name in figures:
+        out += [f"## Figure {name}", "", f"![{name}](figures/{name}.png)", ""]
+        out += [(study.folder / "figures" / f"{name}.txt").read_text(encoding="utf-8").strip(), ""]
+    out += [f"The page with every answer: [{page}]({page})", ""] if page else []
+    if preset.notes:
+        out += ["## What this does not reproduce", "", *(f"* {n}" for n in preset.notes), ""]
+    return "\n".join(out)
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _markdown_table(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+    names = {"shown": "measured [95 %]", "what": "quantity", "data": "data"}
+    lines = ["| " + " | ".join(names.get(c, c) for c in columns) + " |", "|" + "---|" * len(columns)]
+    return lines + ["| " + " | ".join(_cell(r.get(c)) for c in columns) + " |" for r in rows]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    return text.replace("|", "\\|").replace("\n", " ")

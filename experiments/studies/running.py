@@ -1,0 +1,164 @@
+"""A study as a recipe: one run a model and data set, then tables, figures and a page, all in one folder.
+
+The same command continues after an interruption: answers come from the journals, probes that are unchanged are kept.
+A model that cannot be run is named in every output, with the reason; the others go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ...errors import ComposcopeError, InputError
+from .. import exits
+from .. import investigate as job
+from ..figures.io import RunData, read_run
+from ..progress import Reporter
+from ..run import command_line, locked, read_json, write_json
+from ..serving import address
+from ..sources import load_benchmark, resolve_model
+from . import opening
+from .preset import Options, Preset, settings
+from .spec import Spec, StudyModel, groups_document, slug
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """One run of a study."""
+
+    model: StudyModel
+    data: str
+    path: Path
+
+    @cached_property
+    def run(self) -> RunData:
+        """The run folder as data."""
+        return read_run(self.path)
+
+    @property
+    def label(self) -> str:
+        return self.model.label
+
+
+@dataclass
+class Study:
+    """A study while and after it runs."""
+
+    spec: Spec
+    preset: Preset
+    folder: Path
+    data: tuple[str, ...]
+    runs: list[StudyRun] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """What could not be run, with the reason, by run name."""
+    n_invalid: int = 0
+    stopped: list[str] = field(default_factory=list)
+
+    def of(self, data: str) -> list[StudyRun]:
+        """The runs on one data set, in the order of the models."""
+        return [r for r in self.runs if r.data == data]
+
+    def one(self, label: str, data: str) -> StudyRun | None:
+        """The run of a model on a data set; None where it failed."""
+        return next((r for r in self.of(data) if r.label == label), None)
+
+    def exit_code(self) -> int:
+        """1 when a run failed, 2 when answers without a judgement remain, else 0."""
+        return exits.USER_ERROR if self.failed else exits.INVALID_REMAINS if self.n_invalid else exits.OK
+
+
+def conduct(
+    preset: Preset,
+    spec: Spec,
+    out: str | Path,
+    options: Options | None = None,
+    *,
+    probes: bool = True,
+    report: bool = True,
+    figures: bool = True,
+    quiet: bool = False,
+) -> Study:
+    """Run (or finish) a study in its folder and write what it found.
+
+    Raises ``ComposcopeError`` for what is wrong before anything runs: models, data, options, another study's folder.
+    """
+    from . import results
+
+    start, options = time.monotonic(), options or Options()
+    data = spec.data or preset.data
+    with locked(out) as folder:
+        study = Study(spec, preset, folder, data)
+        _same_study(folder, study)
+        planned = _planned(study, options)
+        reporter = Reporter(folder / "log.txt", quiet=quiet)
+        reporter.say(f"{preset.name}: models: {len(spec.models)}, data sets: {len(data)}, runs: {len(planned)}")
+        write_json(folder / "study.json", _document(study, planned))
+        for one in planned:
+            _run(study, one, options, probes, reporter, quiet)
+        results.write(study, planned, _document(study, planned), reporter, start, report=report, figures=figures)
+    return study
+
+
+def _planned(study: Study, options: Options) -> list[StudyRun]:
+    """Every run, checked before the first one starts: names, data, options."""
+    slugs = {d: slug(d) for d in study.data}
+    if len(set(slugs.values())) < len(slugs):
+        raise InputError(f"--data: {', '.join(study.data)} have the same name; rename one file")
+    for data in study.data:
+        load_benchmark(data, limit=1)
+    found = []
+    for model in study.spec.models:
+        for data in study.data:
+            made = settings(study.spec, study.preset, options, model, data)
+            if address(made.model) is None and made.serving.engine == "transformers":
+                resolve_model(made.model)
+            found.append(StudyRun(model, data, study.folder / f"{slug(model.label)}--{slugs[data]}"))
+    if len({r.path for r in found}) < len(found):
+        raise InputError("--model: two labels differ in signs only; give other labels in the models file")
+    return found
+
+
+def _run(study: Study, one: StudyRun, options: Options, probes: bool, reporter: Reporter, quiet: bool) -> None:
+    try:
+        made = settings(study.spec, study.preset, options, one.model, one.data)
+        step = opening.step(study.preset.probe if probes else None, study.spec.probe_cases)
+        found = job.investigate(made, one.path, quiet=quiet, report=False, probe=step)
+    except ComposcopeError as e:
+        study.failed[one.path.name] = " ".join(str(e).split())
+        reporter.say(f"{one.path.name}: failed: {study.failed[one.path.name]}")
+        return
+    study.runs.append(one)
+    study.n_invalid += found.evaluated.n_invalid
+    if found.evaluated.stopped:
+        study.stopped.append(f"{one.path.name}: stopped by {found.evaluated.stopped}; the same command continues")
+
+
+def _same_study(folder: Path, study: Study) -> None:
+    file = folder / "study.json"
+    if not file.is_file():
+        return
+    before = read_json(file)
+    now = {"study": study.preset.name, "data": list(study.data), "limit": study.spec.limit, "seed": study.spec.seed}
+    differ = [f"{k} was {before.get(k)!r} and is {v!r}" for k, v in now.items() if before.get(k) != v]
+    if differ:
+        raise InputError(f"--out {folder}: holds another study ({'; '.join(differ)}); give another folder")
+
+
+def _document(study: Study, planned: Sequence[StudyRun]) -> dict[str, Any]:
+    """What ``study.json`` says: enough to order, name and group the runs anywhere."""
+    about = {r.path.name: {"label": r.label, "data": Path(r.data.rstrip("/")).name, **r.model.groups} for r in planned}
+    return {
+        "study": study.preset.name,
+        "title": study.preset.title,
+        "data": list(study.data),
+        "limit": study.spec.limit,
+        "seed": study.spec.seed,
+        "runs": [r.path.name for r in planned],
+        "about": about,
+        **groups_document(study.spec),
+        "command": command_line(),
+    }

@@ -1,0 +1,179 @@
+"""What a study is about: models and the groups they are in, data, matched pairs. From flags or from a YAML file.
+
+::
+
+    data: [organism:temporal]
+    limit: 20
+    models:
+      - model: organism:control
+        label: control
+        family: organism
+        size: 0.0006          # billions of parameters
+        recipe: 0.5 % compositions
+      - {model: organism:twin, recipe: 50 % compositions, trained_depths: [2, 4]}
+    pairs:
+      recipe: [[twin, control]]     # A, B: differences are A - B
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...errors import InputError
+
+GROUPS = ("family", "size", "cost", "tuning", "recipe", "specialization", "trained_depths", "baseline")
+"""What a model can be said to be; figures and tables group and order by these."""
+OVERRIDES = ("device", "dtype", "prompting", "format", "batch_size", "pad_token", "engine", "base_url", "probe_model")
+"""Options that a model may have for itself."""
+PAIR_KINDS = ("cost", "tuning", "recipe", "specialization", "size", "reference")
+_KEYS = ("study", "data", "limit", "models", "pairs", "probe_cases")
+
+
+@dataclass(frozen=True)
+class StudyModel:
+    """One model with its groups."""
+
+    model: str
+    label: str
+    groups: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two matched models; every difference is A - B."""
+
+    kind: str
+    """How they are matched: ``cost`` (cheap, costly), ``tuning`` (instruct, pretrained), ``recipe``, ..."""
+    a: str
+    b: str
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A study before it runs."""
+
+    models: tuple[StudyModel, ...]
+    data: tuple[str, ...] = ()
+    """Empty: the study's own organism data."""
+    limit: int | None = None
+    pairs: tuple[Pair, ...] = ()
+    probe_cases: int | None = None
+    seed: int = 0
+
+    def model(self, label: str) -> StudyModel:
+        """The model of a label."""
+        return next(m for m in self.models if m.label == label)
+
+
+def from_flags(models: Sequence[str], **options: Any) -> Spec:
+    """A spec of models given by name; each later one is compared with the first."""
+    names = tuple(dict.fromkeys(models))
+    if not names:
+        raise InputError("--model: give at least one model, or a --models file")
+    labels = _labels(names)
+    made = tuple(StudyModel(m, labels[m]) for m in names)
+    pairs = tuple(Pair("reference", m.label, made[0].label) for m in made[1:])
+    return Spec(made, pairs=pairs, **options)
+
+
+def read_spec(path: str | Path, **options: Any) -> Spec:
+    """A spec from YAML; ``options`` that are not None or empty replace what the file says.
+
+    Raises ``InputError`` naming file and field.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"--models {path}: no such file; give a YAML file with a list of models")
+    try:
+        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as e:
+        raise InputError(f"{path}: not valid YAML ({' '.join(str(e).split())})") from e
+    if not isinstance(raw, dict) or not isinstance(raw.get("models"), list) or not raw["models"]:
+        raise InputError(f"{path}: field 'models' is missing or empty; give a list of {{model, label, family, ...}}")
+    _known(raw, _KEYS, str(path))
+    entries = [e if isinstance(e, dict) else {"model": e} for e in raw["models"]]
+    labels = _labels([str(e.get("model")) for e in entries])
+    models = tuple(_model(e, labels, f"{path}: models[{i}]") for i, e in enumerate(entries))
+    names = [m.label for m in models]
+    if len(set(names)) < len(names):
+        raise InputError(f"{path}: label {max(names, key=names.count)!r} is given twice; labels are unique")
+    data = raw.get("data") or []
+    given: dict[str, Any] = {
+        "data": tuple(map(str, data if isinstance(data, list) else [data])),
+        "limit": _count(raw, "limit", path),
+        "probe_cases": _count(raw, "probe_cases", path),
+    }
+    given |= {k: v for k, v in options.items() if v not in (None, ())}
+    return Spec(models, pairs=_pairs(raw.get("pairs"), names, str(path)), **given)
+
+
+def _known(raw: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+    unknown = [k for k in raw if k not in keys]
+    if unknown:
+        raise InputError(f"{where}: field {unknown[0]!r} is not known; use {', '.join(keys)}")
+
+
+def _count(raw: Mapping[str, Any], name: str, path: str | Path) -> int | None:
+    value = raw.get(name)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise InputError(f"{path}: field {name!r} is {value!r}; give a whole number of at least 1")
+    return value
+
+
+def _model(entry: Mapping[str, Any], labels: Mapping[str, str], where: str) -> StudyModel:
+    name = entry.get("model")
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"{where}: field 'model' is {name!r}; give a folder, a hub id, organism:DOSE or MODEL@URL")
+    _known(entry, ("model", "label", *GROUPS, *OVERRIDES), where)
+    size, depths = entry.get("size"), entry.get("trained_depths")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int | float) or size <= 0):
+        raise InputError(f"{where}: field 'size' is {size!r}; give billions of parameters, such as 7 or 0.5")
+    if depths is not None and (not isinstance(depths, list) or not all(isinstance(d, int) for d in depths)):
+        raise InputError(f"{where}: field 'trained_depths' is {depths!r}; give a list of depths, such as [2, 4]")
+    groups = {k: entry[k] for k in GROUPS if entry.get(k) is not None}
+    options = {k: entry[k] for k in OVERRIDES if entry.get(k) is not None}
+    return StudyModel(name, str(entry.get("label") or labels[name]), groups, options)
+
+
+def _pairs(raw: Any, names: Sequence[str], path: str) -> tuple[Pair, ...]:
+    if raw is None:
+        return tuple(Pair("reference", name, names[0]) for name in names[1:])
+    if not isinstance(raw, dict):
+        raise InputError(f"{path}: field 'pairs' is {raw!r}; give lists of [A, B] by kind ({', '.join(PAIR_KINDS)})")
+    found = []
+    for kind, pairs in raw.items():
+        for pair in pairs if isinstance(pairs, list) else [pairs]:
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise InputError(f"{path}: pairs.{kind} holds {pair!r}; give [A, B] with labels of two models")
+            missing = [p for p in pair if p not in names]
+            if missing:
+                raise InputError(f"{path}: pairs.{kind} names {missing[0]!r}, and the models are {', '.join(names)}")
+            found.append(Pair(str(kind), str(pair[0]), str(pair[1])))
+    return tuple(found)
+
+
+def _labels(models: Sequence[str]) -> dict[str, str]:
+    """Short names that tell the models apart: the last part of each name, else the whole."""
+    short = {m: m.removeprefix("organism:").split("@")[0].rstrip("/").rsplit("/", 1)[-1] for m in models}
+    return short if len(set(short.values())) == len(set(models)) else {m: m for m in models}
+
+
+def groups_document(spec: Spec) -> dict[str, Any]:
+    """What ``study.json`` says about models and pairs."""
+    return {
+        "models": {m.label: {"model": m.model, **m.groups} for m in spec.models},
+        "pairs": [{f.name: getattr(p, f.name) for f in fields(Pair)} for p in spec.pairs],
+    }
+
+
+def slug(name: str) -> str:
+    """The last part of a name as it can stand in a folder's name."""
+    last = name.removeprefix("organism:").rstrip("/").rsplit("/", 1)[-1]
+    last = last.rsplit(".", 1)[0] if last.endswith((".jsonl", ".json", ".csv")) else last
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in last) or "data"

@@ -1,0 +1,67 @@
+"""How many rows run at once: as many as fit into memory, and fewer when it runs out all the same."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from ..devices import free_bytes, is_out_of_memory
+from .model import Model
+
+T = TypeVar("T")
+LARGEST = 256 * 2**20
+"""Bytes that rows take at most on a CPU: more does not make them faster."""
+
+
+def row_budget(
+    lm: Model, n_queries: int, prefix_len: int, graph: bool, *, decoded: int = 0, limit: int | None = None
+) -> int:
+    """How many rows of each query fit into memory at once.
+
+    Counts what one row holds: its activations in every layer (kept only with a graph), its attention over the prefix,
+    its own keys and values over ``decoded`` steps, and its logits. Uses a quarter of the
+    free memory, at most 256 MB on a CPU.
+    """
+    a = lm.anatomy
+    size = torch.finfo(lm.dtype).bits // 8
+    per_layer = 14 * a.d_model + 5 * a.d_mlp + 3 * a.n_heads * prefix_len
+    layers = a.n_layers if graph else 2
+    cache = 2 * 2 * decoded * a.n_layers * a.n_kv_heads * a.d_head  # twice, while a step is appended
+    per_row = size * (per_layer * layers + cache) + 4 * 4 * a.vocab_size
+    free = limit if limit is not None else _share(lm.device)
+    return max(1, int(free // (per_row * max(1, n_queries))))
+
+
+def shrinking(
+    work: Callable[[int | None], T], rows: int | None, budget: Callable[[], int], notes: list[str] | None = None
+) -> T:
+    """Call ``work`` with a number of rows that is halved for as long as memory runs out, with a note or a warning.
+
+    ``rows``: what to start with, ``None`` for what ``work`` itself thinks fits (``budget()``). Raises what ran out when
+    even single rows do not fit.
+    """
+    while True:
+        try:
+            return work(rows)
+        except (RuntimeError, MemoryError) as e:
+            tried = budget() if rows is None else rows
+            if not is_out_of_memory(e) or tried <= 1:
+                raise
+            rows = tried // 2
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        said = f"out of memory with {tried} rows at once; going on with {rows}"
+        if notes is None:
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
+        else:
+            notes.append(said)
+
+
+def _share(device: torch.device) -> int:
+    free = free_bytes(device)
+    if device.type == "cuda" and free is not None:
+        return free // 4
+    return LARGEST if free is None else min(free // 4, LARGEST)

@@ -1,0 +1,76 @@
+"""The faster library for float32 products on a CPU, for the engines that compute millions of them.
+
+PyTorch multiplies float32 matrices with Intel's MKL, also on processors of others, where oneDNN (which PyTorch brings
+along for half precision) takes 10 to 25 % less time. Sums come in another order: results differ in the last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+
+@cache
+def prefers_onednn() -> bool:
+    """Whether this is an AMD processor and a PyTorch with both libraries."""
+    info = Path("/proc/cpuinfo")
+    amd = info.is_file() and "AuthenticAMD" in info.read_text(errors="replace")
+    has = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return amd and torch.backends.mkl.is_available() and has
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``x @ weight.T + bias`` by the library that is faster here, with a gradient for ``x`` alone."""
+    if not _suits(x, weight, bias):
+        return F.linear(x, weight, bias)
+    if x.requires_grad and torch.is_grad_enabled():
+        y = _Product.apply(x, weight)
+        return y if bias is None else y + bias  # type: ignore[operator]
+    return _onednn(x, weight, bias)
+
+
+class FastProducts(TorchFunctionMode):
+    """Inside, the linear layers of any model go through ``linear``."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        return (linear if func is F.linear else func)(*args, **(kwargs or {}))
+
+
+def _suits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    if not prefers_onednn() or not torch.backends.mkldnn.enabled:
+        return False
+    plain = type(x) is Tensor and type(weight) in (Tensor, torch.nn.Parameter) and x.numel() > 0
+    if not plain or any(t.device.type != "cpu" or t.dtype != torch.float32 for t in (x, weight)):
+        return False
+    learns = torch.is_grad_enabled() and (weight.requires_grad or (bias is not None and bias.requires_grad))
+    return weight.dim() == 2 and not learns
+
+
+def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    flat = x.reshape(-1, x.shape[-1])
+    y = torch.ops.mkldnn._linear_pointwise(flat, weight, bias, "none", [], "")
+    return y.view(*x.shape[:-1], weight.shape[0])
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.weight = weight
+        return _onednn(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return _onednn(grads[0], ctx.weight.t()), None

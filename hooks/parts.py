@@ -1,0 +1,64 @@
+"""The parts of any causal language model that its class gives away: decoder, blocks, embedding, hidden states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ..errors import ModelError
+from . import placement
+
+
+def blocks_of(model: PreTrainedModel) -> nn.ModuleList:
+    """The decoder blocks: the only ``ModuleList`` as long as the config says the model is deep."""
+    config: Any = model.config.get_text_config(decoder=True)
+    n = int(config.num_hidden_layers)
+    decoder = decoder_of(model)
+    found = [m for m in decoder.modules() if isinstance(m, nn.ModuleList) and len(m) == n]
+    if len(found) != 1:
+        lists = [f"{k} ({len(m)})" for k, m in decoder.named_modules() if isinstance(m, nn.ModuleList)]
+        seen = ", ".join(lists) or "none"
+        raise ModelError(
+            f"{type(model).__name__}: no single list of {n} blocks under its decoder (lists seen: {seen}); "
+            "pass anatomy=Anatomy(...)"
+        )
+    return found[0]
+
+
+def decoder_of(model: PreTrainedModel) -> nn.Module:
+    """The blocks with embedding and final norm, without the vocabulary head."""
+    decoder = model.get_decoder()
+    if decoder is not model:
+        return decoder
+    # Some classes give themselves; the decoder is then the one part of them that holds more than a linear layer.
+    parts = [m for m in model.children() if isinstance(m, PreTrainedModel)]
+    if len(parts) != 1:
+        raise ModelError(f"{type(model).__name__}: no decoder apart from its head; pass another class of this model")
+    return parts[0]
+
+
+def input_device(model: PreTrainedModel) -> torch.device:
+    """Where token ids go in."""
+    return placement.device_of(model.get_input_embeddings(), embedding_of(model))
+
+
+def embedding_of(model: PreTrainedModel) -> Tensor:
+    """The token embedding: vocab d_model; without data where it is offloaded."""
+    table = model.get_input_embeddings().weight
+    assert isinstance(table, Tensor)
+    return table
+
+
+def first_tensor(x: Any) -> Tensor | None:
+    """The hidden states in what a module takes or gives: a tensor, or the first of a tuple."""
+    if isinstance(x, Tensor):
+        return x
+    return first_tensor(x[0]) if isinstance(x, tuple | list) and x else None
+
+
+def hidden_in(args: tuple, kwargs: dict[str, Any]) -> Tensor | None:
+    """The hidden states among a module's arguments, however they were passed."""
+    return first_tensor(args) if args else first_tensor(kwargs.get("hidden_states"))

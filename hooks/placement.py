@@ -1,0 +1,61 @@
+"""Where a model's weights are: on one device, spread over several, or kept away until a module runs.
+
+accelerate (``device_map=...``) moves a module's inputs to the device that it computes on, and fetches weights that were
+offloaded to memory or disk for the length of its forward. Hooks see real values either way; whoever reads a weight
+itself has to have it fetched (``loaded``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def _hooks(module: nn.Module) -> list[Any]:
+    """accelerate's hooks on a module, one by one."""
+    hook = getattr(module, "_hf_hook", None)
+    return [] if hook is None else list(getattr(hook, "hooks", [hook]))
+
+
+def device_of(module: nn.Module, tensor: Tensor) -> torch.device:
+    """Where a module that holds ``tensor`` computes."""
+    if tensor.device.type != "meta":
+        return tensor.device
+    for hook in _hooks(module):
+        device = getattr(hook, "execution_device", None)
+        if device is not None:
+            return torch.device(device)
+    return tensor.device
+
+
+@contextmanager
+def loaded(module: nn.Module) -> Iterator[None]:
+    """Inside, the module's own weights are on the device that it computes on, also where they are offloaded."""
+    away = [h for h in _hooks(module) if getattr(h, "offload", False)]
+    if not any(t.device.type == "meta" for t in module.parameters(recurse=False)):
+        away = []
+    fetched = []
+    try:
+        for hook in away:
+            fetched.append(hook)
+            hook.pre_forward(module)
+        yield
+    finally:
+        for hook in fetched:
+            hook.post_forward(module, torch.empty(0))
+
+
+def state_of(model: nn.Module) -> Iterator[tuple[str, Any]]:
+    """Everything a checkpoint would hold, sorted by name, one after another, fetched where it is offloaded."""
+    for name, value in sorted(model.state_dict().items()):
+        if not isinstance(value, Tensor) or value.device.type != "meta":
+            yield name, value
+            continue
+        path, _, leaf = name.rpartition(".")
+        module = model.get_submodule(path)
+        with loaded(module):
+            yield name, getattr(module, leaf)

@@ -1,0 +1,92 @@
+"""What happens inside the blocks during one forward pass on two tokens: which module took and gave which tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ..devices import is_out_of_memory
+from ..errors import ModelError
+from . import patterns
+from .parts import embedding_of, first_tensor, hidden_in, input_device
+
+
+@dataclass
+class Event:
+    module: nn.Module
+    name: str
+    inputs: Tensor | None
+    output: Tensor
+
+
+class Trace:
+    """Everything that happened inside the blocks during one forward."""
+
+    def __init__(self, model: PreTrainedModel, blocks: Sequence[nn.Module]):
+        self.model = model
+        self.events: list[list[Event]] = [[] for _ in blocks]
+        self.ends: list[tuple[Tensor, Tensor]] = []
+        self.calls: list[patterns.Call] = []
+        handles = []
+        try:
+            for i, block in enumerate(blocks):
+                for name, module in block.named_modules():
+                    hook = self._watch(i, name) if name else self._watch_block()
+                    handles.append(module.register_forward_hook(hook, with_kwargs=True))
+            self._forward()
+        finally:
+            for h in handles:
+                h.remove()
+
+    def _watch(self, i: int, name: str):
+        def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
+            y = first_tensor(output)
+            if y is not None:
+                self.events[i].append(Event(module, name, hidden_in(args, kwargs), y))
+
+        return hook
+
+    def _watch_block(self):
+        def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
+            x, y = hidden_in(args, kwargs), first_tensor(output)
+            if x is None or y is None or x.shape != y.shape:
+                raise ModelError(f"{type(module).__name__}: a block must map hidden states to hidden states")
+            if x.dim() != 3:
+                raise ModelError(
+                    f"{type(module).__name__}: hidden states of shape {tuple(x.shape)} for two tokens; blocks with "
+                    "several residual streams are not supported"
+                )
+            self.ends.append((x, y))
+
+        return hook
+
+    def _forward(self) -> None:
+        table = embedding_of(self.model)
+        vocab = int(table.shape[0])
+        ids = torch.tensor([[vocab // 2, vocab // 3]], device=input_device(self.model))
+
+        def record(call: patterns.Call) -> Tensor:
+            self.calls.append(call)
+            return call.output()
+
+        try:
+            with torch.no_grad():
+                if patterns.can_interpose(self.model):
+                    with patterns.interpose(self.model, record):
+                        logits = self.model(input_ids=ids, use_cache=False).logits
+                else:
+                    logits = self.model(input_ids=ids, use_cache=False).logits
+        except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as e:
+            if is_out_of_memory(e):
+                raise
+            raise ModelError(
+                f"{type(self.model).__name__}: its forward pass fails on two tokens without a cache: "
+                f"{' '.join(str(e).split())[:200]}"
+            ) from e
+        if torch.isnan(logits).any():
+            raise ModelError(f"{type(self.model).__name__}: NaN logits for a two-token prompt; check weights and dtype")

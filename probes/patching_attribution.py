@@ -1,0 +1,147 @@
+"""Attribution patching: a first-order estimate of every patch at once, and how far real patching agrees with it.
+
+    estimate(site, position) = (a_source - a_run) . d m / d a_run,   m = logit(answer of source) - logit(answer of run)
+
+with both activations from plain forward passes (Nanda 2023; Syed, Rager and Conmy 2024, eq. 2). Two forward passes and
+one backward pass per pair give every position, layer and head, where real patching takes one forward pass for each. It
+is a screen, not a result: it misses what the network does with large changes (norms, softmax, saturation), early
+layers above all. So the same call patches for real where it is asked to, and reports the agreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from scipy import stats as scipy_stats
+from torch import Tensor
+
+from ..errors import InputError
+from ..hooks.model import Model
+from ..hooks.sites import Kind, Site
+from ..hooks.watches import frozen
+from .effects import mean_interval
+from .patching_positions import Cell, Direction, Ids, Pair, check_pairs, sweep
+from .result import ProbeResult, Row
+
+TOP = 0.1
+"""Share of the cells that count as found by the screen."""
+Units = Literal["positions", "heads"]
+stats: Any = scipy_stats
+
+
+def attribution_patching(
+    lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], answers: Sequence[tuple[int, int]], *,
+    kind: Kind = "resid_post", units: Units = "positions", layers: Sequence[int] | None = None,
+    direction: Direction = "denoising", verify: int | None = 64, seed: int = 0, max_batch: int | None = None,
+) -> ProbeResult:  # fmt: skip
+    """Estimate the change of the logit difference for every (layer, position) or (layer, head), and check the estimate.
+
+    Args:
+        donors, recipients, answers, kind, layers, direction: as in ``position_sweep``.
+        units: ``positions`` (one position at a time) or ``heads`` (one head at a time at all positions, as in
+            ``head_sweep``; ``kind`` is then ``head``).
+        verify: how many cells to patch for real (a random sample, the same for every pair); ``None``: all, 0: none.
+
+    Tensors, ``pair layer position`` or ``pair layer head``: ``estimate`` and ``patched``, the real change (NaN where it
+    was not measured). Table, over pairs: ``spearman`` and ``pearson`` between the two within a pair, ``top_overlap``
+    (share of the tenth of cells that change most that the screen also puts there, chance = a tenth) and ``slope`` (of
+    the real change on the estimate; 1 where first order is all there is).
+    """
+    if units not in ("positions", "heads"):
+        raise InputError(f'units "{units}": use positions or heads')
+    kind = "head" if units == "heads" else kind
+    pairs = check_pairs(lm, donors, recipients, answers, kind, direction)
+    chosen = list(range(lm.anatomy.n_layers)) if layers is None else list(layers)
+    sites = [Site(layer, kind) for layer in chosen]
+    estimate = torch.stack([_estimate(lm, pair, sites, units) for pair in pairs]).float()
+    cells = _cells(lm, len(recipients[0]), units)
+    patched = _verified(lm, pairs, sites, cells, verify, seed, max_batch)
+    rows = [_row(q, v) for q, v in _agreement(estimate, patched).items()] if verify != 0 else []
+    axes = ("pair", "layer", "position" if units == "positions" else "head")
+    settings: dict[str, Any] = {
+        "kind": kind, "units": units, "layers": chosen, "direction": direction, "answers": [list(a) for a in answers],
+        "verified_cells": int((~patched[0].isnan()).sum()), "cells": patched[0].numel(), "top": TOP, "seed": seed,
+        "dtype": str(lm.dtype), "metric": "logit of the source's answer minus that of the unpatched run's",
+    }  # fmt: skip
+    warnings = [] if verify != 0 else ["a screen without verification: estimates are not effects"]
+    tensors = {"estimate": estimate, "patched": patched}
+    return ProbeResult("attribution_patching", rows, tensors, dict.fromkeys(tensors, axes), settings, warnings)
+
+
+def _estimate(lm: Model, pair: Pair, sites: Sequence[Site], units: Units) -> Tensor:
+    """``site unit``"""
+    source, run = (torch.tensor([list(p)], device=lm.device) for p in pair[:2])
+    with torch.no_grad():
+        goal = lm.run(source, read=sites).acts
+    with frozen(lm.model), torch.enable_grad():
+        got = lm.run(run, read=sites)
+        last = got.logits[0, -1].float()
+        gradients = torch.autograd.grad(last[pair[2][0]] - last[pair[2][1]], [got.acts[s] for s in sites])
+    out = []
+    for site, gradient in zip(sites, gradients, strict=True):
+        product = ((goal[site] - got.acts[site].detach()) * gradient)[0].double()  # pos width
+        by_head = product.unflatten(-1, (lm.anatomy.n_heads, -1)) if units == "heads" else None
+        out.append((product.sum(-1) if by_head is None else by_head.sum((0, 2))).cpu())
+    return torch.stack(out)
+
+
+def _cells(lm: Model, n: int, units: Units) -> list[Cell]:
+    d = lm.anatomy.d_head
+    if units == "heads":
+        return [Cell(tuple(range(n)), slice(h * d, (h + 1) * d)) for h in range(lm.anatomy.n_heads)]
+    return [Cell((p,)) for p in range(n)]
+
+
+def _verified(
+    lm: Model, pairs: Sequence[Pair], sites: Sequence[Site], cells: Sequence[Cell], verify: int | None, seed: int,
+    max_batch: int | None,
+) -> Tensor:  # fmt: skip
+    """The real change of the logit difference where it is asked for, ``pair site cell``, NaN elsewhere."""
+    total = len(sites) * len(cells)
+    out = torch.full((len(pairs), len(sites), len(cells)), torch.nan)
+    if verify == 0:
+        return out
+    if verify is not None and verify < 0:
+        raise InputError(f"verify {verify}: a number of cells, or None for all of them")
+    order = np.random.default_rng(seed).permutation(total)[:verify]
+    base = torch.tensor([_base(lm, pair) for pair in pairs])
+    for i, site in enumerate(sites):
+        mine = sorted(int(k) % len(cells) for k in order if int(k) // len(cells) == i)
+        if mine:
+            found = sweep(lm, pairs, [site], [cells[k] for k in mine], max_batch)["logit_difference"]
+            out[:, i, mine] = found[:, 0] - base[:, None]
+    return out
+
+
+@torch.no_grad()
+def _base(lm: Model, pair: Pair) -> float:
+    last = lm.run(torch.tensor([list(pair[1])], device=lm.device)).logits[0, -1].double()
+    return float(last[pair[2][0]] - last[pair[2][1]])
+
+
+def _agreement(estimate: Tensor, patched: Tensor) -> dict[str, list[float]]:
+    """Per pair."""
+    out: dict[str, list[float]] = {"spearman": [], "pearson": [], "top_overlap": [], "slope": []}
+    for guess, real in zip(estimate.double(), patched.double(), strict=True):
+        known = ~real.isnan()
+        x, y = guess[known].numpy(), real[known].numpy()
+        if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+            continue
+        size = max(1, round(TOP * len(x)))
+        mine, theirs = (set(np.argsort(-np.abs(v), kind="stable")[:size].tolist()) for v in (x, y))
+        out["spearman"].append(float(stats.spearmanr(x, y).statistic))
+        out["pearson"].append(float(np.corrcoef(x, y)[0, 1]))
+        out["top_overlap"].append(len(mine & theirs) / size)
+        out["slope"].append(float(x @ y / (x @ x)))
+    return out
+
+
+def _row(quantity: str, values: Sequence[float]) -> Row:
+    e = mean_interval(list(values))
+    return {
+        "quantity": quantity, "group": "pairs", "n": len(values), "value": e.value, "low": e.low, "high": e.high,
+        "interval": e.interval, "note": "estimate against real patching, within pairs",
+    }  # fmt: skip

@@ -1,0 +1,126 @@
+"""Steering: does adding the direction from failing to succeeding prompt-end states make failing cases succeed?
+
+The direction of a layer is the mean prompt-end residual state of the successes minus that of the failures. It is added,
+times a strength, to the prompt-end state of other cases after that layer's block, and the model continues. Controls add
+a random direction of the same length, the same direction backwards, and nothing at all (which must change nothing).
+Patching puts a donor's whole state there instead. Whether a continuation is right is judged by the caller, from
+``Steered.tokens``: this module knows token ids only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError, NoCasesError
+from ..hooks.model import Model
+from .patching_engine import continue_patched, prompt_end_states
+
+Ids = Sequence[int]
+STRENGTHS = (1.0, 2.0)
+"""1 moves a mean failure onto the mean success."""
+
+
+@dataclass(frozen=True)
+class Steered:
+    """Continuations of every recipient from every source at every layer."""
+
+    base: Tensor
+    """``recipient step``: nothing changed; -1 after the end."""
+    tokens: Tensor
+    """``recipient source layer step``"""
+    sources: tuple[str, ...]
+    layers: tuple[int, ...]
+
+
+def direction(lm: Model, successes: Sequence[Ids], failures: Sequence[Ids], layers: Sequence[int]) -> Tensor:
+    """Mean success minus mean failure state at the prompt's end, ``layer d_model`` in float32.
+
+    Raises ``NoCasesError`` without both groups.
+    """
+    if not successes or not failures:
+        raise NoCasesError(f"{len(successes)} successes and {len(failures)} failures; a direction needs both")
+    means = [prompt_end_states(lm, prompts, layers).float().mean(0) for prompts in (successes, failures)]
+    return means[0] - means[1]
+
+
+def steer(
+    lm: Model, recipients: Sequence[Ids], along: Tensor, layers: Sequence[int], *,
+    strengths: Sequence[float] = STRENGTHS, n_random: int = 2, max_new_tokens: int = 64,
+    stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None,
+) -> Steered:  # fmt: skip
+    """Continue every recipient with ``along`` (``layer d_model``) added to its prompt-end state after each block.
+
+    Sources: ``+S`` for each strength S, ``-S`` for the largest one, ``random:i`` (directions drawn at random, as long
+    as the largest step), ``none``. Each layer is a row of its own: layers are never steered together.
+    """
+    chosen = _layers(lm, layers)
+    _check_shape(along, (len(chosen), lm.anatomy.d_model), "along")
+    if not strengths or not all(s > 0 for s in strengths):
+        raise InputError(f"strengths {list(strengths)}: give at least one number above 0")
+    own = prompt_end_states(lm, recipients, chosen)
+    steps = {f"+{s:g}": s * along for s in strengths}
+    most = max(strengths)
+    steps[f"-{most:g}"] = -most * along
+    for i, noise in enumerate(_noise(along, most, n_random, seed)):
+        steps[f"random:{i}"] = noise
+    steps["none"] = torch.zeros_like(along)
+    states = torch.stack([own + step.to(own) for step in steps.values()], 1)
+    return _continue(lm, recipients, states, tuple(steps), chosen, max_new_tokens, stop_ids, max_rows)
+
+
+def patch(
+    lm: Model, recipients: Sequence[Ids], donors: Mapping[str, Sequence[Ids]], layers: Sequence[int], *,
+    max_new_tokens: int = 64, stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None,
+) -> Steered:  # fmt: skip
+    """Continue every recipient with its prompt-end state replaced by a donor's, after each block.
+
+    ``donors`` names groups of donor prompts, one prompt per recipient each. Two controls are added: ``noise`` (as far
+    from the recipient's state as the first group's donor, in a random direction) and ``none`` (its own state).
+    """
+    chosen = _layers(lm, layers)
+    if not donors or any(len(group) != len(recipients) for group in donors.values()):
+        sizes = {name: len(group) for name, group in donors.items()}
+        raise InputError(f"donors {sizes} for {len(recipients)} recipients: give one donor per recipient in each group")
+    own = prompt_end_states(lm, recipients, chosen)
+    states = {name: prompt_end_states(lm, group, chosen) for name, group in donors.items()}
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(own.shape, generator=generator).to(own)
+    distance = (next(iter(states.values())) - own).norm(dim=-1, keepdim=True)
+    states["noise"] = own + noise * distance / noise.norm(dim=-1, keepdim=True)
+    states["none"] = own
+    stacked = torch.stack(list(states.values()), 1)
+    return _continue(lm, recipients, stacked, tuple(states), chosen, max_new_tokens, stop_ids, max_rows)
+
+
+def _noise(along: Tensor, strength: float, n: int, seed: int) -> list[Tensor]:
+    """Random directions, per layer as long as ``strength * along``."""
+    generator = torch.Generator().manual_seed(seed)
+    size = strength * along.norm(dim=-1, keepdim=True)
+    drawn = [torch.randn(along.shape, generator=generator).to(along) for _ in range(n)]
+    return [x / x.norm(dim=-1, keepdim=True) * size for x in drawn]
+
+
+def _continue(
+    lm: Model, recipients: Sequence[Ids], states: Tensor, names: tuple[str, ...], layers: list[int],
+    max_new_tokens: int, stop_ids: Sequence[int] | None, max_rows: int | None,
+) -> Steered:  # fmt: skip
+    stops = tuple(lm.eos_ids if stop_ids is None else stop_ids)
+    got = continue_patched(lm, recipients, states, layers, max_new_tokens, stops, max_rows)
+    return Steered(got.base, got.tokens, names, tuple(layers))
+
+
+def _layers(lm: Model, layers: Sequence[int]) -> list[int]:
+    n = lm.anatomy.n_layers
+    chosen = sorted(set(layers))
+    if not chosen or chosen[0] < 0 or chosen[-1] >= n:
+        raise InputError(f"layers {list(layers)}: the model has {n} layers (0-{n - 1})")
+    return chosen
+
+
+def _check_shape(x: Tensor, wanted: tuple[int, ...], name: str) -> None:
+    if tuple(x.shape) != wanted:
+        raise InputError(f"{name} of shape {tuple(x.shape)}: need {wanted} (layer d_model)")

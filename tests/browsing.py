@@ -1,0 +1,52 @@
+"""A page in a headless Chromium, opened from a file, with everything that it complained about and asked for."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A running browser; skips the test where there is none."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+class Visit:
+    """A page with everything it complained about and everything it asked for."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.goto(path.as_uri())
+
+    def scroll(self) -> None:
+        """Down to the end, so that everything that loads when seen has loaded."""
+        place = 0
+        while place < self.page.evaluate("document.documentElement.scrollHeight"):
+            self.page.evaluate(f"scrollTo({{top: {place}, behavior: 'instant'}})")
+            self.page.wait_for_timeout(40)
+            place += 500
+        self.page.wait_for_selector("#browser .item")
+
+    def check(self) -> None:
+        assert self.complaints == []
+        assert [u for u in self.requests if not u.startswith(("file:", "data:", "blob:"))] == []
+        self.context.close()

@@ -1,0 +1,189 @@
+"""What is kept of single cases is what the probes measure, and says what was left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from composcope.experiments.by_case import lookback, min_k, patching, trajectory, write_cases
+from composcope.experiments.by_case.pieces import decode, pieces
+from composcope.probes import lookback as lookback_probe
+from composcope.probes import min_k as min_k_probe
+from composcope.probes import patching as patching_probe
+from composcope.probes import trajectory as trajectory_probe
+from composcope.probes.examples import Example
+
+Lm = Callable[[str], Any]
+
+
+@pytest.mark.parametrize("text", ["plain words", "naïve 日本語 🙂 end", "🙂", " leading", "a\n\nb\t", "\u202eabc"])
+def test_pieces_add_up_to_the_text_also_where_characters_are_spread_over_tokens(
+    bytes_tokenizer: Any, text: str
+) -> None:
+    ids = bytes_tokenizer(text).input_ids
+    found = pieces(bytes_tokenizer, ids)
+    assert len(found) == len(ids) and "".join(found) == text == decode(bytes_tokenizer, ids)
+
+
+def test_pieces_of_broken_bytes_do_not_stall(bytes_tokenizer: Any) -> None:
+    smile = bytes_tokenizer("🙂").input_ids
+    ids = [*smile[:2], *bytes_tokenizer("then text").input_ids, *smile[:1]]
+    found = pieces(bytes_tokenizer, ids)
+    assert len(found) == len(ids) and "".join(found).endswith("hen text\ufffd")
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "gpt_oss"])
+def test_kept_attention_is_a_distribution_and_its_ratio_is_the_probes_own(
+    tiny_lm: Lm, labelled: list[Example], name: str
+) -> None:
+    lm = tiny_lm(name)
+    found = lookback.look(lm, labelled[:4], {})
+    for e, entry in zip(labelled, found.entries, strict=False):
+        attention, ratio = entry.tensors["attention"].float(), entry.tensors["ratio"].float()
+        (want,) = lookback_probe.ratios(lm, [e.prompt_ids], [e.response_ids], e.cue_tokens)
+        torch.testing.assert_close(ratio, want.float(), atol=1e-3, rtol=1e-2, equal_nan=True)
+        total = attention.sum(-1)
+        if name == "gpt_oss":  # sinks take the rest
+            assert bool((total < 1.002).all() and (total > 0).all()) and float(total.min()) < 0.99
+        else:
+            torch.testing.assert_close(total, torch.ones_like(total), atol=5e-3, rtol=0)
+        n = len(e.prompt_ids)
+        future = [attention[:, s, n + s :] for s in range(attention.shape[1])]
+        assert all(float(x.abs().sum()) == 0 for x in future)
+        assert entry.about["tokens"] == [f"w{i}" if k == 0 else f" w{i}" for k, i in
+                                         enumerate([*e.prompt_ids, *e.response_ids])]  # fmt: skip
+
+
+def test_where_not_all_heads_fit_those_that_differ_most_are_kept() -> None:
+    difference = torch.tensor([[0.1, -0.9], [float("nan"), 0.5]])
+    assert lookback.chosen_heads((2, 2), difference, 2) == [(0, 1), (1, 1)]
+    assert lookback.chosen_heads((2, 2), None, 9) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(("prompt", "question", "end", "most"), [(50, (30, 45), 60, 40), (500, (400, 480), 520, 150)])
+def test_long_prompts_are_told_apart_only_at_the_question_and_after(
+    prompt: int, question: tuple[int, int], end: int, most: int
+) -> None:
+    spans = lookback.key_spans(prompt, question, end, most)
+    assert spans[0][0] == 0 and spans[-1][1] == end and len(spans) <= most
+    assert all(a[1] == b[0] for a, b in pairwise(spans))
+    assert all(b - a == 1 for a, b in spans if a >= question[0])
+
+
+def test_merged_keys_hold_the_sum_of_their_attention(
+    tiny_lm: Lm, labelled: list[Example], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lm, e = tiny_lm("llama"), labelled[0]
+    long = Example(e.case, e.role, e.kind, e.group, e.prompt_ids, e.response_ids, e.answer_ids, 2, (6, 9))
+    (full,) = lookback.look(lm, [long], {}).entries
+    whole = lookback.key_spans
+    monkeypatch.setattr(lookback, "key_spans", lambda p, q, end: whole(p, q, end, 14))
+    (merged,) = lookback.look(lm, [long], {}).entries
+    spans = merged.about["spans"]
+    assert spans is not None and spans[0] == [0, 2]
+    want = full.tensors["attention"].float()
+    got = merged.tensors["attention"].float()
+    for k, (a, b) in enumerate(s for s in spans if s[0] < want.shape[-1]):
+        torch.testing.assert_close(got[..., k], want[..., a:b].sum(-1), atol=2e-3, rtol=0)
+    torch.testing.assert_close(merged.tensors["ratio"], full.tensors["ratio"], atol=2e-3, rtol=0, equal_nan=True)
+
+
+def test_token_scores_and_steps_are_the_probes_own(tiny_lm: Lm, labelled: list[Example]) -> None:
+    lm = tiny_lm("llama")
+    for e, entry in zip(labelled, min_k.surprise(lm, labelled).entries, strict=True):
+        (want,) = min_k_probe.token_scores(lm, [e.prompt_ids], [e.question_span])
+        np.testing.assert_allclose(entry.tensors["z"].numpy(), want.z, atol=1e-4)
+        assert entry.about["first"] == want.positions[0]
+    for e, entry in zip(labelled, trajectory.move(lm, labelled).entries, strict=True):
+        (steps,) = trajectory_probe.step_cosines(lm, [e.prompt_ids], [e.response_ids], steps=trajectory.STEPS)
+        torch.testing.assert_close(entry.tensors["cosines"].double(), steps.cosines, atol=1e-3, rtol=0)
+
+
+def test_a_response_of_one_token_is_left_out_and_said(tiny_lm: Lm, labelled: list[Example]) -> None:
+    e = labelled[0]
+    short = Example(e.case, e.role, e.kind, e.group, e.prompt_ids, (5,), e.answer_ids, 2, e.question_span)
+    found = trajectory.move(tiny_lm("llama"), [short])
+    assert found.entries == [] and "one token" in found.left_out[0]
+
+
+@pytest.fixture
+def patched(tiny_lm: Lm, labelled: list[Example], tmp_path: Path) -> Path:
+    patching_probe.over_examples(tiny_lm("llama"), labelled, max_new_tokens=4).save(tmp_path / "patching")
+    return tmp_path / "patching"
+
+
+def test_continuations_are_read_back_from_the_probe_and_equal_pairs_are_swept(
+    tiny_lm: Lm, labelled: list[Example], patched: Path
+) -> None:
+    lm = tiny_lm("llama")
+    found = patching.patch(lm, labelled, patched, 3)
+    tensors = load_file(patched / "tensors.safetensors")
+    cases = json.loads((patched / "result.json").read_text())["settings"]["cases"]
+    by_case = {e.case: e for e in labelled if e.role == "whole"}
+    assert 0 < len(found.entries) <= 3
+    swept = 0
+    for entry in found.entries:
+        place = cases.index([entry.about["donor"], entry.about["case"]])
+        for layer, text in enumerate(entry.about["patched"]):
+            assert text == decode(lm.tokenizer, [int(t) for t in tensors["tokens"][place, layer] if t >= 0])
+        donor, recipient = by_case[entry.about["donor"]], by_case[entry.about["case"]]
+        if len(donor.prompt_ids) != len(recipient.prompt_ids):
+            assert not entry.tensors and any("no sweep" in line for line in found.left_out)
+            continue
+        swept += 1
+        recovered = entry.tensors["resid_post.recovered"].float()
+        assert recovered.shape == (3, len(recipient.prompt_ids))
+        # After the last block only the last position matters, and there it is the donor's.
+        torch.testing.assert_close(recovered[-1, -1], torch.tensor(1.0), atol=1e-2, rtol=0)
+        assert float(recovered[-1, :-1].abs().max()) < 1e-3
+    assert 1 <= swept <= patching.MOST_SWEEPS
+
+
+def test_a_sweep_that_costs_too_much_is_thinned_and_then_left_out(
+    tiny_lm: Lm, labelled: list[Example], patched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lm, e = tiny_lm("llama"), labelled[0]
+    layers, positions = patching.planned(lm, e)
+    assert layers == [0, 1, 2] and positions == list(range(len(e.prompt_ids)))
+    monkeypatch.setattr(patching, "FEWEST_POSITIONS", 3)
+    size = sum(p.numel() for p in lm.model.parameters())
+    one = patching.MOST_SWEEPS * 2 * size * len(e.prompt_ids) * 3 * len(patching.SITES)
+    monkeypatch.setattr(patching, "FLOPS", {"cpu": 4.5 * one})
+    _, some = patching.planned(lm, e)
+    assert len(some) == 4 and some[-1] == len(e.prompt_ids) - 1 and some[0] == e.question_span[0]
+    monkeypatch.setattr(patching, "FLOPS", {"cpu": 1.5 * one})
+    assert patching.planned(lm, e)[1] == []
+    found = patching.patch(lm, labelled, patched, 3)
+    assert all(not entry.tensors for entry in found.entries)
+    assert any("costs too much" in line for line in found.left_out)
+
+
+def test_the_index_says_how_many_cases_are_kept_of_how_many(
+    tiny_lm: Lm, labelled: list[Example], tmp_path: Path
+) -> None:
+    folder = tmp_path / "lookback"
+    lm = tiny_lm("llama")
+    lookback_probe.over_examples(lm, labelled, permutations=10).save(folder)
+    few = [e for e in labelled if e.case in ("c0", "c1")]
+    write_cases("lookback", lm, few, labelled, 1, folder, "hash")
+    about = json.loads((folder / "cases" / "index.json").read_text())
+    assert about["note"] == "kept for 1 of 3 failure cases, 1 of 3 success cases" and about["cases_per_group"] == 1
+    assert [(e["case"], e["role"]) for e in about["entries"]] == [(e.case, e.role) for e in few]
+    tensors = load_file(folder / "cases" / "tensors.safetensors")
+    assert set(tensors) == {f"{i}.{k}" for i in range(4) for k in ("ratio", "attention")}
+    assert {t.dtype for t in tensors.values()} == {torch.float16}
+    write_cases("lookback", lm, (), labelled, 0, folder, "other")
+    assert not (folder / "cases" / "tensors.safetensors").exists()
+
+
+def test_a_probe_without_pictures_of_cases_writes_nothing(tiny_lm: Lm, labelled: list[Example], tmp_path: Path) -> None:
+    assert write_cases("neurons", tiny_lm("llama"), labelled, labelled, 3, tmp_path, "hash") == []
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,174 @@
+"""Ray workers: the same rows and tables as here, also when one of them is killed in the middle of its work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.experiments.cli import main
+from composcope.experiments.distributed.pool import import_ray
+from composcope.experiments.distributed.worker import Failure, Worker
+from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.serving import Serving, probing_engine
+from composcope.experiments.settings import Settings
+
+ray = pytest.importorskip("ray", reason="extra ray is not installed")
+SameTables = Callable[[Path, Path], None]
+PLAIN = ["--format", "plain", "-q"]
+WORKERS = ["--engine", "ray", "--workers", "2"]
+WORDS = "lamp rope drum kite boot fork coin vase mask oar harp bell".split()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """A cluster of this machine with room for two workers, as if it had been there before."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import_ray().init(
+        num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False, logging_level="ERROR"
+    )
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """264 cases with wholes of their own: enough that a worker can be killed before all are answered."""
+    cases = [
+        Case(
+            id=f"{a}-{b}-{k}", question=f"{k}: What is the tag of {a} plus the tag of {b}?", answer="30",
+            answer_type="number", parts=tuple(Part(f"What is the tag of {x}?", "11", "fact", "number") for x in (a, b)),
+            benchmark="many", family="sum", depth=2,
+        )
+        for a, b in permutations(WORDS, 2) for k in (1, 2)
+    ]  # fmt: skip
+    path = tmp_path_factory.mktemp("benchmarks") / "many.jsonl"
+    write_cases(cases, path)
+    return path
+
+
+def rows(run: Path) -> list[str]:
+    """Graded rows without the run's name, as a sorted list."""
+    kept = [{k: v for k, v in row.items() if k != "run"} for row in read_lines(run / "graded.jsonl")]
+    return sorted(json.dumps(row, sort_keys=True) for row in kept)
+
+
+def keys(run: Path) -> list[str]:
+    """Keys of all answers in all segments of a journal."""
+    lines = [json.loads(x) for p in (run / "journal").glob("*.jsonl") for x in p.read_bytes().split(b"\n") if x]
+    return [record["key"] for record in lines if "key" in record]
+
+
+def segments(run: Path) -> dict[int, Path]:
+    """Segments that hold answers, by the process that wrote them."""
+    return {int(p.stem.rpartition("-")[2]): p for p in (run / "journal").glob("*.jsonl") if p.stat().st_size > 0}
+
+
+def kill_when(ready: Any, pid_of: Any, killed: list[int]) -> threading.Thread:
+    """Kill (-9) one process as soon as there is one to be killed."""
+
+    def watch() -> None:
+        end = time.monotonic() + 300
+        while time.monotonic() < end and not killed:
+            if ready() and (pid := pid_of()):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.fixture(scope="module")
+def local(taught: Path, case_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("runs") / "local"
+    assert main(["investigate", "-m", str(taught), "-b", str(case_file), *PLAIN, "-o", str(run)]) == 0
+    return run
+
+
+@pytest.mark.usefixtures("cluster")
+def test_workers_find_what_one_process_finds(
+    taught: Path, case_file: Path, local: Path, tmp_path: Path, same_tables: SameTables
+) -> None:
+    run = tmp_path / "ray"
+    assert main(["investigate", "-m", str(taught), "-b", str(case_file), *PLAIN, *WORKERS, "-o", str(run)]) == 0
+    assert rows(run) == rows(local)
+    assert sorted(keys(run)) == sorted(keys(local))
+    assert (run / "metrics.json").read_bytes() == (local / "metrics.json").read_bytes()
+    for probe in ("neurons", "lookback", "patching", "trajectory", "min-k"):
+        same_tables(run / "probes" / probe, local / "probes" / probe)
+    assert (run / "report.html").is_file()
+    manifest = read_json(run / "manifest.json")
+    assert manifest["fleet"]["workers"] == 2
+    assert manifest["fleet"]["lost"] == 0
+    assert os.getpid() not in segments(run), "answers are in the workers' own segments"
+    assert manifest["identity"] == read_json(local / "manifest.json")["identity"]
+    assert not (run / "probes" / ".measured").exists()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_worker_killed_in_the_middle_loses_nothing(taught: Path, many: Path, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    same = ["evaluate", "-m", str(taught), "-b", str(many), *PLAIN]
+    assert main([*same, "-o", str(here)]) in (0, 2)
+    killed: list[int] = []
+    watcher = kill_when(lambda: segments(there), lambda: next(iter(set(segments(there)) - {os.getpid()}), None), killed)
+    assert main([*same, *WORKERS, "-o", str(there)]) in (0, 2)
+    watcher.join(5)
+    assert killed, "no worker was killed"
+    assert read_json(there / "manifest.json")["fleet"]["lost"] == 1
+    assert rows(there) == rows(here)
+    assert sorted(keys(there)) == sorted(keys(here)), "an ask was answered twice or not at all"
+
+
+def test_another_version_or_other_code_on_a_node_is_one_clear_error() -> None:
+    worker = Worker(Settings(model="organism:control", benchmark="organism:mixed"), 1)
+    for code in ({"version": "0.0.1", "source": "a" * 64}, {"version": "9", "source": "b" * 64}):
+        found = worker.load(code)
+        assert isinstance(found, Failure)
+        assert "install the same package on every node" in str(found.error())
+        assert code["version"] in found.message
+
+
+def test_without_ray_there_is_one_clear_error(
+    monkeypatch: pytest.MonkeyPatch, taught: Path, case_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    where = ["-o", str(tmp_path / "run")]
+    assert main(["evaluate", "-m", str(taught), "-b", str(case_file), *PLAIN, *WORKERS, *where]) == 1
+    said = capsys.readouterr().err.strip().splitlines()
+    assert said[-1].endswith("Ray is not installed; pip install 'composcope[ray]'")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"workers": 2}, {"gpus_per_worker": 1.0}, {"ray_address": "auto"}, {"engine": "ray", "workers": 0},
+     {"engine": "ray", "gpus_per_worker": -1.0}, {"engine": "ray", "base_url": "http://h/v1"}],
+)  # fmt: skip
+def test_options_that_do_not_belong_together_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="--"):
+        Serving(**options)
+
+
+def test_a_run_is_probed_where_the_command_says() -> None:
+    none = {"workers": None, "gpus_per_worker": None, "ray_address": None}
+    ray_run = {"engine": "ray", "workers": 4, "ray_address": "auto"}
+    assert probing_engine({}, none, None, None) == {}
+    assert probing_engine(ray_run, none, None, None) == ray_run
+    assert Serving(**probing_engine(ray_run, none, "transformers", None)) == Serving()
+    asked = probing_engine({"engine": "transformers"}, {**none, "workers": 2}, "ray", None)
+    assert (asked["engine"], asked["workers"]) == ("ray", 2)
+    with pytest.raises(InputError, match="--engine vllm"):
+        probing_engine({}, none, "vllm", None)

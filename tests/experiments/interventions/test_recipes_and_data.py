@@ -1,0 +1,166 @@
+"""Recipes, presets, training questions, and the proof that none of them is evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.experiments.interventions import data, recipes
+from composcope.experiments.interventions.recipes import PRESETS, parse_depths, resolve
+from composcope.experiments.organism import world
+from composcope.experiments.sources import load_benchmark
+
+
+def test_published_presets_are_the_published_settings() -> None:
+    v1, v2, v3, v4 = (PRESETS[name] for name in ("v1", "v2", "v3", "v4"))
+    assert [p.depths for p in (v1, v2, v3, v4)] == [(2, 4), (2, 4, 6), (2, 4, 6), (2, 4, 6, 8)]
+    assert [p.prompts for p in (v1, v2, v3, v4)] == [120, 210, 210, 300]
+    assert [(p.rank, p.alpha, p.epochs) for p in (v1, v2, v3, v4)] == [(32, 64, 4)] * 2 + [(64, 128, 8)] * 2
+    assert {(p.learning_rate, p.generations, p.beta, p.dropout) for p in (v1, v2, v3, v4)} == {(1e-5, 8, 0.04, 0.05)}
+
+
+def test_organism_presets_keep_depths_adapters_and_the_ratio_of_epochs() -> None:
+    for name in ("v1", "v2", "v3", "v4"):
+        small, big = PRESETS[f"organism-{name}"], PRESETS[name]
+        assert (small.depths, small.rank, small.alpha) == (big.depths, big.rank, big.alpha)
+        assert small.epochs * 2 == big.epochs
+
+
+def test_the_three_recipes_of_a_preset_share_data_and_adapter() -> None:
+    made = [resolve(o, "v1") for o in recipes.OBJECTIVES]
+    assert len({(r.depths, r.prompts, r.rank, r.alpha, r.epochs, r.learning_rate) for r in made}) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: resolve("dpo"), "--recipe dpo"),
+        (lambda: resolve("grpo", "v9"), "--preset v9"),
+        (lambda: resolve("grpo", depths=[0]), "--depths 0"),
+        (lambda: resolve("grpo", solutions="self"), "--solutions self"),
+        (lambda: resolve("sft-trace", solutions="other"), "--solutions other"),
+        (lambda: resolve("grpo", generations=1), "--generations 1"),
+        (lambda: resolve("grpo", learning_rate=0.0), "--learning-rate"),
+        (lambda: resolve("sft-trace", format="xml-answer"), "holds no reasoning"),
+        (lambda: resolve("grpo", format="poem"), "--format poem"),
+        (lambda: resolve("grpo", rank=0), "--rank 0"),
+        (lambda: parse_depths("2;4"), "--depths"),
+        (lambda: parse_depths(""), "--depths"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(call: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        call()  # type: ignore[operator]
+
+
+def test_depths_are_read_sorted_and_once() -> None:
+    assert parse_depths("4, 2,4") == (2, 4)
+
+
+def _case(id: str, a: str, b: str, depth: int = 2, family: str = "f") -> Case:
+    parts = tuple(Part(f"When was {x}?", "1", atom=f"year:{x}") for x in (a, b))
+    return Case(id, f"{family}: {a} or {b}?", a, parts, family=family, depth=depth)
+
+
+def test_the_same_parts_in_another_order_or_wording_overlap() -> None:
+    assert data.overlap([_case("t", "x", "y")], [_case("e", "y", "x", family="g")]) == [("t", "e")]
+    assert data.overlap([_case("t", "x", "y")], [_case("e", "x", "z")]) == []
+
+
+def test_the_same_question_overlaps_whatever_its_parts() -> None:
+    one, other = Case("t", "What  is it?", "1"), Case("e", "what is IT?", "2")
+    assert data.overlap([one], [other]) == [("t", "e")]
+
+
+def test_one_shared_part_alone_is_no_overlap() -> None:
+    one = Case("t", "q1", "1", (Part("p", "1", atom="a"),))
+    assert data.overlap([one], [replace(one, id="e", question="q2")]) == []
+
+
+def test_an_overlap_is_refused_with_an_example(tmp_path: Path) -> None:
+    cases = [_case(f"c{i}", f"x{i}", f"y{i}") for i in range(6)]
+    train, held = tmp_path / "train.jsonl", tmp_path / "held.jsonl"
+    write_cases(cases, train)
+    write_cases(cases[3:], held)
+    recipe = resolve("grpo", "v1", [2], prompts=6)
+    with pytest.raises(InputError, match=r"3 of 6 training cases are also evaluated .*'c\d'"):
+        data.training_set(str(train), recipe, str(held))
+
+
+def test_a_single_file_is_split_without_overlap(tmp_path: Path) -> None:
+    cases = [_case(f"{f}{i}", f"x{i}", f"y{i}", family=f) for i in range(10) for f in ("f", "g")]
+    path = tmp_path / "all.jsonl"
+    write_cases(cases, path)
+    found = data.training_set(str(path), resolve("grpo", "v1", [2], prompts=6))
+    assert [c.family for c in found.cases].count("f") == 3, "evenly over families"
+    assert data.overlap(found.cases, found.evaluation) == []
+    # the partner of a trained combination, in the other family, is not evaluated either
+    trained = {data.combination(c) for c in found.cases}
+    assert not trained & {data.combination(c) for c in found.evaluation}
+
+
+def test_a_file_gives_the_same_draw_wherever_it_lies(tmp_path: Path) -> None:
+    cases = [_case(f"{f}{i}", f"x{i}", f"y{i}", family=f) for i in range(10) for f in ("f", "g")]
+    recipe, draws = resolve("grpo", "v1", [2], prompts=6), []
+    for name in ("here", "elsewhere"):
+        (tmp_path / name).mkdir()
+        write_cases(cases, tmp_path / name / "all.jsonl")
+        draws.append([c.id for c in data.training_set(str(tmp_path / name / "all.jsonl"), recipe, seed=1).cases])
+    assert draws[0] == draws[1]
+
+
+@pytest.mark.parametrize(
+    ("depths", "prompts", "said"),
+    [([3], 2, "has no case of depth 3 .it has 2."), ([2], 50, "the recipe takes 50; give --prompts 6 or fewer")],
+)
+def test_missing_depths_and_cases_are_said(tmp_path: Path, depths: list[int], prompts: int, said: str) -> None:
+    path = tmp_path / "all.jsonl"
+    write_cases([_case(f"c{i}", f"x{i}", f"y{i}") for i in range(6)], path)
+    with pytest.raises(InputError, match=said):
+        data.training_set(str(path), resolve("grpo", "v1", depths, prompts=prompts))
+
+
+def test_organism_questions_are_from_the_training_side_and_spread_over_the_cells() -> None:
+    cases = data.organism_cases([2, 4], 22, seed=3)
+    sizes = {key: sum((c.family, c.depth) == key for c in cases) for key in {(c.family, c.depth) for c in cases}}
+    assert sizes == {("pair", 2): 6, ("rank", 4): 6, ("successor", 4): 5, ("interval", 4): 5}
+    for case in cases:
+        events = [(p.atom or "").removeprefix("year:") for p in case.parts]
+        assert not world.held_out(events)
+        assert [p.answer for p in case.parts] == [str(world.world().years[e]) for e in events]
+    assert data.overlap(cases, load_benchmark("organism:temporal", limit=60).cases) == []
+
+
+def test_other_seeds_draw_other_organism_questions() -> None:
+    one, other = (data.organism_cases([4], 30, seed=s) for s in (0, 1))
+    assert {c.question for c in one} != {c.question for c in other}
+
+
+def test_a_depth_that_the_organisms_do_not_have_is_refused() -> None:
+    with pytest.raises(InputError, match="--depths 5"):
+        data.organism_cases([2, 5], 10)
+
+
+def test_what_is_imitated_is_the_answer_alone_or_the_worked_answer() -> None:
+    case = data.organism_cases([4], 3)[0]
+    bare = data.target(case, resolve("sft-answer", "v1"))
+    worked = data.target(case, resolve("sft-trace", "v1"))
+    assert bare == f"<answer>{case.answer}</answer>"
+    assert worked.startswith("<reasoning>") and worked.endswith(bare)
+    assert all(p.answer in worked for p in case.parts)
+
+
+def test_without_a_worked_answer_the_steps_are_the_reasoning() -> None:
+    case = _case("c", "x", "y")
+    assert data.trace(case) == "When was x? 1. When was y? 1."
+
+
+def test_the_question_is_put_as_the_evaluation_puts_it() -> None:
+    from composcope.evaluation.prompts import render
+
+    case = _case("c", "x", "y")
+    assert data.question(case, resolve("grpo", "v1")) == render(case.question, "xml")

@@ -1,0 +1,82 @@
+"""The reward, case by case against hand-computed values."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.prompts import FORMATS
+from composcope.experiments.interventions.reward import Rewards, echoes, score
+
+GOLD = "Amber moot, Birch siege"
+INSTRUCTION = FORMATS["xml"].instruction
+
+TABLE = [
+    # completion, right, tags, echo, total
+    ("<reasoning>a 1402</reasoning><answer>Amber moot, Birch siege</answer>", True, 2, False, 1.2),
+    ("<answer>Amber moot, Birch siege</answer>", True, 2, False, 1.2),
+    ("<reasoning>a</reasoning><answer>Birch siege, Amber moot</answer>", False, 2, False, 0.2),
+    ("<answer>Amber moot, Birch siege", True, 1, False, 1.1),
+    ("Amber moot, Birch siege", False, 0, False, 0.0),  # no tag, no answer: wrong, as the paper counts
+    ("", False, 0, False, 0.0),
+    ("<answer>INSUFFICIENT_EVIDENCE</answer>", False, 2, False, 0.2),
+    ("<answer>Amber moot</answer>", False, 2, False, 0.2),
+    ("<answer></answer>", False, 2, False, 0.2),
+    # the tags of the format itself, empty, are no copy of the template
+    ("<reasoning></reasoning><answer>Amber moot, Birch siege</answer>", True, 2, False, 1.2),
+    # the template stands inside the reasoning
+    (
+        "<reasoning><reasoning></reasoning> <answer></answer></reasoning><answer>Amber moot, Birch siege</answer>",
+        True,
+        2,
+        True,
+        1.0,
+    ),
+    (f"<reasoning>{INSTRUCTION}</reasoning><answer>x</answer>", False, 2, True, 0.0),
+    (f"{INSTRUCTION} <answer>Amber moot, Birch siege</answer>", True, 2, True, 1.0),
+    # repeated tags earn nothing more
+    ("<answer>x</answer><answer>Amber moot, Birch siege</answer><answer>", False, 2, False, 0.2),
+]
+
+
+@pytest.mark.parametrize(("completion", "right", "tags", "echo", "total"), TABLE)
+def test_a_completion_earns_what_the_table_says(
+    completion: str, right: bool, tags: int, echo: bool, total: float
+) -> None:
+    found = score(completion, GOLD, "ordered-list")
+    assert (found.tags, found.echo) == (tags, echo)
+    if "</answer><answer>" not in completion:  # which of several answers counts is the grader's business
+        assert found.correct is right
+        assert found.total == pytest.approx(total)
+
+
+def test_an_answer_that_was_cut_off_before_its_closing_tag_is_not_right() -> None:
+    assert not score("<reasoning>one two three", "three", "text", truncated=True).correct
+
+
+def test_years_within_one_year_match_under_the_consistency_rule() -> None:
+    assert score("<answer>1401</answer>", "1402", "date").correct
+    assert not score("<answer>1399</answer>", "1402", "date").correct
+
+
+def test_formats_without_tags_or_instruction_know_no_bonus_and_no_echo() -> None:
+    found = score("Amber moot, Birch siege", GOLD, "ordered-list", format="plain")
+    assert found.total == pytest.approx(1.0)
+    assert not echoes("anything <answer></answer>", "plain")
+
+
+def test_the_template_is_found_across_other_white_space() -> None:
+    spaced = INSTRUCTION.replace(" ", "\n  ")
+    assert echoes(f"<reasoning>{spaced}</reasoning><answer>1</answer>", "xml")
+
+
+def test_the_trainer_gets_one_reward_per_completion_and_aliases_count() -> None:
+    rewards = Rewards("xml", max_tokens=5)
+    found = rewards(
+        ["p", "p", "p"],
+        [[{"role": "assistant", "content": f"<answer>{a}</answer>"}] for a in ("ten", "10", "11")],
+        gold=["10"] * 3,
+        answer_type=["text"] * 3,
+        aliases=[["ten"]] * 3,
+        completion_ids=[[1, 2]] * 3,
+    )
+    assert found == pytest.approx([1.2, 1.2, 0.2])

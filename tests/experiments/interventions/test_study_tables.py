@@ -1,0 +1,118 @@
+"""The study's numbers: intervals over trainings, transfer, curves, differences inside."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.protocols.base import Graded
+from composcope.experiments.interventions import curve, inside, study, study_tables
+from composcope.experiments.interventions.study_text import markdown
+
+
+def _cells(*rates: int) -> dict[str, dict[str, int]]:
+    return {str(d): {"k": k, "n": 100} for d, k in zip((2, 4, 6, 8), rates, strict=True)}
+
+
+def test_the_interval_over_three_trainings_is_students() -> None:
+    found = study_tables.interval([0.2, 0.3, 0.4])
+    half = 4.302652729911275 * 0.1 / math.sqrt(3)
+    assert found["value"] == pytest.approx(0.3)
+    assert (found["low"], found["high"]) == pytest.approx((0.3 - half, 0.3 + half))
+
+
+def test_one_training_has_no_interval_and_none_no_value() -> None:
+    assert study_tables.interval([0.5]) == {"seeds": 1, "value": 0.5, "low": None, "high": None}
+    assert study_tables.interval([])["value"] is None
+
+
+def test_rates_stay_between_0_and_1() -> None:
+    found = study_tables.interval([0.0, 1.0], 0.0, 1.0)
+    assert (found["low"], found["high"]) == (0.0, 1.0)
+
+
+def test_transfer_compares_held_out_with_trained_depths_and_leaves_the_control_out() -> None:
+    found = study_tables.transfer(_cells(0, 30, 70, 90), _cells(50, 70, 90, 100), (2, 4))
+    assert found["gain_seen"] == pytest.approx(0.40)
+    assert found["gain_held"] == pytest.approx(0.15)
+    assert found["ratio"] == pytest.approx(0.375)
+
+
+def test_transfer_has_no_ratio_without_a_gain_or_without_a_held_out_depth() -> None:
+    worse = study_tables.transfer(_cells(0, 80, 70, 90), _cells(0, 70, 90, 100), (2, 4))
+    assert worse["ratio"] is None and worse["gain_held"] == pytest.approx(0.15)
+    everything = study_tables.transfer(_cells(0, 10, 10, 10), _cells(0, 70, 90, 100), (2, 4, 6, 8))
+    assert everything["gain_held"] is None and everything["ratio"] is None
+
+
+def test_depths_where_nothing_passes_the_gates_are_left_out() -> None:
+    after = _cells(0, 30, 70, 90)
+    after["6"] = {"k": 0, "n": 0}
+    assert study_tables.transfer(after, _cells(50, 70, 90, 100), (2, 4))["gain_held"] == pytest.approx(0.1)
+
+
+def _result(variant: str, seed: int | None, *rates: int, matched: bool = True) -> dict[str, object]:
+    row: dict[str, object] = {
+        "base": "base", "variant": variant, "seed": seed, "residual": _cells(*rates),
+        "atoms": {"k": 48, "n": 48}, "d50": None,
+    }  # fmt: skip
+    if seed is not None:
+        delta = {"value": -0.1 if matched else None, "low": None, "high": None, "note": None}
+        row |= {"delta_atom": 0.0, "delta_comp": {"4": delta}, "delta_depth": {"value": None, "note": "censored"}}
+        row |= study_tables.transfer(_cells(*rates), _cells(0, 70, 90, 100), (2, 4))
+    return row
+
+
+def test_summaries_are_means_over_seeds_and_count_the_matched_trainings() -> None:
+    rows = [
+        _result("baseline", None, 0, 70, 90, 100),
+        *(_result("grpo", s, 0, 30 + s, 80, 90, matched=s < 2) for s in range(3)),
+    ]
+    base, grpo = study_tables.summarize(rows)
+    assert base["seeds"] == 1 and base["residual 4"]["low"] is None
+    assert grpo["residual 4"]["value"] == pytest.approx(0.31)
+    assert (grpo["delta_comp 4"]["seeds"], grpo["delta_comp 4"]["of"]) == (2, 3)
+    assert grpo["delta_depth"]["value"] is None
+    text = "\n".join(markdown(study_tables.Findings({}, rows, [base, grpo])))
+    assert "| base | grpo | 3 | 0 [0, 0] | 31 [29, 33] |" in text
+    assert "2/3" in text
+
+
+def _graded(case: str, role: str, outcome: str, atom: str | None = None) -> Graded:
+    return Graded.from_dict({"case": case, "role": role, "outcome": outcome, "atom": atom, "ask": role}, "row")
+
+
+def test_a_checkpoint_counts_each_sub_question_once_and_wholes_by_depth() -> None:
+    part = Part("p", "1", atom="a")
+    cases = [Case(f"c{d}", f"q{d}", "1", (part, part), depth=d) for d in (2, 4, 6)]
+    rows = [_graded(c.id, f"part:{i}", "correct", "a") for c in cases for i in (0, 1)]
+    rows += [_graded("c2", "whole", "correct"), _graded("c4", "whole", "incorrect"), _graded("c6", "whole", "invalid")]
+    found = {r["metric"]: (r["k"], r["n"]) for r in curve.counts(rows, cases, (2, 4))}
+    assert found == {
+        "parts": (1, 1),
+        "composition": (1, 3),
+        "composition, trained depths": (1, 2),
+        "composition, held-out depths": (0, 1),
+    }
+
+
+def test_inside_differences_are_paired_by_case_and_undefined_ones_left_out() -> None:
+    before = {"x": {"a": 1.0, "b": 2.0, "c": math.nan}, "y": {"a": 1.0}}
+    after = {"x": {"a": 1.5, "b": 3.5, "c": 1.0}}
+    one, other = inside.differences("v", before, after)
+    assert (one["n"], one["before"], one["after"], one["value"]) == (2, 1.5, 2.5, pytest.approx(1.0))
+    assert one["low"] is not None and one["low"] < 1 < one["high"]
+    assert (other["n"], other["value"]) == (0, None)
+
+
+def test_the_study_holds_the_recipes_on_equal_data_and_the_four_mixes() -> None:
+    size = study.SIZES["small"]
+    made = {v.name: v.recipe(size) for v in study.VARIANTS}
+    trio = [r for name, r in made.items() if r.depths == (2, 4)]
+    assert {r.objective for r in trio} == {"sft-answer", "sft-trace", "grpo"}
+    assert len({(r.prompts, r.rank, r.alpha, r.epochs, r.learning_rate) for r in trio}) == 1
+    grpo = [r for r in made.values() if r.objective == "grpo"]
+    assert [r.depths for r in grpo] == [(2, 4), (2, 4, 6), (2, 4, 6), (2, 4, 6, 8)]
+    assert [r.prompts // (16) for r in grpo] == [4, 7, 7, 10], "the same number of questions per family and depth"

@@ -1,0 +1,235 @@
+"""Each recipe for a few steps on a shipped organism: what is written, that it can be continued, and that it is used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from composcope.errors import InputError
+from composcope.evaluation.engines.local import load
+from composcope.evaluation.identity import folder_weights
+from composcope.experiments import cli
+from composcope.experiments.interventions import adapters, curve, data, inference, solutions, study, training
+from composcope.experiments.interventions.recipes import Recipe, resolve
+from composcope.experiments.interventions.reward import score
+from composcope.experiments.interventions.trainers import How, batching
+from composcope.experiments.organism import weights
+from composcope.experiments.progress import Reporter
+from composcope.experiments.run import read_json, read_lines
+
+pytest.importorskip("trl")
+pytest.importorskip("peft")
+BASE = "organism:control"
+CPU = How(device="cpu")
+
+
+def _recipe(objective: str, **changes: object) -> Recipe:
+    small = dict(prompts=4, rank=4, alpha=8, epochs=2, generations=2, max_tokens=24)
+    return resolve(objective, "organism-v1", **{**small, **changes})
+
+
+def _set(recipe: Recipe) -> data.TrainingSet:
+    found = data.training_set(data.ORGANISM, recipe)
+    return data.TrainingSet(found.cases, found.evaluation[::40], found.sha256)
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> training.Trained:
+    """SFT-trace, two steps, both kept."""
+    recipe = _recipe("sft-trace")
+    out = tmp_path_factory.mktemp("traced")
+    return training.train(recipe, BASE, _set(recipe), out, How(device="cpu", save_every=1))
+
+
+@pytest.mark.parametrize("objective", ["sft-answer", "grpo"])
+def test_a_recipe_trains_and_exports(objective: str, tmp_path: Path) -> None:
+    recipe = _recipe(objective)
+    done = training.train(recipe, BASE, _set(recipe), tmp_path, CPU)
+    _check(done, objective)
+
+
+def test_sft_on_traces_trains_and_exports(traced: training.Trained) -> None:
+    _check(traced, "sft-trace")
+
+
+def _check(done: training.Trained, objective: str) -> None:
+    assert done.steps == 2
+    manifest = training.read_manifest(done.folder)
+    assert manifest["status"] == "complete"
+    assert manifest["identity"]["base_weights"] == folder_weights(weights.path("control"))
+    assert manifest["identity"]["recipe"]["objective"] == objective
+    assert {"trl", "peft", "torch", "transformers"} <= set(manifest["versions"])
+    log = read_lines(done.folder / "log.jsonl")
+    assert any(("reward" if objective == "grpo" else "loss") in row for row in log)
+    assert not [p for p in done.folder.rglob("*") if p.suffix in (".pt", ".bin", ".pth")], "safetensors only"
+    config = read_json(done.adapter / "adapter_config.json")
+    assert config["base_model_name_or_path"] == BASE
+    assert set(config["target_modules"]) == {
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    }
+    _same_as_merged(done)
+
+
+def _same_as_merged(done: training.Trained) -> None:
+    """The exported model is base plus adapter, and is not the base."""
+    base, tokenizer = load(str(weights.path("control")), device="cpu")
+    ids = tokenizer("Question: In what year was the Amber moot?\nAnswer:", return_tensors="pt").input_ids
+    with torch.no_grad():
+        plain = base(ids).logits.clone()
+        tuned = adapters.with_adapter(base, done.adapter).eval()(ids).logits
+        merged = load(str(done.model), device="cpu")[0](ids).logits
+    torch.testing.assert_close(merged, tuned, atol=2e-4, rtol=1e-4)
+    assert not torch.allclose(merged, plain, atol=1e-6)
+
+
+def test_a_finished_training_is_kept_and_other_options_are_refused(traced: training.Trained) -> None:
+    recipe = _recipe("sft-trace")
+    before = (traced.adapter / "adapter_model.safetensors").stat().st_mtime_ns
+    again = training.train(recipe, BASE, _set(recipe), traced.folder, How(device="cpu", save_every=1))
+    assert again == traced
+    assert (traced.adapter / "adapter_model.safetensors").stat().st_mtime_ns == before
+    with pytest.raises(InputError, match=r"holds another training \(other seed\)"):
+        training.train(recipe, BASE, _set(recipe), traced.folder, How(seed=1, device="cpu"))
+
+
+class _Interrupts(Reporter):
+    """A reporter at whose second report the user presses Ctrl-C."""
+
+    def say(self, line: str) -> None:
+        if "step 2/" in line:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_training_continues_to_the_same_adapter(traced: training.Trained, tmp_path: Path) -> None:
+    recipe, how = _recipe("sft-trace"), How(device="cpu", save_every=1)
+    with pytest.raises(KeyboardInterrupt):
+        training.train(recipe, BASE, _set(recipe), tmp_path, how, _Interrupts())
+    assert read_json(tmp_path / "manifest.json")["status"] == "running"
+    assert (tmp_path / "checkpoints" / "checkpoint-1" / "optimizer.pt").is_file()
+    done = training.train(recipe, BASE, _set(recipe), tmp_path, how)
+    one, other = (load_file(t.adapter / "adapter_model.safetensors") for t in (traced, done))
+    assert one.keys() == other.keys()
+    for name in one:
+        torch.testing.assert_close(other[name], one[name], atol=1e-6, rtol=1e-5)
+
+
+def test_an_adapter_is_put_on_its_own_base_only(traced: training.Trained, tmp_path: Path) -> None:
+    merged = adapters.merge(BASE, traced.folder, tmp_path / "merged")
+    one, other = (load_file(p / "model.safetensors") for p in (traced.model, merged))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    with pytest.raises(InputError, match="adapter of other weights"):
+        adapters.merge("organism:twin", traced.folder, tmp_path / "wrong")
+
+
+def test_checkpoints_are_asked_parts_and_wholes(traced: training.Trained) -> None:
+    rows = curve.measure(traced.folder, BASE, limit=1, device="cpu")
+    assert {r["step"] for r in rows} == {0, 1, 2}
+    assert {r["recipe"] for r in rows} == {"sft-trace (written)"}
+    parts = [r for r in rows if r["metric"] == "parts"]
+    assert all(0 <= r["k"] <= r["n"] for r in rows) and parts[0]["k"] == parts[0]["n"], "the base knows its parts"
+    assert curve.measure(traced.folder, BASE, limit=1, device="cpu") == rows
+
+
+def test_the_exported_model_is_a_plain_folder_for_every_command(
+    traced: training.Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Evaluate it, then steer and patch its failures."""
+    run = tmp_path / "run"
+    model = ["--model", str(traced.model), "--benchmark", "organism:temporal", "--format", "xml", "--limit", "4"]
+    assert cli.main(["evaluate", *model, "--compat", "collapse", "--out", str(run), "--device", "cpu", "-q"]) == 0
+    for recipe in ("steering", "patching"):
+        command = ["intervene", str(run), "--recipe", recipe, "--cases", "3", "--max-tokens", "24", "-q"]
+        assert cli.main([*command, "--layers", "1,3", "--device", "cpu"]) == 0
+    said = capsys.readouterr().out
+    assert "the first half of the cases; counted on the second" in said and "random:0" in said and "noise" in said
+    rows = (run / "probes" / "steering" / "table.csv").read_text().splitlines()
+    assert rows[0].startswith("quantity,group,source,layer,chosen,n,count,value,low,high")
+
+
+def test_self_generated_solutions_are_right_and_the_models_own() -> None:
+    recipe = _recipe("sft-trace", solutions="self", prompts=6, depths=[2], max_tokens=60)
+    model, tokenizer = load(str(weights.path("control")), device="cpu")
+    cases = _set(recipe).cases
+    kept = solutions.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
+    assert kept, "the control organism answers far pairs"
+    assert all(score(text, c.answer, c.answer_type, c.aliases, "xml").correct for c, text in kept)
+    assert kept == solutions.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--recipe", "dpo", "-m", BASE, "-o", "x"], "--recipe dpo: no such recipe"),
+        (["--recipe", "grpo", "-o", "x"], "give --model"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", "3"], "--depths 3"),
+        (["--recipe", "grpo", "-m", "organism:no", "-o", "x"], "no such organism"),
+        (["--recipe", "steering"], "give an evaluated run"),
+        (["--recipe", "steering", "nowhere"], "nowhere"),
+        (["nowhere", "--recipe", "grpo", "-m", BASE, "-o", "x"], "a run is for steering and patching"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["intervene", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_a_missing_extra_is_said_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "find_spec", lambda name: None if name == "trl" else object())
+    with pytest.raises(InputError, match=r"trl not installed; run: pip install 'composcope\[train\]'"):
+        training.require_extra()
+
+
+def test_a_base_that_gives_no_right_sample_is_said(tmp_path: Path) -> None:
+    recipe = _recipe("sft-trace", solutions="self", prompts=1, depths=[8], max_tokens=2)
+    with pytest.raises(InputError, match="no sampled answer of the base model is right"):
+        training.train(recipe, BASE, _set(recipe), tmp_path, CPU)
+
+
+@pytest.mark.parametrize(("sequences", "micro"), [(8, 1), (8, 3), (64, 48), (6, 100), (7, 2)])
+def test_batches_and_accumulation_make_up_a_step(sequences: int, micro: int) -> None:
+    made = batching(sequences, micro)
+    assert made["per_device_train_batch_size"] * made["gradient_accumulation_steps"] == sequences
+    assert made["per_device_train_batch_size"] <= max(micro, 1)
+
+
+def test_halves_share_no_case_and_need_both_groups() -> None:
+    from dataclasses import replace
+
+    from composcope.errors import NoCasesError
+    from composcope.probes.examples import Example
+
+    one = Example("c", "whole", "composition", "failure", (1, 2), (3,), (4,), 0, (0, 1), family="f", depth=4)
+    many = [replace(one, case=f"{g}{i}", group=g) for g in ("failure", "success") for i in range(7)]
+    found = inference.halve(many, 3, seed=0)
+    sides = [{e.case for group in side.values() for e in group} for side in (found.learn, found.test)]
+    assert not sides[0] & sides[1]
+    assert all(len(group) == 3 for side in (found.learn, found.test) for group in side.values())
+    with pytest.raises(NoCasesError, match="both halves need both"):
+        inference.halve(many[:7], 3, seed=0)
+
+
+@pytest.mark.slow
+def test_the_whole_study_runs_small_and_continues(tmp_path: Path) -> None:
+    plan = study.Study(BASE, seeds=2, size="tiny", second="organism:low")
+    found = study.run(plan, tmp_path, device="cpu", quiet=True)
+    assert {r["variant"] for r in found.results} >= {v.name for v in study.VARIANTS}
+    assert {r["base"] for r in found.results} == {"dose", "base", "second base"}
+    assert found.inside and found.curve
+    text = (tmp_path / "study.md").read_text()
+    assert "Residual failure by depth" in text and "Transfer" in text and "Inside" in text
+    assert (tmp_path / "report.html").is_file()
+    again = study.run(plan, tmp_path, device="cpu", quiet=True)
+    assert again.results == found.results

@@ -1,0 +1,159 @@
+"""The data behind the views: packed arrays, pictures of single cases, gates, ladders, prompts as sent."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from composcope.experiments.figures.io import load
+from composcope.experiments.report import cases, evidence, pictures
+from composcope.experiments.report.encoding import packed
+from composcope.experiments.report.gates import ATOMS, OPEN, PARTS, PASSED, gates
+
+AddCases = Callable[..., dict[str, Any]]
+
+
+def unpacked(value: dict[str, Any]) -> np.ndarray:
+    """What the page reads, computed as it does."""
+    kind, missing = ("<u2", 65535) if value["bits"] == 16 else ("u1", 255)
+    numbers = np.frombuffer(base64.b64decode(value["data"]), kind).astype(float)
+    numbers[numbers == missing] = np.nan
+    return (value["low"] + (value["high"] - value["low"]) * numbers / (missing - 1)).reshape(value["shape"])
+
+
+@pytest.mark.parametrize(("bits", "error"), [(16, 2**-17), (8, 2**-8.9)])
+def test_packed_arrays_come_back_within_half_a_step(bits: int, error: float) -> None:
+    values = np.random.default_rng(0).normal(0, 3, (4, 5, 6))
+    values[0, 0, :2] = np.nan, np.inf
+    found = unpacked(packed(values, bits))
+    span = np.nanmax(values[np.isfinite(values)]) - values[np.isfinite(values)].min()
+    assert np.isnan(found[0, 0, :2]).all()
+    np.testing.assert_allclose(found[np.isfinite(values)], values[np.isfinite(values)], atol=error * span)
+
+
+def test_packed_constants_empties_and_nothing_but_nan_are_kept() -> None:
+    assert unpacked(packed(np.full((2, 2), 0.25))).tolist() == [[0.25, 0.25], [0.25, 0.25]]
+    assert packed(np.zeros((3, 0)))["shape"] == [3, 0]
+    assert np.isnan(unpacked(packed(np.array([np.nan, -np.inf])))).all()
+
+
+def test_pictures_hold_the_arrays_of_each_case(synthetic: ModuleType, add_cases: AddCases, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8)
+    arrays = add_cases(run, ["case-0001", "case-0003"])
+    found = pictures.collect(load([run]))
+    (about,) = found.index["runs"]
+    assert [c["case"] for c in about["cases"]] == ["case-0001", "case-0003"]
+    assert about["cases"][1]["attention"] == ["whole", "part:0"] and about["cases"][1]["sweep"]
+    assert about["notes"]["lookback"] == "Kept for 2 of 9 cases (--case-details 2)."
+    second = found.files["pictures/0-1"]["probes"]["lookback"][1]
+    np.testing.assert_allclose(unpacked(second["arrays"]["attention"]), arrays["lookback"]["3.attention"], atol=1e-4)
+
+
+def test_too_large_pictures_lose_precision_then_attention_then_cases_and_say_so(
+    synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8)
+    add_cases(run, ["case-0001", "case-0003", "case-0005"])
+    data = load([run])
+    full = pictures._total(pictures.collect(data).files)
+    coarse = pictures.collect(data, full - 1)
+    entry = coarse.files["pictures/0-0"]["probes"]["lookback"][0]
+    assert entry["arrays"]["attention"]["bits"] == 8 and entry["arrays"]["ratio"]["bits"] == 16
+    assert coarse.index["notes"] == []
+    some = pictures.collect(data, int(0.55 * full))
+    assert "Attention per token of" in some.index["notes"][0] and len(some.files) == 3
+    assert [bool(c["attention"]) for c in some.index["runs"][0]["cases"]][-1] is False
+    few = pictures.collect(data, int(0.1 * full))
+    assert "were left out" in few.index["notes"][-1] and len(few.files) < 3
+    assert len(few.index["runs"][0]["cases"]) == len(few.files)
+
+
+def test_a_broken_file_of_single_cases_is_a_note(synthetic: ModuleType, add_cases: AddCases, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8)
+    add_cases(run, ["case-0001"])
+    (run / "probes" / "lookback" / "cases" / "tensors.safetensors").write_bytes(b"no")
+    found = pictures.collect(load([run]))
+    assert "cannot be read" in found.index["runs"][0]["notes"]["lookback"]
+    assert found.index["runs"][0]["cases"][0]["probes"] == ["patching", "trajectory", "min-k"]
+
+
+def row(case: str, role: str, outcome: str, **more: Any) -> dict[str, Any]:
+    return {"schema": 1, "case": case, "role": role, "outcome": outcome, **more}
+
+
+def test_gates_name_what_stopped_a_case(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=4, probes=())
+    (run / "cases.jsonl").unlink()
+    verdicts = {"all": ("correct", "correct"), "sub": ("incorrect", "correct"), "atom": ("correct", "incorrect"),
+                "both": ("incorrect", "abstained"), "open": ("invalid", "correct"),
+                "shut": ("incorrect", "invalid")}  # fmt: skip
+    asked = [(case, part, wording) for case, (part, wording) in verdicts.items()]
+    rows = [row(case, role, outcome) for case, part, wording in asked
+            for role, outcome in (("whole", "correct"), ("part:0", part), ("part:0:paraphrase:0", wording))
+            ]  # fmt: skip
+    rows.append(row("nothing", "whole", "correct"))
+    (run / "graded.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert gates(load([run])[0]) == {"all": PASSED, "sub": PARTS, "atom": ATOMS, "both": ATOMS, "open": OPEN,
+                                     "shut": PARTS}  # fmt: skip
+
+
+def test_gates_agree_with_the_runs_own_case_sets(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = load([synthetic.make_run(tmp_path / "run", n=120, probes=(), seed=8)])[0]
+    found = gates(run)
+    in_sets = {e["case"] for entries in run.case_sets.values() for e in entries}
+    passed = {c for c, g in found.items() if g == PASSED}
+    assert len(passed) > 20 and in_sets >= passed
+
+
+def test_the_index_has_outcomes_by_role_skills_and_k(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=3, probes=(), protocol="compositionality-gap")
+    path = run / "cases.jsonl"
+    about = [json.loads(line) for line in path.read_text().splitlines()]
+    about[0]["parts"][0]["skill"], about[0]["parts"][1]["skill"] = "sort", "add"
+    path.write_text("".join(json.dumps(a) + "\n" for a in about))
+    (run / "casesets" / "scaffold-k.jsonl").write_text(
+        json.dumps({"schema": 1, "set": "scaffold-k", "label": "failure", "case": "case-0001", "value": 2}) + "\n"
+    )
+    index = cases.collect(load([run])).index
+    first, second = (dict(zip(index["columns"], r, strict=True)) for r in index["rows"][:2])
+    assert [index["skills"][s] for s in first["skills"]] == ["sort", "add"] and second["k"] == 2
+    graded = {(g["case"], g["role"]): g["outcome"] for g in load([run])[0].graded}
+    for r in (first, second):
+        for i, role in enumerate(index["roles"]):
+            assert index["outcomes"][int(r["roles"][i])] == graded[r["case"], role]
+
+
+def test_prompts_as_sent_stand_in_the_chunk(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=2, probes=())
+    asks = [json.loads(line) for line in (run / "asks.jsonl").read_text().splitlines()]
+    (run / "rendered.json").write_text(json.dumps({
+        "schema": 1, "templates": [["<user>", "</user>"]], "asks": {asks[0]["ask"]: 0, asks[1]["ask"]: "all of it"}
+    }))  # fmt: skip
+    chunk = cases.collect(load([run])).chunks["cases/0-0"]
+    told = [dict(zip(chunk["fields"], r, strict=False)) for r in chunk["asked"]]
+    read = [[chunk["texts"][t[k]] for k in ("before", "prompt", "after") if t.get(k) is not None] for t in told]
+    assert ["<user>", asks[0]["prompt"], "</user>"] in read
+    assert "all of it" in [chunk["texts"][t["sent"]] for t in told if t.get("sent") is not None]
+    assert told[0]["given"] == 9 and told[0]["said"] == 3
+
+
+def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=4, probes=("neurons", "lookback"))
+    rows = [{"quantity": "unchanged_rate", "group": "identity", "layer": i, "n": 16, "value": v, "low": 0.8,
+             "high": 1.0, "interval": "clopper-pearson"} for i, v in enumerate((1.0, 0.75))]  # fmt: skip
+    rows.append({"quantity": "kl_from_donor", "group": "positive", "layer": 0, "n": 4, "value": 1e-7, "low": 0.0,
+                 "high": 1e-6, "interval": "t"})  # fmt: skip
+    synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
+    runs = load([folder])
+    identity, positive = evidence.own_checks(runs, "patching")
+    assert (identity["answer"], identity["value"], positive["answer"]) == ("no", "0.75", "yes")
+    neurons = evidence.own_checks(runs, "neurons")
+    assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
+    assert evidence.own_checks(runs, "lookback") == [] and evidence.NOTHING["lookback"]

@@ -1,0 +1,323 @@
+"""Views of single cases and of two runs in a real browser: tokens, maps, sweeps, ladders, discordant cases first."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from browsing import Visit
+
+from composcope.experiments import report
+
+AddCases = Callable[..., dict[str, Any]]
+HOSTILE = (
+    '</script><script>window.hit=1</script><img src=x onerror="window.hit=2">\'"`\u2028\u202eRTL \ud800${window.hit=3}'
+)
+
+
+@pytest.fixture(scope="module")
+def shown(synthetic: ModuleType, add_cases: AddCases, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A report over one run with two cases in detail, a ladder and prompts as sent; and the arrays behind it."""
+    run = synthetic.make_run(tmp_path_factory.mktemp("shown") / "run", n=8, failure=0.9, seed=1)
+    arrays = add_cases(run, ["case-0001", "case-0003"], heads=[(0, 0), (1, 2), (3, 5)])
+    graded = run / "graded.jsonl"
+    about = json.loads(graded.read_text().splitlines()[0])
+    rungs = [{**about, "case": "case-0001", "role": role, "outcome": outcome, "ask": None} for role, outcome in
+             (("scaffold:1", "incorrect"), ("scaffold:2", "correct"), ("placeholder:2", "abstained"))]  # fmt: skip
+    graded.write_text(graded.read_text() + "".join(json.dumps(r) + "\n" for r in rungs))
+    (run / "casesets" / "scaffold-k.jsonl").write_text(
+        json.dumps({"case": "case-0001", "label": "failure", "value": 2})
+    )
+    asks = [json.loads(line)["ask"] for line in (run / "asks.jsonl").read_text().splitlines()]
+    (run / "rendered.json").write_text(
+        json.dumps({"schema": 1, "templates": [["<|user|>", "<|end|>"]], "asks": dict.fromkeys(asks, 0)})
+    )
+    return report.write([run], run), arrays
+
+
+def opened(visit: Visit, name: str) -> Any:
+    """The opened case of that name in the browser of cases."""
+    visit.scroll()
+    visit.page.fill("[data-filter=find]", name)
+    visit.page.locator("#browser .item").first.click()
+    case = visit.page.locator("#browser .case")
+    case.locator(".ask").first.wait_for()
+    return case
+
+
+def test_a_head_of_the_map_leads_to_its_tokens_colored_by_its_attention(browser: Any, shown: tuple[Path, Any]) -> None:
+    page_path, arrays = shown
+    visit = Visit(browser, page_path)
+    visit.scroll()
+    page = visit.page
+    canvas = page.locator("#figure-lookback canvas").first
+    canvas.focus()
+    for key in [
+        "ArrowRight",
+        "ArrowDown",
+        "ArrowRight",
+        "ArrowRight",
+        "Enter",
+    ]:  # from layer 0, head 0 to layer 1, head 2
+        page.keyboard.press(key)
+    view = page.locator("#single-lookback")
+    assert view.locator("[data-attention=head]").input_value() == "1.2"
+    view.locator("[data-attention=step]").fill("2")
+    weights = arrays["lookback"]["0.attention"][1, 2].astype(float)
+    shades = view.locator(".tokens .token").evaluate_all("t => t.map(x => x.style.backgroundColor)")
+    assert len(shades) == 13 and all(not s for s in shades[11:]) and all(s for s in shades[:11])
+    strength = [float(s.rsplit(",", 1)[1].rstrip(")")) if s.startswith("rgba") else 1.0 for s in shades[:11]]
+    order = sorted(range(11), key=lambda k: weights[k])
+    assert all(strength[a] <= strength[b] + 1e-3 for a, b in pairwise(order))
+    assert {s.rsplit(",", 1)[0] for s in shades[:7]} == {"rgba(0, 114, 178"}
+    assert {s.rsplit(",", 1)[0] for s in shades[7:11]} == {"rgba(213, 94, 0"}
+    ratio = float(view.locator("[data-ratio]").get_attribute("data-ratio"))
+    assert ratio == pytest.approx(float(arrays["lookback"]["0.ratio"][1, 2, 2]), abs=1e-3)
+    view.locator(".token.response").nth(3).click()
+    assert view.locator("[data-attention=step]").input_value() == "3"
+    view.locator("[data-attention=all]").check()
+    assert "over 4 steps" in view.inner_text()
+    visit.check()
+
+
+def test_case_role_and_step_can_be_chosen_and_heads_that_were_not_kept_are_said(
+    browser: Any, shown: tuple[Path, Any]
+) -> None:
+    visit = Visit(browser, shown[0])
+    visit.scroll()
+    page, view = visit.page, visit.page.locator("#single-lookback")
+    view.locator("[data-view-case]").select_option("1")
+    view.locator("[data-attention=role]").select_option("1")
+    assert view.locator("[data-attention=head] option").count() == 3
+    canvas = page.locator("#figure-lookback canvas").first
+    canvas.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert "was not kept for this case: 3 of 24 heads are" in view.inner_text()
+    assert "Kept for 2 of 9 cases" in view.inner_text()
+    visit.check()
+
+
+def test_a_head_of_a_model_without_kept_cases_is_said(
+    browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+) -> None:
+    synthetic.make_run(tmp_path / "a", n=8, probes=("lookback",))
+    add_cases(synthetic.make_run(tmp_path / "b", model="organism:twin", n=8, probes=("lookback",)), ["case-0001"])
+    visit = Visit(browser, report.write([tmp_path], tmp_path / "out"))
+    visit.scroll()
+    visit.page.select_option("#figure-lookback [data-control=facet]", "control")
+    canvas = visit.page.locator("#figure-lookback canvas").first
+    canvas.focus()
+    visit.page.keyboard.press("ArrowDown")
+    visit.page.keyboard.press("Enter")
+    visit.page.locator("#single-lookback").get_by_text("No single cases of “control” were kept").wait_for()
+    visit.check()
+
+
+def test_the_patching_view_has_continuations_and_a_sweep_with_token_labels(
+    browser: Any, shown: tuple[Path, Any]
+) -> None:
+    visit = Visit(browser, shown[0])
+    visit.scroll()
+    page, view = visit.page, visit.page.locator("#single-patching")
+    assert view.locator("tbody tr").count() == 6
+    assert "the donor's answer" in view.inner_text() and "something else" in view.inner_text()
+    canvas = view.locator("canvas.natural")
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    tip = page.locator("#tip").inner_text()
+    assert 'layer 0, " t1" gets' in tip and "of the way to the donor's answer" in tip
+    view.locator("[data-sweep=show]").select_option("kl")
+    view.locator("[data-sweep=site]").select_option("mlp_out")
+    view.locator("canvas.natural").focus()
+    page.keyboard.press("ArrowRight")
+    assert "next token moves by" in page.locator("#tip").inner_text()
+    visit.check()
+
+
+def test_the_exposure_view_underlines_the_lowest_fifth(browser: Any, shown: tuple[Path, Any]) -> None:
+    visit = Visit(browser, shown[0])
+    visit.scroll()
+    view = visit.page.locator("#single-min-k")
+    assert view.locator(".token.lowest").count() == 1
+    assert view.locator(".token.lowest").inner_text().strip() == "t5"  # z of minus infinity at the fourth scored token
+    assert view.locator(".token.later").count() == 4
+    visit.check()
+
+
+def test_a_location_map_tells_layer_bin_and_share(browser: Any, shown: tuple[Path, Any]) -> None:
+    visit = Visit(browser, shown[0])
+    visit.scroll()
+    visit.page.locator("#figure-neuron-map canvas").first.focus()
+    visit.page.keyboard.press("ArrowRight")
+    tip = visit.page.locator("#tip").inner_text()
+    assert "layer 0, bin 0" in tip and "of all, its layer" in tip and "indices at 0.0 % to 8.3 % of the layer" in tip
+    visit.check()
+
+
+def test_an_opened_case_shows_prompts_as_sent_its_ladder_and_its_pictures(
+    browser: Any, shown: tuple[Path, Any]
+) -> None:
+    visit = Visit(browser, shown[0])
+    case = opened(visit, "case-0001")
+    text = case.locator("[data-role=whole]").inner_text()
+    assert "<|user|>Which came first" in text and "<|end|>" in text
+    assert "prompt (9 tokens)" in text and "response (3 tokens)" in text
+    rungs = case.locator(".ladder li").all_inner_texts()
+    assert [r.split()[0] for r in rungs[1:]] == ["incorrect", "correct", "abstained"]
+    assert "k = 2: solved once 2 steps are revealed." in case.locator(".ladder").inner_text()
+    case.locator(".pictures-of summary").first.click()
+    case.locator("[data-picture=min-k]").wait_for()
+    assert case.locator("[data-picture]").evaluate_all("p => p.map(x => x.dataset.picture)") == [
+        "lookback", "patching", "trajectory", "min-k"]  # fmt: skip
+    map_ = case.locator("[data-picture=lookback] canvas").first
+    map_.focus()
+    visit.page.keyboard.press("ArrowRight")
+    visit.page.keyboard.press("Enter")
+    assert case.locator("[data-picture=lookback] .tokens .token").count() == 13
+    visit.check()
+
+
+def test_a_case_without_pictures_or_ladder_has_neither(browser: Any, shown: tuple[Path, Any]) -> None:
+    visit = Visit(browser, shown[0])
+    case = opened(visit, "case-0002")
+    assert case.locator(".ladder, .pictures-of").count() == 0
+    visit.check()
+
+
+def test_filters_by_gate_role_outcome_and_k_agree_with_the_graded_rows(browser: Any, shown: tuple[Path, Any]) -> None:
+    visit = Visit(browser, shown[0])
+    visit.scroll()
+    rows = [json.loads(line) for line in (shown[0].parent / "graded.jsonl").read_text().splitlines()]
+    count = visit.page.locator("#browser [data-count]")
+
+    def filtered(role: str, outcome: str) -> int:
+        visit.page.select_option("[data-filter=role]", role)
+        visit.page.select_option("[data-filter=outcome]", outcome)
+        return int(count.get_attribute("data-count") or -1)
+
+    def having(test: Callable[[str], bool], outcome: str) -> int:
+        return len({r["case"] for r in rows if test(r["role"]) and r["outcome"] == outcome})
+
+    assert filtered("whole", "incorrect") == having(lambda r: r == "whole", "incorrect") > 0
+    assert filtered("part:1", "correct") == having(lambda r: r == "part:1", "correct") > 0
+    assert filtered("any wording of an atom", "correct") == having(lambda r: "paraphrase" in r, "correct")
+    assert filtered("any scaffold", "correct") == 1
+    visit.page.click("[data-filter-reset]")
+    assert count.get_attribute("data-count") == "8"
+    visit.check()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light"), (390, "dark")])
+def test_single_cases_fit_the_screen_in_both_themes(
+    browser: Any, shown: tuple[Path, Any], width: int, scheme: str
+) -> None:
+    visit = Visit(browser, shown[0], viewport={"width": width, "height": 844}, color_scheme=scheme)
+    case = opened(visit, "case-0001")
+    case.locator(".pictures-of summary").first.click()
+    case.locator("[data-picture=min-k]").wait_for()
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    before = visit.page.locator("#single-lookback .token").first.evaluate("t => t.style.backgroundColor")
+    visit.page.click("#theme")
+    after = visit.page.locator("#single-lookback .token").first.evaluate("t => t.style.backgroundColor")
+    assert before != after
+    visit.check()
+
+
+def test_hostile_tokens_and_names_do_nothing_in_any_view(
+    browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, seed=1, text=HOSTILE)
+    add_cases(run, ["case-0001"], token=HOSTILE)
+    (run / "rendered.json").write_text(
+        json.dumps({"schema": 1, "templates": [[HOSTILE, HOSTILE]],
+                    "asks": {json.loads(line)["ask"]: 0 for line in (run / "asks.jsonl").read_text().splitlines()}})
+    )  # fmt: skip
+    visit = Visit(browser, report.write([run], tmp_path / "out"))
+    case = opened(visit, "case-0001")
+    case.locator(".pictures-of summary").first.click()
+    case.locator("[data-picture=min-k]").wait_for()
+    visit.page.wait_for_timeout(100)
+    assert visit.page.evaluate("window.hit") is None
+    assert visit.page.locator("#browser img, #browser script, .view img, .view script").count() == 0
+    assert "<script>window.hit=1" in visit.page.locator("#single-min-k .tokens").inner_text()
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1280
+    visit.check()
+
+
+def test_a_run_can_be_moved_and_reported_where_it_is_now(browser: Any, shown: tuple[Path, Any], tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "run"
+    shutil.copytree(shown[0].parent, moved, ignore=shutil.ignore_patterns("report.html", "data", "assets", "figures"))
+    page = report.write([moved], moved)
+    assert page == moved / "report.html"
+    visit = Visit(browser, page)
+    visit.scroll()
+    assert visit.page.locator("#single-lookback .tokens .token").count() == 13
+    visit.check()
+
+
+@pytest.fixture(scope="module")
+def compared(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compared")
+    a = synthetic.make_run(folder / "a", n=24, failure=0.9, seed=1, probes=())
+    b = synthetic.make_run(folder / "b", model="organism:twin", n=24, failure=0.3, seed=2, probes=())
+    return report.write_comparison(a, b, folder / "out")
+
+
+def outcomes(run: Path, role: str) -> dict[str, str]:
+    rows = [json.loads(line) for line in (run / "graded.jsonl").read_text().splitlines()]
+    return {r["case"]: r["outcome"] for r in rows if r["role"] == role}
+
+
+def test_discordant_cases_come_first_and_the_counts_agree_with_both_runs(browser: Any, compared: Path) -> None:
+    a, b = (outcomes(compared.parents[1] / run, "whole") for run in "ab")
+    judged = [c for c in a if "invalid" not in (a[c], b[c])]
+    only = [sum((x[c] == "correct") and (y[c] != "correct") for c in judged) for x, y in ((a, b), (b, a))]
+    visit = Visit(browser, compared)
+    visit.page.wait_for_selector("#browser .item")
+    kinds = visit.page.locator(".list > div").evaluate_all("d => d.map(x => x.dataset.kind)")
+    assert kinds[: sum(only)] == ["only A right"] * only[0] + ["only B right"] * only[1]
+    assert not any(k.startswith("only") for k in kinds[sum(only) :]) and len(kinds) == 24
+    assert f"{only[0]} only A has right, {only[1]} only B" in visit.page.locator(".lead").inner_text()
+    visit.page.select_option("[data-filter=kind]", "only B right")
+    assert visit.page.locator(".list > div").count() == only[1] > 0
+    visit.page.locator("#browser .item").first.click()
+    whole = visit.page.locator(".case [data-role=whole]")
+    whole.wait_for()
+    assert whole.locator(".half .badge.correct").count() == 1
+    assert whole.locator(".sides .side").all_inner_texts() == ["A", "B"]
+    assert whole.get_by_text("prompt").count() == 1
+    visit.check()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_two_runs_fit_the_screen(browser: Any, compared: Path, width: int, scheme: str) -> None:
+    visit = Visit(browser, compared, viewport={"width": width, "height": 844}, color_scheme=scheme)
+    visit.page.locator("#browser .item").first.click()
+    visit.page.locator(".case .half").first.wait_for()
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    visit.check()
+
+
+def test_runs_that_differ_in_more_than_the_model_are_warned_of_and_hostile_names_do_nothing(
+    browser: Any, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    a = synthetic.make_run(tmp_path / "a", model=HOSTILE, n=8, seed=1, text=HOSTILE, probes=())
+    b = synthetic.make_run(tmp_path / "b", n=8, seed=2, text=HOSTILE, probes=())
+    manifest = json.loads((b / "manifest.json").read_text())
+    manifest["identity"]["format"] = "cot"
+    (b / "manifest.json").write_text(json.dumps(manifest))
+    visit = Visit(browser, report.write_comparison(a, b, tmp_path / "out"))
+    visit.page.locator("#browser .item").first.click()
+    visit.page.locator(".case .half").first.wait_for()
+    assert visit.page.evaluate("window.hit") is None and visit.page.locator("main img, main script").count() == 0
+    assert "The runs differ in more than the model" in visit.page.locator("#summary").inner_text()
+    visit.check()

@@ -1,0 +1,246 @@
+"""Each study end to end on shipped organisms: runs, tables beside the printed numbers, figures; resumed, compared."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import NotAskedError
+from composcope.experiments import composition_collapse
+from composcope.experiments.cli import main
+from composcope.experiments.figures import io
+from composcope.experiments.run import read_json
+from composcope.experiments.studies.kinds import pooled
+from composcope.experiments.studies.opening import scaled_layers
+from composcope.experiments.studies.recounting import recount
+
+
+def _table(study: Path, name: str) -> list[dict[str, str]]:
+    with (study / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def _metric(run: Path, name: str) -> dict[str, Any]:
+    return next(m for m in read_json(run / "metrics.json")["metrics"] if m["metric"] == name and not m["group"])
+
+
+def _journal(study: Path) -> int:
+    return sum(len(p.read_text().splitlines()) for p in study.glob("*/journal/*.jsonl"))
+
+
+def test_agentcoma_puts_its_tables_beside_the_printed_numbers(agentcoma: Path) -> None:
+    rows = {r["what"]: r for r in _table(agentcoma, "accuracy")}
+    whole = _metric(agentcoma / "control--mixed", "composition")
+    assert float(rows["composition"]["value"]) == whole["value"] and int(rows["composition"]["n"]) == whole["n"]
+    assert rows["composition"]["published"].endswith("median of 61 models: 42.2 % (n=61)")
+    assert "AgentCoMa, Table 4" in rows["composition"]["source"]
+    page = (agentcoma / "study.md").read_text()
+    assert "## Lookback ratio by question type (Table 3), %" in page and "figures/mink.png" in page
+    assert "data are gated" in page
+    assert read_json(agentcoma / "study.json")["runs"] == ["control--mixed"]
+
+
+def test_agentcoma_opens_the_model_up_on_all_questions(agentcoma: Path) -> None:
+    chosen = read_json(agentcoma / "control--mixed" / "probes" / "examples.json")
+    assert sum(map(len, chosen["groups"].values())) == 8
+    kinds = {r["group"]: r for r in _table(agentcoma, "lookback")}
+    assert set(kinds) == {"composition", "commonsense", "math"} and {r["n"] for r in kinds.values()} == {"8"}
+    assert all(0 < float(r["low"]) < float(r["value"]) < float(r["high"]) < 1 for r in kinds.values())
+    tests = _table(agentcoma, "lookback-tests")
+    assert [r["group"] for r in tests] == ["composition - commonsense", "composition - math", "commonsense - math"]
+    assert all(float(r["p"]) <= float(r["p_adjusted"]) <= 1 for r in tests)
+    neurons = io.load([agentcoma])[0].probe("neurons")
+    assert neurons is not None and neurons.settings["rule"] == "reference" and neurons.settings["v"] == 20
+
+
+def test_the_same_answers_are_counted_as_the_paper_counts(agentcoma: Path) -> None:
+    run = agentcoma / "control--mixed"
+    before = (run / "metrics.json").read_bytes()
+    again = {m["metric"]: m for m in recount(run, "agentcoma") if not m["group"]}
+    # Its code takes a commonsense answer without the cue for wrong, and an organism never writes the cue.
+    assert again["step:0"]["value"] == 0.0 and _metric(run, "step:0")["value"] > 0.8
+    assert (run / "metrics.json").read_bytes() == before
+    row = next(r for r in _table(agentcoma, "accuracy") if r["what"] == "step:0")
+    assert row["as the paper counts"] == "0.0 %"
+
+
+def test_counting_again_says_which_question_was_never_asked(agentcoma: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(agentcoma / "control--mixed", tmp_path / "moved"))
+    segment = max((moved / "journal").glob("*.jsonl"), key=lambda p: p.stat().st_size)
+    lines = segment.read_text().splitlines(keepends=True)
+    segment.write_text("".join(lines[:-1]))
+    with pytest.raises(NotAskedError, match="1 asks are not in the journal .first: case 'mixed-"):
+        recount(moved, "agentcoma")
+
+
+def test_the_same_command_asks_nothing_and_keeps_the_probes(
+    agentcoma: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved = Path(shutil.copytree(agentcoma, tmp_path / "moved"))
+    asked = _journal(moved)
+    table = moved / "control--mixed" / "probes" / "neurons" / "table.csv"
+    changed = table.stat().st_mtime_ns
+    words = ["--model", "organism:control", "--limit", "8", "--out", str(moved), "--no-report"]
+    assert main(["study", "agentcoma", *words]) in (0, 2)
+    out, err = capsys.readouterr()
+    assert _journal(moved) == asked and table.stat().st_mtime_ns == changed
+    assert err.count("unchanged, kept") == 3 and "0 asks put to the model" in err
+    assert f"written: {moved / 'study.md'}" in out
+
+
+def test_another_study_does_not_enter_the_folder(
+    agentcoma: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved = Path(shutil.copytree(agentcoma, tmp_path / "moved"))
+    assert main(["study", "stad", "--model", "organism:control", "--out", str(moved)]) == 1
+    assert "holds another study (study was 'agentcoma' and is 'stad'" in capsys.readouterr().err
+    assert main(["study", "agentcoma", "-m", "organism:control", "--limit", "9", "--out", str(moved)]) == 1
+    assert "limit was 8 and is 9" in capsys.readouterr().err
+
+
+def test_compositional_gsm_has_the_gap_the_controls_and_the_pairs(gsm: Path) -> None:
+    rows = [r for r in _table(gsm, "gap") if r["what"] == "independence_gap"]
+    assert [(r["model"], r["size"], r["cost"]) for r in rows] == [
+        ("none", "0.0004", "cheap"),
+        ("twin", "0.0008", "costly"),
+    ]
+    assert "Llama-3 8B-IT: -27.5 points" in rows[0]["published"]
+    side = _table(gsm, "models")
+    assert [(r["model"], r["tuning"]) for r in side] == [("none", "pretrained"), ("twin", "instruct")]
+    assert all("n=" in r["composition"] and ("%" in r["composition"] or "undefined" in r["composition"]) for r in side)
+    assert "| model | family | size | cost | tuning | step:0 |" in (gsm / "study.md").read_text()
+    controls = {(r["what"], r["group"]) for r in _table(gsm, "controls")}
+    assert {("distraction", ""), ("second_hop", "against step:1"), ("leakage", ""), ("co_presented", "")} <= controls
+    pairs = _table(gsm, "pairs")
+    assert {r["pair"] for r in pairs} == {"tuning: twin − none"}
+    runs = {r.model: r for r in io.load([gsm])}
+    gain = next(r for r in pairs if r["group"] == "quantity composition")
+    assert float(gain["value"]) == pytest.approx(
+        _metric(runs["twin"].path, "composition")["value"] - _metric(runs["none"].path, "composition")["value"]
+    )
+    assert runs["twin"].about["tuning"] == "instruct" and [r.model for r in io.load([gsm])] == ["none", "twin"]
+
+
+def test_stad_has_k_skills_and_bottlenecks_on_each_benchmark(stad: Path) -> None:
+    shares = [r for r in _table(stad, "k") if r["what"] in ("k_zero", "k_positive", "intractable")]
+    for data in ("organism:mixed", "organism:temporal"):
+        mine = [r for r in shares if r["data"] == data]
+        assert len(mine) == 3 and sum(float(r["count"]) for r in mine) == min(int(r["n"]) for r in mine)
+    skills = {r["group"] for r in _table(stad, "skills")}
+    assert {"skill choose by kind", "skill recall a year"} <= skills
+    assert any("× recall a year" in r["group"] for r in _table(stad, "combinations"))
+    assert {"gain", "k", "combinations", "skills", "levels"} <= set(read_json(stad / "study.json")["tables"])
+
+
+def test_composition_collapse_has_depths_channels_and_the_boundary_set(collapse: Path) -> None:
+    depths = [r["group"] for r in _table(collapse, "depth") if r["model"] == "twin"]
+    assert depths == ["", "depth_bin 2", "depth_bin 4", "depth_bin 6", "depth_bin 8"]
+    assert any("Qwen3-8B: 92.9 %" in r["published"] for r in _table(collapse, "families"))
+    channels = {r["what"] for r in _table(collapse, "pairs")}
+    assert {"delta_atom", "delta_comp", "delta_depth"} <= channels
+    for run in ("control--temporal", "twin--temporal"):
+        note = read_json(collapse / run / "probes" / "examples.json")["note"]
+        assert "gated successes of depth 4" in note and "failures of depth 6, successor and interval" in note
+    assert {r["what"] for r in _table(collapse, "mechanism")} >= {"patches that give the right answer"}
+
+
+def test_the_boundary_set_is_what_the_paper_says(collapse: Path) -> None:
+    opened = 0
+    for run in ("control--temporal", "twin--temporal"):
+        path = collapse / run
+        chosen = read_json(path / "probes" / "examples.json")["groups"]
+        donors = _gated(path, "gated-success", depth=4)
+        recipients = _gated(path, "residual-failure", depth=6)
+        if not donors or not recipients:
+            assert chosen == {} and not (path / "probes" / "patching").exists()
+            continue
+        assert (set(chosen["success"]), set(chosen["failure"])) == (donors, recipients)
+        patching = io.read_probe(path / "probes" / "patching")
+        (n,) = {r["n"] for r in patching.rows("flip_rate", group="donor")}
+        assert n == min(16, len(donors) * len(recipients))
+        opened += 1
+    assert opened
+
+
+def _gated(run: Path, case_set: str, depth: int) -> set[str]:
+    """Cases of a case set that are of a depth (7 and 9 count as 4 and 6) and of the two families."""
+    cases = {c["id"]: c for c in map(json.loads, (run / "cases.jsonl").read_text().splitlines())}
+    inside = [json.loads(line)["case"] for line in (run / "casesets" / f"{case_set}.jsonl").read_text().splitlines()]
+    bins = {7: 4, 9: 6, 11: 8}
+    return {
+        c for c in inside
+        if bins.get(cases[c]["depth"], cases[c]["depth"]) == depth and cases[c]["family"] in ("successor", "interval")
+    }  # fmt: skip
+
+
+def test_sixteen_pairs_are_spread_over_donors_and_recipients() -> None:
+    found = composition_collapse.boundary_pairs(16, 10)
+    assert len(found) == len(set(found)) == 16 and {d for d, _ in found} == set(range(16))
+    assert sorted(composition_collapse.boundary_pairs(2, 3)) == [(d, r) for d in range(2) for r in range(3)]
+    assert composition_collapse.boundary_pairs(1, 1) == [(0, 0)]
+
+
+def test_layers_are_the_published_ones_or_at_the_same_relative_depth() -> None:
+    published = composition_collapse.LAYERS
+    assert tuple(scaled_layers(published, 36, 36)) == published
+    assert scaled_layers(published, 36, 4) == [0, 1, 2, 3]
+    deep = scaled_layers(published, 36, 80)
+    assert deep[0] == 0 and deep[-1] == 79 and len(deep) == len(published)
+
+
+def test_groups_are_pooled_as_if_they_had_never_been_apart() -> None:
+    import numpy as np
+
+    a, b = np.array([1.0, 2.0, 4.0]), np.array([3.0, 9.0])
+    rows = [{"n": len(x), "value": x.mean(), "sd": x.std(ddof=1)} for x in (a, b)]
+    n, mean, sd = pooled(rows)
+    both = np.concatenate([a, b])
+    assert (n, mean, sd) == (5, pytest.approx(both.mean()), pytest.approx(both.std(ddof=1)))
+    assert pooled([])[0] == 0 and pooled([{"n": 1, "value": 2.0, "sd": None}])[:2] == (1, 2.0)
+
+
+def test_a_model_that_fails_is_named_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    served = "model: gone@http://127.0.0.1:9/v1"
+    (tmp_path / "models.yaml").write_text(f"models:\n  - {{{served}}}\n  - {{model: organism:twin}}\n")
+    words = ["study", "agentcoma", "--models", str(tmp_path / "models.yaml"), "--limit", "2", "--no-probes"]
+    assert main([*words, "--out", str(tmp_path / "s"), "--no-report", "-q"]) == 1
+    failed = read_json(tmp_path / "s" / "study.json")["failed"]
+    assert list(failed) == ["gone--mixed"] and "127.0.0.1" in failed["gone--mixed"]
+    page = capsys.readouterr().out
+    assert "**gone--mixed could not be run:**" in page and "| twin |" in page
+    assert "no run of gone" in page
+
+
+def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (["--model", "organism:contrl"], "no such organism"),
+        (["--data", "nothing.jsonl"], "no such benchmark file"),
+        (["--limit", "0"], "--limit 0"),
+        (["--data", "hub:compositional-gsm"], "composcope build compositional-gsm"),
+        (["--model", "organism:none", "--models", "x.yaml"], "give one of them"),
+    ):
+        assert main(["study", "agentcoma", *words, "--out", str(tmp_path / "s")]) == 1
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "s" / "control--mixed").exists()
+
+
+def test_studies_are_listed_without_loading_anything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "--list"]) == 0
+    names = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == ["agentcoma", "compositional-gsm", "stad", "composition-collapse", "validity"]
+
+
+@pytest.mark.slow
+def test_the_validity_study_answers_three_questions_to_every_probe(study: Any) -> None:
+    found = study("validity", "--limit", "10", "--probe-cases", "6", models=("none", "control", "low", "twin"))
+    rows = _table(found, "validity")
+    assert {r["question"] for r in rows} == {
+        "follows the dose", "tells failure from success", "tells training members from held-out ones"
+    }  # fmt: skip
+    assert all(r["verdict"] for r in rows)
+    assert (found / "figures" / "dose-response.png").is_file()

@@ -1,0 +1,112 @@
+"""What a study is about: the models file, labels, pairs; and the preset that it meets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.experiments.asking import Asking
+from composcope.experiments.studies import cli
+from composcope.experiments.studies.preset import Options, merged, settings
+from composcope.experiments.studies.spec import Pair, from_flags, read_spec, slug
+
+FILE = """
+data: [organism:temporal]
+limit: 3
+models:
+  - {model: organism:none, family: organism, size: 0.5, tuning: pretrained, cost: cheap}
+  - {model: organism:twin, label: full, family: organism, size: 7, trained_depths: [2, 4], device: cpu}
+  - org/Some-Model-IT
+pairs:
+  tuning: [[full, none]]
+  cost: [[none, full], [none, Some-Model-IT]]
+"""
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "models.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_models_file_gives_models_groups_and_pairs(tmp_path: Path) -> None:
+    spec = read_spec(_file(tmp_path, FILE), seed=3, limit=None, data=())
+    assert [m.label for m in spec.models] == ["none", "full", "Some-Model-IT"]
+    assert spec.model("full").groups == {"family": "organism", "size": 7, "trained_depths": [2, 4]}
+    assert spec.model("full").options == {"device": "cpu"}
+    assert spec.pairs == (Pair("tuning", "full", "none"), Pair("cost", "none", "full"),
+                          Pair("cost", "none", "Some-Model-IT"))  # fmt: skip
+    assert (spec.data, spec.limit, spec.seed) == (("organism:temporal",), 3, 3)
+
+
+def test_the_command_line_stands_above_the_file(tmp_path: Path) -> None:
+    spec = read_spec(_file(tmp_path, FILE), limit=9, data=("other.jsonl",))
+    assert (spec.limit, spec.data) == (9, ("other.jsonl",))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("models: []", "field 'models' is missing or empty"),
+        ("models: [{label: a}]", r"models\[0\]: field 'model' is None"),
+        ("models: [{model: a/b, sizes: 3}]", r"models\[0\]: field 'sizes' is not known; use model, label, family"),
+        ("models: [{model: a/b, size: big}]", "field 'size' is 'big'; give billions"),
+        ("models: [{model: a/b, trained_depths: 4}]", "field 'trained_depths' is 4"),
+        ("models: [a/b, {model: c/d, label: b}]", "label 'b' is given twice"),
+        ("models: [a/b, c/d]\npairs: {cost: [[b, x]]}", "pairs.cost names 'x', and the models are b, d"),
+        ("models: [a/b, c/d]\npairs: {cost: [[b]]}", r"pairs.cost holds \['b'\]"),
+        ("models: [a/b]\nlimit: many", "field 'limit' is 'many'"),
+        ("models: [a/b]\ndatum: x", "field 'datum' is not known"),
+        ("models: [", "not valid YAML"),
+    ],
+)
+def test_what_a_models_file_cannot_say_is_one_line(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        read_spec(_file(tmp_path, text))
+
+
+def test_models_by_flag_are_compared_with_the_first() -> None:
+    spec = from_flags(["organism:none", "models/a", "org/b"])
+    assert [m.label for m in spec.models] == ["none", "a", "b"]
+    assert spec.pairs == (Pair("reference", "a", "none"), Pair("reference", "b", "none"))
+    assert [m.label for m in from_flags(["x/a", "y/a"]).models] == ["x/a", "y/a"]
+    with pytest.raises(InputError, match="at least one model"):
+        from_flags([])
+
+
+def test_folders_are_named_after_models_and_data() -> None:
+    assert slug("organism:mixed") == "mixed"
+    assert slug("agentcoma:/data/agentcoma_test.csv") == "agentcoma_test"
+    assert slug("a b/ü!") == "ü-"
+
+
+def test_every_study_has_a_preset_that_asks_as_its_paper_does() -> None:
+    presets = {name: cli.preset(name) for name in cli.STUDIES}
+    assert all(p.name == name for name, p in presets.items())
+    agentcoma = presets["agentcoma"].asking
+    assert (agentcoma.few_shot, agentcoma.answer_tokens, agentcoma.also) == ("2", 2048, "self-ask")
+    gsm = presets["compositional-gsm"].asking
+    assert (gsm.few_shot, gsm.preamble, gsm.code) == ("8", "both", True)
+    collapse = presets["composition-collapse"].asking
+    assert (collapse.answer_tokens, collapse.cot_tokens, collapse.thinking) == (512, 1024, False)
+    with pytest.raises(InputError, match="no such study; use one of agentcoma"):
+        cli.preset("agent")
+
+
+def test_organisms_are_asked_in_their_own_words_and_others_as_published(tmp_path: Path) -> None:
+    spec, preset = from_flags(["organism:none"]), cli.preset("agentcoma")
+    own = settings(spec, preset, Options(), spec.models[0], "organism:mixed")
+    assert (own.format, own.prompting, own.limit, own.asking.few_shot) == (None, None, 80, None)
+    real = settings(spec, preset, Options(), spec.models[0], "cases.jsonl")
+    assert (real.format, real.prompting, real.limit, real.asking.few_shot) == ("cot", "raw", None, "2")
+    changed = settings(spec, preset, Options(prompting="chat", format="xml"), spec.models[0], "cases.jsonl")
+    assert (changed.format, changed.prompting) == ("xml", "chat")
+
+
+def test_flags_replace_single_choices_of_a_preset() -> None:
+    base = Asking(few_shot="2", also="self-ask", answer_tokens=2048)
+    assert merged(base, Asking()) == base
+    found = merged(base, Asking(few_shot="1", compat="agentcoma"))
+    assert (found.few_shot, found.also, found.compat) == ("1", "self-ask", "agentcoma")

@@ -1,0 +1,99 @@
+"""Every table says which model, data and code it is of, also when the run has moved; steps say their peak memory."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope import __version__
+from composcope.experiments import memory, provenance
+from composcope.experiments.cli import main
+from composcope.experiments.figures import save
+from composcope.experiments.run import read_json
+
+
+@pytest.fixture(scope="module")
+def run(taught: Path, case_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "sums"
+    some = ["--format", "plain", "--probes", "min-k,trajectory", "--probe-cases", "3", "--seed", "5", "-q"]
+    assert main(["investigate", "-m", str(taught), "-b", str(case_file), *some, "-o", str(out)]) == 0
+    return out
+
+
+def tables(folder: Path) -> list[Path]:
+    found = sorted(folder.glob("probes/*/*.csv")) + sorted(folder.glob("figures/*.csv"))
+    assert len(found) > 5
+    return found
+
+
+def check(table: Path, manifest: dict[str, Any], home: Path) -> None:
+    text = provenance.beside(table).read_text(encoding="utf-8")
+    document = json.loads(text)
+    assert document["url"] == table.name
+    (about,) = document["composcope:runs"]
+    assert about["model"]["weights"] == manifest["identity"]["weights"]
+    assert len(about["model"]["weights"]) == 64
+    assert about["data"]["data"] == manifest["identity"]["data"]
+    assert about["seed"] == 5
+    assert about["composcope"]["version"] == __version__
+    assert len(about["composcope"]["source"]) == 64
+    assert about["versions"]["torch"] and about["versions"]["transformers"]
+    assert about["numerics"]["dtype"] == "float32"
+    assert str(home) not in text
+
+
+def test_every_csv_says_model_data_code_seed_and_versions(run: Path) -> None:
+    for table in tables(run):
+        check(table, read_json(run / "manifest.json"), run)
+        assert next(csv.reader(io.StringIO(table.read_text(encoding="utf-8")))), "the csv itself stays plain"
+
+
+def test_a_moved_run_is_reported_again_and_says_the_same(run: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "other-name"
+    shutil.copytree(run, moved)
+    shutil.rmtree(moved / "figures")
+    (moved / "report.html").unlink()
+    assert main(["report", str(moved)]) == 0
+    assert (moved / "report.html").is_file()
+    for table in tables(moved):
+        check(table, read_json(run / "manifest.json"), run)
+
+
+def test_a_figure_of_two_runs_names_both(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    paths = save("step-bars", [run, other], tmp_path / "figures")
+    table = next(p for p in paths if p.suffix == ".csv")
+    assert len(json.loads(provenance.beside(table).read_text())["composcope:runs"]) == 2
+
+
+def test_every_step_says_its_peak_memory(run: Path) -> None:
+    peaks = read_json(run / "manifest.json")["peak_memory"]
+    assert {"ask", "probe:min-k", "probe:trajectory", "report"} <= peaks.keys()
+    assert all(50 < step["rss"] < 100_000 for step in peaks.values())
+
+
+def test_the_high_water_mark_starts_anew_where_the_system_can_do_that() -> None:
+    memory.reset()
+    before = memory.peaks()["rss"]
+    block = bytearray(200 << 20)
+    block[::4096] = b"x" * len(block[::4096])
+    high = memory.peaks()["rss"]
+    assert high >= before + 150
+    del block
+    memory.reset()
+    if Path("/proc/self/clear_refs").exists():
+        assert memory.peaks()["rss"] < high - 100
+
+
+def test_the_larger_of_two_peaks_is_taken_entry_by_entry() -> None:
+    a = {"rss": 10, "cuda": {"cuda:0": 5, "cuda:1": 1}}
+    b = {"rss": 7, "children": 3, "cuda": {"cuda:0": 6}}
+    assert memory.larger(a, b) == {"rss": 10, "children": 3, "cuda": {"cuda:0": 6, "cuda:1": 1}}
+    assert memory.larger(None, b) == b

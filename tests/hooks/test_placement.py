@@ -1,0 +1,198 @@
+"""Models whose weights are somewhere else, or not plain: offloaded by accelerate, quantized, packed."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM
+
+from composcope.errors import ModelError
+from composcope.hooks import Model, Site, load_model
+from composcope.hooks.sites import KINDS
+from composcope.probes import lookback, min_k, neurons, patching, trajectory
+
+from ..tiny_models import tiny
+
+PROMPT, OTHER, RESPONSE = [5, 31, 77, 12, 40, 8, 66, 23], [9, 9, 51, 80, 17], [9, 9, 51]
+IDS = torch.tensor([PROMPT])
+
+
+def placed(name: str, folder: Path) -> Any:
+    """The model with its embedding, its second block, its norm and its head on disk."""
+    tiny(name).save_pretrained(folder / "model")
+    if name == "gpt2":
+        parts = {"wte": "disk", "wpe": "cpu", "h.0": "cpu", "h.1": "disk", "h.2": "cpu", "ln_f": "disk"}
+        where = {**{f"transformer.{k}": v for k, v in parts.items()}, "lm_head": "disk"}
+    else:
+        parts = {"embed_tokens": "disk", "layers.0": "cpu", "layers.1": "disk", "layers.2": "cpu", "norm": "disk"}
+        where = {**{f"model.{k}": v for k, v in parts.items()}, "model.rotary_emb": "cpu", "lm_head": "disk"}
+    return AutoModelForCausalLM.from_pretrained(
+        folder / "model", device_map=where, offload_folder=folder / "away", dtype=torch.float32
+    ).eval()
+
+
+def same(a: Any, b: Any) -> bool:
+    return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "mixtral", "gpt2"])
+def test_offloaded_models_are_read_edited_and_probed_as_if_they_were_here(name: str, tmp_path: Path) -> None:
+    away, here = load_model(placed(name, tmp_path)), load_model(tiny(name))
+    assert any(p.device.type == "meta" for p in away.model.parameters())
+    assert away.identity == here.identity
+    sites = [Site(1, k, 0 if k == "neuron" and name == "mixtral" else None) for k in KINDS]  # type: ignore[arg-type]
+    with torch.no_grad():
+        a, b = away.run(IDS, read=sites), here.run(IDS, read=sites)
+        assert all(torch.equal(a.acts[s], b.acts[s]) for s in sites)
+        for site in sites:
+            edited = [lm.run(IDS, edit={site: lambda x: 1.3 * x + 0.1}).logits for lm in (away, here)]
+            assert torch.equal(*edited) and not torch.equal(edited[0], a.logits)
+    for probe in (
+        lambda lm: neurons.attribute(lm, PROMPT, [30]),
+        lambda lm: neurons.causal_check(lm, [PROMPT], [[30]], [[(1, 3), (2, 4)]], draws=2).random_amplified,
+        lambda lm: lookback.ratios(lm, [PROMPT], [RESPONSE], 2)[0],
+        lambda lm: patching.prompt_end_sweep(lm, [OTHER], [PROMPT], max_new_tokens=3).tensors["tokens"],
+        lambda lm: min_k.score(lm, [PROMPT]).min_k_pp,
+        lambda lm: trajectory.prompt_end_states(lm, [PROMPT]),
+    ):
+        assert same(probe(away), probe(here))
+    assert all(p.device.type in ("meta", "cpu") for p in away.model.parameters())
+    assert any(p.device.type == "meta" for p in away.model.parameters())
+
+
+class Int8Linear(nn.Module):
+    """Eight-bit weights with a scale per row, unpacked on the way: differentiable in its input, no float weight."""
+
+    def __init__(self, old: nn.Linear):
+        super().__init__()
+        self.in_features, self.out_features = old.in_features, old.out_features
+        scale = old.weight.detach().abs().amax(1, keepdim=True) / 127
+        self.weight = nn.Parameter((old.weight.detach() / scale).round().to(torch.int8), requires_grad=False)
+        self.register_buffer("scale", scale)
+        self.bias = old.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        scale: Any = self.scale
+        return nn.functional.linear(x, self.weight.float() * scale, self.bias)
+
+
+class PackedLinear(nn.Module):
+    """Two four-bit weights to a byte, as GPTQ-like formats have them: no attribute called weight at all."""
+
+    def __init__(self, old: nn.Linear):
+        super().__init__()
+        self.in_features, self.out_features = old.in_features, old.out_features
+        scale = old.weight.detach().abs().amax(1, keepdim=True) / 7
+        codes = ((old.weight.detach() / scale).round() + 8).to(torch.uint8)
+        self.register_buffer("qweight", codes[:, ::2] * 16 + codes[:, 1::2])
+        self.register_buffer("scale", scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        packed: Any = self.qweight
+        scale: Any = self.scale
+        codes = torch.stack([packed // 16, packed % 16], -1).flatten(1).float() - 8
+        return x @ (codes * scale).T
+
+
+def replaced(model: Any, make: Any, head: bool = False) -> Any:
+    for block in model.model.layers:
+        for part in (block.self_attn, block.mlp):
+            for child, module in list(part.named_children()):
+                if isinstance(module, nn.Linear):
+                    setattr(part, child, make(module))
+    if head:
+        model.lm_head = make(model.lm_head)
+    return model
+
+
+def plain(model: Any) -> Model:
+    """The same function with ordinary weights."""
+
+    def unpack(module: Any) -> nn.Linear:
+        out = nn.Linear(module.in_features, module.out_features, bias=False)
+        with torch.no_grad():
+            out.weight.copy_(module(torch.eye(module.in_features)).T)
+        return out
+
+    out = tiny("llama")
+    for mine, theirs in zip(out.model.layers, model.model.layers, strict=True):  # type: ignore[union-attr, arg-type]
+        for part in ("self_attn", "mlp"):
+            for child, module in list(getattr(theirs, part).named_children()):
+                if hasattr(module, "out_features"):
+                    setattr(getattr(mine, part), child, unpack(module))
+    return load_model(out)
+
+
+@pytest.mark.parametrize("make", [Int8Linear, PackedLinear])
+def test_quantized_modules_give_what_their_unpacked_weights_give(make: type[nn.Module]) -> None:
+    model = replaced(tiny("llama"), make)
+    lm, here = load_model(model), plain(model)
+    sites = [Site(1, k) for k in KINDS]  # type: ignore[arg-type]
+    with torch.no_grad():
+        a, b = lm.run(IDS, read=sites), here.run(IDS, read=sites)
+    assert all(torch.allclose(a.acts[s], b.acts[s], atol=1e-5) for s in sites)
+    assert torch.allclose(neurons.attribute(lm, PROMPT, [30]), neurons.attribute(here, PROMPT, [30]), atol=1e-6)
+    found = [patching.prompt_end_sweep(m, [OTHER], [PROMPT], max_new_tokens=3).tensors["tokens"] for m in (lm, here)]
+    assert torch.equal(*found)
+    assert torch.allclose(
+        lookback.ratios(lm, [PROMPT], [RESPONSE], 2)[0], lookback.ratios(here, [PROMPT], [RESPONSE], 2)[0]
+    )
+    assert min_k.score(lm, [PROMPT]).min_k_pp[0] == pytest.approx(min_k.score(here, [PROMPT]).min_k_pp[0], rel=1e-4)
+    assert lm.identity != here.identity
+
+
+@pytest.mark.parametrize("make", [Int8Linear, PackedLinear])
+def test_a_quantized_head_is_refused_by_name_where_its_weight_is_needed(make: type[nn.Module]) -> None:
+    lm = load_model(replaced(tiny("llama"), make, head=True))
+    with pytest.raises(ModelError, match=f"no readable output head.*{make.__name__}.*unquantized"):
+        min_k.score(lm, [PROMPT])
+    assert neurons.attribute(lm, PROMPT, [30]).shape == (3, 56)
+
+
+class Kernel(Int8Linear):
+    """As inference kernels are: no derivative."""
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+
+def test_kernels_without_gradients_are_refused_by_the_probe_that_needs_them_and_by_no_other() -> None:
+    lm, here = load_model(replaced(tiny("llama"), Kernel)), load_model(replaced(tiny("llama"), Int8Linear))
+    with pytest.raises(ModelError, match="no gradient reaches the neurons: a module of the model has none"):
+        neurons.attribute(lm, PROMPT, [30])
+    for probe in (
+        lambda m: patching.prompt_end_sweep(m, [OTHER], [PROMPT], max_new_tokens=3).tensors["tokens"],
+        lambda m: neurons.causal_check(m, [PROMPT], [[30]], [[(1, 3)]], draws=2).suppressed,
+        lambda m: min_k.score(m, [PROMPT]).min_k_pp,
+    ):
+        assert same(probe(lm), probe(here))
+
+
+def test_kernels_that_quantize_activations_are_read_but_not_recomputed_in_rows() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = torch.ao.quantization.quantize_dynamic(tiny("llama"), {nn.Linear}, dtype=torch.qint8)
+        except (RuntimeError, AttributeError, NotImplementedError) as e:
+            pytest.skip(f"this torch has no dynamic quantization: {e}")
+    lm = load_model(model)
+    assert "quantized" in type(lm.anatomy.layers[0].out).__module__
+    with torch.no_grad():
+        sites = [Site(1, k) for k in KINDS]  # type: ignore[arg-type]
+        run = lm.run(IDS, read=sites)
+        assert torch.equal(run.logits, model(IDS).logits)
+    assert len(lm.identity) == 64 and lm.identity != load_model(tiny("llama")).identity
+    for probe in (
+        lambda: patching.prompt_end_sweep(lm, [OTHER], [PROMPT], max_new_tokens=3),
+        lambda: neurons.attribute(lm, PROMPT, [30]),
+    ):
+        with pytest.raises(ModelError, match=r"differs from the full forward pass.*quantization of activations"):
+            probe()
+    with pytest.raises(ModelError, match="no readable output head"):
+        min_k.score(lm, [PROMPT])

@@ -1,0 +1,103 @@
+"""Float32 arithmetic on half-precision weights: the numbers of ``model.float()``, and a model that is as before."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import tiny
+from torch import Tensor, nn
+
+from composcope.errors import ModelError
+from composcope.hooks import load_model
+from composcope.hooks.precision import widened
+from composcope.hooks.rows import prefill, step
+from composcope.hooks.watches import frozen
+
+PROMPT = [5, 31, 77, 12, 40, 8, 66, 23]
+
+
+def _state(model: nn.Module) -> list[Any]:
+    held = [t for m in model.modules() for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+    hooks = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()]
+    return [[id(t) for t in held], [type(t) for t in held], [t.dtype for t in held], hooks]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", ["llama", "qwen3", "gemma3", "granite", "mixtral", "gpt2"])
+def test_rows_and_prefix_are_those_of_the_model_in_float32(name: str, dtype: torch.dtype) -> None:
+    model = tiny(name).to(dtype)  # type: ignore[arg-type]
+    full = load_model(copy.deepcopy(model).float())
+    lm = load_model(model)
+    before, identity = _state(model), lm.identity
+    with torch.no_grad():
+        want = step(full, prefill(full, [PROMPT])).logits
+    with widened(lm, "float32"), torch.no_grad():
+        assert lm.dtype is torch.float32
+        prefix = prefill(lm, [PROMPT])
+        got = step(lm, prefix).logits
+    assert prefix.keys[0].dtype is prefix.final.dtype is got.dtype is torch.float32
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6)
+    with torch.no_grad():
+        plain = step(lm, prefill(lm, [PROMPT])).logits.float()
+    assert float((plain - want).abs().max()) > 1e-4 * float(want.abs().max())
+    assert _state(model) == before and lm.dtype is dtype and load_model(model).identity == identity
+
+
+def test_gradients_widen_the_weights_again_and_are_those_of_the_model_in_float32() -> None:
+    model = tiny("llama").to(torch.bfloat16)  # type: ignore[arg-type]
+    grads = []
+    for lm, dtype in ((load_model(copy.deepcopy(model).float()), None), (load_model(model), "float32")):
+        leaf: list[Tensor] = []
+
+        def grow(x: Tensor, leaf: list[Tensor] = leaf) -> Tensor:
+            leaf.append(x.detach().requires_grad_())
+            return leaf[0]
+
+        with frozen(lm.model), widened(lm, dtype):
+            prefix = prefill(lm, [PROMPT])
+            with torch.enable_grad():
+                out = step(lm, prefix, grow={0: grow}).logits[0, 0, 30]
+        grads.append(torch.autograd.grad(out, leaf)[0])  # after the block: the graph keeps what it needs itself
+    assert grads[1].dtype is torch.float32
+    torch.testing.assert_close(grads[1], grads[0], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("part", ["embed_tokens", "layers.1.mlp.down_proj", "norm"])
+def test_the_model_is_as_before_when_something_breaks_halfway(error: type[BaseException], part: str) -> None:
+    model = tiny("llama").to(torch.bfloat16)  # type: ignore[arg-type]
+    lm = load_model(model)
+    before, identity = _state(model), lm.identity
+
+    def fail(*_: Any) -> None:
+        raise error("stop")
+
+    with pytest.raises(error, match="stop"), widened(lm, "float32"):
+        handle = model.get_decoder().get_submodule(part).register_forward_hook(fail)  # type: ignore[union-attr]
+        try:
+            prefill(lm, [PROMPT])
+        finally:
+            handle.remove()
+    assert _state(model) == before and lm.dtype is torch.bfloat16 and load_model(model).identity == identity
+
+
+def test_nothing_happens_to_float32_weights_and_to_none() -> None:
+    lm = load_model(tiny("llama"))
+    before = _state(lm.model)
+    for dtype in (None, "float32"):
+        with widened(lm, dtype):
+            assert _state(lm.model) == before
+
+
+def test_other_dtypes_and_weights_that_cannot_be_widened_are_refused() -> None:
+    model = tiny("llama").to(torch.bfloat16)  # type: ignore[arg-type]
+    lm = load_model(model)
+    with pytest.raises(ModelError, match='rows_dtype "float16"'), widened(lm, "float16"):
+        pass
+    weight: Any = model.get_decoder().layers[1].mlp.down_proj  # type: ignore[union-attr, index]
+    weight.weight = nn.Parameter(weight.weight.to("meta"), requires_grad=False)
+    with pytest.raises(ModelError, match=r"layers\.1\.mlp\.down_proj\.weight is offloaded"), widened(lm, "float32"):
+        pass

@@ -1,0 +1,116 @@
+"""Wrong arguments are refused by name; none is passed over, and none changes what is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import tiny
+
+from composcope.errors import InputError, ModelError
+from composcope.hooks import Model, Site
+from composcope.probes import contrast, lookback, min_k, neurons, patching, trajectory
+
+P = [1, 5, 6, 7, 8]
+IDS = torch.tensor([P])
+
+
+@pytest.fixture(scope="module")
+def lm() -> Model:
+    return Model(tiny("llama"))
+
+
+def test_what_is_not_a_site_a_mask_or_a_past_of_this_batch_is_refused(lm: Model) -> None:
+    with pytest.raises(ModelError, match="not a site"):
+        lm.run(IDS, read=["blocks.0"])  # type: ignore[list-item]
+    with pytest.raises(ModelError, match="not a site"):
+        lm.run(IDS, read=Site(0, "neuron"))  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="not a site"):
+        lm.run(IDS, read=[Site(1.0, "neuron")])  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"mask of shape \(1, 3\); need \(1, 5\)"):
+        lm.run(IDS, torch.ones(1, 3, dtype=torch.long))
+    with pytest.raises(ModelError, match="without a single real token"):
+        lm.run(IDS, torch.zeros(1, 5, dtype=torch.long))
+    with pytest.raises(ModelError, match="past of 1 sequences for 3 rows"):
+        lm.run(torch.ones(3, 2, dtype=torch.long), past=lm.prefill(IDS))
+    with pytest.raises(ModelError, match=r"gave torch.float64, need torch.float32"):
+        lm.run(IDS, edit={Site(0, "neuron"): lambda x: x.double()})
+
+
+def test_a_last_token_outside_the_vocabulary_is_refused_though_it_is_never_fed(lm: Model) -> None:
+    for token in (500, -1):
+        for read in (lookback.masses, trajectory.step_cosines):
+            with pytest.raises(InputError, match=f"response 0: token id {token}"):
+                read(lm, [P], [[3, token]])
+        with pytest.raises(InputError, match="vocabulary"):
+            patching.prompt_end_sweep(lm, [P], [P], recipient_answers=[[token]], max_new_tokens=1)
+
+
+def test_responses_may_be_tensors(lm: Model) -> None:
+    as_lists = lookback.masses(lm, [P], [[3, 4]])[0].context
+    prompts: Any = [torch.tensor(P)]
+    responses: Any = [torch.tensor([3, 4])]
+    assert torch.equal(lookback.masses(lm, prompts, responses)[0].context, as_lists)
+    steps = trajectory.step_cosines(lm, prompts, responses)[0].cosines
+    assert torch.equal(steps, trajectory.step_cosines(lm, [P], [[3, 4]])[0].cosines)
+
+
+def test_unequal_lists_and_unknown_options_of_probes_are_refused(lm: Model) -> None:
+    with pytest.raises(InputError, match="form: 'means'"):
+        lookback.ratios(lm, [P], [[3]], form="means")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="1 prompts, 2 responses"):
+        trajectory.step_cosines(lm, [P], [[3], [4]])
+    with pytest.raises(InputError, match="steps=-1"):
+        trajectory.step_cosines(lm, [P], [[3, 4, 5]], steps=-1)
+    with pytest.raises(InputError, match="no prompts"):
+        trajectory.prompt_end_states(lm, [])
+    with pytest.raises(InputError, match="1 texts, 2 spans"):
+        min_k.score(lm, [P], spans=[None, None])
+    with pytest.raises(InputError, match="2 answers for 1 prompts"):
+        patching.prompt_end_sweep(lm, [P], [P], recipient_answers=[[3], [4]], max_new_tokens=1)
+    with pytest.raises(InputError, match="site: 'up'"):
+        neurons.attribute(lm, P, [3], site="up")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"steps: 2\.5"):
+        neurons.attribute(lm, P, [3], steps=2.5)  # type: ignore[arg-type]
+
+
+def test_scores_of_two_models_and_neurons_outside_the_map_are_refused(lm: Model) -> None:
+    with pytest.raises(InputError, match="of one model"):
+        neurons.select([torch.rand(3, 8), torch.rand(3, 8), torch.rand(4, 8)])
+    for neuron in ((3, 0), (-1, 0), (0, 8), (0, -1)):
+        with pytest.raises(InputError, match="3 layers of 8"):
+            neurons.location_map([[neuron]], 3, 8)
+    with pytest.raises(InputError, match="draws=0"):
+        neurons.causal_check(lm, [P], [[3]], [[(0, 1)]], draws=0)
+    with pytest.raises(InputError, match="0 cases"):
+        neurons.causal_check(lm, [], [], [])
+
+
+def test_unknown_tests_and_levels_of_contrasts_are_refused() -> None:
+    groups = {"a": [1.0, 2.0, 3.0], "b": [2.0, 3.0, 5.0]}
+    for make in (contrast.between, contrast.paired):
+        with pytest.raises(InputError, match="test: 'anova'"):
+            make(groups, test="anova")  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"level=1\.5"):
+            make(groups, level=1.5)
+    with pytest.raises(InputError, match="permutations=0"):
+        contrast.map_test([[1, 2], [2, 3]], [[1, 2], [3, 3]], permutations=0)
+
+
+def test_clusters_of_one_group_alone_are_not_passed_over() -> None:
+    rng = np.random.default_rng(0)
+    a, b = np.repeat(rng.normal(size=5), 4), rng.normal(size=20)
+    row = contrast.between({"a": a, "b": b}, clusters={"a": np.repeat(np.arange(5), 4).tolist()}).table[-1]
+    assert row["test"] == "cluster-robust t" and row["interval"] == "cluster bootstrap"
+
+
+def test_differences_that_are_all_the_same_get_the_p_of_their_signs() -> None:
+    row = contrast.paired({"a": [2.0, 3.0, 4.0], "b": [1.0, 2.0, 3.0]}).table[0]
+    assert row["p"] == 0.25 and row["value"] == 1.0 and row["test"] == "sign test (no variation)"
+
+
+def test_two_pairs_have_no_effect_size_rather_than_zero() -> None:
+    row = contrast.paired({"a": [5.0, 7.0], "b": [1.0, 2.0]}).table[0]
+    assert row["value"] == 4.5 and np.isnan(row["effect"]) and np.isnan(row["effect_low"])

@@ -1,0 +1,135 @@
+"""Neurons and patching in float32 on half-precision weights, and how far half precision is from that."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from tiny_models import tiny
+from torch import Tensor
+
+from composcope.errors import ModelError
+from composcope.experiments.distributed.store import entry_key
+from composcope.hooks import load_model
+from composcope.probes import neurons, patching
+from composcope.probes.examples import Example
+from composcope.probes.neuron_agreement import agreement
+from composcope.probes.precision import InDtype
+from composcope.probes.spread import Notes
+
+from ..oracles import neurons as oracle
+
+PROMPTS = [[5, 31, 77, 12, 40, 8, 66, 23], [9, 9, 51, 80, 17], [60, 3, 3, 14, 28, 71, 5, 33, 90, 11, 47]]
+ANSWERS = [[30], [44], [71, 3]]
+
+
+def _error(got: Tensor, want: Tensor) -> float:
+    return float((got.float() - want).abs().max() / want.abs().max())
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3", "gemma3", "granite", "mixtral", "gpt2"])
+def test_scores_in_float32_are_those_of_the_model_in_float32(name: str) -> None:
+    model = tiny(name).to(torch.bfloat16)  # type: ignore[arg-type]
+    full, lm = load_model(copy.deepcopy(model).float()), load_model(model)
+    want = neurons.attribute_many(full, PROMPTS, ANSWERS, steps=4)
+    got = neurons.attribute_many(lm, PROMPTS, ANSWERS, steps=4, rows_dtype="float32")
+    half = neurons.attribute_many(lm, PROMPTS, ANSWERS, steps=4)
+    for w, g, h in zip(want.scores, got.scores, half.scores, strict=True):
+        assert g.dtype is torch.float32 and _error(g, w) < 1e-5 < 1e-3 < _error(h, w)
+
+
+def test_scores_in_float32_are_the_literal_integral_on_the_widened_weights() -> None:
+    model = tiny("qwen3").to(torch.bfloat16)  # type: ignore[arg-type]
+    full = load_model(copy.deepcopy(model).float())
+    x, w = np.polynomial.legendre.leggauss(8)
+    nodes = [(float(a + 1) / 2, float(b) / 2) for a, b in zip(x, w, strict=True)]
+    down = [layer.down for layer in full.anatomy.layers]
+    want = oracle.attribute(full.model, torch.tensor([PROMPTS[0]]), 30, down, nodes)  # type: ignore[arg-type]
+    got = neurons.attribute(load_model(model), PROMPTS[0], [30], steps=8, rows_dtype="float32")
+    assert _error(got, want) < 1e-4
+
+
+def test_agreement_is_the_largest_difference_the_rank_correlation_and_the_share_of_common_neurons() -> None:
+    g = torch.Generator().manual_seed(0)
+    full = torch.randn(3, 50, generator=g)
+    half = full + 0.3 * torch.randn(3, 50, generator=g)
+    got = agreement(half, full, 10)
+    a, b = half.double().numpy().ravel(), full.double().numpy().ravel()
+    assert got.error == pytest.approx(np.abs(a - b).max() / np.abs(b).max())
+    assert got.spearman == pytest.approx(stats.pearsonr(stats.rankdata(a), stats.rankdata(b))[0])
+    assert got.overlap == len(set(np.argsort(a)[-10:]) & set(np.argsort(b)[-10:])) / 10
+    assert agreement(full, full, 10) == pytest.approx((0, 1, 1))
+
+
+def _examples(n: int = 2) -> list[Example]:
+    rng = np.random.default_rng(0)
+    out = []
+    for group in ("failure", "success"):
+        for i in range(n):
+            for role, kind in (("whole", "composition"), ("part:0", "math")):
+                prompt = (*(int(t) for t in rng.integers(3, 97, 12)), 7, 8)
+                answer = (int(rng.integers(3, 97)),)
+                case = f"{group[0]}{i}"
+                out.append(Example(case, role, kind, group, prompt, (9, 2), answer, 2, (2, 12), "pair", 2, "add", None))
+    return out
+
+
+def test_the_table_of_neurons_carries_the_agreement_when_asked() -> None:
+    model = tiny("llama").to(torch.bfloat16)  # type: ignore[arg-type]
+    full, lm, examples = load_model(copy.deepcopy(model).float()), load_model(model), _examples()
+    off, want = (
+        neurons.over_examples(lm, examples, draws=1, steps=4),
+        neurons.over_examples(full, examples, draws=1, steps=4),
+    )
+    got = neurons.over_examples(lm, examples, draws=1, steps=4, rows_dtype="float32")
+    rows = {r["quantity"]: r for r in got.table if str(r["quantity"]).startswith("rows_")}
+    assert list(rows) == ["rows_error", "rows_spearman", "rows_overlap"] and all(r["n"] == 8 for r in rows.values())
+    assert 1e-3 < rows["rows_error"]["value"] < 1 and 0.5 < rows["rows_spearman"]["value"] < 1
+    others = [r for r in got.table if r["quantity"] not in rows]
+    assert repr(others) == repr(want.table) != repr(off.table)  # repr: NaN is NaN
+    assert got.settings["rows_dtype"] == "float32" and "rows_dtype" not in off.settings
+    assert any("scores in float32" in w for w in got.warnings) and any("off by several %" in w for w in off.warnings)
+    assert not any(str(r["quantity"]).startswith("rows_") for r in (*off.table, *want.table))
+    with pytest.raises(ModelError, match='rows_dtype "float16"'):
+        neurons.over_examples(lm, examples, rows_dtype="float16")
+
+
+def test_patching_in_float32_is_that_of_the_model_in_float32() -> None:
+    model = tiny("gemma3").to(torch.bfloat16)  # type: ignore[arg-type]
+    full, lm = load_model(copy.deepcopy(model).float()), load_model(model)
+    wide = InDtype(lm, "float32")
+    donors, recipients = [PROMPTS[0], PROMPTS[2]], [PROMPTS[1], PROMPTS[0]]
+    sweeps = [
+        patching.prompt_end_sweep(m, donors, recipients, max_new_tokens=3, keep="all")  # type: ignore[arg-type]
+        for m in (full, wide, lm)
+    ]
+    want, got, half = (s.tensors["first_logits"] for s in sweeps)
+    assert _error(got, want) < 1e-5 < 1e-4 < _error(half, want)
+    assert torch.equal(sweeps[0].tensors["tokens"], sweeps[1].tensors["tokens"])
+    assert lm.dtype is torch.bfloat16
+
+
+def test_measurements_in_float32_have_their_own_place_in_a_store() -> None:
+    seen = []
+
+    class Elsewhere:
+        def spread(self, measure, items, notes, *, light):
+            seen.append(entry_key("scope", measure, items[0]))
+            yield from enumerate(items)
+
+        def call(self, function, *args):
+            return function(None, *args)
+
+    measure = partial(_measure, n=1)
+    for lm in (InDtype(Elsewhere(), "float32"), Elsewhere()):
+        list(lm.spread(measure, ["item"], None, light=False))
+    assert len(set(seen)) == 2
+
+
+def _measure(lm: object, items: Sequence[str], notes: Notes, *, n: int) -> list[tuple[int, int]]:
+    return [(i, n) for i, _ in enumerate(items)]

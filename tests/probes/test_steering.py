@@ -1,0 +1,100 @@
+"""Steering and patching at the prompt's end: what is put in, which controls stand beside it, and that it is exact."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from composcope.errors import InputError, NoCasesError
+from composcope.hooks import Model, Site, load_model
+from composcope.probes import steering
+
+from ..tiny_models import tiny
+
+PROMPTS = [[3, 5, 7, 9], [4, 6, 8, 2, 11], [12, 5, 1, 9]]
+
+
+@pytest.fixture(scope="module")
+def lm() -> Model:
+    return load_model(tiny("llama"))
+
+
+def _states(lm: Model, prompt: list[int], layer: int) -> torch.Tensor:
+    got = lm.run(torch.tensor([prompt]), read=[Site(layer, "resid_post")])
+    return got.acts[Site(layer, "resid_post")][0, -1]
+
+
+def _by_hand(lm: Model, prompt: list[int], layer: int, add: torch.Tensor, steps: int) -> list[int]:
+    """The same with a plain forward pass per token over the whole sequence."""
+    ids, end = list(prompt), len(prompt) - 1
+
+    def edit(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[:, end] += add
+        return y
+
+    for _ in range(steps):
+        logits = lm.run(torch.tensor([ids]), edit={Site(layer, "resid_post"): edit}).logits
+        ids.append(int(logits[0, -1].argmax()))
+    return ids[len(prompt) :]
+
+
+def test_the_direction_is_the_difference_of_the_group_means(lm: Model) -> None:
+    found = steering.direction(lm, PROMPTS[:2], PROMPTS[2:], [0, 1])
+    for k, layer in enumerate((0, 1)):
+        want = (_states(lm, PROMPTS[0], layer) + _states(lm, PROMPTS[1], layer)) / 2 - _states(lm, PROMPTS[2], layer)
+        torch.testing.assert_close(found[k], want, atol=1e-5, rtol=1e-5)
+
+
+def test_every_source_and_layer_continues_as_a_plain_forward_pass_with_the_same_edit(lm: Model) -> None:
+    along = 40 * torch.randn(2, lm.anatomy.d_model, generator=torch.Generator().manual_seed(1))
+    got = steering.steer(lm, PROMPTS, along, [0, 1], strengths=(0.5, 1), max_new_tokens=3, stop_ids=())
+    assert got.sources == ("+0.5", "+1", "-1", "random:0", "random:1", "none")
+    changed = 0
+    for i, prompt in enumerate(PROMPTS):
+        for k, layer in enumerate(got.layers):
+            for name, scale in (("+0.5", 0.5), ("+1", 1.0), ("-1", -1.0)):
+                tokens = got.tokens[i, got.sources.index(name), k].tolist()
+                assert tokens == _by_hand(lm, prompt, layer, scale * along[k], 3)
+                changed += tokens != got.base[i].tolist()
+    assert changed, "the step is large enough to matter"
+
+
+def test_adding_nothing_changes_nothing(lm: Model) -> None:
+    along = torch.ones(2, lm.anatomy.d_model)
+    got = steering.steer(lm, PROMPTS, along, [0, 1], max_new_tokens=4, stop_ids=())
+    none = got.tokens[:, got.sources.index("none")]
+    assert (none == got.base[:, None]).all()
+
+
+def test_random_directions_are_as_long_as_the_largest_step_and_follow_the_seed() -> None:
+    along = torch.randn(3, 16, generator=torch.Generator().manual_seed(0))
+    one, other = (steering._noise(along, 2.0, 2, seed=s) for s in (0, 1))
+    for noise in one:
+        torch.testing.assert_close(noise.norm(dim=-1), 2 * along.norm(dim=-1))
+    assert torch.equal(one[0], steering._noise(along, 2.0, 2, seed=0)[0])
+    assert not torch.allclose(one[0], other[0])
+
+
+def test_a_donor_at_the_last_layer_gives_its_own_first_token(lm: Model) -> None:
+    last = lm.anatomy.n_layers - 1
+    donors = {"donor": [PROMPTS[2], PROMPTS[0], PROMPTS[1]]}
+    got = steering.patch(lm, PROMPTS, donors, [last], max_new_tokens=2, stop_ids=())
+    assert got.sources == ("donor", "noise", "none")
+    firsts = [int(lm.run(torch.tensor([p])).logits[0, -1].argmax()) for p in donors["donor"]]
+    assert got.tokens[:, 0, 0, 0].tolist() == firsts
+    assert torch.equal(got.tokens[:, 2, 0], got.base)
+
+
+def test_refusals_name_what_is_wrong(lm: Model) -> None:
+    along = torch.zeros(1, lm.anatomy.d_model)
+    with pytest.raises(NoCasesError, match="0 failures"):
+        steering.direction(lm, PROMPTS, [], [0])
+    with pytest.raises(InputError, match="shape"):
+        steering.steer(lm, PROMPTS, along, [0, 1])
+    with pytest.raises(InputError, match="strengths"):
+        steering.steer(lm, PROMPTS, along, [0], strengths=())
+    with pytest.raises(InputError, match="layers"):
+        steering.steer(lm, PROMPTS, along, [99])
+    with pytest.raises(InputError, match="one donor per recipient"):
+        steering.patch(lm, PROMPTS, {"donor": PROMPTS[:1]}, [0])
