@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from . import reading
 
 ANSWER_TYPES = ("text", "number", "date", "list", "ordered-list", "boolean")
 
@@ -147,19 +148,10 @@ def read_cases(path: str | Path) -> list[Case]:
 
     Raises ``InputError`` naming file, line and field for anything that cannot be used.
     """
-    path = Path(path)
-    if not path.is_file():
+    if not Path(path).exists():
         raise InputError(f"{path}: no such benchmark file; give a JSON-lines file with one case a line")
-    cases = []
-    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            raw = json.loads(line)
-        except json.JSONDecodeError as e:
-            raise InputError(f"{path}:{n}: not valid JSON ({e.msg} at column {e.colno}); one object a line") from e
-        cases.append(case_from_dict(raw, f"{path}:{n}"))
-    return check_cases(cases, str(path))
+    found = reading.lines(path, "give a JSON-lines file with one case a line")
+    return check_cases([case_from_dict(raw, where) for where, raw in found], str(path))
 
 
 def write_cases(cases: Iterable[Case], path: str | Path) -> None:

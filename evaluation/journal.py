@@ -89,7 +89,7 @@ def _records(path: Path, warnings: list[str]) -> Iterator[tuple[str, dict[str, A
             record = json.loads(line)
             if not isinstance(record, dict):
                 raise ValueError("not an object")
-        except ValueError:
+        except (ValueError, RecursionError):
             torn = n == len(lines)
             what = (
                 "torn last line left out (the writer was stopped in the middle of it)"
@@ -105,13 +105,18 @@ def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
     if record.get("schema", SCHEMA) != SCHEMA:
         raise JournalError(f"{where}: schema {record['schema']!r}, this version reads {SCHEMA}; use a new --out")
     if "provenance" in record:
+        if not isinstance(record.get("engine"), str) or not isinstance(record.get("identity"), dict):
+            contents.warnings.append(f"{where}: damaged line left out (it names no engine)")
+            return
         known = contents.engines.setdefault(record["engine"], {"identity": record["identity"], "provenance": []})
         if record["provenance"] not in known["provenance"]:
             known["provenance"].append(record["provenance"])
         return
     try:
-        key, response = record["key"], _response_from(record["key"], record["response"])
-    except (KeyError, TypeError) as e:
+        key, response = str(record["key"]), _response_from(record["key"], record["response"])
+        if not isinstance(response.text, str):
+            raise TypeError(f"text is {response.text!r}")
+    except (KeyError, TypeError, AttributeError) as e:
         contents.warnings.append(f"{where}: damaged line left out ({e}); its ask is asked again")
         return
     if response.finish_reason == "error":

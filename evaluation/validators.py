@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from . import reading
 from .metrics import Metric
 from .protocols.base import Graded
 
@@ -24,25 +25,9 @@ def read_graded(path: str | Path) -> list[Graded]:
     Raises ``InputError`` naming file:line, field, value and fix for a line that is no row, for a row that appears
     twice and for an empty file.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; give a graded.jsonl with one graded ask a line")
     rows: list[Graded] = []
-    seen: dict[tuple[Any, ...], int] = {}
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as e:
-        raise InputError(f"{path}: not UTF-8 (byte {e.start}); save the file as UTF-8") from e
-    for n, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}:{n}"
-        try:
-            raw = json.loads(line)
-        except json.JSONDecodeError as e:
-            raise InputError(f"{where}: not valid JSON ({e.msg} at column {e.colno}); one object a line") from e
-        except (ValueError, RecursionError) as e:  # a number of thousands of digits, or thousands of brackets
-            raise InputError(f"{where}: JSON that cannot be read ({str(e)[:80]}); one object a line") from e
+    seen: dict[tuple[Any, ...], str] = {}
+    for where, raw in reading.lines(path, "give a graded.jsonl with one graded ask a line"):
         row = Graded.from_dict(raw, where)
         key = (row.model, row.run, row.case, row.role, row.repeat)
         if key in seen:
@@ -50,7 +35,7 @@ def read_graded(path: str | Path) -> list[Graded]:
                 f"{where}: case {row.case!r} with role {row.role!r} and repeat {row.repeat} stands in line {seen[key]} "
                 "already; keep one, or number them with the field 'repeat'"
             )
-        seen[key] = n
+        seen[key] = where.rpartition(":")[2]
         rows.append(row)
     if not rows:
         raise InputError(f"{path}: no graded rows; give one JSON object a line with case, role and outcome")

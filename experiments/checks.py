@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..evaluation import statistics
+from ..evaluation import reading, statistics
 from ..evaluation.asks import Ask
 from ..evaluation.grading import judge, mathematics
 from ..evaluation.metrics import Metric, mark
@@ -67,31 +66,27 @@ def read_labels(path: str | Path) -> dict[tuple[str, str, int], bool]:
 
     ``label`` is ``correct`` or ``incorrect`` (or true, false). Raises ``InputError`` naming file, line and field.
     """
-    path = Path(path)
-    if not path.is_file():
+    if not Path(path).is_file():
         raise InputError(f"--human-labels {path}: no such file; give JSON lines with case, role and label")
     found: dict[tuple[str, str, int], bool] = {}
-    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
-        if not line.strip():
-            continue
-        key, label = _label(line, f"{path}:{n}")
+    for where, raw in reading.lines(path, "give JSON lines with case, role and label"):
+        key, label = _label(raw, where)
         if key in found:
-            raise InputError(f"{path}:{n}: case {key[0]!r}, role {key[1]!r} is labelled twice; keep one line")
+            raise InputError(f"{where}: case {key[0]!r}, role {key[1]!r} is labelled twice; keep one line")
         found[key] = label
     return found
 
 
-def _label(line: str, where: str) -> tuple[tuple[str, str, int], bool]:
-    try:
-        raw: Any = json.loads(line)
-    except json.JSONDecodeError as e:
-        raise InputError(f"{where}: not valid JSON ({e.msg} at column {e.colno}); one object a line") from e
+def _label(raw: Any, where: str) -> tuple[tuple[str, str, int], bool]:
     if not isinstance(raw, dict) or "case" not in raw:
         raise InputError(f"{where}: field 'case' is missing; give an object with case, role and label")
     label = raw.get("label")
     if not isinstance(label, str | bool) or label not in _LABELS:
         raise InputError(f"{where}: label is {label!r}; use correct or incorrect")
-    return (str(raw["case"]), str(raw.get("role", "whole")), int(raw.get("repeat", 0))), _LABELS[label]
+    repeat = raw.get("repeat", 0)
+    if isinstance(repeat, bool) or not isinstance(repeat, int):
+        raise InputError(f"{where}: repeat is {repeat!r}; give a whole number")
+    return (str(raw["case"]), str(raw.get("role", "whole")), repeat), _LABELS[label]
 
 
 def agreement(rows: Sequence[Graded], labels: Labels) -> list[Metric]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, JournalError
+from ..evaluation import reading
 from . import memory, plugins, provenance
 
 SCHEMA = 1
@@ -58,29 +59,20 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
     Raises ``InputError`` for a missing or broken file and for a schema version that this program does not know.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; is {path.parent} a run folder?")
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as e:
-        raise InputError(f"{path}:{e.lineno}: not valid JSON ({e.msg}); restore the file or delete it") from e
-    return _checked_schema(value, str(path))
+    return _checked_schema(reading.parse(_text(path), str(path), "restore the file or delete it"), str(path))
 
 
 def read_lines(path: str | Path) -> list[dict[str, Any]]:
     """Read JSON lines; errors as for ``read_json``, with the line number."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; is {path.parent} a run folder?")
-    rows = []
-    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
-        if line.strip():
-            try:
-                rows.append(_checked_schema(json.loads(line), f"{path}:{n}"))
-            except json.JSONDecodeError as e:
-                raise InputError(f"{path}:{n}: not valid JSON ({e.msg}); one object a line") from e
-    return rows
+    return [_checked_schema(row, where) for where, row in reading.lines(path, _missing(path))]
+
+
+def _text(path: str | Path) -> str:
+    return reading.text(path, _missing(path))
+
+
+def _missing(path: str | Path) -> str:
+    return f"is {Path(path).parent} a run folder?"
 
 
 def _checked_schema(value: Any, where: str) -> dict[str, Any]:
@@ -239,6 +231,11 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     import yaml
 
     path = Path(folder) / "config.yaml"
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; is {folder} a run folder?")
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        found = yaml.safe_load(_text(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
+        why = " ".join(str(e).split())[:200]
+        raise InputError(f"{path}: not valid YAML ({why}); restore the file, or make the run again") from e
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: holds no options; restore the file, or make the run again")
+    return found

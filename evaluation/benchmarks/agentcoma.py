@@ -8,13 +8,13 @@ Columns used: ``question_commonsense, answers_commonsense`` (a list of accepted 
 from __future__ import annotations
 
 import ast
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 
 from ...errors import InputError
+from .. import reading
 from ..cases import Case, Part
-from .files import existing, text_field
+from .files import text_field
 
 WHAT = "AgentCoMa's agentcoma_dev.csv or agentcoma_test.csv (from its gated dataset page)"
 _COLUMNS = (
@@ -30,13 +30,12 @@ _IDS = ("id", "idx", "item_id", "question_id")
 
 def read_agentcoma(path: str | Path) -> list[Case]:
     """Read the cases of one CSV file. Raises ``InputError`` naming line and column."""
-    found = existing(path, WHAT)
-    with found.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        missing = [c for c in _COLUMNS if c not in (reader.fieldnames or ())]
-        if missing:
-            raise InputError(f"{path}: column {missing[0]!r} is missing; give {WHAT}")
-        return [_case(row, i, found.stem, f"{path}:{reader.line_num}") for i, row in enumerate(reader)]
+    columns, rows = reading.table(path, f"give {WHAT}")
+    missing = [c for c in _COLUMNS if c not in columns]
+    if missing:
+        raise InputError(f"{path}: column {missing[0]!r} is missing; give {WHAT}")
+    stem = Path(path).expanduser().stem
+    return [_case(row, i, stem, f"{path}:{line}") for i, (line, row) in enumerate(rows)]
 
 
 def _case(row: Mapping[str, str], index: int, stem: str, where: str) -> Case:
@@ -62,7 +61,7 @@ def _case(row: Mapping[str, str], index: int, stem: str, where: str) -> Case:
 def _accepted(text: str, where: str) -> tuple[str, ...]:
     try:
         values = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         values = text.strip()
     values = values if isinstance(values, list | tuple) else [values]
     accepted = tuple(dict.fromkeys(str(v).strip() for v in values if str(v).strip()))

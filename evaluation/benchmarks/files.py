@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-
-
-def existing(path: str | Path, what: str) -> Path:
-    """The path of a file that is there; raises ``InputError`` otherwise."""
-    found = Path(path).expanduser()
-    if not found.is_file():
-        raise InputError(f"{path}: no such file; give {what}")
-    return found
+from .. import reading
 
 
 def read_json_list(path: str | Path, what: str) -> list[dict[str, Any]]:
     """A file that holds one JSON list of objects."""
-    found = existing(path, what)
-    try:
-        raw = json.loads(found.read_text(encoding="utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as e:
-        raise InputError(f"{path}: not valid JSON ({e}); give {what}") from e
+    raw = reading.document(path, f"give {what}")
     if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
         raise InputError(f"{path}: expected a list of objects; give {what}")
     return raw

@@ -7,7 +7,6 @@ one class here, so that every chain has one answer. A case of depth d follows d 
 
 from __future__ import annotations
 
-import csv
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..benchmarks.files import existing, text_field
+from .. import reading
+from ..benchmarks.files import text_field
 from ..benchmarks.lines import read_lines
 from ..cases import Case, Part
 
@@ -49,8 +49,7 @@ def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[M
     Raises ``InputError`` naming file, row and field, also for a member with two classes and for classes in a circle.
     """
     if Path(path).suffix.lower() == ".csv":
-        with existing(path, WHAT).open(encoding="utf-8-sig", newline="") as file:
-            rows: list[dict[str, Any]] = [_from_columns(r) for r in csv.DictReader(file)]
+        rows: list[dict[str, Any]] = [_from_columns(r) for _, r in reading.table(path, f"give {WHAT}")[1]]
     else:
         rows = read_lines(path, WHAT)
     found = [_membership(row, n, paraphrases, f"{path}: membership {n}") for n, row in enumerate(rows, 1)]

@@ -8,14 +8,14 @@ right dates) and ``unknowable`` (true for events after a model's training cutoff
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..benchmarks.files import existing, text_field
+from .. import reading
+from ..benchmarks.files import text_field
 from ..benchmarks.lines import read_lines
 from ..cases import Part
 from ..grading import dates
@@ -63,8 +63,7 @@ def read_facts(path: str | Path, paraphrases: int | None = None) -> list[Fact]:
     Raises ``InputError`` naming file, line and field: an unreadable date, too few paraphrases, an id or event twice.
     """
     if Path(path).suffix.lower() == ".csv":
-        with existing(path, WHAT).open(encoding="utf-8-sig", newline="") as file:
-            rows: list[dict[str, Any]] = [_from_columns(r) for r in csv.DictReader(file)]
+        rows: list[dict[str, Any]] = [_from_columns(r) for _, r in reading.table(path, f"give {WHAT}")[1]]
     else:
         rows = read_lines(path, WHAT)
     facts = [_fact(row, n, paraphrases, f"{path}: fact {n}") for n, row in enumerate(rows, 1)]

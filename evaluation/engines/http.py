@@ -177,7 +177,7 @@ class HttpEngine:
             return self._response(ask, self._request(ask))
         except _FATAL as e:
             raise ModelError(f"{self.name}: {self._said(e)}; check key, model name and base URL") from None
-        except (openai.OpenAIError, MalformedReplyError, ValueError) as e:
+        except (openai.OpenAIError, MalformedReplyError, ValueError, RecursionError) as e:
             return error_response(ask, self.identity, self._said(e))
 
     def _request(self, ask: Ask) -> Any:
@@ -277,7 +277,7 @@ class HttpEngine:
             return None
         except _FATAL as e:
             raise ModelError(f"{self.name}: {self._said(e)}; check key, model name and base URL") from None
-        except (openai.OpenAIError, MalformedReplyError, ValueError) as e:
+        except (openai.OpenAIError, MalformedReplyError, ValueError, RecursionError) as e:
             raise ModelError(f"{self.name}: {self._said(e)}; is the server running?") from None
         choice = reply.choices[0]
         text = (choice.text if prompting == "raw" else choice.message.content) or ""

@@ -174,6 +174,6 @@ def _environment(key: str, *, offline: bool) -> dict[str, str]:
 def _checkpoint_dtype(folder: Path) -> str | None:
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
+    except (OSError, ValueError, RecursionError) as e:
         raise ModelError(f"{folder}: config.json cannot be read ({e}); give a model folder") from e
     return config.get("dtype") or config.get("torch_dtype")

@@ -36,7 +36,7 @@ def _json_items(answer: str) -> list[str] | None:
         return None
     try:
         loaded = json.loads(answer[start : end + 1])
-    except ValueError:
+    except (ValueError, RecursionError):
         return _clean(_COMMA.split(answer[start + 1 : end]))
     return _clean([str(item) for item in loaded]) if isinstance(loaded, list) else None
 

@@ -7,7 +7,6 @@ the stored verdict of one scorer; that file's other statements are held against 
 
 from __future__ import annotations
 
-import json
 import re
 import string
 from collections.abc import Iterable, Mapping
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from .. import reading
 from ..asks import Outcome
-from ..benchmarks.files import existing
 from ..protocols.base import Graded
 from .base import Imported, Options, contradiction
 
@@ -59,11 +58,7 @@ def read_bamboogle_results(path: str | Path, options: Options = Options()) -> Im
 
 
 def _load(path: str | Path) -> dict[str, Any]:
-    found = existing(path, WHAT)
-    try:
-        raw = json.loads(found.read_text(encoding="utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as e:
-        raise InputError(f"{path}: not valid JSON ({e}); give {WHAT}") from e
+    raw = reading.document(path, f"give {WHAT}")
     if not isinstance(raw, dict) or not isinstance(raw.get("per_question_results"), list):
         raise InputError(f"{path}: field 'per_question_results' is missing; give {WHAT}")
     if not raw["per_question_results"]:

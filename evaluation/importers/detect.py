@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ...errors import InputError
-from ..benchmarks.files import existing
+from .. import reading
 from ..benchmarks.stad_results import read_results
 from .bamboogle_results import read_bamboogle_results
 from .base import Imported, Options
@@ -30,16 +29,21 @@ KINDS: Mapping[str, Callable[[str | Path, Options], Imported]] = {
 """Readers by name: lm-evaluation-harness samples, inspect_ai logs, Bamboogle results, STaD's evaluated records."""
 
 
+WHAT = f"give a file of one of the kinds {', '.join(KINDS)}"
+
+
 def detect(path: str | Path) -> str:
     """The name of the reader that fits a file. Raises ``InputError`` where none does."""
-    found = existing(path, f"a file of one of the kinds {', '.join(KINDS)}")
+    found = reading.existing(path, WHAT)
     if zipfile.is_zipfile(found):
         return "inspect"
-    text = found.read_text(encoding="utf-8-sig")
+    text = reading.text(found, WHAT)
+    if not text.strip():
+        raise InputError(f"{path}: is empty; {WHAT}")
     for candidate in (text, text.lstrip().split("\n", 1)[0]):
         try:
-            raw = json.loads(candidate)
-        except json.JSONDecodeError:
+            raw = reading.parse(candidate, str(path))
+        except InputError:
             continue
         if not isinstance(raw, dict):
             break

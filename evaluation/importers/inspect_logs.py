@@ -7,15 +7,14 @@ answer) or numbers. Case and role are read from a sample's metadata (``case``, `
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from .. import reading
 from ..asks import Outcome
-from ..benchmarks.files import existing
 from ..protocols.base import Graded
 from .archives import read_member
 from .base import Imported, Options, contradiction, place, refuse_twice
@@ -52,12 +51,12 @@ def read_inspect(path: str | Path, options: Options = Options()) -> Imported:  #
 
 
 def _load(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    found = existing(path, WHAT)
+    found = reading.existing(path, f"give {WHAT}")
     try:
         if zipfile.is_zipfile(found):
             return _archive(found)
-        raw = json.loads(found.read_text(encoding="utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError, zipfile.BadZipFile, KeyError) as e:
+        raw = reading.document(found, f"give {WHAT}")
+    except (zipfile.BadZipFile, KeyError) as e:
         raise InputError(f"{path}: cannot be read ({type(e).__name__}: {e}); give {WHAT}") from e
     except NotImplementedError as e:
         fix = "install zstandard (pip install zstandard), or write JSON: inspect log convert --to json --output-dir DIR"
@@ -72,9 +71,14 @@ def _archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         names = archive.namelist()
         # An interrupted evaluation has its start record only.
         first = "header.json" if "header.json" in names else "_journal/start.json"
-        header = json.loads(read_member(archive, first))
+        header = _member(archive, first, path)
         inside = sorted(n for n in names if n.startswith("samples/") and n.endswith(".json"))
-        return header, _objects([json.loads(read_member(archive, n)) for n in inside], path)
+        return header, _objects([_member(archive, n, path) for n in inside], path)
+
+
+def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
+    where = f"{path}: {name}"
+    return reading.parse(reading.decoded(read_member(archive, name), where), where, f"give {WHAT}")
 
 
 def _objects(values: Iterable[Any], path: object) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ read from the document's fields ``case`` and ``role``, or from those that the us
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from .. import reading
 from ..asks import Outcome
 from ..benchmarks.lines import read_lines
 from ..grading.text import normalize
@@ -125,8 +125,8 @@ def _model(path: Path) -> str | None:
     if beside is None or not beside.is_file():
         return None
     try:
-        raw = json.loads(beside.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError):
+        raw = reading.document(beside, WHAT)
+    except InputError:
         return None
     name = raw.get("model_name") if isinstance(raw, dict) else None
     return name if isinstance(name, str) and name else None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from .. import prompts
+from .. import prompts, reading
 from ..asks import Ask
 from ..grading.extract import CODE
 from .counting import part_index
@@ -37,18 +37,9 @@ def read(path: str | Path) -> list[Exemplar]:
 
     Raises ``InputError`` naming file, line and field.
     """
-    path = Path(path)
-    if not path.is_file():
+    if not Path(path).is_file():
         raise InputError(f"--few-shot {path}: no such file; give a number, or JSON lines with kind, question, answer")
-    found = []
-    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            raw = json.loads(line)
-        except json.JSONDecodeError as e:
-            raise InputError(f"{path}:{n}: not valid JSON ({e.msg} at column {e.colno}); one object a line") from e
-        found.append(_checked(raw, f"{path}:{n}"))
+    found = [_checked(raw, where) for where, raw in reading.lines(path, "give JSON lines with kind, question, answer")]
     if not found:
         raise InputError(f"{path}: no examples; give one JSON object a line with kind, question and answer")
     return found

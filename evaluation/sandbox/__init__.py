@@ -135,7 +135,7 @@ class Sandbox:
         received = process.stdout.readline()
         try:
             return json.loads(received)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # its output may hold anything that the code it ran printed
             return "crashed"
 
     def _start(self) -> subprocess.Popen[bytes]:

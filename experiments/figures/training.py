@@ -6,14 +6,13 @@ columns): rows of ``run, recipe, step, metric, k, n``, k right of n.
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ...evaluation import reading
 from ...evaluation.statistics import clopper_pearson
 from . import style
 from .drawing import Drawing, caption, encodable
@@ -54,14 +53,10 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _read(path: Path) -> list[Row]:
-    text = path.read_text(encoding="utf-8-sig")
     if path.suffix == ".csv":
-        raw: Any = list(csv.DictReader(text.splitlines()))
+        raw: Any = [row for _, row in reading.table(path, f"give {', '.join(_COLUMNS)}")[1]]
     else:
-        try:
-            raw = json.loads(text)
-        except json.JSONDecodeError as e:
-            raise InputError(f"{path}:{e.lineno}: not valid JSON ({e.msg}); give a list of checkpoints") from e
+        raw = reading.document(path, "give a list of checkpoints")
         raw = raw.get("rows", raw) if isinstance(raw, dict) else raw
     if not isinstance(raw, list) or not raw:
         raise InputError(f"{path}: no rows; give a list of objects with {', '.join(_COLUMNS)}")

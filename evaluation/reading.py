@@ -1,0 +1,118 @@
+"""Text and JSON that came from outside: whatever is wrong with it is one line that names file and line.
+
+Beside text that is no JSON these are bytes that are no UTF-8, brackets nested deeper than Python can follow, numbers
+of thousands of digits, and names that stand twice in one object (of which Python would keep the last in silence).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+ONE_A_LINE = "one object a line"
+
+
+class DuplicateKeyError(ValueError):
+    """A name that stands twice in one JSON object."""
+
+
+def existing(path: str | Path, fix: str) -> Path:
+    """The path of a file that is there; raises ``InputError``, ended by ``fix``, where there is none or a folder."""
+    found = Path(path).expanduser()
+    if found.is_dir():
+        raise InputError(f"{path}: is a folder, not a file; {fix}")
+    if not found.is_file():
+        raise InputError(f"{path}: no such file; {fix}")
+    return found
+
+
+def decoded(content: bytes, where: str) -> str:
+    """UTF-8 text (a byte-order mark is dropped). Raises ``InputError`` naming the line that is not."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        line = content.count(b"\n", 0, e.start) + 1
+        raise InputError(
+            f"{where}:{line}: not UTF-8 (byte {content[e.start]:#04x} at offset {e.start}); save the file as UTF-8 text"
+        ) from e
+
+
+def text(path: str | Path, fix: str) -> str:
+    """The text of a file. Raises ``InputError`` where there is no such file, or no UTF-8 in it."""
+    found = decoded(existing(path, fix).read_bytes(), str(path))
+    return found.replace("\r\n", "\n").replace("\r", "\n") if "\r" in found else found
+
+
+def parse(source: str, where: str, fix: str = ONE_A_LINE, *, line: int | None = None) -> Any:
+    """The value of a JSON text; ``where`` is its file, ``line`` its line there (without, the line of the error).
+
+    Raises ``InputError`` naming file, line, what is wrong and ``fix``.
+    """
+    try:
+        return json.loads(source, object_pairs_hook=_unique)
+    except json.JSONDecodeError as e:
+        raise InputError(f"{where}:{line or e.lineno}: not valid JSON ({e.msg} at column {e.colno}); {fix}") from e
+    except DuplicateKeyError as e:
+        raise InputError(f"{where}{_of(line)}: field {e} stands twice in one object; keep one of them") from e
+    except RecursionError as e:
+        raise InputError(f"{where}{_of(line)}: JSON nested too deeply to be read; {fix}") from e
+    except ValueError as e:  # Python reads no number of more than 4,300 digits
+        raise InputError(f"{where}{_of(line)}: JSON that cannot be read ({str(e).split(';')[0]}); {fix}") from e
+
+
+def lines(path: str | Path, missing: str, fix: str = ONE_A_LINE) -> Iterator[tuple[str, Any]]:
+    """(file:line, value) of every JSON line that is not blank; ``missing`` ends the error where there is no file.
+
+    Raises ``InputError`` as ``text`` and ``parse`` do.
+    """
+    # Split at "\n" only: text may hold U+2028 and other line separators.
+    for n, line in enumerate(text(path, missing).split("\n"), 1):
+        if line.strip():
+            yield f"{path}:{n}", parse(line, str(path), fix, line=n)
+
+
+def document(path: str | Path, fix: str) -> Any:
+    """The value of a file that holds one JSON value. Raises ``InputError`` as ``text`` and ``parse`` do."""
+    return parse(text(path, fix), str(path), fix)
+
+
+def table(path: str | Path, fix: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """The columns of a CSV file and its rows with their lines. Raises ``InputError`` where there is no row.
+
+    So it does for a column that stands twice, and for a row with more cells than columns: which is which is unknown.
+    """
+    reader = csv.DictReader(io.StringIO(decoded(existing(path, fix).read_bytes(), str(path)), newline=""))
+    rows: list[tuple[int, dict[str, str]]] = []
+    try:
+        columns = list(reader.fieldnames or ())
+        twice = next((c for c in columns if columns.count(c) > 1), None)
+        if twice is not None:
+            raise InputError(f"{path}:1: column {twice!r} stands twice; keep one of them")
+        for row in reader:
+            if None in row:
+                cells = f"{len(columns) + len(row[None])} cells for {len(columns)} columns"
+                raise InputError(f"{path}:{reader.line_num}: {cells}; put quotes around text that holds commas")
+            rows.append((reader.line_num, row))
+    except csv.Error as e:
+        raise InputError(f"{path}:{reader.line_num + 1}: not valid CSV ({e}); {fix}") from e
+    if not rows:
+        raise InputError(f"{path}: no rows; {fix}")
+    return columns, rows
+
+
+def _of(line: int | None) -> str:
+    return "" if line is None else f":{line}"
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise DuplicateKeyError(repr(next(n for n in names if names.count(n) > 1)))
+    return found

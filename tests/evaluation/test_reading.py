@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation import reading
+from composcope.evaluation.benchmarks.files import read_json_list
+from composcope.evaluation.benchmarks.lines import read_lines as read_other_lines
+from composcope.evaluation.cases import read_cases
+from composcope.evaluation.importers.bamboogle_results import read_bamboogle_results
+from composcope.evaluation.importers.inspect_logs import read_inspect
+from composcope.evaluation.journal import read_journal
+from composcope.evaluation.protocols import few_shot
+from composcope.evaluation.validators import read_graded
+from composcope.experiments.checks import read_labels
+from composcope.experiments.figures.training import read_checkpoints
+from composcope.experiments.run import read_config, read_json, read_lines
+
+DEEP = "[" * 100_000
+LONG = '{"id": ' + "9" * 5000 + "}"
+BROKEN = [
+    (DEEP.encode(), "nested too deeply"),
+    (LONG.encode(), "digits"),
+    (b'{"id": "\xff"}', "not UTF-8 (byte 0xff"),
+    (b'{"id": "a", "answer": "1", "answer": "2"}', "field 'answer' stands twice"),
+    (b'{"id": ', "not valid JSON"),
+]
+IDS = ["deep", "digits", "bytes", "twice", "syntax"]
+BY_LINE = [
+    read_cases,
+    read_graded,
+    few_shot.read,
+    read_labels,
+    read_lines,
+    lambda path: read_other_lines(path, "rows"),
+]
+WHOLE = [
+    read_json,
+    read_bamboogle_results,
+    read_inspect,
+    lambda path: read_json_list(path, "a list"),
+    lambda path: read_checkpoints([path]),
+]
+
+
+@pytest.mark.parametrize("read", BY_LINE, ids=["cases", "graded", "few-shot", "labels", "run", "benchmarks"])
+@pytest.mark.parametrize(("content", "said"), BROKEN, ids=IDS)
+def test_every_reader_of_lines_names_file_and_line(read: object, content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\n\n" + content + b"\n")
+    with pytest.raises(InputError) as error:
+        read(path)  # type: ignore[operator]
+    assert f"{path}:3: " in str(error.value) and said in str(error.value)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize("read", WHOLE, ids=["run", "bamboogle", "inspect", "list", "checkpoints"])
+@pytest.mark.parametrize(("content", "said"), BROKEN, ids=IDS)
+def test_every_reader_of_documents_names_the_file(read: object, content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "document.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        read(path)  # type: ignore[operator]
+    assert str(path) in str(error.value) and said in str(error.value)
+
+
+def test_a_name_that_stands_twice_in_a_part_of_a_case_is_refused_too(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(
+        '{"id": "a", "question": "q", "answer": "1"}\n'
+        '{"id": "b", "question": "q", "answer": "1", "parts": [{"question": "p", "question": "r", "answer": "2"}]}\n'
+    )
+    with pytest.raises(InputError, match=r"cases\.jsonl:2: field 'question' stands twice"):
+        read_cases(path)
+
+
+def test_a_folder_in_the_place_of_a_file_is_called_one(tmp_path: Path) -> None:
+    for read in (read_cases, read_graded, read_json, read_bamboogle_results):
+        with pytest.raises(InputError, match="is a folder, not a file"):
+            read(tmp_path)
+
+
+def test_a_byte_order_mark_and_line_ends_of_windows_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"id": "a", "question": "q", "answer": "1"}\r\n\r\n')
+    assert [c.id for c in read_cases(path)] == ["a"]
+
+
+@pytest.mark.parametrize("text", ["a: [1\n", "- 1\n", "", "a: " + "[" * 5000])
+def test_options_of_a_run_that_cannot_be_read_are_an_error_that_names_them(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(InputError, match=r"config\.yaml: .*make the run again"):
+        read_config(tmp_path)
+
+
+def test_lines_of_a_journal_that_cannot_be_read_are_left_out_and_said(tmp_path: Path) -> None:
+    damaged = [
+        DEEP,
+        LONG,
+        '{"provenance": {}}',
+        '{"key": "k", "response": []}',
+        '{"key": "k", "response": {"text": 1}}',
+    ]
+    (tmp_path / "0001.jsonl").write_text("".join(line + "\n" for line in damaged))
+    found = read_journal(tmp_path)
+    assert found.responses == {} and len(found.warnings) == len(damaged)
+    assert all("damaged line left out" in w for w in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"a,b,a\n1,2,3\n", ":1: column 'a' stands twice"),
+        (b"a,b\n1,2\n1,2,3\n", ":3: 3 cells for 2 columns"),
+        (b"a,b\n", ": no rows"),
+        (b"", ": no rows"),
+        (b"a,b\n1,\xff\n", ":2: not UTF-8"),
+        (b"a,b\n1," + b"x" * 200_000 + b"\n", ":2: not valid CSV"),
+    ],
+)
+def test_a_table_that_cannot_be_read_as_meant_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        reading.table(path, "give a table")
+    assert f"{path}{said}" in str(error.value)
+
+
+def test_a_table_keeps_its_cells_with_the_line_each_row_ends_on(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'\xef\xbb\xbfa,b\r\n1,"x\r\ny"\r\n')
+    assert reading.table(path, "") == (["a", "b"], [(3, {"a": "1", "b": "x\r\ny"})])
