@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..evaluation.analyses import (
 from ..evaluation.analyses.base import Analysis, Source
 from ..evaluation.benchmarks.load import load
 from ..evaluation.cases import Case
+from ..evaluation.protocols.roles import uncounted
 from .printing import table
 from .run import find_runs, read_json, read_lines, write_json, write_lines
 
@@ -166,7 +167,10 @@ def analyze(name: str, runs: Sequence[str | Path], options: Options = Options())
     """Run one analysis over run folders or files of graded rows. Raises ``InputError`` for an unknown name."""
     if name not in ANALYSES:
         raise InputError(f"analyze {name}: no such analysis; use one of {', '.join(ANALYSES)}")
-    return ANALYSES[name].run([s for run in runs for s in sources(run)], options)
+    read = [s for run in runs for s in sources(run)]
+    found = ANALYSES[name].run(read, options)
+    unknown = [f"{s.name}: {w}" for s in read for w in uncounted(s.rows, None)]
+    return replace(found, warnings=(*found.warnings, *unknown))
 
 
 def sources(path: str | Path) -> list[Source]:

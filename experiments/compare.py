@@ -17,8 +17,9 @@ from ..evaluation.cases import case_from_dict
 from ..evaluation.metrics import mark
 from ..evaluation.protocols.base import Graded
 from ..evaluation.protocols.compare import compare
+from ..evaluation.validators import read_graded
 from .evaluate import read_cases_lines
-from .run import read_json, read_lines
+from .run import read_json
 from .summary import headline
 
 Key = tuple[str, str, int]
@@ -75,7 +76,9 @@ def _channels(
 
 def _rows(run: str | Path) -> dict[Key, Graded]:
     path = Path(run) / "graded.jsonl"
-    rows = [Graded.from_dict(raw, f"{path}:{n}") for n, raw in enumerate(read_lines(path), 1)]
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; is {run} a run folder?")
+    rows = read_graded(path)
     return {(r.case, r.role, r.repeat): r for r in rows}
 
 

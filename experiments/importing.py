@@ -10,6 +10,7 @@ from typing import Any
 from ..evaluation import importers, validators
 from ..evaluation.importers.base import refuse_twice
 from ..evaluation.protocols.base import Graded
+from ..evaluation.protocols.roles import uncounted
 from .run import write_json, write_lines
 
 
@@ -80,7 +81,7 @@ def import_files(
         contradictions += found.contradictions
         warnings += found.warnings
     refuse_twice(read, " and ".join(map(str, files)), "name the models, or import the files one by one")
-    warnings += validators.check_rows(read)
+    warnings += uncounted(read, None) + validators.check_rows(read)
     out = Path(out)
     write_lines(out, (row.to_dict() for row in read))
     write_lines(out.with_name("contradictions.jsonl"), contradictions)

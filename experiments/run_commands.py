@@ -58,6 +58,8 @@ def metrics(
     json: AsJson = False,
 ) -> int:
     """Compute a protocol's metrics from graded rows, without any model."""
+    from json import loads as decode
+
     from .evaluate import metrics_from_file
     from .summary import metric_line
 
@@ -65,7 +67,8 @@ def metrics(
     if json:
         sys.stdout.write(document)
     else:
-        show([metric_line(row) for row in rows], False)
+        said = [f"warning: {w}" for w in decode(document)["warnings"]]
+        show([*(metric_line(row) for row in rows), *said], False)
     return exits.OK
 
 
