@@ -1,9 +1,10 @@
-"""Greedy continuation of rows, computing once what they share.
+"""Greedy continuation of prompts and of variants of them, computing once what they share.
 
-A row born after block l differs from the unchanged row in the blocks above l and nowhere else. So two rows that have
-generated the same tokens so far are the same in every block up to the earlier of their births: there they take one
-*lane*. A row leaves the shared lane after the block it was born in, or when its tokens part from the others'; rows that
-have ended take none. Where patches change few answers, or agree with each other, most lanes are shared.
+A variant is a state put in at the end of a prompt after block l. It differs from the unchanged prompt in the blocks
+above l and nowhere else; so all that have generated the same tokens so far are the same in every block up to the
+earliest of their births, and take one *lane* there. A row leaves the shared lane after the block it was born in, or
+when its tokens part from the others'; rows that have ended take none. Prompts with many, few and no variants run side
+by side, each with as many lanes as it needs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .lanes import Lanes
 from .model import Model
 from .rows import Grow, History, Prefix, Step, step
 
@@ -27,132 +29,163 @@ HEAD = 4
 """What a lane in the last layer costs, with the vocabulary head, where one in the first costs 1."""
 
 
+@dataclass(frozen=True)
+class Variants:
+    """States to put in at the ends of prompts, one row each."""
+
+    queries: Sequence[int]
+    """Which of the prefix's queries each belongs to"""
+    layers: Sequence[int]
+    """The block after which it goes in; -1: before block 0"""
+    states: Tensor
+    """row d_model"""
+
+
 @torch.no_grad()
 def continue_rows(
-    lm: Model, prefix: Prefix, first: Step, born: Sequence[int], max_new_tokens: int, stop_ids: Sequence[int]
-) -> Tensor:
-    """Greedy tokens of every row of ``first``: ``query row step``, -1 after the end (the stopping token is kept).
+    lm: Model, prefix: Prefix, variants: Variants, max_new_tokens: int, stop_ids: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """Greedy tokens ``row step`` (-1 after the end; the stopping token is kept) and first logits ``row vocab``.
 
-    Args:
-        first: the prompt-end position (``rows.step`` with ``grow``), rows in the order of their births.
-        born: for every row the block after which it was put in; ``n_layers`` for the unchanged row 0.
+    The unchanged queries come first, then the variants in their order.
     """
+    n_queries, n_layers = len(prefix.queries), lm.anatomy.n_layers
+    by_birth = np.argsort(np.asarray(variants.layers, dtype=np.int64), kind="stable")
+    queries = np.concatenate([np.arange(n_queries), np.asarray(variants.queries, dtype=np.int64)[by_birth]])
+    born = np.concatenate([[n_layers] * n_queries, np.asarray(variants.layers, dtype=np.int64)[by_birth]])
+    first = _first(lm, prefix, queries, born, variants.states[torch.from_numpy(by_birth)])
+    tokens = _decode(lm, prefix, first, queries, born, max_new_tokens, stop_ids)
+    back = torch.from_numpy(np.concatenate([np.arange(n_queries), n_queries + np.argsort(by_birth)]))
+    return tokens[back.to(tokens.device)], first.logits[0, back.to(tokens.device)]
+
+
+def _first(lm: Model, prefix: Prefix, queries: Indices, born: Indices, states: Tensor) -> Step:
+    """The prompt end: the queries as they are, each variant from its birth on.
+
+    The last variant is repeated as often as ``_fitting`` would, and left out of the result.
+    """
+    n_queries, n_rows, device = len(prefix.queries), len(queries), prefix.tokens.device
+    more = -(n_rows - n_queries) % n_queries
+    queries, born = (np.concatenate([x, np.repeat(x[-1:], more)]) for x in (queries, born))
+    states = torch.cat([states, *[states[-1:]] * more])
+    lanes = []
+    for layer in range(lm.anatomy.n_layers):
+        mine = torch.from_numpy(queries[: n_queries + int((born[n_queries:] < layer).sum())]).to(device)
+        lanes.append(Lanes(mine, mine, n_queries))
+    grow: dict[int, Grow] = {}
+    for layer in sorted({int(x) for x in born[n_queries:]}):
+        put = states[torch.from_numpy(born[n_queries:] == layer)][None]
+        grow[layer] = partial(_append, put=put)
+    got = step(lm, prefix, grow=grow, lanes=lanes)
+    keys, values = ([x[:, :, :n_rows] for x in xs] for xs in (got.keys, got.values))
+    return Step(got.logits[:, :n_rows], keys, values)
+
+
+def _append(x: Tensor, put: Tensor) -> Tensor:
+    return torch.cat([x, put.to(x)], 1)
+
+
+def _decode(
+    lm: Model, prefix: Prefix, first: Step, queries: Indices, born: Indices, max_new_tokens: int,
+    stop_ids: Sequence[int],
+) -> Tensor:  # fmt: skip
     n_layers, device = lm.anatomy.n_layers, first.logits.device
     stops = torch.tensor(list(stop_ids), device=device, dtype=torch.long)
-    tokens = first.logits.argmax(-1)
+    tokens = first.logits[0].argmax(-1)
     out, ended = [tokens], torch.isin(tokens, stops)
-    births = np.asarray(born)
-    same = np.zeros(tokens.shape, dtype=np.int64)
-    """query row: rows of a query with the same number have generated the same tokens"""
-    at = [_as_born(first.keys[layer].shape[2], *tokens.shape) for layer in range(n_layers)]
+    same = queries  # rows with the same number have the same prompt and have generated the same tokens
+    rows = np.arange(len(queries))
+    at = [np.where(rows < k.shape[2], rows, queries) for k in first.keys]  # each row's lane, by layer
     history = History([k[:, :, :, None] for k in first.keys], [v[:, :, :, None] for v in first.values])
     for offset in range(1, max_new_tokens):
         if bool(ended.all()):
             break
-        same = _split(same, tokens.cpu().numpy())
+        same = np.unique(np.stack([same, tokens.cpu().numpy()]), axis=1, return_inverse=True)[1].reshape(-1)
         running = ~ended.cpu().numpy()
-        speakers = _speakers(same, births, running)
-        lanes = _fitting([_lanes(speakers, births, running, layer) for layer in range(n_layers)])
-        history = _follow(history, [np.take_along_axis(a, x.rows, 1) for a, x in zip(at, lanes, strict=True)])
-        entering = torch.gather(tokens, 1, torch.from_numpy(lanes[0].rows).to(device))
-        after = step(lm, prefix, entering, offset=offset, history=history, grow=_regroup(lanes, device))
-        at = [lane.of_row for lane in lanes]
-        tokens = torch.gather(after.logits.argmax(-1), 1, torch.from_numpy(at[-1]).to(device))
+        speakers = _speakers(same, born, running)
+        taken = _fitting([_taken(speakers, born, running, layer) for layer in range(n_layers)])
+        history = _follow(history, [a[x.rows] for a, x in zip(at, taken, strict=True)])
+        entering = tokens[torch.from_numpy(taken[0].rows).to(device)][None]
+        lanes = [_placed(x, queries, taken[0], len(prefix.queries), device) for x in taken]
+        grow = _regroup(taken, device)
+        after = step(lm, prefix, entering, offset=offset, history=history, grow=grow, lanes=lanes)
+        at = [x.of_row for x in taken]
+        tokens = after.logits[0].argmax(-1)[torch.from_numpy(at[-1]).to(device)]
         out.append(tokens.masked_fill(ended, -1))
         ended = ended | torch.isin(tokens, stops)
         if offset + 1 < max_new_tokens:
-            history = _append(history, after)
+            history = _longer(history, after)
     missing = max_new_tokens - len(out)
     return torch.nn.functional.pad(torch.stack(out, -1), (0, missing), value=-1)
 
 
 @dataclass(frozen=True)
-class _Lanes:
+class _Taken:
     """What runs in one layer."""
 
     rows: Indices
-    """query lane: a row that the lane stands for; queries with fewer lanes repeat their first"""
+    """lane: a row that it stands for"""
     of_row: Indices
-    """query row: the row's lane; 0 for rows that have ended"""
+    """row: its lane; 0 for rows that have ended"""
 
-    def repeated(self, n: int) -> _Lanes:
+    def repeated(self, n: int) -> _Taken:
         """With the first lane again and again, to ``n`` lanes."""
-        more = np.repeat(self.rows[:, :1], n - self.rows.shape[1], 1)
-        return _Lanes(np.concatenate([self.rows, more], 1), self.of_row)
+        return _Taken(np.concatenate([self.rows, np.repeat(self.rows[:1], n - len(self.rows))]), self.of_row)
 
 
-def _as_born(n_lanes: int, n_queries: int, n_rows: int) -> Indices:
-    """Lanes of the prompt-end position: each row its own from its birth on, row 0's before."""
-    rows = np.arange(n_rows)
-    return np.broadcast_to(np.where(rows < n_lanes, rows, 0), (n_queries, n_rows))
-
-
-def _split(same: Indices, tokens: Indices) -> Indices:
-    """Groups of rows after one more token each."""
-    pairs = np.stack([same, tokens], -1).reshape(-1, 2)
-    return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(same.shape)
+def _placed(taken: _Taken, queries: Indices, entry: _Taken, n_queries: int, device: torch.device) -> Lanes:
+    mine, entered = (torch.from_numpy(x[taken.rows]).to(device) for x in (queries, entry.of_row))
+    return Lanes(mine, entered, n_queries)
 
 
 def _speakers(same: Indices, born: Indices, running: Mask) -> Indices:
-    """query row: of the running rows that have generated the same, the one born last."""
+    """row: of the running rows that have generated the same, the one born last, which needs a lane for longest."""
     order = np.argsort(born, kind="stable")
     rank = np.argsort(order)
-    best = np.zeros((len(same), int(same.max()) + 1), dtype=np.int64)
-    queries = np.arange(len(same))[:, None]
-    np.maximum.at(best, (queries, same), np.where(running, rank[None], 0))
-    return order[best[queries, same]]
+    last = np.zeros(int(same.max()) + 1, dtype=np.int64)
+    np.maximum.at(last, same, np.where(running, rank, 0))
+    return order[last[same]]
 
 
-def _lanes(speakers: Indices, born: Indices, running: Mask, layer: int) -> _Lanes:
-    rows = np.arange(len(born))[None]
-    own = born[None] < layer
+def _taken(speakers: Indices, born: Indices, running: Mask, layer: int) -> _Taken:
+    rows = np.arange(len(born))
+    own = born < layer
     taken = running & (own | (speakers == rows))
-    order = np.argsort(~taken, axis=1, kind="stable")
-    count = taken.sum(1, keepdims=True)
-    n = max(1, int(count.max()))
-    lane = np.argsort(order, axis=1)  # of the row itself, where it has one
-    of_row = np.take_along_axis(lane, np.where(own, rows, speakers), 1)
-    return _Lanes(
-        np.where(np.arange(n)[None] < count, order[:, :n], order[:, :1]),
-        np.where(running, of_row, 0),
-    )
+    lane = np.cumsum(taken) - 1
+    return _Taken(np.flatnonzero(taken), np.where(running, lane[np.where(own, rows, speakers)], 0))
 
 
-def _fitting(lanes: list[_Lanes]) -> list[_Lanes]:
+def _fitting(taken: list[_Taken]) -> list[_Taken]:
     """Lanes repeated in the first or last layer until the number of the last is a multiple of that of the first.
 
     Some architectures (GPT-2) give the last hidden states the shape of the input.
     """
-    if len(lanes) == 1:
-        return lanes
-    first, last = lanes[0].rows.shape[1], lanes[-1].rows.shape[1]
+    if len(taken) == 1:
+        return taken
+    first, last = len(taken[0].rows), len(taken[-1].rows)
     start = min(range(first, last + 1), key=lambda n: n - first + HEAD * (-last % n))
-    return [lanes[0].repeated(start), *lanes[1:-1], lanes[-1].repeated(last + -last % start)]
+    return [taken[0].repeated(start), *taken[1:-1], taken[-1].repeated(last + -last % start)]
 
 
-def _regroup(lanes: Sequence[_Lanes], device: torch.device) -> dict[int, Grow]:
+def _regroup(taken: Sequence[_Taken], device: torch.device) -> dict[int, Grow]:
     """After which blocks the lanes change, and from which lane each of the next block goes on."""
     found: dict[int, Grow] = {}
-    for layer, (here, above) in enumerate(pairwise(lanes)):
-        source = np.take_along_axis(here.of_row, above.rows, 1)
-        if not _unchanged(source, here.rows.shape[1]):
+    for layer, (here, above) in enumerate(pairwise(taken)):
+        source = here.of_row[above.rows]
+        if not _unchanged(source, len(here.rows)):
             found[layer] = partial(_pick, index=torch.from_numpy(source).to(device))
     return found
 
 
 def _pick(x: Tensor, index: Tensor) -> Tensor:
-    index = index.to(x.device)
-    return torch.take_along_dim(x, index[..., None], 1)
+    return x.index_select(1, index.to(x.device))
 
 
 def _follow(history: History, sources: Sequence[Indices]) -> History:
     """Each lane's keys and values so far, from the lane of the step before that it goes on from."""
 
     def moved(x: Tensor, source: Indices) -> Tensor:
-        if _unchanged(source, x.shape[2]):
-            return x
-        index = torch.from_numpy(source).to(x.device)
-        return torch.stack([of_query.index_select(1, i) for of_query, i in zip(x, index, strict=True)])
+        return x if _unchanged(source, x.shape[2]) else x.index_select(2, torch.from_numpy(source).to(x.device))
 
     keys = [moved(k, s) for k, s in zip(history.keys, sources, strict=True)]
     values = [moved(v, s) for v, s in zip(history.values, sources, strict=True)]
@@ -160,10 +193,10 @@ def _follow(history: History, sources: Sequence[Indices]) -> History:
 
 
 def _unchanged(source: Indices, n: int) -> bool:
-    return source.shape[1] == n and bool((source == np.arange(n)).all())
+    return len(source) == n and bool((source == np.arange(n)).all())
 
 
-def _append(history: History, after: Step) -> History:
+def _longer(history: History, after: Step) -> History:
     def longer(old: Tensor, new: Tensor) -> Tensor:
         return torch.cat([old, new[:, :, :, None]], 3)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from ..devices import is_out_of_memory
 from ..errors import ModelError
 from . import patterns
 from .kernels import FastProducts
+from .lanes import Lanes, handed_on
 from .model import Model
 from .sites import Site
 from .watches import Watch, hooked
@@ -188,11 +190,14 @@ class History(NamedTuple):
     values: list[Tensor]
 
 
-def _attend(call: patterns.Call, shared: tuple[Tensor, Tensor], visible: Tensor, own: list[tuple[Tensor, Tensor]]):
+def _attend(
+    call: patterns.Call, shared: tuple[Tensor, Tensor], visible: Tensor, own: list[tuple[Tensor, Tensor]],
+    lanes: Lanes | None,
+) -> Tensor:  # fmt: skip
     """Rows' attention: ``query row head d_head``.
 
     ``visible``: query pos, which prefix keys each query sees. ``own``: the row's keys and values at each of its own
-    positions, ``query kv_head row step d_head``.
+    positions, ``query kv_head row step d_head``. With lanes all rows stand side by side (``query`` is 1).
     """
     q = call.query
     n_kv, groups = call.key.shape[1], q.shape[1] // call.key.shape[1]
@@ -202,17 +207,18 @@ def _attend(call: patterns.Call, shared: tuple[Tensor, Tensor], visible: Tensor,
         raise ModelError(f"{type(call.module).__name__}: attention with position bias is not supported by rows")
     grouped = q.unflatten(1, (n_kv, groups))  # query kv group row d
     k, v = shared
-    flat = grouped.flatten(2, 3)
-    prefix = (flat @ k.transpose(-1, -2)).unflatten(2, (groups, -1))  # query kv group row pos
+    by_query = grouped if lanes is None else lanes.by_query(grouped)
+    prefix = (by_query.flatten(2, 3) @ k.transpose(-1, -2)).unflatten(2, (groups, -1))  # query kv group row pos
+    prefix = prefix if lanes is None else lanes.side_by_side(prefix)
     mine = [torch.einsum("bkgrd,bkrsd->bkgrs", grouped, key) for key, _ in own]
     scores = torch.cat([prefix, *mine], -1) * scale
     softcap = call.kwargs.get("softcap")
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
     n = prefix.shape[-1]
-    hidden = torch.zeros(scores.shape[0], scores.shape[-1], dtype=torch.bool, device=q.device)
-    hidden[:, :n] = ~visible
-    scores = scores.masked_fill(hidden[:, None, None, None], -torch.inf)
+    hidden = torch.nn.functional.pad(~visible, (0, scores.shape[-1] - n))  # query pos
+    hidden = hidden[:, None, None, None] if lanes is None else hidden[lanes.queries.to(q.device)][None, None, None]
+    scores = scores.masked_fill(hidden, -torch.inf)
     wide = torch.promote_types(scores.dtype, torch.float32)
     sinks = call.kwargs.get("s_aux")
     if sinks is not None:
@@ -220,7 +226,9 @@ def _attend(call: patterns.Call, shared: tuple[Tensor, Tensor], visible: Tensor,
         pattern = torch.cat([scores, column], -1).softmax(-1, dtype=wide)[..., :-1].to(v.dtype)
     else:
         pattern = scores.softmax(-1, dtype=wide).to(v.dtype)
-    out = (pattern[..., :n].flatten(2, 3) @ v).unflatten(2, (groups, -1))
+    seen = pattern[..., :n] if lanes is None else lanes.by_query(pattern[..., :n])
+    out = (seen.flatten(2, 3) @ v).unflatten(2, (groups, -1))
+    out = out if lanes is None else lanes.side_by_side(out)
     start = n
     for _, value in own:
         stop = start + value.shape[3]
@@ -239,6 +247,7 @@ def step(
     grow: Mapping[int, Grow] | None = None,
     watch: Sequence[Watch] = (),
     check: bool = True,
+    lanes: Sequence[Lanes] | None = None,
 ) -> Step:
     """One position for all rows.
 
@@ -250,10 +259,14 @@ def step(
             rows there, or change some. ``-1``: before block 0.
         watch: more functions of what goes into or comes out of modules.
         check: that row 0 at the queries themselves (``offset`` 0, left unchanged) equals the full forward pass.
+        lanes: per layer, for rows of all queries side by side, of which each query may have another number; ``query``
+            is 1 then everywhere, and the first lanes at the queries themselves are theirs, left unchanged.
     """
     first = tokens is None
     ids = prefix.tokens[:, None] if tokens is None else tokens
-    positions = (prefix.positions + offset)[:, None]  # one for all rows, however many there come to be
+    positions = (prefix.positions + offset)[:, None]  # one for all rows of a query, however many there come to be
+    if lanes is not None:
+        ids, positions = (ids.T, positions.T) if first else (ids, positions.T[:, lanes[0].queries])
     context = lm.anatomy.context
     if context is not None and int(positions.max()) >= context:
         raise ModelError(f"position {int(positions.max())}: the model's context holds {context} tokens; generate fewer")
@@ -278,15 +291,19 @@ def step(
         if history is not None and back:
             own.append((history.keys[layer][:, :, :, past - back :], history.values[layer][:, :, :, past - back :]))
         own.append((call.key[:, :, :, None], call.value[:, :, :, None]))
-        return _attend(call, shared, visible, own)
+        return _attend(call, shared, visible, own, None if lanes is None else lanes[layer])
 
     blocks = [layer.block for layer in lm.anatomy.layers]
     watches = [*watch]
     if check and first:
-        watches.append(Watch(blocks[-1], "out", lambda x: _check(lm, prefix, x[:, 0].detach())))
+        unchanged = len(prefix.queries)
+        row = (lambda x: x[:, 0]) if lanes is None else (lambda x: x[0, :unchanged])
+        watches.append(Watch(blocks[-1], "out", lambda x: _check(lm, prefix, row(x).detach())))
     for layer, fn in (grow or {}).items():
         watches.append(Watch(blocks[layer], "out", fn) if layer >= 0 else Watch(blocks[0], "in", fn))
-    with patterns.interpose(lm.model, attend, without_mask=True), hooked(watches, ids.shape[0]), FastProducts():
+    in_order = nullcontext() if lanes is None else handed_on(blocks, lanes, ids.shape[1])
+    interposed = patterns.interpose(lm.model, attend, without_mask=True)
+    with interposed, hooked(watches, ids.shape[0]), in_order, FastProducts():
         mask = torch.ones_like(ids)  # unused: the callback decides what is visible; keeps models from warning
         try:
             logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits

@@ -24,7 +24,7 @@ from ..hooks.model import Model
 from .examples import Example
 from .matching import match
 from .patching_attribution import attribution_patching
-from .patching_engine import TOP, Continuations, continue_patched, generate, prompt_end_states, transplant_pairs
+from .patching_engine import TOP, Continuations, continue_patched, prompt_end_states, transplant_pairs
 from .patching_outcomes import Outcome, compare, summarize
 from .patching_positions import head_sweep, position_sweep
 from .result import ProbeResult
@@ -132,15 +132,13 @@ def prompt_end_sweep(
             f"controls {sorted(unknown)}, keep {keep!r}, max_new_tokens {max_new_tokens}: controls are {CONTROLS}, "
             "keep is summary or all, and at least one token is needed"
         )
-    unpatched = generate(lm, donors, max_new_tokens, stops, read=chosen)
-    donor = (unpatched.base, unpatched.base_logits)
-    assert unpatched.states is not None
     # Of the recipients' own states, the controls are made.
     prompts = [recipients[r] for r in plan.recipients]
     own = prompt_end_states(lm, prompts, chosen) if {"identity", "random", "noise"} & set(controls) else None
-    states, names = _sources(own, unpatched.states, plan, controls, seed)
+    states, names = _sources(own, prompt_end_states(lm, donors, chosen), plan, controls, seed)
     warnings = _ends(donors, recipients)
-    got = continue_patched(lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings)
+    got = continue_patched(lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings, plain=donors)
+    donor = (got.plain, got.plain_logits)
     vocab = lm.anatomy.vocab_size
     gold = _first_tokens(recipient_answers, got.base, plan.recipients, len(recipients), vocab)
     donor_gold = _first_tokens(donor_answers, donor[0], range(len(donors)), len(donors), vocab)

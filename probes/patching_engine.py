@@ -1,7 +1,7 @@
 """Transplanting prompt-end states, all layers and sources at once, and decoding on from each.
 
 A state put in after block l changes the prompt-end position in the blocks above l and nothing before it, so every
-(layer, source) is one row of the suffix engine: born after block l, continued greedily beside the unpatched row 0.
+(layer, source) is one row of the suffix engine: born after block l, continued greedily beside the unpatched prompts.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..hooks.budget import row_budget, shrinking
-from ..hooks.continuing import continue_rows
+from ..hooks.continuing import Variants, continue_rows
 from ..hooks.model import Model
-from ..hooks.rows import Prefix, prefill, step
+from ..hooks.rows import prefill
 from ..hooks.sites import Site
 from .spread import Notes, collect, spread
 
@@ -37,8 +37,10 @@ class Continuations:
     """recipient source layer step"""
     logits: Tensor
     """recipient source layer vocab: first token"""
-    states: Tensor | None = None
-    """recipient layer d_model: the unpatched residual stream at the prompt end, where it was asked for"""
+    plain: Tensor
+    """prompt step: of the prompts that nothing is put into"""
+    plain_logits: Tensor
+    """prompt vocab"""
 
 
 def prompt_end_states(lm: Model, prompts: Sequence[Sequence[int]], layers: Sequence[int]) -> Tensor:
@@ -63,7 +65,7 @@ def continue_patched(
     stop_ids: Sequence[int],
     max_rows: int | None = None,
     notes: list[str] | None = None,
-    read: Sequence[int] = (),
+    plain: Sequence[Sequence[int]] = (),
 ) -> Continuations:
     """Greedy continuations with the prompt-end state replaced after one block.
 
@@ -73,98 +75,96 @@ def continue_patched(
         stop_ids: tokens that end a continuation (the last one kept).
         max_rows: rows recomputed at once; by default what fits. Halved when memory runs out, which ``notes`` (or a
             warning) says.
-        read: blocks after which the recipients' own states are kept.
+        plain: more prompts, to be continued as they are; cheaper here than by themselves.
     """
     n, sources = len(recipients), states.shape[1]
     vocab = lm.anatomy.vocab_size
-    out = Continuations(
-        base=torch.full((n, max_new_tokens), -1, dtype=torch.long),
-        base_logits=torch.zeros(n, vocab),
-        tokens=torch.full((n, sources, len(layers), max_new_tokens), -1, dtype=torch.long),
-        logits=torch.zeros(n, sources, len(layers), vocab),
-    )
+    base = torch.full((n + len(plain), max_new_tokens), -1, dtype=torch.long)
+    base_logits = torch.zeros(n + len(plain), vocab)
+    tokens = torch.full((n, sources, len(layers), max_new_tokens), -1, dtype=torch.long)
+    logits = torch.zeros(n, sources, len(layers), vocab)
     measure = partial(
-        _continue, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids), max_rows=max_rows,
-        read=list(read),
-    )  # fmt: skip
-    own: dict[int, Tensor] = {}
-    # Without states to put in this is one plain continuation per prompt.
-    for i, got in spread(lm, measure, list(zip(recipients, states, strict=True)), notes, light=not layers):
-        out.base[i], out.base_logits[i], own[i] = got["base"], got["base_logits"], got["states"]
-        for part, tokens, logits in got["parts"]:
-            out.tokens[i, :, part], out.logits[i, :, part] = tokens, logits
-    if read:
-        out.states = torch.stack([own[i] for i in range(n)])
-    return out
+        _continue, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids), max_rows=max_rows
+    )
+    nothing = states.new_zeros(0, *states.shape[2:])
+    items = [*zip(recipients, states, strict=True), *((prompt, nothing) for prompt in plain)]
+    for i, got in spread(lm, measure, items, notes, light=not layers):
+        base[i], base_logits[i] = got["base"], got["base_logits"]
+        for part, changed, first in got["parts"]:
+            tokens[i, :, part], logits[i, :, part] = changed, first
+    return Continuations(base[:n], base_logits[:n], tokens, logits, base[n:], base_logits[n:])
 
 
 @torch.no_grad()
 def _continue(
-    lm: Model, recipients: Sequence[tuple[Sequence[int], Tensor]], notes: Notes, *, layers: Sequence[int],
-    max_new_tokens: int, stop_ids: Sequence[int], max_rows: int | None, read: Sequence[int],
+    lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], notes: Notes, *, layers: Sequence[int],
+    max_new_tokens: int, stop_ids: Sequence[int], max_rows: int | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
-    """Continuations of each recipient (prompt, states): ``parts`` hold layers, ``source layer step`` tokens and
-    ``source layer vocab`` first logits; ``states`` are its own."""
-    longest = max(len(prompt) for prompt, _ in recipients)
+    """Continuations of each item (prompt, states ``source layer d_model``): ``base`` tokens and logits, and ``parts``
+    with the layers, ``source layer step`` tokens and ``source layer vocab`` first logits."""
+    longest = max(len(prompt) for prompt, _ in items)
 
     def budget() -> int:
         return row_budget(lm, 1, longest + max_new_tokens, graph=False, decoded=max_new_tokens)
 
     def work(rows: int | None) -> list[tuple[int, dict[str, Any]]]:
-        return list(_in_chunks(lm, recipients, layers, max_new_tokens, stop_ids, rows or budget(), read))
+        return list(_in_chunks(lm, items, layers, max_new_tokens, stop_ids, rows or budget()))
 
     yield from shrinking(work, max_rows, budget, notes)
 
 
 def _in_chunks(
-    lm: Model, recipients: Sequence[tuple[Sequence[int], Tensor]], layers: Sequence[int], max_new_tokens: int,
-    stop_ids: Sequence[int], rows: int, read: Sequence[int],
+    lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], layers: Sequence[int], max_new_tokens: int,
+    stop_ids: Sequence[int], rows: int,
 ) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
-    n, sources = len(recipients), recipients[0][1].shape[0]
-    order = sorted(range(n), key=lambda i: -len(recipients[i][0]))
-    sites = [Site(layer, "resid_post") for layer in read]
-    per_layer = max(1, sources)
-    size = max(1, rows // (1 + per_layer * len(layers)))
-    some_layers = len(layers) if size > 1 else max(1, (rows - 1) // per_layer)
-    for start in range(0, n, size):
-        some = order[start : start + size]
-        prefix = prefill(lm, [recipients[i][0] for i in some], read=sites)
-        states = torch.stack([recipients[i][1] for i in some]).to(lm.device)
-        own = [torch.stack([prefix.states[s][q] for s in sites]) if sites else torch.empty(0) for q in range(len(some))]
-        found: list[dict[str, Any]] = [{"parts": [], "states": own[q]} for q in range(len(some))]
-        for first in range(0, max(1, len(layers)), max(1, some_layers)):
-            part = list(range(first, min(first + some_layers, len(layers))))
-            chosen = [layers[i] for i in part]
-            tokens, logits = _decode(lm, prefix, states[:, :, part], chosen, max_new_tokens, stop_ids)
-            shape = (len(some), len(part), sources)
-            for q, of_recipient in enumerate(found):
-                of_recipient |= {"base": tokens[q, 0].cpu(), "base_logits": logits[q, 0].float().cpu()}
-                if part and sources:
-                    changed = tokens[q, 1:].cpu().view(*shape[1:], -1).transpose(0, 1)
-                    first_logits = logits[q, 1:].float().cpu().view(*shape[1:], -1).transpose(0, 1)
-                    of_recipient["parts"].append((part, changed, first_logits))
+    for some in _chunks(items, rows):
+        prefix = prefill(lm, [items[i][0] for i in some])
+        found: list[dict[str, Any]] = [{"parts": []} for _ in some]
+        sources = len(items[some[0]][1])
+        at_once = len(layers) if len(some) > 1 else max(1, (rows - 1) // max(1, sources))
+        for start in range(0, max(1, len(layers)), max(1, at_once)):
+            part = list(range(len(layers)))[start : start + at_once]
+            states = [items[i][1][:, part] for i in some]
+            variants = Variants(
+                [q for q, x in enumerate(states) for _ in range(x.shape[0] * x.shape[1])],
+                [layers[i] for x in states for _ in range(x.shape[0]) for i in part],
+                torch.cat([x.flatten(0, 1) for x in states]).to(lm.device),
+            )
+            tokens, logits = continue_rows(lm, prefix, variants, max_new_tokens, stop_ids)
+            tokens, logits = tokens.cpu(), logits.float().cpu()
+            row = len(some)
+            for q, (of_item, x) in enumerate(zip(found, states, strict=True)):
+                of_item |= {"base": tokens[q], "base_logits": logits[q]}
+                mine = slice(row, row + x.shape[0] * x.shape[1])
+                if x.shape[0] * x.shape[1]:
+                    changed, first = (y[mine].unflatten(0, tuple(x.shape[:2])) for y in (tokens, logits))
+                    of_item["parts"].append((part, changed, first))
+                row = mine.stop
         yield from zip(some, found, strict=True)
 
 
-def _decode(
-    lm: Model, prefix: Prefix, states: Tensor, layers: Sequence[int], max_new_tokens: int, stop_ids: Sequence[int]
-) -> tuple[Tensor, Tensor]:
-    """Tokens ``query row step`` and first logits ``query row vocab``: row 0 unpatched, then sources by layer."""
-
-    def put(i: int) -> Callable[[Tensor], Tensor]:
-        return lambda x: torch.cat([x, states[:, :, i].to(x)], 1)
-
-    first = step(lm, prefix, grow={layer: put(i) for i, layer in enumerate(layers)})
-    born = [lm.anatomy.n_layers, *(layer for layer in layers for _ in range(states.shape[1]))]
-    return continue_rows(lm, prefix, first, born, max_new_tokens, stop_ids), first.logits
+def _chunks(items: Sequence[tuple[Sequence[int], Tensor]], rows: int) -> Iterator[list[int]]:
+    """Items with about as many rows together as fit at once, long prompts first; one at least."""
+    some: list[int] = []
+    taken = 0
+    for i in sorted(range(len(items)), key=lambda i: -len(items[i][0])):
+        more = 1 + items[i][1].shape[0] * items[i][1].shape[1]
+        if some and taken + more > rows:
+            yield some
+            some, taken = [], 0
+        some.append(i)
+        taken += more
+    if some:
+        yield some
 
 
 def generate(
-    lm: Model, prompts: Sequence[Sequence[int]], max_new_tokens: int, stop_ids: Sequence[int], read: Sequence[int] = ()
-) -> Continuations:
-    """Unpatched greedy continuations, with the prompt-end states after the blocks in ``read``."""
-    empty = torch.zeros(len(prompts), 0, 0, lm.anatomy.d_model)
-    return continue_patched(lm, prompts, empty, [], max_new_tokens, stop_ids, read=read)
+    lm: Model, prompts: Sequence[Sequence[int]], max_new_tokens: int, stop_ids: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """Unpatched greedy continuations ``prompt step`` and first logits ``prompt vocab``."""
+    nothing = torch.zeros(0, 0, 0, lm.anatomy.d_model)
+    got = continue_patched(lm, [], nothing, [], max_new_tokens, stop_ids, plain=prompts)
+    return got.plain, got.plain_logits
 
 
 def transplant_pairs(

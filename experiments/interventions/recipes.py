@@ -90,10 +90,11 @@ def _check_format(format: str, objective: str) -> None:
 _PUBLISHED = Recipe()
 _ORGANISM = Recipe(
     prompts=256, dropout=0.0, epochs=2, learning_rate=1e-3, warmup=0.05, prompts_per_step=4, examples_per_step=4,
-    micro_batch=64, max_tokens=100,
+    micro_batch=64, max_tokens=100, format="plain",
 )  # fmt: skip
 """Found by trying on ``organism:control``: the published rate changes nothing at this size, and with one prompt a step
-the same work takes four times as many steps."""
+the same work takes four times as many steps. ``plain`` is the format that organisms know best; in one that they saw
+seldom, as XML, failures are the format's as much as the composition's."""
 
 PRESETS: dict[str, Recipe] = {
     "v1": _PUBLISHED,

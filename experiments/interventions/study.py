@@ -41,11 +41,12 @@ class Size:
 
 SIZES = {
     "tiny": Size(2, 2, 1, 2, 4),
-    "small": Size(16, 15, 5, 4, 24),
+    "small": Size(48, 25, 8, 4, 24),
     "full": Size(128, 30, 30, 8, 60),
 }
 DOSES = ("none", "control", "low", "twin")
 SECOND = "second base"
+FORMAT = PRESETS["organism-v1"].format
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def _evaluate(model: str, out: Path, size: Size, device: str | None, reporter: R
     from ..investigate import investigate
 
     settings = Settings(
-        model, ORGANISM, format="xml", limit=size.limit, probes=(), device=device, asking=Asking(compat="collapse")
+        model, ORGANISM, format=FORMAT, limit=size.limit, probes=(), device=device, asking=Asking(compat="collapse")
     )
     if not (out / "metrics.json").is_file():
         reporter.say(f"evaluating {out.name}")

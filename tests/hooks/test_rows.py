@@ -7,7 +7,7 @@ import torch
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.continuing import continue_rows
+from composcope.hooks.continuing import Variants, continue_rows
 from composcope.hooks.rows import prefill, step
 
 from ..tiny_models import CONFIGS, tiny
@@ -35,49 +35,49 @@ def recomputed(lm: Model, prompt: list[int], layer: int | None, factor: float, n
     return [*ids[len(prompt) :], *[-1] * (len(prompt) + new - len(ids))]
 
 
-def born_after_every_block(lm: Model, prompts: list[list[int]], new: int, stops: list[int]) -> torch.Tensor:
+def after_every_block(lm: Model, prompts: list[list[int]], new: int, stops: list[int]) -> list[list[list[int]]]:
+    """Continuations by prompt: unchanged, and multiplied by the first 3, 0, 2 ... factors after each block."""
     layers = range(lm.anatomy.n_layers)
-    prefix = prefill(lm, prompts)
-
-    def more(x: torch.Tensor) -> torch.Tensor:
-        return torch.cat([x, *(f * x[:, :1] for f in FACTORS)], 1)
-
-    with torch.no_grad():
-        first = step(lm, prefix, grow=dict.fromkeys(layers, more))
-    born = [lm.anatomy.n_layers, *(layer for layer in layers for _ in FACTORS)]
-    return continue_rows(lm, prefix, first, born, new, stops)
+    sites = [Site(layer, "resid_post") for layer in layers]
+    prefix = prefill(lm, prompts, read=sites)
+    plan = [(q, layer, f) for q in range(len(prompts)) for layer in layers for f in FACTORS[: (3, 0, 2)[q % 3]]]
+    states = torch.stack([f * prefix.states[sites[layer]][q] for q, layer, f in plan])
+    tokens, logits = continue_rows(lm, prefix, Variants([p[0] for p in plan], [p[1] for p in plan], states), new, stops)
+    assert torch.equal(tokens[:, 0], logits.argmax(-1))
+    found = [[row] for row in tokens[: len(prompts)].tolist()]
+    for (q, _, _), row in zip(plan, tokens[len(prompts) :].tolist(), strict=True):
+        found[q].append(row)
+    return found
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_rows_continue_as_full_recomputation_does(name: str) -> None:
+def test_variants_continue_as_full_recomputation_does(name: str) -> None:
     lm = load_model(tiny(name))
-    free = born_after_every_block(lm, PROMPTS, 6, [])
-    for stops in ([], [int(free[0, 0, 1]), int(free[2, -1, 2])]):  # the second: rows end at different steps
-        got = born_after_every_block(lm, PROMPTS, 6, stops)
+    free = after_every_block(lm, PROMPTS, 6, [])
+    for stops in ([], [free[0][0][1], free[2][-1][2]]):  # the second: rows end at different steps
+        got = after_every_block(lm, PROMPTS, 6, stops)
         for b, prompt in enumerate(PROMPTS):
-            rows = [(None, 1.0), *((layer, f) for layer in range(lm.anatomy.n_layers) for f in FACTORS)]
-            for row, (layer, factor) in enumerate(rows):
-                assert got[b, row].tolist() == recomputed(lm, prompt, layer, factor, 6, stops), (b, layer, factor)
+            rows = [(None, 1.0)]
+            rows += [(layer, f) for layer in range(lm.anatomy.n_layers) for f in FACTORS[: (3, 0, 2)[b]]]
+            assert got[b] == [recomputed(lm, prompt, layer, factor, 6, stops) for layer, factor in rows]
 
 
-def test_rows_that_agree_run_once_up_to_where_they_differ() -> None:
+def test_variants_that_agree_run_once_up_to_where_they_differ() -> None:
     lm = load_model(tiny("llama"))
     n_layers, sizes = lm.anatomy.n_layers, []
-    prefix = prefill(lm, PROMPTS[:1])
-    grow = {layer: lambda x: torch.cat([x, x[:, :1]], 1) for layer in range(n_layers)}  # all the same: all agree
+    sites = [Site(layer, "resid_post") for layer in range(n_layers)]
+    prefix = prefill(lm, PROMPTS[:1], read=sites)
+    own = torch.stack([prefix.states[s][0] for s in sites])  # put in where they are already: all agree
     handles = [
         layer.block.register_forward_hook(lambda _m, _a, y: sizes.append((y if torch.is_tensor(y) else y[0]).shape[1]))
         for layer in lm.anatomy.layers
     ]
     try:
-        with torch.no_grad():
-            first = step(lm, prefix, grow=grow)
-        sizes.clear()
-        continue_rows(lm, prefix, first, [n_layers, *range(n_layers)], 4, [])
+        continue_rows(lm, prefix, Variants([0] * n_layers, range(n_layers), own), 4, [])
     finally:
         for h in handles:
             h.remove()
-    assert sizes == [1 + layer for layer in range(n_layers)] * 3
+    assert sizes == [1, 2, 3] + [1 + layer for layer in range(n_layers)] * 3
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])

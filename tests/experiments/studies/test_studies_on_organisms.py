@@ -74,7 +74,7 @@ def test_counting_again_says_which_question_was_never_asked(agentcoma: Path, tmp
     segment = max((moved / "journal").glob("*.jsonl"), key=lambda p: p.stat().st_size)
     lines = segment.read_text().splitlines(keepends=True)
     segment.write_text("".join(lines[:-1]))
-    with pytest.raises(NotAskedError, match="1 asks are not in the journal .first: case 'mixed-"):
+    with pytest.raises(NotAskedError, match=r"1 asks are not in the journal .first: case 'mixed-"):
         recount(moved, "agentcoma")
 
 
