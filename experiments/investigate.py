@@ -6,13 +6,15 @@ answers come from the journal, probes whose inputs are unchanged are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import NoCasesError
+from ..evaluation.cases import Case
+from ..evaluation.protocols.base import Protocol
 from . import asking, exits, rendering, summary
 from . import evaluate as behavior
 from .distributed import shards
@@ -80,23 +82,50 @@ def investigate(
     settings = replace(
         settings, protocol=settings.protocol or benchmark.protocol, format=settings.format or benchmark.format
     )
-    reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars)
-    target = load_target(settings, folder, reporter.say)
-    settings = replace(settings, prompting=target.prompting)
-    identity = _identity(settings, benchmark, target)
-    with closing(target), open_run(folder, settings.as_config(), identity=identity) as run:
-        with reporter.logging_warnings():
+    # What is refused is refused before the run's folder is made: first what needs no model, then what does.
+    _asked(settings, mine)
+    reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
+    with closing(load_target(settings, folder, reporter.say)) as target:
+        settings = replace(settings, prompting=target.prompting)
+        asked = _asked(settings, mine)
+        _check(asked, settings, target)
+        judge = _judge(settings)
+        identity = _identity(settings, benchmark, target)
+        with open_run(folder, settings.as_config(), identity=identity) as run, reporter.logging_warnings():
             _record(run, mine, target)
             if shard is not None:
                 write_json(run.path / shards.FILE, shards.about(benchmark, shard, settings.limit))
-            evaluated = _evaluate(run, settings, mine, target, reporter)
+            evaluated = _evaluate(run, settings, mine, target, asked, judge, reporter)
             run.record(**target.record())
             if not contrast:
                 return Investigation(run.path, evaluated)
             missing = (probe or _probe)(run, settings, target, evaluated, reporter)
             run.record(**target.record())
             written = _show(run, reporter) if report else None
-        return Investigation(run.path, evaluated, missing, written)
+            return Investigation(run.path, evaluated, missing, written)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What will be asked: the protocol as told, and the cases as its options need them."""
+
+    protocol: Protocol
+    cases: Sequence[Case]
+
+
+def _asked(settings: Settings, benchmark: Benchmark) -> _Asked:
+    """Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve."""
+    name, prompting = str(settings.protocol), settings.prompting or "chat"
+    protocol = asking.protocol(name, settings.format, prompting, settings.asking, settings.seed)
+    return _Asked(protocol, asking.prepare(benchmark.cases, name, settings.asking, settings.seed))
+
+
+def _check(asked: _Asked, settings: Settings, target: Target) -> None:
+    """Raises ``InputError`` for cases that the protocol cannot ask, and for examples that fill the model's context."""
+    for case in asked.cases:
+        asked.protocol.asks(case, {})
+    context = getattr(target.engine, "context", None)
+    asking.check_room(asked.protocol, asked.cases, settings.asking, target.tokenizer, context)
 
 
 def _identity(settings: Settings, benchmark: Benchmark, target: Target) -> Mapping[str, Any]:
@@ -125,24 +154,24 @@ def _record(run: Run, benchmark: Benchmark, target: Target) -> None:
     )
 
 
-def _evaluate(run: Run, settings: Settings, benchmark: Benchmark, target: Target, reporter: Reporter) -> Evaluated:
-    name = str(settings.protocol)
-    protocol = asking.protocol(name, settings.format, target.prompting, settings.asking, settings.seed)
-    cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
-    asking.check_room(protocol, cases, settings.asking, target.tokenizer, getattr(target.engine, "context", None))
+def _evaluate(
+    run: Run, settings: Settings, benchmark: Benchmark, target: Target, asked: _Asked, judge: Any, reporter: Reporter
+) -> Evaluated:
+    if judge is not None:  # recorded, so that the run can be scored without it
+        run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
     reporter.say(
-        f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {protocol.name}"
+        f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {asked.protocol.name}"
         + asking.format_notice(settings.format, benchmark.format)
     )
     found = behavior.evaluate(
         run,
-        cases,
-        protocol,
+        asked.cases,
+        asked.protocol,
         target.engine,
         reporter=reporter,
         max_asks=settings.max_asks,
         compat=settings.asking.compat,
-        judge=_judge(run, settings),
+        judge=judge,
     )
     for line in behavior.describe_invalid(found):
         reporter.say(f"{run.name}: {line}")
@@ -153,15 +182,13 @@ def _evaluate(run: Run, settings: Settings, benchmark: Benchmark, target: Target
     return found
 
 
-def _judge(run: Run, settings: Settings) -> Any:
-    """The engine that has the second word on answers in words; recorded, so that the run can be scored without it."""
+def _judge(settings: Settings) -> Any:
+    """The engine that has the second word on answers in words; None without one."""
     if settings.asking.judge is None:
         return None
     from .roles import open_role
 
-    judge = open_role(settings.asking.judge, "--judge", batch_size=settings.batch_size)
-    run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
-    return judge
+    return open_role(settings.asking.judge, "--judge", batch_size=settings.batch_size)
 
 
 def _probe(run: Run, settings: Settings, target: Target, found: Evaluated, reporter: Reporter) -> str | None:

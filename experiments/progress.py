@@ -17,10 +17,21 @@ class Reporter:
     """Says what is going on. Data never goes through here: stdout stays free for it."""
 
     def __init__(
-        self, log: Path | None = None, *, quiet: bool = False, bars: bool = True, stream: TextIO | None = None
+        self,
+        log: Path | None = None,
+        *,
+        quiet: bool = False,
+        bars: bool = True,
+        waits: bool = False,
+        stream: TextIO | None = None,
     ) -> None:
-        """``bars=False`` says only when something is done: for several processes that share one stderr."""
+        """``bars=False`` says only when something is done: for several processes that share one stderr.
+
+        ``waits`` makes no folder for the log: lines are held until the run that it belongs to has begun.
+        """
         self.log = log
+        self.waits = waits
+        self._held: list[str] = []
         self.quiet = quiet
         self.bars = bars
         self._stream = stream
@@ -43,9 +54,13 @@ class Reporter:
 
     def _write(self, line: str) -> None:
         assert self.log is not None
-        self.log.parent.mkdir(parents=True, exist_ok=True)  # a model may have something to say before its run begins
+        self._held.append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+        if self.waits and not self.log.parent.is_dir():
+            return  # a model has something to say before its run begins, which may yet be refused
+        self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("a", encoding="utf-8") as f:
-            f.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+            f.writelines(self._held)
+        self._held.clear()
 
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Advance]:

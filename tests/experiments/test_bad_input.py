@@ -211,3 +211,55 @@ def test_an_unusable_out_folder_is_named(taught: Path, case_file: Path, tmp_path
     (tmp_path / "r").write_text("")
     assert run("evaluate", taught, case_file, tmp_path / "r") == 1
     assert "is a file; give a folder" in error_of(capsys)
+
+
+@pytest.mark.parametrize(
+    ("options", "needle"),
+    [
+        (["--protocol", "duble-gate"], "did you mean 'double-gate'?"),
+        (["--protocol", "reasoning-gap"], "needs a Q2 that uses X"),
+        (["--probes", "neurns"], "did you mean 'neurons'?"),
+        (["--format", "nonsense"], "--format 'nonsense' is not known"),
+        (["--also", "nonsense"], "--also 'nonsense' is not known"),
+        (["--few-shot", "99"], "--few-shot 99: give 1 to"),
+        (["--judge", "nobody"], "--judge nobody: cannot be opened"),
+        (["--reversed"], "--reversed: no case has a wording"),
+        (["--thinking", "--prompting", "raw"], "--thinking needs the chat template"),
+        (["--preamble", "perhaps"], "--preamble perhaps: use"),
+        (["--thinking-tokens", "0"], "--thinking-tokens 0"),
+        (["--device", "gpuu"], "device gpuu"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_refused_before_anything_is_asked_leaves_no_folder_and_changes_none(
+    options: list[str], needle: str, taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    command = ["investigate", "-m", str(taught), "-b", str(case_file), "-o", str(tmp_path / "runs" / "r")]
+    assert main([*command, *options]) == 1
+    assert needle in error_of(capsys)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_that_is_complete_stays_as_it_is_when_the_next_command_is_refused(
+    taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    assert run("evaluate", taught, case_file, tmp_path / "r") in (0, 2)
+    before = {p: p.read_bytes() for p in (tmp_path / "r").rglob("*") if p.is_file()}
+    capsys.readouterr()
+    assert run("evaluate", taught, case_file, tmp_path / "r", "--judge", "nobody") == 1
+    assert main(["probe", str(tmp_path / "r"), "--probes", "neurns"]) == 1
+    assert {p: p.read_bytes() for p in (tmp_path / "r").rglob("*") if p.is_file()} == before
+
+
+def test_what_a_model_said_before_its_run_began_is_in_the_log(
+    model_copy: Path, case_file: Path, tmp_path: Path
+) -> None:
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        path = model_copy / name
+        if path.is_file():
+            raw = json.loads(path.read_text())
+            raw.pop("pad_token", None)
+            path.write_text(json.dumps(raw))
+    assert run("evaluate", model_copy, case_file, tmp_path / "r", "-q") in (0, 2)
+    first, *rest = (tmp_path / "r" / "log.txt").read_text().splitlines()
+    assert "names no pad token" in first and rest
