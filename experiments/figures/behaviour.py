@@ -329,8 +329,14 @@ def _gaps(runs: Sequence[RunData]) -> str:
     names = labels(chosen)
     found = [(names[r.path], m) for r in chosen if (m := r.one("gap")) and m["value"] is not None]
     return "".join(
-        f" Gap (whole − both) of {style.plain(n)}: {100 * m['value']:+.1f} points, n={m['n']}." for n, m in found
+        f" Gap (whole − both) of {style.plain(n)}: {100 * m['value']:+.1f} points{_span(m)}, n={m['n']}."
+        for n, m in found
     )
+
+
+def _span(m: Row) -> str:
+    known = None not in (m.get("low"), m.get("high"))
+    return f" [{100 * m['low']:+.1f}, {100 * m['high']:+.1f}]" if known else ""
 
 
 def cell(ax: Axes, x: int, y: int, row: Row) -> None:

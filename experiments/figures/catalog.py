@@ -72,6 +72,9 @@ FIGURES: dict[str, FigureFunction] = {
     "mink": mechanism.min_k,
 }
 
+BUILT_IN = tuple(FIGURES)
+"""The figures of this package; others come from plugin files."""
+
 TITLES: dict[str, str] = {
     "collapse-curve": "Residual failure over depth",
     "family-curves": "Residual failure over depth, by family",

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.ticker import MaxNLocator
+
 from . import style
 from .behaviour import point
 from .drawing import Drawing, caption, source, words
@@ -102,6 +104,8 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
         rows += [point(run, names[run.path], m, quadrant=q) for q, m in found]
     if not rows:
         return words("No run here has failure quadrants: the protocol compositionality-gap counts them.", runs)
+    if not any(r["n"] for r in rows):
+        return words("No whole was wrong in these runs, so there are no failures to split by their steps.", runs)
     models = list(dict.fromkeys(r["model"] for r in rows))
     keys = list(dict.fromkeys(r["quadrant"] for r in rows))
     fig, panels = style.grid_of(1, 1, 6.6, 1.3 + 0.42 * len(models))
@@ -134,7 +138,8 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
     style.shared_legend(fig)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}", mark="Starred"))
+    drawn = f"Bars without intervals; the csv has those of each share. {style.interval_methods(rows)}"
+    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}", intervals=drawn, mark="Starred"))
 
 
 def _quadrant_order(found: tuple[str, Row]) -> int:
@@ -207,7 +212,12 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         style.dress(
             ax, f"{style.plain(model, 24)}, n={mine[0]['n']}", "steps revealed", "cases" if ax is panels[0][0] else ""
         )
-    text = "Fewest revealed steps after which the whole is right: 0 = none needed, “none” = wrong at every level."
+    unknown = [f"{style.plain(r['model'])} {r['n_unknown']}" for r in rows if r["n_unknown"]]
+    text = "Fewest revealed steps after which the whole is right: 0 = none needed, “none” = wrong at every level." + (
+        f" Left out, because an answer that decides could not be graded: {', '.join(dict.fromkeys(unknown))} cases."
+        if unknown
+        else ""
+    )
     return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=COUNTS))
 
 
@@ -252,6 +262,11 @@ def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
         ax.barh(range(len(mine)), [r["count"] for r in mine], color=style.SUCCESS, height=0.6)
         ax.set_yticks(range(len(mine)), [style.plain(r["skill"], 44) for r in mine])
         ax.set_ylim(max(len(mine), 3) - 0.4, -0.6)
-        style.dress(ax, model, "cases", grid="x")
-    text = f"The {top} most frequent bottleneck skills per model. Counts, no intervals."
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        asked = mine[0]["n"]
+        style.dress(ax, f"{style.plain(model, 24)}, n={asked}" if asked else model, "cases", grid="x")
+    text = (
+        f"The {top} most frequent bottleneck skills per model: revealing a step that needs the skill turned a failure "
+        "into a success. n: cases that are right only with steps revealed. Counts, no intervals."
+    )
     return Drawing(style.finished(fig), rows, f"{text} {source(runs)}")

@@ -69,7 +69,7 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
     style.shared_legend(fig)
     text = (
         "Cosine between residual states at the last prompt token, per layer. Plain cosines are dominated by a few "
-        "large dimensions; centered ones subtract the layer's mean."
+        "large dimensions; centered ones subtract the layer's mean. n counts pairs of cases."
     )
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {form}, {pairs}, layer {layer}"),
                    {"kind": "lines", "x": "layer", "series": "pairs", "panel": "form", "facet": "model",

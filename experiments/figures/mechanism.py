@@ -283,7 +283,8 @@ def _best_cell(found: Found) -> str:
     for _, label, probe in found:
         for r in probe.rows("lookback_ratio_map", kind="composition"):
             if r.get("value") is not None and r.get("p_adjusted") is not None:
-                out += (f" Most different head of {style.plain(label)}: layer {r.get('layer')}, head {r.get('head')}, "
+                out += (f" Largest difference relative to its spread, {style.plain(label)}: "
+                        f"layer {r.get('layer')}, head {r.get('head')}, "
                         f"{r['value']:+.3f} (adjusted p={r['p_adjusted']:.3g}).")  # fmt: skip
     return out
 

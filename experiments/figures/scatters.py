@@ -100,7 +100,7 @@ def draw(runs: Sequence[RunData], kind: Scatter) -> Drawing:
     style.percent(ax, "x")
     style.dress(ax, kind.title, kind.x, kind.y, grid="both")
     style.legend(ax, loc="upper left")
-    text = f"{kind.y} against {kind.x}, over the same cases; dashed: equal. {kind.text}"
+    text = f"{kind.y[:1].upper()}{kind.y[1:]} against {kind.x}, over the same cases; dashed: equal. {kind.text}"
     return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
 
 

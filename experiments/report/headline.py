@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..figures.behaviour import chance
@@ -21,6 +22,13 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("both", "both parts right", "rate"),
         ("composition", "whole right", "rate"),
         ("gap", "whole − both", "points"),
+    ),
+    "scaffolding": (
+        ("composition", "whole right, nothing revealed", "rate"),
+        ("any_scaffold", "right with or without steps revealed", "rate"),
+        ("k_positive", "right only with steps revealed", "rate"),
+        ("intractable", "wrong at every level", "rate"),
+        ("mean_k", "steps to reveal, where any had to be", "number"),
     ),
 }
 _DEFAULT = (
@@ -64,6 +72,8 @@ def methods(runs: Sequence[RunData]) -> list[str]:
 def lead(runs: Sequence[RunData]) -> str:
     """The headline of runs that share protocol and benchmark, in one sentence."""
     names = labels(runs)
+    if any(r.one("any_scaffold") for r in runs):
+        return _scaffolded(runs, names)
     metric = "residual_failure" if any(r.one("residual_failure") for r in runs) else "press_gap"
     found = [(names[r.path], m) for r in runs if (m := r.one(metric))]
     defined = [f for f in found if f[1]["value"] is not None]
@@ -93,18 +103,39 @@ def lead(runs: Sequence[RunData]) -> str:
     return f"With every part right, models still get from {low} to {high}.{f' Too few to say: {few}.' if few else ''}"
 
 
+def _scaffolded(runs: Sequence[RunData], names: Mapping[Path, str]) -> str:
+    """What revealed steps do, a sentence a model."""
+    said = []
+    for run in runs:
+        alone, helped = run.one("composition"), run.one("any_scaffold")
+        if alone is None or helped is None or None in (alone["value"], helped["value"]):
+            said.append(f"“{names[run.path]}”: too few answers could be graded to say.")
+            continue
+        unknown = f"; {helped['n_invalid']} stay open" if helped.get("n_invalid") else ""
+        said.append(
+            f"“{names[run.path]}” gets {alone['count']:.0f} of {alone['n']} wholes right unaided and "
+            f"{helped['count']:.0f} of {helped['n']} with as many steps revealed as it needs{unknown}: "
+            f"{shown(alone, 'rate')} {interval(alone, 'rate')} and {shown(helped, 'rate')} {interval(helped, 'rate')}."
+        )
+    return " ".join(said)
+
+
 def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
     row = run.one(metric) or (run.one(metric, per="fact") if metric == "atom_stability" else None)
     if row is None:
         return None
     cell: dict[str, Any] = {
-        "shown": shown(row, form), "interval": interval(row, form), "n": row["n"], "count": _count(row, form),
-        "bounds": _bounds(row, form),
+        "shown": shown(row, form), "interval": interval(row, form) or _no_interval(row),
+        "n": row["n"], "count": _count(row, form), "bounds": _bounds(row, form),
         "few": (row["n"] or 0) < 15, "invalid": row.get("n_invalid") or 0,
     }  # fmt: skip
     if form == "rate" and row["value"] is not None:
         cell |= {"at": _clip(row["value"]), "from": _clip(row.get("low")), "to": _clip(row.get("high"))}
     return cell
+
+
+def _no_interval(row: Row) -> str:
+    return "no interval" if row.get("value") is not None else ""
 
 
 def shown(row: Row, form: str) -> str:
@@ -119,13 +150,19 @@ def shown(row: Row, form: str) -> str:
 
 
 def interval(row: Row, form: str) -> str:
-    """``[low, high]`` in the unit of the value, or nothing where there is none."""
-    low, high = row.get("low"), row.get("high")
-    if low is None or high is None:
-        return ""
-    if form == "number":
-        return f"[{low:.2f}, {high:.2f}]"
-    return f"[{_minus(f'{100 * low:.1f}')}, {_minus(f'{100 * high:.1f}')}]"
+    """``[low, high]`` in the unit of the value, on one line; nothing where there is none."""
+    low, high = (_bound(row, name, form) for name in ("low", "high"))
+    return f"[{low},\u00a0{high}]" if low and high else ""
+
+
+def _bound(row: Row, name: str, form: str) -> str:
+    """One end of an interval; ``< 2`` where it lies beyond what was asked, as the note says."""
+    value = row.get(name)
+    if value is not None:
+        return f"{value:.2f}" if form == "number" else _minus(f"{100 * value:.1f}")
+    words = str(row.get("note") or "").replace(";", " ").split()
+    beyond = words[words.index(name) + 1] if name in words[:-1] else ""
+    return f"{beyond[0]}\u00a0{beyond[1:]}" if len(beyond) > 1 and beyond[0] in "<>" else ""
 
 
 def signed(value: float) -> str:

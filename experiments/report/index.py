@@ -55,8 +55,12 @@ def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]]) -> Ite
         yield [
             number, case, None if family is None else place("families", family), about.get("depth"),
             about.get("operation"), _dense(outcomes), mine, GATES.index(gated[case]) if case in gated else None,
-            sorted(skills), levels.get(case), str(about.get("question") or "")[:QUESTION],
+            sorted(skills), levels.get(case), _short(str(about.get("question") or "")),
         ]  # fmt: skip
+
+
+def _short(question: str) -> str:
+    return question if len(question) <= QUESTION else f"{question[: QUESTION - 1]}…"
 
 
 def outcome(graded: Row) -> int:

@@ -9,9 +9,10 @@ from typing import Any
 from ..figures.io import Row, RunData, labels
 from ..run import read_json
 
-FIRST = ("collapse-curve", "gap-slopes", "gate-funnel", "failure-quadrants", "family-curves")
-BEHAVIOR = (*FIRST, "family-heatmap", "gap-bars", "gap-scatter", "step-bars", "stability-scatter", "k-histogram",
-            "bottlenecks", "outcomes")  # fmt: skip
+FIRST = ("collapse-curve", "gap-slopes", "gate-funnel", "failure-quadrants", "family-curves", "k-histogram",
+         "bottlenecks")  # fmt: skip
+BEHAVIOR = (*FIRST, "family-heatmap", "gap-bars", "gap-scatter", "step-bars", "stability-scatter",
+            "outcomes")  # fmt: skip
 WHERE_DRAWN = ("scaffold-gain", "skill-heatmap", "skill-distribution", "context-control", "prompt-gain", "leakage",
                "distraction", "second-hop", "co-presented", "pair-gains", "channels", "size-scatter",
                "dose-response")  # fmt: skip
@@ -75,8 +76,11 @@ PROBES = (
     ),
 )  # fmt: skip
 
-_FIELDS = ("quantity", "kind", "group", "layer", "head", "n", "value", "low", "high", "interval", "effect", "test",
-           "p_adjusted", "note")  # fmt: skip
+_FIELDS = ("quantity", "kind", "group", "layer", "head", "n", "value", "interval", "effect", "test", "p_adjusted",
+           "note")  # fmt: skip
+SPANS = {"value": ("low", "high"), "effect": ("effect_low", "effect_high")}
+"""Numbers that stand with their interval in one cell."""
+_TITLES = {"value": "value [95 % interval]", "interval": "method", "effect": "effect [95 % interval]"}
 _SUMMARY_LIMIT = 60
 
 
@@ -89,11 +93,27 @@ def probe_rows(runs: Sequence[RunData], probe: str) -> dict[str, Any]:
         rows = [
             r for r in (data.table if data else ()) if r.get("p_adjusted") is not None or r.get("effect") is not None
         ]
-        found += [{"model": names[run.path], **{k: r.get(k) for k in _FIELDS}} for r in rows]
-    found.sort(key=lambda r: (r["p_adjusted"] is None, r["p_adjusted"]))
-    columns = ["model", *(k for k in _FIELDS if any(r[k] is not None for r in found))]
-    shown = [[number_text(k, r[k]) for k in columns] for r in found[:_SUMMARY_LIMIT]]
-    return {"columns": [c.replace("_", " ") for c in columns], "rows": shown, "total": len(found)}
+        found += [{**r, "model": names[run.path]} for r in rows]
+    found.sort(key=lambda r: ((p := r.get("p_adjusted")) is None, p))
+    columns = ["model", *(k for k in _FIELDS if any(r.get(k) is not None for r in found))]
+    shown = [[cell(k, r) for k in columns] for r in found[:_SUMMARY_LIMIT]]
+    return {"columns": [title(c) for c in columns], "rows": shown, "total": len(found)}
+
+
+def title(column: str) -> str:
+    """What stands above a column of a probe's table."""
+    return _TITLES.get(column, column.replace("_", " "))
+
+
+def cell(column: str, row: Row) -> str:
+    """A cell of a probe's table: a value or effect with its interval, or that it has none."""
+    text = number_text(column, row.get(column))
+    if column not in SPANS:
+        return text
+    if not text:
+        return "undefined" if column == "value" else ""
+    low, high = (number_text(bound, row.get(bound)) for bound in SPANS[column])
+    return f"{text} [{low}, {high}]" if low and high else f"{text} (no interval)"
 
 
 def probe_notes(runs: Sequence[RunData], probe: str) -> list[str]:
@@ -106,7 +126,7 @@ def probe_notes(runs: Sequence[RunData], probe: str) -> list[str]:
             lines.setdefault("did not run", []).append(names[run.path])
             continue
         said = ", ".join(
-            f"{k} = {str(v)[:60]}"
+            f"{k} = {number_text(k, v)[:60]}"
             for k, v in data.settings.items()
             if not isinstance(v, dict | list | tuple) and v not in (None, "")
         )
@@ -132,10 +152,20 @@ def provenance_rows(run: RunData) -> list[tuple[str, str]]:
     for key, value in run.manifest.items():
         if key in skip:
             continue
-        if isinstance(value, dict):
-            value = ", ".join(f"{k}: {v}" for k, v in value.items() if v is not None)
-        rows.append((key.replace("_", " "), str(value)))
+        if value not in (None, [], {}):
+            rows.append((key.replace("_", " "), _flat(value)))
     return rows
+
+
+def _flat(value: Any) -> str:
+    """Facts within facts as one line, those that are not known left out."""
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{k}: ({_flat(v)})" if isinstance(v, dict | list) else f"{k}: {v}"
+            for k, v in value.items()
+            if v is not None
+        )
+    return "; ".join(map(_flat, value)) if isinstance(value, list) else str(value)
 
 
 def number_text(key: str, value: Any) -> str:

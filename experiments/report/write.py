@@ -13,13 +13,12 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ...errors import ComposcopeError
 from ..figures import catalog
 from ..figures.drawing import Drawing, encodable, words
 from ..figures.drawing import write as write_figure
 from ..figures.io import RunData, labels, load
 from ..run import write_text
-from . import cases, checks, evidence, headline, pictures, sections
+from . import cases, checks, evidence, headline, not_run, others, pictures, sections
 from .scripts import write_script
 
 _HERE = Path(__file__).parent
@@ -56,8 +55,9 @@ def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
 def _drawn(name: str, runs: Sequence[RunData]) -> Drawing:
     try:
         return catalog.of_runs(catalog.FIGURES[name](runs), runs)
-    except (ComposcopeError, KeyError, ValueError, TypeError, IndexError, AttributeError, OSError) as e:
-        # One probe's unexpected table must not take the whole report with it; the place says what went wrong.
+    except Exception as e:
+        # One probe's unexpected table, or a plugin's figure, must not take the whole report with it; the place says
+        # what went wrong.
         return words(f"This figure could not be drawn: {type(e).__name__}: {e}", runs)
 
 
@@ -80,13 +80,18 @@ def _page(
     probes = [
         {"section": s, "figures": [shown[f] for f in s.figures], "table": sections.probe_rows(runs, s.probe),
          "notes": sections.probe_notes(runs, s.probe), "validity": [v for v in answers if _about(v["probe"], s.probe)],
-         "own": evidence.own_checks(runs, s.probe), "nothing": evidence.NOTHING.get(s.probe, ""),
-         "ran": any(r.probe(s.probe) for r in runs)}
+         "own": evidence.own_checks(runs, s.probe), "nothing": evidence.NOTHING.get(s.probe, "")}
         for s in sections.PROBES
+        if any(r.probe(s.probe) for r in runs)
     ]  # fmt: skip
+    brought = [name for name in shown if name not in catalog.BUILT_IN]
+    foreign = [
+        {"section": o, "figures": [shown[f] for f in others.figure_ids(o.name, brought)]} for o in others.collect(runs)
+    ]
+    placed = {f["id"] for o in foreign for f in o["figures"]}
     behavior = [shown[f] for f in sections.BEHAVIOR]
     drawn = [f for f in behavior if f["empty"] is None]
-    drawn += [shown[f] for f in sections.WHERE_DRAWN if shown[f]["empty"] is None]
+    drawn += [shown[f] for f in (*sections.WHERE_DRAWN, *brought) if shown[f]["empty"] is None and f not in placed]
     return (
         environment()
         .get_template("report.html.j2")
@@ -100,8 +105,11 @@ def _page(
             absent=[f for f in behavior if f["empty"] is not None],
             warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],
             probes=probes,
+            others=foreign,
+            not_run=not_run.missing(runs),
             matching=sections.matching_notes(runs),
             validity=validity,
+            has_validity=bool(validity or notes or probes),
             matrix=checks.matrix(validity),
             validity_notes=notes,
             n_cases=len(found.index["rows"]),

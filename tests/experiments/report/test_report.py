@@ -8,12 +8,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from composcope.errors import InputError
 from composcope.experiments import report
+from composcope.experiments.figures import catalog, style
+from composcope.experiments.figures.drawing import Drawing
 from composcope.experiments.figures.io import load
-from composcope.experiments.report import cases, checks, headline, scripts
+from composcope.experiments.report import cases, checks, headline, others, scripts
 from composcope.experiments.report.write import SCRIPTS
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`\u2028\u2029\u202e\\u003c & ${x} \ud800"
@@ -79,9 +82,24 @@ def test_headline_has_value_interval_count_and_chance_level(synthetic: ModuleTyp
     assert row is not None
     cell = table["rows"][0]["cells"][0]
     assert cell["shown"] == f"{100 * row['value']:.1f}\u00a0%" and cell["count"] == f"{row['count']} of {row['n']}"
-    assert cell["interval"] == f"[{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
+    assert cell["interval"] == f"[{100 * row['low']:.1f},\u00a0{100 * row['high']:.1f}]"
     assert table["chance"] == "4\u00a0%"
     assert f"every part of {row['n']} cases right" in table["lead"]
+
+
+def test_an_end_of_an_interval_beyond_what_was_asked_is_shown_as_the_note_says_it() -> None:
+    row = {"value": 3.2, "low": None, "high": 3.94, "note": "low <2; n < 5 at depth 2"}
+    assert headline.interval(row, "number") == "[<\u00a02,\u00a03.94]"
+    assert headline.interval({**row, "note": "depth 2 from pair"}, "number") == ""
+
+
+def test_scaffolded_runs_lead_with_what_revealed_steps_do(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=4, probes=())
+    metrics = [synthetic.rate("composition", 5, 16), {**synthetic.rate("any_scaffold", 9, 10), "n_invalid": 6}]
+    (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "scaffolding", "metrics": metrics}))
+    (table,) = headline.tables(load([run]))
+    assert "gets 5 of 16 wholes right unaided and 9 of 10 with as many steps revealed as it needs" in table["lead"]
+    assert "6 stay open" in table["lead"] and "90.0\u00a0% [55.5,\u00a099.7]" in table["lead"]
 
 
 def test_an_undefined_headline_is_words(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -98,7 +116,90 @@ def test_a_run_without_probes_or_answers_still_gets_a_report(synthetic: ModuleTy
     for name in ("graded.jsonl", "asks.jsonl", "metrics.json", "cases.jsonl"):
         (run / name).unlink()
     page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
-    assert page.count("This probe did not run in this run.") == 5 and "No probe ran" in page
+    assert "No probe ran" in page and 'data-view="lookback"' not in page
+    assert "Not run: Neurons, Lookback, Patching, Trajectory, Exposure (Min-K%++)" in page
+
+
+def test_probes_that_did_not_run_have_no_section_but_a_line_with_the_command_that_runs_them(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=24, probes=("lookback", "min-k"))
+    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    assert re.findall(r'<section id="([a-z-]+)">', page) == [
+        "summary", "behavior", "lookback", "min-k", "validity", "cases", "provenance"]  # fmt: skip
+    assert f"composcope probe {run} --probes neurons,patching,trajectory</code>" in page
+    assert page.count("Not run: Neurons, Patching, Trajectory.") == 1
+    bare = report.write([synthetic.make_run(tmp_path / "bare", n=24, probes=())], tmp_path / "other")
+    assert 'id="validity"' not in (text := bare.read_text(encoding="utf-8")) and 'href="#validity"' not in text
+
+
+def test_a_report_in_which_every_probe_ran_says_nothing_of_others(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8)
+    assert "Not run" not in report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+
+
+def test_probes_are_not_offered_where_there_is_nothing_to_contrast(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=12, failure=0.0, probes=())
+    failures = run / "casesets" / "residual-failure.jsonl"
+    failures.write_text("")
+    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    assert "there is no failure with every part right, so probes have nothing to contrast" in page
+    assert "composcope probe" not in page
+
+
+OTHER_ROWS = [
+    {"quantity": "entropy", "kind": "composition", "group": "failure", "layer": 2, "n": 16, "value": 1.25, "low": 1.0,
+     "high": 1.5, "interval": "t", "threshold": "0.1", "sd": 0.4},
+    {"quantity": "entropy", "kind": "composition", "group": "success", "layer": 2, "n": 1, "value": 0.5},
+    {"quantity": "entropy", "kind": "math", "group": "success", "layer": 2, "n": 0, "value": float("nan")},
+]  # fmt: skip
+
+
+def test_a_probe_from_a_plugin_has_a_section_with_its_table_intervals_tensors_and_warnings(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=())
+    folder = run / "probes" / "prompt end!"
+    synthetic.write_probe(folder, "prompt end!", OTHER_ROWS, {"share": np.zeros((16, 4), np.float32)}, {"k": 0.25})
+    about = json.loads((folder / "result.json").read_text())
+    warning = "two prompts <b>are</b> empty"
+    (folder / "result.json").write_text(
+        json.dumps({**about, "axes": {"share": ["example", "layer"]}, "warnings": [warning]})
+    )
+    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    section = page.partition('<section id="probe-prompt-end">')[2].partition("</section>")[0]
+    assert 'href="#probe-prompt-end"' in page and ">prompt end!</h2>" in section
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", section)
+    assert "1.25 [1, 1.5]" in cells and "0.5 (no interval)" in cells and "undefined" in cells and "0.1" in cells
+    assert "All 3 rows, without the columns sd" in section
+    assert "<code>share</code>, example 16 × layer 4" in section
+    assert "settings: k = 0.25" in section and "two prompts &lt;b&gt;are&lt;/b&gt; empty" in section
+
+
+def test_a_long_table_of_a_plugins_probe_is_cut_and_says_so(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=())
+    rows = [{**OTHER_ROWS[0], "layer": i} for i in range(others.ROWS + 7)]
+    synthetic.write_probe(run / "probes" / "deep", "deep", rows, {}, {})
+    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    assert f"The first {others.ROWS} of {others.ROWS + 7} rows" in page
+
+
+def test_figures_of_a_plugin_stand_beside_its_probe_and_may_fail(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=())
+    synthetic.write_probe(run / "probes" / "pulse", "pulse", OTHER_ROWS, {}, {})
+    fig, _ = style.grid_of(1, 1, 2, 2)
+    mine = {"pulse-map": lambda runs: Drawing(fig, [{"a": 1}], "Beats."), "pulse": lambda runs: 1 / 0,
+            "weather": lambda runs: Drawing(fig, [{"a": 2}], "Rain.")}  # fmt: skip
+    catalog.FIGURES.update(mine)
+    catalog.TITLES.update(dict.fromkeys(mine, "A figure"))
+    try:
+        page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    finally:
+        for name in mine:
+            del catalog.FIGURES[name], catalog.TITLES[name]
+    section = page.partition('<section id="probe-pulse">')[2].partition("</section>")[0]
+    assert "Beats." in section and "could not be drawn: ZeroDivisionError" in section and "Rain." not in section
+    assert page.count("Beats.") == 1 and page.count("Rain.") == 1
 
 
 def test_a_broken_probe_table_costs_its_picture_only(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -198,5 +299,5 @@ def test_the_lead_ranges_over_models_with_enough_cases_and_names_the_others(
         metrics = [{**synthetic.rate("residual_failure", count, n), "n_invalid": 100 - n}]
         (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
     (table,) = headline.tables(load([tmp_path]))
-    assert "from 10.0\u00a0% [4.9, 17.6] of 100 wholes wrong (“least”) to 80.0\u00a0%" in table["lead"]
+    assert "from 10.0\u00a0% [4.9,\u00a017.6] of 100 wholes wrong (“least”) to 80.0\u00a0%" in table["lead"]
     assert "Too few to say: “few” has 1 gradable wholes and 99 others" in table["lead"]

@@ -130,6 +130,12 @@ def test_the_index_has_outcomes_by_role_skills_and_k(synthetic: ModuleType, tmp_
             assert index["outcomes"][int(r["roles"][i])] == graded[r["case"], role]
 
 
+def test_a_long_question_ends_in_dots_in_the_list(synthetic: ModuleType, tmp_path: Path) -> None:
+    index = cases.collect(load([synthetic.make_run(tmp_path / "run", n=2, probes=(), text="x" * 500)])).index
+    shown = dict(zip(index["columns"], index["rows"][0], strict=True))["question"]
+    assert shown == "x" * 119 + "…"
+
+
 def test_prompts_as_sent_stand_in_the_chunk(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=2, probes=())
     asks = [json.loads(line) for line in (run / "asks.jsonl").read_text().splitlines()]

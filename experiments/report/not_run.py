@@ -1,0 +1,58 @@
+"""Probes that no run of the report has: named in one line, with the command that runs them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..figures.io import RunData
+from .sections import PROBES
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """What was not run, and what to do about it."""
+
+    titles: str
+    command: str
+    """Empty where probes would have nothing to look at."""
+    reason: str
+    """Why there is no command; or what else to know of it."""
+
+
+def missing(runs: Sequence[RunData]) -> NotRun | None:
+    """The probes that ran in none of the runs; None where all did."""
+    absent = [s for s in PROBES if not any(run.probe(s.probe) for run in runs)]
+    if not absent:
+        return None
+    titles = ", ".join(s.title for s in absent)
+    groups = [(run, _groups(run)) for run in runs]
+    able = [run for run, (failures, successes) in groups if failures and successes]
+    if not able:
+        return NotRun(titles, "", _no_contrast(groups))
+    chosen = "" if len(absent) == len(PROBES) else f" --probes {','.join(s.probe.replace('_', '-') for s in absent)}"
+    others = f"and the same for {len(able) - 1} other runs" if len(able) > 2 else "and the same for the other run"
+    return NotRun(
+        titles, f"composcope probe {shlex.quote(_place(able[0].path))}{chosen}", others if len(able) > 1 else ""
+    )
+
+
+def _groups(run: RunData) -> tuple[int, int]:
+    said = [entry.get("label") for entries in run.case_sets.values() for entry in entries]
+    return said.count("failure"), said.count("success")
+
+
+def _no_contrast(groups: Sequence[tuple[RunData, tuple[int, int]]]) -> str:
+    failures, successes = (sum(found[i] for _, found in groups) for i in (0, 1))
+    lacking = [word for word, n in (("failure", failures), ("success", successes)) if not n]
+    what = f"no {' and no '.join(lacking)} with every part right" if lacking else "no run with failures and successes"
+    return f"there is {what}, so probes have nothing to contrast here"
+
+
+def _place(path: Path) -> str:
+    """The folder as one would type it: from where the report is written, if it lies below."""
+    here = Path.cwd()
+    return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)
