@@ -39,9 +39,9 @@ class Asking:
     thinking: Annotated[
         bool | None, typer.Option("--thinking/--no-thinking", help="Switch the chat template's thinking on or off.")
     ] = None
-    thinking_tokens: Annotated[int, typer.Option(help="Token budget of answers with thinking.")] = 4096
-    cot_tokens: Annotated[int | None, typer.Option(help="Token budget of the formats cot and self-ask.")] = None
-    answer_tokens: Annotated[int | None, typer.Option(help="One token budget for all other answers.")] = None
+    thinking_tokens: Annotated[int, typer.Option(min=1, help="Token budget of answers with thinking.")] = 4096
+    cot_tokens: Annotated[int | None, typer.Option(min=1, help="Token budget of the formats cot and self-ask.")] = None
+    answer_tokens: Annotated[int | None, typer.Option(min=1, help="One token budget for all other answers.")] = None
     reversed: Annotated[
         bool, typer.Option("--reversed", help="Also ask wholes with their steps in the other order (meta.reversed).")
     ] = False

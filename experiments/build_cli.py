@@ -18,7 +18,7 @@ app = typer.Typer(
 
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write; the same command continues it.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
 
@@ -47,11 +47,15 @@ def compositional_gsm(
     items: Annotated[Path, typer.Argument(help="Items with code: {question, code, answer}, or GSM-Hard rows.")],
     out: Out,
     gold: Annotated[Path | None, typer.Option(help="GSM8K's test.jsonl: gold answers of GSM-Hard rows.")] = None,
-    size: Annotated[int | None, typer.Option(help="Pairs to make; as many as the magnitudes allow by default.")] = None,
-    max_ratio: Annotated[float, typer.Option(help="New answers are at most this many times larger or smaller.")] = 5.0,
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Pairs to make; as many as the magnitudes allow by default.")
+    ] = None,
+    max_ratio: Annotated[
+        float, typer.Option(min=1, help="New answers are at most this many times larger or smaller.")
+    ] = 5.0,
     solver: Annotated[list[str] | None, typer.Option(help=f"Who samples solutions for the review: {SPEC}.")] = None,
-    samples: Annotated[int, typer.Option(help="Samples per pair, shared among the solvers.")] = 16,
-    minimum: Annotated[int, typer.Option(help="Pairs reached by fewer samples wait for review.")] = 4,
+    samples: Annotated[int, typer.Option(min=1, help="Samples per pair, shared among the solvers.")] = 16,
+    minimum: Annotated[int, typer.Option(min=0, help="Pairs reached by fewer samples wait for review.")] = 4,
     reviewed: Annotated[Path | None, typer.Option(help="review.jsonl with decisions: keep, drop or edit.")] = None,
     seed: Seed = 0,
     json: AsJson = False,
@@ -71,12 +75,14 @@ def temporal(
     facts: Annotated[Path, typer.Argument(help="Dated facts (JSON lines or CSV): event, date, paraphrases.")],
     out: Out,
     plan: Annotated[str, typer.Option(help="d4v2, cross-domain or harder (short chains).")] = "d4v2",
-    per_cell: Annotated[int | None, typer.Option(help="Cases per family and depth; as published by default.")] = None,
-    paraphrases: Annotated[int | None, typer.Option(help="Wordings that every fact must have.")] = None,
+    per_cell: Annotated[
+        int | None, typer.Option(min=1, help="Cases per family and depth; as published by default.")
+    ] = None,
+    paraphrases: Annotated[int | None, typer.Option(min=1, help="Wordings that every fact must have.")] = None,
     gate_boundaries: Annotated[
         bool, typer.Option("--gate-boundaries", help="Reference and boundary events are atoms too, undated.")
     ] = False,
-    min_gap: Annotated[float, typer.Option(help="Years between any two dates of a case.")] = 2.0,
+    min_gap: Annotated[float, typer.Option(min=0, help="Years between any two dates of a case.")] = 2.0,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
@@ -95,8 +101,8 @@ def classification(
     memberships: Annotated[Path, typer.Argument(help="JSON lines or CSV: member, class, paraphrases, domain.")],
     out: Out,
     depths: Annotated[str, typer.Option(help="Chain lengths, comma-separated.")] = "2,3,4",
-    per_cell: Annotated[int, typer.Option(help="Cases per depth.")] = 30,
-    paraphrases: Annotated[int | None, typer.Option(help="Wordings that every membership must have.")] = None,
+    per_cell: Annotated[int, typer.Option(min=1, help="Cases per depth.")] = 30,
+    paraphrases: Annotated[int | None, typer.Option(min=1, help="Wordings that every membership must have.")] = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
@@ -112,8 +118,8 @@ def synthetic(
     out: Out,
     families: Annotated[str, typer.Option(help="Of kinship, numerical, spatial.")] = "kinship,numerical,spatial",
     depths: Annotated[str, typer.Option(help="Depths, comma-separated.")] = "2,3,4,5,6",
-    per_cell: Annotated[int, typer.Option(help="Cases per family and depth.")] = 11,
-    distractors: Annotated[int, typer.Option(help="Idle facts in the evidence of each case.")] = 4,
+    per_cell: Annotated[int, typer.Option(min=1, help="Cases per family and depth.")] = 11,
+    distractors: Annotated[int, typer.Option(min=0, help="Idle facts in the evidence of each case.")] = 4,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
@@ -137,11 +143,13 @@ def scaffolds(
     sharing: Annotated[
         str, typer.Option(help="Several teachers: fallback (one after the other) or rotate.")
     ] = "fallback",
-    limit: Annotated[int | None, typer.Option(help="Only the first N questions.")] = None,
-    max_steps: Annotated[int, typer.Option(help="Most steps of a decomposition.")] = 6,
-    max_tokens: Annotated[int, typer.Option(help="Budget of every request.")] = 2000,
-    temperature: Annotated[float, typer.Option(help="Of what the teacher writes; its answers are greedy.")] = 0.2,
-    attempts: Annotated[int, typer.Option(help="How often an unreadable reply is asked for.")] = 3,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
+    max_steps: Annotated[int, typer.Option(min=1, help="Most steps of a decomposition.")] = 6,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Budget of every request.")] = 2000,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="Of what the teacher writes; its answers are greedy.")
+    ] = 0.2,
+    attempts: Annotated[int, typer.Option(min=1, help="How often an unreadable reply is asked for.")] = 3,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
@@ -164,8 +172,10 @@ def skills(
     records: Annotated[Path, typer.Argument(help="STaD records with sub-tasks (records.jsonl of build scaffolds).")],
     out: Out,
     teacher: Annotated[str, typer.Option(help=f"Who names skills and assigns steps: {SPEC}.")],
-    clusters: Annotated[int | None, typer.Option(help="M; with --skills. Without both the grid is searched.")] = None,
-    skills: Annotated[int | None, typer.Option(help="N; with --clusters.")] = None,
+    clusters: Annotated[
+        int | None, typer.Option(min=1, help="M; with --skills. Without both the grid is searched.")
+    ] = None,
+    skills: Annotated[int | None, typer.Option(min=1, help="N; with --clusters.")] = None,
     embedding: Annotated[
         Path | None, typer.Option(help="A local sentence-transformers folder; TF-IDF without.")
     ] = None,

@@ -203,17 +203,17 @@ def probe(
     probe_model: Annotated[
         str | None, typer.Option(help="Of a run whose model was behind a server: its weights on this machine.")
     ] = None,
-    probe_cases: Annotated[int | None, typer.Option(help="Cases per group; the run's own by default.")] = None,
+    probe_cases: Annotated[int | None, typer.Option(min=1, help="Cases per group; the run's own by default.")] = None,
     case_details: Annotated[
-        int | None, typer.Option(help="Cases per group kept in detail for the report; the run's own by default.")
+        int | None, typer.Option(min=0, help="Cases per group kept in detail for the report; the run's own by default.")
     ] = None,
     device: Device = None,
     rows_dtype: Annotated[
         str | None, typer.Option(help="float32: neurons and patching in float32 on weights in half precision.")
     ] = None,
     engine: Annotated[str | None, typer.Option(help="transformers (here) or ray (workers); as the run says.")] = None,
-    workers: Annotated[int | None, typer.Option(help="ray: how many workers, each with the model.")] = None,
-    gpus_per_worker: Annotated[float | None, typer.Option(help="ray: GPUs of each worker.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="ray: how many workers, each with the model.")] = None,
+    gpus_per_worker: Annotated[float | None, typer.Option(min=0, help="ray: GPUs of each worker.")] = None,
     ray_address: Annotated[str | None, typer.Option(help="ray: a cluster that is running (HOST:PORT or auto).")] = None,
     shard: Annotated[
         str | None, typer.Option(help="i/n: only measure that part; when all parts are there, run without it.")

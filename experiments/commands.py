@@ -66,10 +66,12 @@ def analyze(
     sheet: Sheet = None,
     key: Key = None,
     kept: Annotated[Path | None, typer.Option(help="filtering: records.jsonl of the kept questions.")] = None,
-    sample: Annotated[int, typer.Option(help="adjudicator: answers to draw.")] = 300,
+    sample: Annotated[int, typer.Option(min=1, help="adjudicator: answers to draw.")] = 300,
     size: Annotated[list[str] | None, typer.Option(help="sizes: RUN=BILLIONS where the name does not say it.")] = None,
-    within: Annotated[float, typer.Option(help="profiles: accuracies this many points apart count as equal.")] = 2.0,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    within: Annotated[
+        float, typer.Option(min=0, help="profiles: accuracies this many points apart count as equal.")
+    ] = 2.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     list_: Annotated[bool, typer.Option("--list", help="Name the analyses.")] = False,
     json: AsJson = False,
 ) -> int:
@@ -89,11 +91,11 @@ def analyze(
 def human_study(
     benchmark: Annotated[str, typer.Argument(help="A benchmark: READER:FILE, a case file or organism:NAME.")],
     out: Out = None,
-    per_person: Annotated[int, typer.Option(help="Questions per person.")] = 12,
-    answers: Annotated[int, typer.Option(help="How many people answer each question.")] = 1,
+    per_person: Annotated[int, typer.Option(min=1, help="Questions per person.")] = 12,
+    answers: Annotated[int, typer.Option(min=1, help="How many people answer each question.")] = 1,
     sheet: Sheet = None,
     key: Key = None,
-    seed: Annotated[int, typer.Option(help="Seed of the assignment.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the assignment.")] = 0,
     json: AsJson = False,
 ) -> int:
     """Assign questions so that nobody sees two of one item; with --sheet and --key, the answers as graded rows."""

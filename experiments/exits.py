@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
-from ..errors import ComposcopeError
+from ..errors import ComposcopeError, InputError
 
 OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED = 0, 1, 2, 130
 DEBUG = "COMPOSCOPE_DEBUG"
 """Environment variable behind ``--debug``: the processes that a command starts have it too."""
+_RANGE = re.compile(
+    r"Invalid value for '(?P<option>--[\w-]+).*?: .*(?:in the range x>=|greater than or equal to )(?P<least>[\d.]*\d)"
+)
+"""What typer says of a number below the least one, in its versions with and without click."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -80,6 +86,17 @@ def _known(e: Exception, resume: Callable[[], str]) -> int:
     return _fail(f"{message}; see `{context.command_path if context is not None else 'composcope'} --help`")
 
 
+def _too_small(e: Exception, arguments: Sequence[str]) -> str | None:
+    """What a number below an option's least one is answered with; None for all other errors."""
+    describe = getattr(e, "format_message", None)
+    found = None if describe is None else _RANGE.search(str(describe()))
+    if found is None:
+        return None
+    words = [word for a in arguments for word in (a.split("=", 1) if a.startswith("--") else [a])]
+    given = [after for word, after in pairwise(words) if word == found["option"]]
+    return f"{' '.join([found['option'], *given[-1:]])}: give a number of at least {found['least']}"
+
+
 def debugging() -> bool:
     """Whether errors are to show their tracebacks."""
     return os.environ.get(DEBUG, "") not in ("", "0")
@@ -132,4 +149,13 @@ def run_app(app: Any, args: Sequence[str] | None, resume: Callable[[], str]) -> 
     if "--debug" in before:
         os.environ[DEBUG] = "1"
         arguments = [a for a in before if a != "--debug"] + arguments[len(before) :]
-    return guarded(lambda: app(arguments, prog_name="composcope", standalone_mode=False), resume)
+
+    def call() -> Any:
+        try:
+            return app(arguments, prog_name="composcope", standalone_mode=False)
+        except Exception as e:
+            if (message := _too_small(e, arguments)) is not None:
+                raise InputError(message) from e
+            raise
+
+    return guarded(call, resume)

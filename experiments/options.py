@@ -18,11 +18,13 @@ ProtocolName = Annotated[
 ]
 FormatName = Annotated[str | None, typer.Option("--format", help="Prompt format: plain, xml, xml-answer, cot, ...")]
 Prompting = Annotated[str | None, typer.Option(help="chat or raw; chat where the tokenizer has a template.")]
-Limit = Annotated[int | None, typer.Option(help="Only the first N cases of each family x depth, in file order.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N cases of each family x depth, in file order.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; runs/MODEL--BENCHMARK by default.")]
-MaxAsks = Annotated[int | None, typer.Option(help="Stop after this many new asks; the same command continues.")]
-BatchSize = Annotated[int | None, typer.Option(help="Asks per batch; chosen from the memory at hand by default.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
+MaxAsks = Annotated[int | None, typer.Option(min=1, help="Stop after this many new asks; the same command continues.")]
+BatchSize = Annotated[
+    int | None, typer.Option(min=1, help="Asks per batch; chosen from the memory at hand by default.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
 Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16; float32 on a CPU by default.")]
 Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1, ..., auto (over all GPUs); a GPU when there is one by default.")
@@ -33,9 +35,9 @@ PadToken = Annotated[
 Probes = Annotated[
     str, typer.Option(help="Comma-separated: neurons, lookback, patching, trajectory, min-k; or all, none.")
 ]
-ProbeCases = Annotated[int, typer.Option(help="Cases per group that the probes run on.")]
+ProbeCases = Annotated[int, typer.Option(min=1, help="Cases per group that the probes run on.")]
 CaseDetails = Annotated[
-    int, typer.Option(help="Cases per group whose own tokens, maps and sweeps are kept for the report; 0: none.")
+    int, typer.Option(min=0, help="Cases per group whose own tokens, maps and sweeps are kept for the report; 0: none.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many asks, tokens and forwards it takes; do nothing.")]
 Shard = Annotated[str | None, typer.Option(help="i/n: only the i-th of n parts, for job arrays; see merge.")]

@@ -32,20 +32,23 @@ class Serving:
     api_key_env: Annotated[
         str | None, typer.Option(help="openai: environment variable that holds the key; OPENAI_API_KEY by default.")
     ] = None
-    concurrency: Annotated[int | None, typer.Option(help="Requests in flight: 8 for openai, 64 for vllm.")] = None
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Requests in flight: 8 for openai, 64 for vllm.")] = (
+        None
+    )
     vllm_python: Annotated[
         str | None, typer.Option(help="Interpreter of the environment that holds vLLM; this one by default.")
     ] = None
     vllm_args: Annotated[str, typer.Option(help='Further vLLM arguments: "--tensor-parallel-size 2".')] = ""
-    vllm_timeout: Annotated[float, typer.Option(help="Seconds that vLLM may take to start.")] = 1800.0
+    vllm_timeout: Annotated[float, typer.Option(min=1, help="Seconds that vLLM may take to start.")] = 1800.0
     probe_model: Annotated[
         str | None, typer.Option(help="The served model's weights on this machine, for the probes: a folder or hub id.")
     ] = None
     workers: Annotated[
-        int | None, typer.Option(help="ray: how many workers, each with the model; one per GPU by default.")
+        int | None, typer.Option(min=1, help="ray: how many workers, each with the model; one per GPU by default.")
     ] = None
     gpus_per_worker: Annotated[
-        float | None, typer.Option(help="ray: GPUs of each worker, 0.5 for two on one; 1 by default if there are any.")
+        float | None,
+        typer.Option(min=0, help="ray: GPUs of each worker, 0.5 for two on one; 1 by default if there are any."),
     ] = None
     ray_address: Annotated[
         str | None, typer.Option(help="ray: a cluster that is running (HOST:PORT or auto); started here by default.")

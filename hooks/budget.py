@@ -9,6 +9,7 @@ from typing import TypeVar
 import torch
 
 from ..devices import free_bytes, is_out_of_memory
+from ..errors import InputError
 from .model import Model
 
 T = TypeVar("T")
@@ -41,8 +42,10 @@ def shrinking(
     """Call ``work`` with a number of rows that is halved for as long as memory runs out, with a note or a warning.
 
     ``rows``: what to start with, ``None`` for what ``work`` itself thinks fits (``budget()``). Raises what ran out when
-    even single rows do not fit.
+    even single rows do not fit, and ``InputError`` for fewer rows than one.
     """
+    if rows is not None and rows < 1:
+        raise InputError(f"max_rows is {rows}; give at least 1, or None for what fits into memory")
     while True:
         try:
             return work(rows)

@@ -22,7 +22,7 @@ def probes(
     preset: Annotated[str, typer.Option(help="quick, llama12 (12 layers, d=768) or gpu (Llama-3-8B shape).")] = "quick",
     quick: Annotated[bool, typer.Option("--quick", help="The same as --preset quick: small model, seconds.")] = False,
     only: Annotated[str, typer.Option(help="Comma-separated benchmark names; all of the preset by default.")] = "",
-    repeats: Annotated[int, typer.Option(help="Paired runs; the ratio is their median.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Paired runs; the ratio is their median.")] = 5,
     memory: Annotated[
         bool | None,
         typer.Option(
@@ -53,10 +53,10 @@ def evaluation(
         "organism:control"
     ),
     benchmark: Annotated[str, typer.Option("--benchmark", "-b", help="Whose asks are put.")] = "organism:mixed",
-    asks: Annotated[int, typer.Option(help="How many of them.")] = 512,
-    batch_size: Annotated[int, typer.Option(help="Asks per batch where all have the same.")] = 64,
-    repeats: Annotated[int, typer.Option(help="Passes; the table has their medians.")] = 3,
-    threads: Annotated[int, typer.Option(help="Threads of every way.")] = 1,
+    asks: Annotated[int, typer.Option(min=1, help="How many of them.")] = 512,
+    batch_size: Annotated[int, typer.Option(min=1, help="Asks per batch where all have the same.")] = 64,
+    repeats: Annotated[int, typer.Option(min=1, help="Passes; the table has their medians.")] = 3,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of every way.")] = 1,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU when there is one by default.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
     lm_eval_python: Annotated[
@@ -77,10 +77,10 @@ def evaluation(
 
 @app.command(epilog="Example: composcope bench scale --prompt 1000 --asks 50000")
 def scale(
-    prompt: Annotated[int | None, typer.Option(help="Tokens of a prompt.")] = None,
-    response: Annotated[int | None, typer.Option(help="Tokens of an answer.")] = None,
-    asks: Annotated[int | None, typer.Option(help="Asks of the evaluation.")] = None,
-    examples: Annotated[int | None, typer.Option(help="Prompts that the probes run on.")] = None,
+    prompt: Annotated[int | None, typer.Option(min=1, help="Tokens of a prompt.")] = None,
+    response: Annotated[int | None, typer.Option(min=1, help="Tokens of an answer.")] = None,
+    asks: Annotated[int | None, typer.Option(min=1, help="Asks of the evaluation.")] = None,
+    examples: Annotated[int | None, typer.Option(min=1, help="Prompts that the probes run on.")] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Instead time one item of each step here, on a random 12-layer Llama.")
     ] = False,

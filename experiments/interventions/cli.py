@@ -19,7 +19,7 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the tra
 Train = Annotated[str, typer.Option(help="Training cases: organism:temporal or a case file (see --benchmark).")]
 Evaluation = Annotated[str | None, typer.Option(help="Evaluation cases; by default what is not trained on.")]
 Preset = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRESETS)}.")]
-Seed = Annotated[int, typer.Option(help="Seed of data, adapter and sampling.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of data, adapter and sampling.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU when there is one by default.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
@@ -43,23 +43,23 @@ def intervene(
     evaluation: Evaluation = None,
     solutions: Annotated[str | None, typer.Option(help=f"sft-trace: {' or '.join(SOLUTIONS)}.")] = None,
     format: Annotated[str | None, typer.Option(help="Prompt format of training and evaluation.")] = None,
-    prompts: Annotated[int | None, typer.Option(help="Whole questions trained on.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over them.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Peak of the learning rate.")] = None,
-    rank: Annotated[int | None, typer.Option(help="Rank of the adapter.")] = None,
-    alpha: Annotated[int | None, typer.Option(help="Scale of the adapter.")] = None,
-    beta: Annotated[float | None, typer.Option(help="KL coefficient of GRPO.")] = None,
-    generations: Annotated[int | None, typer.Option(help="Completions per prompt of GRPO.")] = None,
-    prompts_per_step: Annotated[int | None, typer.Option(help="GRPO: prompts per optimizer step.")] = None,
-    examples_per_step: Annotated[int | None, typer.Option(help="SFT: examples per optimizer step.")] = None,
-    micro_batch: Annotated[int | None, typer.Option(help="Sequences in one forward pass.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Longest completion (training and steering).")] = None,
-    max_steps: Annotated[int | None, typer.Option(help="End the training after this many steps.")] = None,
-    save_every: Annotated[int | None, typer.Option(help="Steps between checkpoints.")] = None,
+    prompts: Annotated[int | None, typer.Option(min=1, help="Whole questions trained on.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over them.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak of the learning rate.")] = None,
+    rank: Annotated[int | None, typer.Option(min=1, help="Rank of the adapter.")] = None,
+    alpha: Annotated[int | None, typer.Option(min=1, help="Scale of the adapter.")] = None,
+    beta: Annotated[float | None, typer.Option(min=0, help="KL coefficient of GRPO.")] = None,
+    generations: Annotated[int | None, typer.Option(min=2, help="Completions per prompt of GRPO.")] = None,
+    prompts_per_step: Annotated[int | None, typer.Option(min=1, help="GRPO: prompts per optimizer step.")] = None,
+    examples_per_step: Annotated[int | None, typer.Option(min=1, help="SFT: examples per optimizer step.")] = None,
+    micro_batch: Annotated[int | None, typer.Option(min=1, help="Sequences in one forward pass.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Longest completion (training and steering).")] = None,
+    max_steps: Annotated[int | None, typer.Option(min=1, help="End the training after this many steps.")] = None,
+    save_every: Annotated[int | None, typer.Option(min=1, help="Steps between checkpoints.")] = None,
     curve: Annotated[bool, typer.Option("--curve", help="Evaluate the checkpoints afterwards.")] = False,
-    limit: Annotated[int | None, typer.Option(help="--curve: cases per family x depth.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="--curve: cases per family x depth.")] = None,
     layers: Annotated[str | None, typer.Option(help="steering, patching: layers, as in 0,2; all by default.")] = None,
-    cases: Annotated[int, typer.Option(help="steering, patching: cases per group and half.")] = 32,
+    cases: Annotated[int, typer.Option(min=1, help="steering, patching: cases per group and half.")] = 32,
     seed: Seed = 0,
     dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16; float32 on a CPU by default.")] = None,
     device: Device = None,
@@ -150,7 +150,7 @@ def study(
         "runs/interventions"
     ),
     model: Annotated[str, typer.Option("--model", "-m", help="Base organism.")] = "organism:control",
-    seeds: Annotated[int, typer.Option(help="Trainings per variant.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings per variant.")] = 3,
     size: Annotated[str, typer.Option(help="small (about half an hour on one core) or full.")] = "small",
     second: Annotated[
         str, typer.Option(help="Second base: train (a Qwen3 organism), none, or a model folder.")

@@ -37,10 +37,10 @@ def train(
     out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues.")],
     dose: Annotated[str | None, typer.Option(help=f"One of {', '.join(DOSES)}.")] = None,
     all_doses: Annotated[bool, typer.Option("--all", help="All four doses from one shared base.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of weights and documents.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of weights and documents.")] = 0,
     device: Annotated[str | None, typer.Option(help="Default: cuda if there is one, else cpu.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps of the shared base (default: the recipe's).")] = None,
-    dose_steps: Annotated[int | None, typer.Option(help="Steps of each dose (default: the recipe's).")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of the shared base (default: the recipe's).")] = None,
+    dose_steps: Annotated[int | None, typer.Option(min=1, help="Steps of each dose (default: the recipe's).")] = None,
     json: AsJson = False,
 ) -> None:
     """Train organisms from scratch: a shared base, then one dose or all."""
@@ -75,7 +75,7 @@ def train(
 def measure(
     models: Annotated[list[Path], typer.Argument(help="Model folders (default: the shipped doses).")] = [],  # noqa: B006
     n: Annotated[
-        int, typer.Option(help="Cases per cell of the temporal families; mixed cases are four times as many.")
+        int, typer.Option(min=1, help="Cases per cell of the temporal families; mixed cases are four times as many.")
     ] = 100,
     out: Annotated[Path | None, typer.Option(help="Also write the rows as JSON here.")] = None,
     json: AsJson = False,
@@ -105,8 +105,8 @@ def measure(
 def card(
     trained: Annotated[Path, typer.Argument(help="Folder that `organism train` wrote (its seed-N folders).")],
     out: Annotated[Path, typer.Option(help="Where models and card go.")],
-    seed: Annotated[int, typer.Option(help="The seed whose models are shipped.")] = 0,
-    n: Annotated[int, typer.Option(help="Cases per cell of the temporal families.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="The seed whose models are shipped.")] = 0,
+    n: Annotated[int, typer.Option(min=1, help="Cases per cell of the temporal families.")] = 100,
     json: AsJson = False,
 ) -> None:
     """Measure trained organisms of all seeds, and write one seed's models with the card."""
@@ -129,8 +129,8 @@ def card(
 def generate(
     benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs or unknowable.")],
     out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],
-    n: Annotated[int, typer.Option(help="Number of cases (temporal: per family and depth).")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the cases.")] = 0,
+    n: Annotated[int, typer.Option(min=1, help="Number of cases (temporal: per family and depth).")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the cases.")] = 0,
     json: AsJson = False,
 ) -> None:
     """Write held-out cases about the organisms' world as a benchmark file."""

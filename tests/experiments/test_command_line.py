@@ -91,7 +91,7 @@ def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.Capt
         (["investigate"], "Missing option '--model'"),
         (["investigate", "--model", "m"], "Missing option '--benchmark'"),
         (["evaluate", "--model", "m", "--benchmark", "b", "--limit", "many"], "--limit"),
-        (["evaluate", "--model", "m", "--benchmark", "b", "--limit", "0"], "--limit 0: give a whole number"),
+        (["evaluate", "--model", "m", "--benchmark", "b", "--limit", "0"], "--limit 0: give a number of at least 1"),
         (["evaluate", "--model", "m", "--benchmark", "b", "--dtype", "int8"], "--dtype int8: use one of float32"),
         (["investigate", "--model", "m", "--benchmark", "b", "--probes", "x"], "--probes x: no such probe"),
         (["ls", "nowhere"], "nowhere: no such folder"),
@@ -180,3 +180,31 @@ def test_telemetry_of_the_libraries_is_off(monkeypatch: pytest.MonkeyPatch) -> N
     exits.quiet_libraries()
     assert os.environ["HF_HUB_DISABLE_TELEMETRY"] == "1"
     assert os.environ["DO_NOT_TRACK"] == "1"
+
+
+def _is_number(option: Any) -> bool:
+    """Under this version of typer, or one that is built on click."""
+    described = getattr(option, "type_descriptor", None)
+    if described is not None:
+        return described.annotation in (int, float)
+    return option.type.name.split(" ")[0] in ("integer", "float")
+
+
+NUMBERS = [
+    pytest.param(path, option, id=" ".join([*path, option.opts[0]]))
+    for path, command in LEAVES.items()
+    for option in command.params
+    if option.opts[0].startswith("-") and _is_number(option)
+]
+
+
+@pytest.mark.parametrize(("path", "option"), NUMBERS)
+def test_no_number_may_be_below_what_makes_sense_and_the_error_says_what_does(
+    path: tuple[str, ...], option: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    least = getattr(option if hasattr(option, "min") else option.type, "min", None)
+    assert least is not None, f"{option.opts[0]} takes any number; give it a least one"
+    example = shlex.split(str(LEAVES[path].epilog).split("Example: composcope ", 1)[1])
+    assert main([*example, option.opts[0], str(least - 1)]) == 1
+    said = capsys.readouterr().err
+    assert f"{option.opts[0]} {least - 1}: give a number of at least {least}\n" in said and said.count("\n") == 1

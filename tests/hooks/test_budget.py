@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.hooks.budget import shrinking
+
+
+@pytest.mark.parametrize("rows", [0, -3])
+def test_fewer_rows_than_one_are_refused_before_any_work(rows: int) -> None:
+    done: list[int | None] = []
+    with pytest.raises(InputError, match=f"max_rows is {rows}; give at least 1"):
+        shrinking(done.append, rows, lambda: 8)
+    assert done == []
+
+
+def test_rows_are_halved_while_memory_runs_out_and_the_notes_say_so() -> None:
+    def work(rows: int | None) -> int:
+        if rows is None or rows > 2:
+            raise MemoryError("out of memory")
+        return rows
+
+    notes: list[str] = []
+    assert shrinking(work, None, lambda: 8, notes) == 2
+    assert notes == [
+        "out of memory with 8 rows at once; going on with 4",
+        "out of memory with 4 rows at once; going on with 2",
+    ]
