@@ -28,15 +28,23 @@ def draw(
 
     ``group_by`` orders a figure's rows by what the study says of the models (``family``, ``cost``, ``tuning``, ...);
     ``bands`` shades depths: ``trained`` for those that the study says were trained on, or numbers such as ``2,4``.
-    Raises ``InputError`` for an unknown figure, option or no run.
+    Raises ``InputError`` for an unknown figure or option, without runs, and for runs that have nothing to draw: then
+    with the command that makes it.
     """
-    from .figures.catalog import save
+    from .figures import catalog, needs
+    from .figures.drawing import write
 
     if not runs:
         raise InputError(f"plot {figure}: no run given; give one or more run folders")
     single = len(runs) == 1 and is_run(runs[0])
     where = out or (runs[0] / "figures" if single else Path("figures"))
-    return save(figure, runs, where, group_by=group_by, bands=_bands(bands))
+    drawing = catalog.draw(figure, runs, group_by=group_by, bands=_bands(bands))
+    if drawing.empty is not None:
+        reason = drawing.empty.rstrip(".")
+        raise InputError(
+            f"plot {figure}: nothing to draw from {', '.join(map(str, runs))}: {reason}{needs.how(figure)}"
+        )
+    return write(drawing, figure, where)
 
 
 def _bands(text: str | None) -> tuple[int, ...] | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from inspect import signature
 from pathlib import Path
 
-from ...errors import InputError, did_you_mean
+from ...errors import InputError
 from ..provenance import of_manifest
 from . import (
     accuracies,
@@ -136,8 +137,9 @@ def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object
     """
     found = FIGURES.get(figure_id) or _installed(figure_id)
     if found is None:
-        known = f"use one of {', '.join(FIGURES)}"
-        raise InputError(f"figure {figure_id!r}: no such figure; {known}{did_you_mean(figure_id, FIGURES)}")
+        near = get_close_matches(figure_id, FIGURES, n=3, cutoff=0.5)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise InputError(f"figure {figure_id!r}: no such figure; see `composcope plot --list`{meant}")
     taken = signature(found).parameters
     given = {k: v for k, v in options.items() if v is not None}
     for name in given:

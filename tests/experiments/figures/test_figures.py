@@ -209,7 +209,7 @@ def test_figures_need_neither_torch_nor_pyplot() -> None:
 
 
 def test_an_unknown_figure_and_a_folder_that_is_no_run_are_one_line_errors(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such figure; use one of collapse-curve"):
+    with pytest.raises(InputError, match="no such figure; see `composcope plot --list`"):
         figures.draw("collapse", [])
     with pytest.raises(InputError, match=r"no manifest\.json"):
         figures.draw("collapse-curve", [tmp_path])
