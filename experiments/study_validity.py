@@ -22,7 +22,7 @@ def tables(study: Study) -> list[Table]:
     """What each dose does, and each probe's answers with n, interval and verdict."""
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
     note = "One training per dose: a trend over the doses is descriptive, not an estimate over trainings."
-    columns = ("short", "question", "model", "measure", "value", "low", "high", "n", "verdict", "statement")
+    columns = ("short", "question", "model", "measure", "shown", "interval", "n", "verdict", "statement")
     return [
         Table("doses", "The dose series", accuracy),
         Table("validity", "Do the probes measure what they say?", _verdicts(study), note, columns),
@@ -39,9 +39,15 @@ def _verdicts(study: Study) -> list[Row]:
     if unknown:
         raise InputError(f"--model {unknown[0]}: the validity study runs on organisms, {', '.join(MODELS)}")
     ordered = {dose: runs[dose] for dose in doses if dose in runs}
-    return [
-        dict(r) for r in validity.examine(study.folder, ordered, seed=study.spec.seed, n=study.spec.probe_cases or 60)
-    ]
+    rows = validity.examine(study.folder, ordered, seed=study.spec.seed, n=study.spec.probe_cases or 60)
+    return [{**row, "shown": _shown(row)} for row in rows]
+
+
+def _shown(row: Row) -> str:
+    value, low, high = (row.get(k) for k in ("value", "low", "high"))
+    if value is None:
+        return "undefined"
+    return f"{value:.3f} (no interval)" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 PRESET = Preset(

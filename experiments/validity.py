@@ -208,8 +208,12 @@ def _row(row: Row, score: Score, question: str, dose: str | None = None, headlin
         "model": dose or "all doses",
         "headline": headline,
     }
-    said = f"{score.quantity}" + (f", expected {score.expected}" if question == "dose" else "")
-    p = f"; p = {row['p']:.2g}" if row.get("p") is not None else ""
+    said = score.quantity
+    if question == "dose":
+        said += f", expected {score.expected}"
+        doses = str(row.get("group") or "").split(" < ")
+        said += f"; {row['n'] // len(doses)} cases at each of {len(doses)} doses" if len(doses) > 1 else ""
+    p = f"; {'one-sided ' if question == 'dose' else ''}p = {row['p']:.2g}" if row.get("p") is not None else ""
     return {**about, "measure": MEASURES[question], "statement": said + p, **row}
 
 

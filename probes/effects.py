@@ -56,7 +56,8 @@ def mean_interval(
 ) -> Estimate:
     """Mean with a Student t interval, or a percentile bootstrap over clusters where cases share a cluster.
 
-    One value alone has no interval (NaN bounds).
+    One value alone has no interval (NaN bounds), nor have values that are all equal or clusters that are all alike:
+    ``[x, x]`` would claim a certainty that no number of cases gives. Their ``interval`` is "no spread".
     """
     x = finite(values, "mean")
     if x.size == 0:
@@ -65,11 +66,11 @@ def mean_interval(
     group = codes(clusters, x.size, "mean")
     if group is not None:
         draws = _cluster_means(x, group, _weights(int(group.max()) + 1, resamples, seed))
-        return Estimate(mean, *_percentiles(draws, level), "cluster bootstrap")
+        return _with_spread(Estimate(mean, *_percentiles(draws, level), "cluster bootstrap"))
     if x.size < 2:
         return Estimate(mean, np.nan, np.nan, "none")
     half = float(stats.t.ppf((1 + level) / 2, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size))
-    return Estimate(mean, mean - half, mean + half, "t")
+    return _with_spread(Estimate(mean, mean - half, mean + half, "t"))
 
 
 def difference_interval(
@@ -84,9 +85,24 @@ def difference_interval(
     if group is not None:
         weights = _weights(int(group.max()) + 1, resamples, seed)
         draws = _cluster_means(x, group[: x.size], weights) - _cluster_means(y, group[x.size :], weights)
-        return Estimate(value, *_percentiles(draws, level), "cluster bootstrap")
+        return _with_spread(Estimate(value, *_percentiles(draws, level), "cluster bootstrap"))
     bounds = stats.ttest_ind(x, y, equal_var=False).confidence_interval(level)
     return Estimate(value, float(bounds.low), float(bounds.high), "Welch t")
+
+
+NO_SPREAD = "no spread"
+"""The interval's name where what was drawn or seen never differs."""
+
+
+def spreads(low: float, high: float, scale: float = 0.0) -> bool:
+    """Whether an interval has a width beyond the rounding of its bounds; ``scale`` is that of what they came from."""
+    return bool(high - low > 1e-12 * max(abs(low), abs(high), abs(scale), 1e-300))
+
+
+def _with_spread(e: Estimate) -> Estimate:
+    if not (np.isfinite(e.low) and np.isfinite(e.high)) or spreads(e.low, e.high, e.value):
+        return e
+    return Estimate(e.value, np.nan, np.nan, NO_SPREAD)
 
 
 def _weights(clusters: int, resamples: int, seed: int) -> Array:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..errors import InputError, NoCasesError
 from ..hooks.capture import Captured, Request, capture, check_last
+from .effects import NO_SPREAD, spreads
 from .examples import Example
 from .matching import check_templates
 from .result import ProbeResult, Row
@@ -223,14 +224,15 @@ def _cosine_rows(quantity: str, matrix: Tensor, n: int, permutations: int, seed:
     rows: list[Row] = []
     for name, group in (("dd", "within successes"), ("rr", "within failures"), ("dr", "across")):
         for layer in range(len(m)):
-            low, high = np.nanpercentile(booted[name][layer], [2.5, 97.5]) if counts[name] > 1 else (np.nan, np.nan)
+            cases = {"dd": n, "rr": total - n, "dr": min(n, total - n)}[name]
             rows.append({
                 "quantity": quantity, "group": group, "layer": layer, "n": counts[name], "n_cases": total,
-                "value": float(value[name][layer, 0]), "low": float(low), "high": float(high),
-                "interval": "bootstrap over cases",
+                "value": float(value[name][layer, 0]), **_ends(booted[name][layer], cases),
             })  # fmt: skip
     if min(n, total - n) >= 2:
-        rows += _separation_rows(quantity, _separation(value)[:, 0], _separation(booted), null, total)
+        rows += _separation_rows(
+            quantity, _separation(value)[:, 0], _separation(booted), null, total, min(n, total - n)
+        )
     return rows
 
 
@@ -249,16 +251,32 @@ def _separation(means: dict[str, np.ndarray]) -> np.ndarray:
     return (means["dd"] + means["rr"]) / 2 - means["dr"]
 
 
-def _separation_rows(quantity: str, value: np.ndarray, booted: np.ndarray, null: np.ndarray, n: int) -> list[Row]:
+FEW = 5
+"""Below as many cases a group, resampling them says little: few different samples exist."""
+
+
+def _ends(draws: np.ndarray, cases: int) -> Row:
+    """The percentile interval of resampled values; none where resampling ``cases`` cases can give one value only."""
+    known = draws[np.isfinite(draws)]
+    low, high = np.percentile(known, [2.5, 97.5]) if known.size else (np.nan, np.nan)
+    if not known.size or not spreads(low, high):
+        note = f"resampling {cases} case{'' if cases == 1 else 's'} always gives the same value: no interval"
+        return {"low": np.nan, "high": np.nan, "interval": NO_SPREAD, "note": note}
+    note = f"bootstrap over {cases} cases: too narrow" if cases < FEW else ""
+    return {"low": float(low), "high": float(high), "interval": "bootstrap over cases", "note": note}
+
+
+def _separation_rows(
+    quantity: str, value: np.ndarray, booted: np.ndarray, null: np.ndarray, n: int, fewest: int
+) -> list[Row]:
     sd = null.std(1)
     scaled = np.abs(null - null.mean(1, keepdims=True)) / np.maximum(sd[:, None], 1e-300)
     own = np.divide(value - null.mean(1), sd, out=np.zeros_like(value), where=sd > 0)
     rows: list[Row] = []
     for layer, v in enumerate(value):
-        low, high = np.nanpercentile(booted[layer], [2.5, 97.5])
         rows.append({
             "quantity": f"{quantity}_separation", "group": "within - across", "layer": layer, "n": n,
-            "value": float(v), "low": float(low), "high": float(high), "interval": "bootstrap over cases",
+            "value": float(v), **_ends(booted[layer], fewest),
             "effect": float(own[layer]), "effect_size": "permutation z", "test": "label permutation",
             "p": float((1 + (scaled[layer] >= abs(own[layer])).sum()) / (1 + null.shape[1])),
             "p_adjusted": float((1 + (scaled.max(0) >= abs(own[layer])).sum()) / (1 + null.shape[1])),

@@ -92,7 +92,8 @@ def _two_sided_auroc(
         "quantity": f"{quantity}: auroc", "group": f"{first} - {second}", "n": int(x.size + y.size),
         "n_first": int(x.size), "n_second": int(y.size), **_columns(found), "effect": g.value, "effect_low": g.low,
         "effect_high": g.high, "effect_size": "hedges_g", "test": "label permutation",
-        "p": shuffled_p(x, y, permutations=permutations, seed=seed), "verdict": _verdict(found, 0.5),
+        "p": shuffled_p(x, y, permutations=permutations, seed=seed),
+        "verdict": _unless_few(_verdict(found, 0.5), int(x.size), int(y.size)),
     }  # fmt: skip
     return ProbeResult("validity", [row], settings={"permutations": permutations, "seed": seed})
 
@@ -107,6 +108,15 @@ def _verdict(e: Estimate, null: float) -> str:
     if e.low > null:
         return "yes"
     return "yes, reversed" if e.high < null else "no"
+
+
+ENOUGH = 15
+"""Scores a side from which on an interval that holds 0.5 is read as no, not as too little to say."""
+
+
+def _unless_few(verdict: str, first: int, second: int) -> str:
+    """Not finding a difference among a handful is no finding; finding one is, its interval being as wide as it is."""
+    return f"cannot say ({first} against {second})" if verdict == "no" and min(first, second) < ENOUGH else verdict
 
 
 def shuffled_p(

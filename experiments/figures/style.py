@@ -196,6 +196,10 @@ def legible(value: float, low: float, high: float, cmap: Colormap) -> str:
     return ON_LIGHT if 0.299 * r + 0.587 * g + 0.114 * b > 0.55 else ON_DARK
 
 
+NAMED = 8
+"""Marks of few cases that a caption names one by one."""
+
+
 def few_cases(rows: Iterable[dict[str, Any]], name: str, mark: str = "Diamonds") -> str:
     """The caption's list of what is hollow, marked or undefined; ``name`` is a format over a row.
 
@@ -210,7 +214,16 @@ def few_cases(rows: Iterable[dict[str, Any]], name: str, mark: str = "Diamonds")
         "marked": f"{mark} (n < {MARKED_BELOW})",
         "undefined": "Undefined, not drawn",
     }
-    return " ".join(f"{words[k]}: {'; '.join(dict.fromkeys(v))}." for k, v in lists.items() if v)
+    return " ".join(f"{words[k]}: {_listed(list(dict.fromkeys(v)))}." for k, v in lists.items() if v)
+
+
+def _listed(names: list[str]) -> str:
+    """All of a few names; of many the first, how many more there are, and where they stand."""
+    if len(names) <= NAMED:
+        return "; ".join(names)
+    sizes = sorted({int(name.rsplit("(n=", 1)[1].rstrip(")")) for name in names[NAMED:]})
+    of = ", ".join(f"n={n}" for n in sizes)
+    return f"{'; '.join(names[:NAMED])}; and {len(names) - NAMED} more ({of}; column “drawn” of the csv)"
 
 
 def counts(rows: Iterable[dict[str, Any]]) -> str:

@@ -24,7 +24,8 @@ def rows(study: Study) -> list[Row]:
             count, n = sum(int(r["count"]) for r in found), sum(int(r["n"]) for r in found)
             text, source = beside(study.preset.name, "patch_corrected", {}, run.model.model)
             what = "patches that give the right answer"
-            out.append({**about, "what": what, "shown": f"{count} of {n}", "count": count,
+            of = f" ({n // len(found)} cases × {len(found)} layers; no interval)" if found else ""
+            out.append({**about, "what": what, "shown": f"{count} of {n}{of}", "count": count,
                         "n": n, "value": count / n if n else None, "published": text, "source": source})  # fmt: skip
         if moved is not None:
             out += [{**about, **r} for r in _cosines(moved, run.model.model)]
@@ -37,7 +38,7 @@ def _cosines(probe: Any, model: str) -> list[Row]:
     last = max((int(r["layer"]) for r in probe.rows("prompt_end_cosine")), default=0)
     for r in probe.rows("prompt_end_cosine"):
         if r["layer"] in (0, last) and r.get("value") is not None:
-            rows.append(_cosine_row("prompt_end_cosine", r, int(r["layer"]), last, model, f"{r['group']}, "))
+            rows.append(_cosine_row("prompt_end_cosine", r, int(r["layer"]), last, model, f"pairs {r['group']}, "))
     steps = {g: m for g, m in probe.named("step").items() if g in ("failure", "success")}
     if len(steps) == 2:
         for layer in range(len(steps["failure"])):
@@ -57,7 +58,7 @@ def _cosine_row(what: str, r: Any, layer: int, last: int, model: str, where: str
     share = layer / last if last else 0.0
     text, source = beside("composition-collapse", what, {"depth_share": f"{share:.2f}"}, model)
     value, low, high = (r.get(k) for k in ("value", "low", "high"))
-    ends = "" if low is None or high is None else f" [{low:.4f}, {high:.4f}]"
+    ends = " (no interval)" if low is None or high is None else f" [{low:.4f}, {high:.4f}]"
     return {"what": what, "group": f"{where}layer {layer} of {last}", "n": r.get("n"), "value": value, "low": low,
             "high": high, "interval": r.get("interval"), "published": text, "source": source,
             "shown": "undefined" if value is None else f"{value:.4f}{ends}"}  # fmt: skip

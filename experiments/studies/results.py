@@ -43,6 +43,24 @@ class Table:
     """Shown as text, in this order; empty: the usual ones that any row has."""
 
 
+MEANINGS = {
+    "step:0": "the first part right when asked alone",
+    "step:1": "the second part right when asked alone",
+    "both": "all parts right, each asked alone",
+    "composition": "the whole right",
+    "gap": "composition − both, over the cases in which all were judged; below 0: it fails to compose",
+    "press_gap": "the whole wrong, of the cases with all parts right",
+    "independence_gap": "composition − product of the steps' accuracies",
+    "double_gate": "cases with every atom right in every wording and every sub-question right",
+    "residual_failure": "the whole wrong, of the cases that pass both gates",
+    "atom_stability": "atoms right in every wording",
+    "d50": "the depth at which half of the gated wholes are wrong, between the depths asked",
+    "conflation": "failure behind the sub-question gate alone − residual_failure",
+    "any_scaffold": "the whole right as asked or with some number of steps revealed",
+    "mean_k": "steps that had to be revealed, where any had to",
+}
+"""What the names in the tables stand for, for those that a study has."""
+
 SHOWN = (
     "model",
     "data",
@@ -160,15 +178,26 @@ def _compact(text: str) -> str:
 
 def shown(name: str, metric: Mapping[str, Any], *, interval: bool = True) -> str:
     """A value as text: percent, points or a plain number, with its interval; ``undefined`` where it is."""
-    value, low, high = (metric.get(k) for k in ("value", "low", "high"))
+    value = metric.get("value")
     if value is None:
         censored = str(metric.get("note") or "").split(";")[0]
         return f"undefined ({censored})" if name == "d50" and censored.startswith(("<", ">")) else "undefined"
     scale, unit, form = _form("gap" if "against" in (metric.get("group") or {}) else name)
     text = f"{scale * value:{form}}{unit}"
-    if interval and low is not None and high is not None:
-        text += f" [{scale * low:{form}}, {scale * high:{form}}]"
+    if interval:
+        ends = [_bound(metric, k, scale, form) for k in ("low", "high")]
+        text += f" [{', '.join(ends)}]" if all(ends) else " (no interval)"
     return text
+
+
+def _bound(metric: Mapping[str, Any], name: str, scale: float, form: str) -> str:
+    """One end of an interval; ``<2`` where the note says that it lies beyond what was asked."""
+    value = metric.get(name)
+    if value is not None:
+        return f"{scale * value:{form}}"
+    said = str(metric.get("note") or "").replace(";", " ").split()
+    beyond = said[said.index(name) + 1] if name in said[:-1] else ""
+    return beyond if beyond[:1] in ("<", ">") else ""
 
 
 def _form(name: str) -> tuple[float, str, str]:
@@ -243,6 +272,8 @@ def markdown(study: Study, tables: Sequence[Table], figures: Sequence[str], page
     for name, reason in study.failed.items():
         out += [f"**{name} could not be run:** {reason}", ""]
     out += [f"**{line}**\n" for line in study.stopped]
+    seen = {str(r.get("what")) for t in tables for r in t.rows} | set(preset.headline)
+    meant = [f"* {name}: {words}" for name, words in MEANINGS.items() if name in seen]
     for table in tables:
         told_apart = {"data"} if len(study.data) == 1 else set()
         columns = list(table.columns) or [
@@ -250,6 +281,7 @@ def markdown(study: Study, tables: Sequence[Table], figures: Sequence[str], page
         ]
         out += [f"## {table.title}", "", *_markdown_table(table.rows, columns), ""]
         out += [table.note, ""] if table.note else []
+        out += [*meant, ""] if table is tables[0] and meant else []
     for name in figures:
         out += [f"## Figure {name}", "", f"![{name}](figures/{name}.png)", ""]
         out += [(study.folder / "figures" / f"{name}.txt").read_text(encoding="utf-8").strip(), ""]
@@ -264,7 +296,8 @@ def _many(n: int, what: str) -> str:
 
 
 def _markdown_table(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-    names = {"shown": "measured [95 %]", "what": "quantity", "data": "data"}
+    names = {"shown": "measured [95 %]", "what": "quantity", "short": "number", "interval": "method",
+             "verdict": "answer"}  # fmt: skip
     lines = ["| " + " | ".join(names.get(c, c) for c in columns) + " |", "|" + "---|" * len(columns)]
     return lines + ["| " + " | ".join(_cell(r.get(c)) for c in columns) + " |" for r in rows]
 

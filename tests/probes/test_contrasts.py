@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats as scipy_stats
 
 from composcope.errors import InputError, NoCasesError
-from composcope.probes import contrast, effects, validity
+from composcope.probes import contrast, effects, trajectory, validity
 from composcope.probes.examples import Example
 from composcope.probes.matching import match
 
@@ -187,6 +188,41 @@ def test_auroc_equals_the_rank_statistic_and_its_interval_covers() -> None:
     assert 0.91 <= covered / 300 <= 0.985
     perfect = validity.auroc([2.0, 3.0, 4.0], [0.0, 1.0])
     assert perfect.value == 1 and 0 < perfect.low < 1 and perfect.high == 1
+
+
+def test_values_that_are_all_equal_have_no_interval_instead_of_one_of_no_width() -> None:
+    for clusters in (None, ["a", "a", "b", "b"]):
+        e = effects.mean_interval([0.25] * 4, clusters)
+        assert e.value == 0.25 and np.isnan([e.low, e.high]).all() and e.interval == "no spread"
+    together = effects.mean_interval([0.1, 0.9, 0.4], ["only", "only", "only"])
+    assert np.isnan(together.low) and together.interval == "no spread"
+    same = effects.difference_interval([1.0, 1.0], [0.0, 0.0], (["a", "a"], ["b", "b"]))
+    assert same.interval == "no spread" and np.isnan(same.high)
+    assert effects.mean_interval([0.25, 0.2500001]).interval == "t"
+
+
+def test_resampling_so_few_cases_that_nothing_can_differ_gives_no_interval_and_says_so() -> None:
+    two = trajectory._ends(np.array([0.3, np.nan, 0.3, 0.3 + 1e-17]), 2)
+    assert np.isnan(two["low"]) and two["interval"] == "no spread"
+    assert two["note"] == "resampling 2 cases always gives the same value: no interval"
+    three = trajectory._ends(np.array([0.3, 0.4, 0.5]), 3)
+    assert three["low"] < three["high"] and three["note"] == "bootstrap over 3 cases: too narrow"
+    assert trajectory._ends(np.array([0.3, 0.4, 0.5]), 12)["note"] == ""
+    matrix = torch.rand(2, 5, 5, generator=torch.Generator().manual_seed(0))
+    rows = trajectory._cosine_rows("cosine", matrix, 2, 200, 0)
+    within = next(r for r in rows if r["group"] == "within successes")
+    assert np.isnan(within["low"]) and within["interval"] == "no spread"
+    separation = next(r for r in rows if r["group"] == "within - across")
+    assert separation["low"] < separation["high"] and "over 2 cases: too narrow" in separation["note"]
+
+
+def test_no_difference_among_a_handful_is_not_called_a_no() -> None:
+    few = validity.failure_auroc([1.0, 2.0, 3.0], [1.5, 2.5, 0.5]).table[0]
+    assert few["verdict"] == "cannot say (3 against 3)"
+    rng = np.random.default_rng(1)
+    assert validity.failure_auroc(rng.normal(size=20), rng.normal(size=20)).table[0]["verdict"] == "no"
+    apart = validity.failure_auroc(rng.normal(9, 1, 8), rng.normal(0, 1, 8)).table[0]
+    assert apart["verdict"] == "yes"
 
 
 def test_a_dose_series_is_followed_or_not() -> None:

@@ -106,6 +106,23 @@ def test_undefined_values_are_named_and_never_drawn() -> None:
     assert "Undefined, not drawn: cell (n=0)" in style.few_cases(rows, "cell")
 
 
+def test_a_caption_names_a_few_marks_of_few_cases_and_counts_the_others_with_their_n() -> None:
+    rows = [{"name": f"m{i}", "n": 5 + i % 3, "drawn": "marked"} for i in range(style.NAMED + 4)]
+    said = style.few_cases(rows, "{name}")
+    assert said.count("; ") == style.NAMED + 1 and "m7 (n=6)" in said and "m8" not in said
+    assert "and 4 more (n=5, n=6, n=7; column “drawn” of the csv)" in said
+
+
+def test_quadrants_of_runs_without_a_wrong_whole_are_words(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=(), protocol="compositionality-gap")
+    document = json.loads((run / "metrics.json").read_text())
+    for row in document["metrics"]:
+        if row["metric"] == "quadrant":
+            row.update(n=0, value=None, low=None, high=None, count=0)
+    (run / "metrics.json").write_text(json.dumps(document))
+    assert "No whole was wrong" in str(catalog.draw("failure-quadrants", [run]).empty)
+
+
 def test_the_caption_lists_cells_with_few_cases(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=40, depths={2: 26, 4: 11, 6: 3}, seed=3)
     drawing = figures.draw("collapse-curve", [run])
