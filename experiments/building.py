@@ -19,7 +19,7 @@ from ..errors import InputError, NoCasesError
 from ..evaluation.cases import Case, case_to_dict
 from ..evaluation.engines.base import Engine
 from . import provenance
-from .run import SCHEMA, locked, read_json, read_lines, write_json, write_lines, write_text
+from .run import SCHEMA, differing, locked, read_json, read_lines, write_json, write_lines, write_text
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,12 @@ def _same(folder: Path, asked: Mapping[str, Any]) -> None:
         {"kind": d.get("kind"), **d.get("options", {}), **{f"input {k}": v for k, v in d.get("inputs", {}).items()}}
         for d in (before, asked)
     )
-    # JSON turns tuples into lists.
-    differ = [k for k in flat_before.keys() | flat.keys() if _plain(flat_before.get(k)) != _plain(flat.get(k))]
+    names = dict.fromkeys([*flat_before, *flat])
+    differ = [said for k in names for said in differing(k, flat_before.get(k), flat.get(k))]
     if differ:
-        name = sorted(differ)[0]
         raise InputError(
-            f"--out {folder}: holds another build ({name} was {flat_before.get(name)!r}, is {flat.get(name)!r}); "
-            "give another folder or the same options"
+            f"--out {folder}: holds another build ({'; '.join(differ)}); give another folder or the same options"
         )
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _write(folder: Path, asked: Mapping[str, Any], made: Made) -> dict[str, Any]:

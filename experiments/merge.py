@@ -16,7 +16,7 @@ from .distributed import FOLDER, shards
 from .evaluate import Evaluated, read_cases_lines, rescore
 from .progress import Reporter
 from .provenance import text_hash
-from .run import find_runs, open_run, read_config, read_json, write_lines
+from .run import find_runs, open_run, read_config, read_json, short, write_lines
 
 SAME = ("model", "weights", "protocol", "format", "prompting")
 SAME_SHARDS = (*SAME, "benchmark", "data", "seed", "asking")
@@ -59,8 +59,9 @@ def _common(folders: Sequence[Path]) -> dict[str, Any]:
     for folder, identity in zip(folders[1:], identities[1:], strict=True):
         for key in SAME:
             if identity.get(key) != identities[0].get(key):
+                mine, first = short(identity.get(key)), short(identities[0].get(key))
                 raise InputError(
-                    f"{folder}: {key} is {identity.get(key)!r} and {identities[0].get(key)!r} in {folders[0]}; "
+                    f"{folder}: {key} is {mine} and {first} in {folders[0]}; "
                     "only runs of one model and protocol can be merged"
                 )
     benchmarks = list(dict.fromkeys(str(i.get("benchmark")) for i in identities))
@@ -124,7 +125,7 @@ def _same_settings(folders: Sequence[Path], said: Sequence[Mapping[str, Any]]) -
         for key, value in settings(folder, about).items():
             if value != first[key]:
                 raise InputError(
-                    f"{folder}: shard {_name(about)}: {key} is {value!r}, and {first[key]!r} in "
+                    f"{folder}: shard {_name(about)}: {key} is {short(value)}, and {short(first[key])} in "
                     f"{folders[0]}; shards of one run are made with the same settings"
                 )
 

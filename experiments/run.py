@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -164,9 +165,43 @@ def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping
 
 
 def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    differ = [f"{k} was {before[k]!r} and is {now[k]!r}" for k in now if k in before and before[k] != now[k]]
+    # How it asks is only there where it differs from the defaults.
+    before, now = ({**about, "asking": about.get("asking", {})} if before else {} for about in (before, now))
+    differ = [said for k in now if k in before for said in differing(k, before[k], now[k])]
     if differ:
         raise JournalError(f"{path}: holds another run ({'; '.join(differ)}); give another --out or the same options")
+
+
+def differing(name: str, before: Any, now: Any) -> list[str]:
+    """``NAME was BEFORE, is NOW``, short, for a setting that differs; of an object only its fields that do.
+
+    Of long values the beginning is shown, of hashes twelve digits: enough to tell two apart.
+    """
+    if _plain(before) == _plain(now):
+        return []
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        names = dict.fromkeys([*before, *now])
+        return [said for k in names for said in differing(f"{name}.{k}", before.get(k), now.get(k))]
+    shown = [short(before), short(now)]
+    if shown[0] == shown[1]:  # they differ further on
+        return [f"{name} is another"]
+    return [f"{name} was {shown[0]}, is {shown[1]}"]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: tuples are lists there."""
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def short(value: Any, most: int = 60) -> str:
+    """A setting's value for a message."""
+    if isinstance(value, str) and re.fullmatch(r"(?:[a-z0-9]+:)?[0-9a-f]{32,}", value):
+        kind, _, digits = value.rpartition(":")
+        return f"{kind}{':' if kind else ''}{digits[:12]}"
+    said = "unset" if value is None else str(value)
+    return said if len(said) <= most else f"{said[:most]}..."
 
 
 def _begin(run: Run, identity: Mapping[str, Any]) -> None:

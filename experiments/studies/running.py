@@ -18,7 +18,7 @@ from .. import exits
 from .. import investigate as job
 from ..figures.io import RunData, read_run
 from ..progress import Reporter
-from ..run import command_line, locked, read_json, write_json
+from ..run import command_line, differing, locked, read_json, write_json
 from ..serving import address
 from ..sources import load_benchmark, resolve_model
 from . import opening
@@ -143,7 +143,7 @@ def _same_study(folder: Path, study: Study) -> None:
         return
     before = read_json(file)
     now = {"study": study.preset.name, "data": list(study.data), "limit": study.spec.limit, "seed": study.spec.seed}
-    differ = [f"{k} was {before.get(k)!r} and is {v!r}" for k, v in now.items() if before.get(k) != v]
+    differ = [said for k, v in now.items() for said in differing(k, before.get(k), v)]
     if differ:
         raise InputError(f"--out {folder}: holds another study ({'; '.join(differ)}); give another folder")
 

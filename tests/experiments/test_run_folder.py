@@ -15,6 +15,7 @@ import pytest
 from composcope.errors import InputError, JournalError
 from composcope.experiments.progress import Reporter
 from composcope.experiments.run import (
+    differing,
     find_runs,
     locked,
     open_run,
@@ -90,7 +91,7 @@ def test_another_run_in_the_same_folder_is_refused_and_the_difference_named(tmp_
     with open_run(tmp_path / "r", {}, identity=IDENTITY):
         pass
     with (
-        pytest.raises(JournalError, match="data was 'abc' and is 'xyz'"),
+        pytest.raises(JournalError, match="data was abc, is xyz"),
         open_run(tmp_path / "r", {}, identity={**IDENTITY, "data": "xyz"}),
     ):
         pass
@@ -183,3 +184,30 @@ def test_warnings_of_libraries_go_to_the_log_once(tmp_path: Path, capsys: pytest
     lines = (tmp_path / "log.txt").read_text().splitlines()
     assert len(lines) == 1 and "RuntimeWarning: precision lost" in lines[0]
     assert capsys.readouterr().err == ""
+
+
+def test_an_occupied_folder_names_only_what_differs_and_cuts_hashes_and_long_values(tmp_path: Path) -> None:
+    first, second = "ab" * 32, "cd" * 32
+    before = {"model": "m", "weights": f"sha256:{first}", "seed": 0, "asking": {"few_shot": "2", "also": "cot"}}
+    with open_run(tmp_path / "r", {}, identity=before):
+        pass
+    now = {**before, "weights": f"sha256:{second}", "asking": {"few_shot": "3", "also": "cot"}}
+    with pytest.raises(JournalError) as error, open_run(tmp_path / "r", {}, identity=now):
+        pass
+    said = "weights was sha256:abababababab, is sha256:cdcdcdcdcdcd; asking.few_shot was 2, is 3"
+    assert f"holds another run ({said});" in str(error.value)
+
+
+def test_asking_otherwise_than_a_run_that_asked_by_default_is_another_run_too(tmp_path: Path) -> None:
+    with open_run(tmp_path / "r", {}, identity=IDENTITY):
+        pass
+    with pytest.raises(JournalError, match=r"asking\.few_shot was unset, is 2"):
+        with open_run(tmp_path / "r", {}, identity={**IDENTITY, "asking": {"few_shot": "2"}}):
+            pass
+    with open_run(tmp_path / "r", {}, identity=IDENTITY):
+        pass
+
+
+def test_values_that_differ_only_far_on_are_said_to_differ() -> None:
+    assert differing("prompt", "x" * 100 + "a", "x" * 100 + "b") == ["prompt is another"]
+    assert differing("depths", (2, 3), [2, 3]) == []

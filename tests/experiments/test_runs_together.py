@@ -86,7 +86,7 @@ def test_runs_of_different_protocols_do_not_merge(
     manifest["identity"]["protocol"] = "double-gate"
     (better / "manifest.json").write_text(json.dumps(manifest))
     assert main(["merge", str(evaluated), str(better), "--out", str(tmp_path / "m")]) == 1
-    assert "protocol is 'double-gate' and 'compositionality-gap'" in capsys.readouterr().err
+    assert "protocol is double-gate and compositionality-gap" in capsys.readouterr().err
     assert main(["merge", str(evaluated), "--out", str(better)]) == 1
     assert "is not empty" in capsys.readouterr().err
 

@@ -98,7 +98,7 @@ def test_another_study_does_not_enter_the_folder(
 ) -> None:
     moved = Path(shutil.copytree(agentcoma, tmp_path / "moved"))
     assert main(["study", "stad", "--model", "organism:control", "--out", str(moved)]) == 1
-    assert "holds another study (study was 'agentcoma' and is 'stad'" in capsys.readouterr().err
+    assert "holds another study (study was agentcoma, is stad" in capsys.readouterr().err
     assert main(["study", "agentcoma", "-m", "organism:control", "--limit", "9", "--out", str(moved)]) == 1
     assert "limit was 8 and is 9" in capsys.readouterr().err
 
