@@ -49,7 +49,7 @@ def plan_lines(settings: Settings) -> list[str]:
         f"prompt tokens: at most {prompt_tokens}",
         f"response tokens: at most {response_tokens}",
         f"journal: at most {size / 1e6:.1f} MB",
-        *_probe_lines(settings, roles, layers),
+        *_probe_lines(settings, len(benchmark.cases), roles, layers),
     ]
 
 
@@ -97,24 +97,29 @@ def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
     return lengths
 
 
-def _probe_lines(settings: Settings, roles: int, layers: int) -> list[str]:
-    """Upper bounds on what the probes forward. A row is one position recomputed on cached keys and values."""
+def _probe_lines(settings: Settings, n_cases: int, roles: int, layers: int) -> list[str]:
+    """Upper bounds on what the probes forward. A row is one position recomputed on cached keys and values.
+
+    A case is a failure or a success: pairs are at most half of the cases, and so few that --probe-cases allows them.
+    Without pairs each group is kept by itself, so there may be as many cases as there are.
+    """
     if not settings.probes:
         return []
-    cases = 2 * settings.probe_cases
+    cases = min(2 * settings.probe_cases, n_cases)
+    pairs = min(settings.probe_cases, n_cases // 2)
     prompts = cases * roles
     costs = {
         "neurons": f"{prompts} prompts, each with {layers} layers x 9 to 65 rows, forward and backward",
         "lookback": f"{prompts} prompts with their responses",
-        "patching": f"{cases} prompts, {settings.probe_cases} pairs x {layers} layers of rows with their continuations",
+        "patching": f"{cases} prompts, {pairs} pairs x {layers} layers of rows with their continuations",
         "trajectory": f"{2 * cases} prompts, half of them with their responses",
         "min-k": f"{prompts} prompts",
     }
     unknown = "what its plugin does"
-    about = f"{settings.probe_cases} failures and as many successes in up to {roles} roles"
+    about = f"at most {pairs} failures and as many successes, or {cases} cases without pairs, in up to {roles} roles"
     lines = [f"probes on {about}, forwards at most:", *(f"  {n}: {costs.get(n, unknown)}" for n in settings.probes)]
     if settings.case_details:
-        few = 2 * min(settings.case_details, settings.probe_cases) * roles
+        few = min(2 * min(settings.case_details, settings.probe_cases), n_cases) * roles
         lines.append(
             f"  single cases for the report: {few} prompts, sweeps over positions bounded at ten seconds or so"
         )

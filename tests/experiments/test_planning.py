@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.experiments.planning import plan_lines
+from composcope.experiments.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("n", "probe_cases", "said", "prompts"),
+    [
+        (8, 32, "at most 4 failures and as many successes, or 8 cases without pairs", 8 * 3),
+        (9, 32, "at most 4 failures and as many successes, or 9 cases without pairs", 9 * 3),
+        (8, 2, "at most 2 failures and as many successes, or 4 cases without pairs", 4 * 3),
+        (200, 32, "at most 32 failures and as many successes, or 64 cases without pairs", 64 * 3),
+    ],
+)
+def test_a_plan_says_how_many_cases_the_probes_can_run_on_at_most(
+    n: int, probe_cases: int, said: str, prompts: int, tmp_path: Path
+) -> None:
+    parts = (Part("What is one?", "1"), Part("What is two?", "2"))
+    write_cases([Case(f"c{i}", f"What is {i}?", "3", parts) for i in range(n)], tmp_path / "cases.jsonl")
+    settings = Settings("organism:control", str(tmp_path / "cases.jsonl"), probe_cases=probe_cases)
+    lines = plan_lines(settings)
+    assert any(said in line for line in lines)
+    assert f"  min-k: {prompts} prompts" in lines
+    few = min(2 * min(4, probe_cases), n) * 3
+    assert any(f"single cases for the report: {few} prompts" in line for line in lines)
