@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -83,6 +84,11 @@ class Anatomy:
     context: int | None
     """Longest sequence that the model has positions for; ``None`` when the config does not say."""
     n_experts: int | None = None
+
+    @cached_property
+    def layer_of_attention(self) -> dict[nn.Module, int]:
+        """The layer that each module inside the attentions belongs to."""
+        return {m: i for i, layer in enumerate(self.layers) for m in layer.attn.modules()}
 
     @property
     def n_layers(self) -> int:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ..devices import free_bytes, is_out_of_memory
 from ..errors import InputError, ModelError
 from .attention import ROW_CHUNK, Window, attention_masses
-from .kernels import FastProducts
+from .kernels import fast_products
 from .parts import decoder_of
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _run(lm: Model, requests: Sequence[Request]) -> list[Captured]:
             stack.enter_context(_block_outputs(blocks, [r.states for r in requests], states))
         tapped = attention_masses(lm.model, wanted) if any(wanted) else nullcontext([None] * len(requests))
         masses = stack.enter_context(tapped)
-        stack.enter_context(FastProducts())
+        stack.enter_context(fast_products(lm.model))
         hidden = decoder_of(lm.model)(input_ids=ids.to(lm.device), use_cache=False).last_hidden_state
     return [
         Captured(

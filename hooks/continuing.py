@@ -19,11 +19,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .lanes import Lanes
+from .lanes import Indices, Lanes
 from .model import Model
 from .rows import Grow, History, Prefix, Step, step
 
-Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 HEAD = 4
 """What a lane in the last layer costs, with the vocabulary head, where one in the first costs 1."""
@@ -64,13 +63,13 @@ def _first(lm: Model, prefix: Prefix, queries: Indices, born: Indices, states: T
 
     The last variant is repeated as often as ``_fitting`` would, and left out of the result.
     """
-    n_queries, n_rows, device = len(prefix.queries), len(queries), prefix.tokens.device
+    n_queries, n_rows = len(prefix.queries), len(queries)
     more = -(n_rows - n_queries) % n_queries
     queries, born = (np.concatenate([x, np.repeat(x[-1:], more)]) for x in (queries, born))
     states = torch.cat([states, *[states[-1:]] * more])
     lanes = []
     for layer in range(lm.anatomy.n_layers):
-        mine = torch.from_numpy(queries[: n_queries + int((born[n_queries:] < layer).sum())]).to(device)
+        mine = queries[: n_queries + int((born[n_queries:] < layer).sum())]
         lanes.append(Lanes(mine, mine, n_queries))
     grow: dict[int, Grow] = {}
     for layer in sorted({int(x) for x in born[n_queries:]}):
@@ -106,7 +105,7 @@ def _decode(
         taken = _fitting([_taken(speakers, born, running, layer) for layer in range(n_layers)])
         history = _follow(history, [a[x.rows] for a, x in zip(at, taken, strict=True)])
         entering = tokens[torch.from_numpy(taken[0].rows).to(device)][None]
-        lanes = [_placed(x, queries, taken[0], len(prefix.queries), device) for x in taken]
+        lanes = [Lanes(queries[x.rows], taken[0].of_row[x.rows], len(prefix.queries)) for x in taken]
         grow = _regroup(taken, device)
         after = step(lm, prefix, entering, offset=offset, history=history, grow=grow, lanes=lanes)
         at = [x.of_row for x in taken]
@@ -131,11 +130,6 @@ class _Taken:
     def repeated(self, n: int) -> _Taken:
         """With the first lane again and again, to ``n`` lanes."""
         return _Taken(np.concatenate([self.rows, np.repeat(self.rows[:1], n - len(self.rows))]), self.of_row)
-
-
-def _placed(taken: _Taken, queries: Indices, entry: _Taken, n_queries: int, device: torch.device) -> Lanes:
-    mine, entered = (torch.from_numpy(x[taken.rows]).to(device) for x in (queries, entry.of_row))
-    return Lanes(mine, entered, n_queries)
 
 
 def _speakers(same: Indices, born: Indices, running: Mask) -> Indices:

@@ -6,15 +6,15 @@ along for half precision) takes 10 to 25 % less time. Sums come in another order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
 
 @cache
@@ -36,23 +36,31 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return _onednn(x, weight, bias)
 
 
-class FastProducts(TorchFunctionMode):
-    """Inside, the linear layers of any model go through ``linear``."""
+@contextmanager
+def fast_products(model: nn.Module) -> Iterator[None]:
+    """Inside, the model's linear layers go through ``linear``; afterwards it is as before.
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        return (linear if func is F.linear else func)(*args, **(kwargs or {}))
+    Layers of other classes (quantized, with adapters) and layers that somebody else runs (offloaded) are left alone.
+    """
+    layers = [m for m in model.modules() if type(m) is nn.Linear and "forward" not in m.__dict__]
+    layers = layers if prefers_onednn() else []
+
+    def forward(layer: nn.Linear, x: Tensor) -> Tensor:
+        return linear(x, layer.weight, layer.bias)
+
+    try:
+        for layer in layers:
+            layer.forward = partial(forward, layer)  # type: ignore[method-assign]
+        yield
+    finally:
+        for layer in layers:
+            layer.__dict__.pop("forward", None)
 
 
 def _suits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     if not prefers_onednn() or not torch.backends.mkldnn.enabled:
         return False
-    plain = type(x) is Tensor and type(weight) in (Tensor, torch.nn.Parameter) and x.numel() > 0
+    plain = type(x) is Tensor and type(weight) in (Tensor, nn.Parameter) and x.numel() > 0
     if not plain or any(t.device.type != "cpu" or t.dtype != torch.float32 for t in (x, weight)):
         return False
     learns = torch.is_grad_enabled() and (weight.requires_grad or (bias is not None and bias.requires_grad))

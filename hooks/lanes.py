@@ -7,53 +7,59 @@ the order of that block's lanes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Lanes:
     """The lanes of one layer."""
 
-    queries: Tensor
+    queries: Indices
     """lane: whose prefix it attends to"""
-    entries: Tensor
+    entries: Indices
     """lane: the lane at the model's entry that has its token and position"""
     n_queries: int
 
     @cached_property
-    def _slots(self) -> tuple[Tensor, Tensor]:
-        """query slot: the lane in it, or lane 0 where there are no more; and lane: its slot, counted over queries."""
-        order = torch.argsort(self.queries, stable=True)
-        counts = torch.bincount(self.queries, minlength=self.n_queries)
-        starts = counts.cumsum(0) - counts
-        mine = self.queries[order]
-        within = torch.arange(len(order), device=order.device) - starts[mine]
-        width = int(counts.max())
-        table = torch.zeros(self.n_queries * width, dtype=torch.long, device=order.device)
-        slot = torch.empty_like(order)
-        slot[order] = mine * width + within
-        table[slot] = torch.arange(len(order), device=order.device)
-        return table.view(self.n_queries, width), slot
+    def _tables(self) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+        """Queries of like numbers of lanes, each with a table ``query slot`` of its lanes (lane 0 where there are no
+        more); and for each lane its place among the slots of all tables."""
+        counts = np.bincount(self.queries, minlength=self.n_queries)
+        order = np.argsort(self.queries, kind="stable")
+        starts = np.cumsum(counts) - counts
+        sizes = np.where(counts > 0, np.log2(np.maximum(counts, 1)).astype(np.int64), -1)  # tables at least half full
+        tables, place, so_far = [], np.empty_like(order), 0
+        for size in np.unique(sizes[sizes >= 0]):
+            queries = np.flatnonzero(sizes == size)
+            slots = np.arange(counts[queries].max())[None]
+            there = slots < counts[queries, None]
+            lanes = order[np.minimum(starts[queries, None] + slots, len(order) - 1)]
+            place[lanes[there]] = so_far + np.flatnonzero(there)
+            tables.append((torch.from_numpy(queries), torch.from_numpy(np.where(there, lanes, 0))))
+            so_far += there.size
+        return tables, torch.from_numpy(place)
 
-    def by_query(self, x: Tensor) -> Tensor:
-        """``1 kv_head group lane width`` as ``query kv_head group slot width``."""
+    def by_query(self, x: Tensor, fn: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """``fn`` of ``1 kv_head group lane width``, given as ``query kv_head group slot width`` with the queries."""
         if self.n_queries == 1:
-            return x
-        table = self._slots[0].to(x.device)
-        return x[0][:, :, table].permute(2, 0, 1, 3, 4)
-
-    def side_by_side(self, x: Tensor) -> Tensor:
-        """The way back."""
-        if self.n_queries == 1:
-            return x
-        return x.permute(1, 2, 0, 3, 4).flatten(2, 3)[None, :, :, self._slots[1].to(x.device)]
+            return fn(x, torch.zeros(1, dtype=torch.long, device=x.device))
+        tables, place = self._tables
+        parts = []
+        for queries, table in tables:
+            y = fn(x[0][:, :, table.to(x.device)].permute(2, 0, 1, 3, 4), queries.to(x.device))
+            parts.append(y.permute(1, 2, 0, 3, 4).flatten(2, 3))
+        return torch.cat(parts, 2)[None, :, :, place.to(x.device)]
 
 
 @contextmanager
@@ -74,11 +80,10 @@ def handed_on(blocks: Sequence[nn.Module], lanes: Sequence[Lanes], n_entries: in
 
         return block.register_forward_pre_hook(before, with_kwargs=True)
 
-    same = torch.arange(n_entries)
     handles = [
-        attach(block, x.entries)
+        attach(block, torch.from_numpy(x.entries))
         for block, x in zip(blocks, lanes, strict=True)
-        if not torch.equal(x.entries.cpu(), same)
+        if not np.array_equal(x.entries, np.arange(n_entries))
     ]
     try:
         yield

@@ -13,15 +13,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional as F
 
 from ..devices import is_out_of_memory
 from ..errors import ModelError
 from . import patterns
-from .kernels import FastProducts
+from .kernels import fast_products
 from .lanes import Lanes, handed_on
 from .model import Model
 from .sites import Site
@@ -58,7 +60,7 @@ class Prefix:
 
     def select(self, chosen: Sequence[int]) -> Prefix:
         """The same prompts, some of the queries."""
-        index = torch.tensor(list(chosen), device=self.tokens.device)
+        index = torch.tensor(list(chosen), device=self.tokens.device, dtype=torch.long)
         return Prefix(
             self.keys,
             self.values,
@@ -67,6 +69,28 @@ class Prefix:
             self.tokens[index],
             self.final[index.to(self.final.device)],
             {s: x[index.to(x.device)] for s, x in self.states.items()},
+        )
+
+    def join(self, other: Prefix, chosen: Sequence[int]) -> Prefix:
+        """These prompts and queries, and after them the chosen ones of another prefix of the same model.
+
+        The other prefix has one query a prompt. States are not taken along.
+        """
+        n, width = self.keys[0].shape[0], max(x.keys[0].shape[2] for x in (self, other))
+        index = torch.tensor(list(chosen), dtype=torch.long)
+
+        def both(a: Tensor, b: Tensor) -> Tensor:
+            parts = (a, b[index.to(b.device)])
+            return torch.cat([F.pad(x, (0, 0, 0, width - x.shape[2])) for x in parts])
+
+        more = other.select(chosen)
+        return Prefix(
+            tuple(both(a, b) for a, b in zip(self.keys, other.keys, strict=True)),
+            tuple(both(a, b) for a, b in zip(self.values, other.values, strict=True)),
+            self.windows,
+            (*self.queries, *(Query(n + i, q.position) for i, q in enumerate(more.queries))),
+            torch.cat([self.tokens, more.tokens]),
+            torch.cat([self.final, more.final]),
         )
 
     def shared(self, layer: int) -> tuple[Tensor, Tensor]:
@@ -94,10 +118,6 @@ class Step:
 
 
 Grow = Callable[[Tensor], Tensor]
-
-
-def _layer_of(lm: Model) -> dict[nn.Module, int]:
-    return {m: i for i, layer in enumerate(lm.anatomy.layers) for m in layer.attn.modules()}
 
 
 def _window(call: patterns.Call, layer: int, config: Any) -> int | None:
@@ -141,7 +161,7 @@ def prefill(
     wanted = tuple(Query(*q) for q in (queries or [(i, len(p) - 1) for i, p in enumerate(prompts)]))
     rows = torch.tensor([q.prompt for q in wanted], device=ids.device)
     cols = torch.tensor([q.position for q in wanted], device=ids.device)
-    layer_of = _layer_of(lm)
+    layer_of = lm.anatomy.layer_of_attention
     config = lm.model.config.get_text_config(decoder=True)
     keys: dict[int, Tensor] = {}
     values: dict[int, Tensor] = {}
@@ -158,7 +178,7 @@ def prefill(
     def at_queries(x: Tensor) -> Tensor:
         return x[rows.to(x.device), cols.to(x.device)].clone()
 
-    with patterns.interpose(lm.model, record), FastProducts():
+    with patterns.interpose(lm.model, record), fast_products(lm.model):
         acts = lm.read_trunk(ids, dict.fromkeys((*read, last), at_queries))
     if sorted(keys) != list(range(lm.anatomy.n_layers)):
         raise ModelError(
@@ -207,17 +227,25 @@ def _attend(
         raise ModelError(f"{type(call.module).__name__}: attention with position bias is not supported by rows")
     grouped = q.unflatten(1, (n_kv, groups))  # query kv group row d
     k, v = shared
-    by_query = grouped if lanes is None else lanes.by_query(grouped)
-    prefix = (by_query.flatten(2, 3) @ k.transpose(-1, -2)).unflatten(2, (groups, -1))  # query kv group row pos
-    prefix = prefix if lanes is None else lanes.side_by_side(prefix)
+
+    def times(shared: Tensor) -> Callable[[Tensor], Tensor]:
+        """Each query's rows, ``query kv group row width``, times what its prefix has, ``query kv width out``."""
+
+        def product(x: Tensor, queries: Tensor | None = None) -> Tensor:
+            y = shared if queries is None or len(shared) == 1 else shared[queries]
+            return (x.flatten(2, 3) @ y).unflatten(2, (groups, -1))
+
+        return product if lanes is None else partial(lanes.by_query, fn=product)
+
+    prefix = times(k.transpose(-1, -2))(grouped)  # query kv group row pos
     mine = [torch.einsum("bkgrd,bkrsd->bkgrs", grouped, key) for key, _ in own]
     scores = torch.cat([prefix, *mine], -1) * scale
     softcap = call.kwargs.get("softcap")
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
     n = prefix.shape[-1]
-    hidden = torch.nn.functional.pad(~visible, (0, scores.shape[-1] - n))  # query pos
-    hidden = hidden[:, None, None, None] if lanes is None else hidden[lanes.queries.to(q.device)][None, None, None]
+    hidden = F.pad(~visible, (0, scores.shape[-1] - n))  # query pos
+    hidden = hidden[:, None, None, None] if lanes is None else hidden[torch.from_numpy(lanes.queries)][None, None, None]
     scores = scores.masked_fill(hidden, -torch.inf)
     wide = torch.promote_types(scores.dtype, torch.float32)
     sinks = call.kwargs.get("s_aux")
@@ -226,9 +254,7 @@ def _attend(
         pattern = torch.cat([scores, column], -1).softmax(-1, dtype=wide)[..., :-1].to(v.dtype)
     else:
         pattern = scores.softmax(-1, dtype=wide).to(v.dtype)
-    seen = pattern[..., :n] if lanes is None else lanes.by_query(pattern[..., :n])
-    out = (seen.flatten(2, 3) @ v).unflatten(2, (groups, -1))
-    out = out if lanes is None else lanes.side_by_side(out)
+    out = times(v)(pattern[..., :n])
     start = n
     for _, value in own:
         stop = start + value.shape[3]
@@ -266,11 +292,11 @@ def step(
     ids = prefix.tokens[:, None] if tokens is None else tokens
     positions = (prefix.positions + offset)[:, None]  # one for all rows of a query, however many there come to be
     if lanes is not None:
-        ids, positions = (ids.T, positions.T) if first else (ids, positions.T[:, lanes[0].queries])
+        ids, positions = (ids.T, positions.T) if first else (ids, positions.T[:, torch.from_numpy(lanes[0].queries)])
     context = lm.anatomy.context
     if context is not None and int(positions.max()) >= context:
         raise ModelError(f"position {int(positions.max())}: the model's context holds {context} tokens; generate fewer")
-    layer_of = _layer_of(lm)
+    layer_of = lm.anatomy.layer_of_attention
     n_layers = lm.anatomy.n_layers
     keys: list[Tensor] = [torch.empty(0)] * n_layers
     values: list[Tensor] = [torch.empty(0)] * n_layers
@@ -303,7 +329,7 @@ def step(
         watches.append(Watch(blocks[layer], "out", fn) if layer >= 0 else Watch(blocks[0], "in", fn))
     in_order = nullcontext() if lanes is None else handed_on(blocks, lanes, ids.shape[1])
     interposed = patterns.interpose(lm.model, attend, without_mask=True)
-    with interposed, hooked(watches, ids.shape[0]), in_order, FastProducts():
+    with interposed, hooked(watches, ids.shape[0]), in_order, fast_products(lm.model):
         mask = torch.ones_like(ids)  # unused: the callback decides what is visible; keeps models from warning
         try:
             logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits

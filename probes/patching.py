@@ -24,7 +24,7 @@ from ..hooks.model import Model
 from .examples import Example
 from .matching import match
 from .patching_attribution import attribution_patching
-from .patching_engine import TOP, Continuations, continue_patched, prompt_end_states, transplant_pairs
+from .patching_engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
 from .patching_outcomes import Outcome, compare, summarize
 from .patching_positions import head_sweep, position_sweep
 from .result import ProbeResult
@@ -135,9 +135,12 @@ def prompt_end_sweep(
     # Of the recipients' own states, the controls are made.
     prompts = [recipients[r] for r in plan.recipients]
     own = prompt_end_states(lm, prompts, chosen) if {"identity", "random", "noise"} & set(controls) else None
-    states, names = _sources(own, prompt_end_states(lm, donors, chosen), plan, controls, seed)
+    ends, prefix = prompt_ends(lm, donors, chosen)
+    states, names = _sources(own, ends, plan, controls, seed)
     warnings = _ends(donors, recipients)
-    got = continue_patched(lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings, plain=donors)
+    got = continue_patched(
+        lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings, plain=donors, ready=prefix
+    )
     donor = (got.plain, got.plain_logits)
     vocab = lm.anatomy.vocab_size
     gold = _first_tokens(recipient_answers, got.base, plan.recipients, len(recipients), vocab)

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..hooks.budget import row_budget, shrinking
 from ..hooks.continuing import Variants, continue_rows
 from ..hooks.model import Model
-from ..hooks.rows import prefill
+from ..hooks.rows import Prefix, prefill
 from ..hooks.sites import Site
 from .spread import Notes, collect, spread
 
@@ -41,6 +41,17 @@ class Continuations:
     """prompt step: of the prompts that nothing is put into"""
     plain_logits: Tensor
     """prompt vocab"""
+
+
+def prompt_ends(
+    lm: Model, prompts: Sequence[Sequence[int]], layers: Sequence[int]
+) -> tuple[Tensor, Prefix | None]:  # fmt: skip
+    """``prompt_end_states``, and the prefix to continue from where it was computed in this process."""
+    if not isinstance(lm, Model):
+        return prompt_end_states(lm, prompts, layers), None
+    sites = [Site(layer, "resid_post") for layer in layers]
+    prefix = prefill(lm, prompts, read=sites)
+    return torch.stack([prefix.states[s] for s in sites], 1), prefix
 
 
 def prompt_end_states(lm: Model, prompts: Sequence[Sequence[int]], layers: Sequence[int]) -> Tensor:
@@ -66,6 +77,7 @@ def continue_patched(
     max_rows: int | None = None,
     notes: list[str] | None = None,
     plain: Sequence[Sequence[int]] = (),
+    ready: Prefix | None = None,
 ) -> Continuations:
     """Greedy continuations with the prompt-end state replaced after one block.
 
@@ -76,6 +88,7 @@ def continue_patched(
         max_rows: rows recomputed at once; by default what fits. Halved when memory runs out, which ``notes`` (or a
             warning) says.
         plain: more prompts, to be continued as they are; cheaper here than by themselves.
+        ready: their prefix, where it is known (``prompt_ends``).
     """
     n, sources = len(recipients), states.shape[1]
     vocab = lm.anatomy.vocab_size
@@ -84,8 +97,9 @@ def continue_patched(
     tokens = torch.full((n, sources, len(layers), max_new_tokens), -1, dtype=torch.long)
     logits = torch.zeros(n, sources, len(layers), vocab)
     measure = partial(
-        _continue, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids), max_rows=max_rows
-    )
+        _continue, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids), max_rows=max_rows,
+        ready=None if ready is None else (n, ready),
+    )  # fmt: skip
     nothing = states.new_zeros(0, *states.shape[2:])
     items = [*zip(recipients, states, strict=True), *((prompt, nothing) for prompt in plain)]
     for i, got in spread(lm, measure, items, notes, light=not layers):
@@ -98,27 +112,28 @@ def continue_patched(
 @torch.no_grad()
 def _continue(
     lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], notes: Notes, *, layers: Sequence[int],
-    max_new_tokens: int, stop_ids: Sequence[int], max_rows: int | None,
+    max_new_tokens: int, stop_ids: Sequence[int], max_rows: int | None, ready: tuple[int, Prefix] | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
     """Continuations of each item (prompt, states ``source layer d_model``): ``base`` tokens and logits, and ``parts``
-    with the layers, ``source layer step`` tokens and ``source layer vocab`` first logits."""
+    with the layers, ``source layer step`` tokens and ``source layer vocab`` first logits. ``ready``: from which item
+    on, and the prefix of these."""
     longest = max(len(prompt) for prompt, _ in items)
 
     def budget() -> int:
         return row_budget(lm, 1, longest + max_new_tokens, graph=False, decoded=max_new_tokens)
 
     def work(rows: int | None) -> list[tuple[int, dict[str, Any]]]:
-        return list(_in_chunks(lm, items, layers, max_new_tokens, stop_ids, rows or budget()))
+        return list(_in_chunks(lm, items, layers, max_new_tokens, stop_ids, rows or budget(), ready))
 
     yield from shrinking(work, max_rows, budget, notes)
 
 
 def _in_chunks(
     lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], layers: Sequence[int], max_new_tokens: int,
-    stop_ids: Sequence[int], rows: int,
+    stop_ids: Sequence[int], rows: int, ready: tuple[int, Prefix] | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
-    for some in _chunks(items, rows):
-        prefix = prefill(lm, [items[i][0] for i in some])
+    for chunk in _chunks(items, rows):
+        some, prefix = _prefix(lm, items, chunk, ready)
         found: list[dict[str, Any]] = [{"parts": []} for _ in some]
         sources = len(items[some[0]][1])
         at_once = len(layers) if len(some) > 1 else max(1, (rows - 1) // max(1, sources))
@@ -141,6 +156,18 @@ def _in_chunks(
                     of_item["parts"].append((part, changed, first))
                 row = mine.stop
         yield from zip(some, found, strict=True)
+
+
+def _prefix(
+    lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], some: Sequence[int], ready: tuple[int, Prefix] | None
+) -> tuple[Sequence[int], Prefix]:
+    """Items of a chunk in the order of the queries of their prefix, and that prefix."""
+    if ready is None:
+        return some, prefill(lm, [items[i][0] for i in some])
+    new, known = [i for i in some if i < ready[0]], [i for i in some if i >= ready[0]]
+    if not new:
+        return some, prefill(lm, [items[i][0] for i in some])
+    return [*new, *known], prefill(lm, [items[i][0] for i in new]).join(ready[1], [i - ready[0] for i in known])
 
 
 def _chunks(items: Sequence[tuple[Sequence[int], Tensor]], rows: int) -> Iterator[list[int]]:
