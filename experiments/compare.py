@@ -20,6 +20,7 @@ from ..evaluation.protocols.compare import compare
 from ..evaluation.validators import read_graded
 from .evaluate import read_cases_lines
 from .run import read_json
+from .shared_cases import shared_cases
 from .summary import headline
 
 Key = tuple[str, str, int]
@@ -28,15 +29,24 @@ Key = tuple[str, str, int]
 def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, Any]:
     """Paired comparison of two runs: per role the accuracies, A - B with interval, exact McNemar, Holm over roles.
 
-    Only asks judged in both runs are paired; what is left out is counted. ``discordant`` lists the wholes on which the
+    Only asks judged in both runs are paired, and only where the id stands for the same question in both; what is left
+    out is counted. ``discordant`` lists the wholes on which the
     runs differ, ``channels`` the metrics of ``protocols.compare`` (empty unless both runs are double-gate runs).
     Raises ``InputError`` when the runs share no case.
     """
     rows_a, rows_b = _rows(a), _rows(b)
-    channels, warnings = _channels(a, b, rows_a.values(), rows_b.values(), seed)
-    shared = sorted(rows_a.keys() & rows_b.keys())
+    cases = shared_cases(a, b)
+    common = sorted(rows_a.keys() & rows_b.keys())
+    shared = [k for k in common if cases.comparable(k[0], k[1])]
     if not shared:
-        raise InputError(f"{a} and {b}: no case in common; compare runs of one benchmark")
+        n = len(cases.changed)
+        said = "1 id is, with another question" if n == 1 else f"{n} ids are, with other questions"
+        ids = f" ({said})" if n else ""
+        raise InputError(f"{a} and {b}: no case in common{ids}; compare runs of one benchmark")
+    same_a, same_b = (
+        [row for key, row in rows.items() if cases.comparable(key[0], key[1])] for rows in (rows_a, rows_b)
+    )
+    channels, warnings = _channels(a, b, same_a, same_b, seed)
     judged = [k for k in shared if "invalid" not in (rows_a[k].outcome, rows_b[k].outcome)]
     groups: dict[str, list[Key]] = {}
     for key in judged:
@@ -48,7 +58,10 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
         "schema": 1,
         "a": _about(a),
         "b": _about(b),
+        "cases": {"a": cases.n_a, "b": cases.n_b, "same": len(cases.same), "changed": list(cases.changed)},
+        "cases_said": cases.sentence(),
         "shared": len(shared),
+        "changed": len(common) - len(shared),
         "left_out_invalid": len(shared) - len(judged),
         "only_a": len(rows_a.keys() - rows_b.keys()),
         "only_b": len(rows_b.keys() - rows_a.keys()),
@@ -142,6 +155,9 @@ def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
     """The comparison as text: discordant wholes first, then one line per role."""
     a, b = found["a"], found["b"]
     lines = [f"A = {a['run']} ({a['model']}), B = {b['run']} ({b['model']}); differences are A - B"]
+    cases = found["cases"]
+    if cases["same"] and (cases["a"], cases["b"]) != (cases["same"], cases["same"]):
+        lines.append(found["cases_said"])
     discordant = found["discordant"]
     lines.append(
         f"{len(discordant)} wholes on which they differ" + (f", the first {most}:" if len(discordant) > most else ":")
@@ -154,7 +170,12 @@ def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
     return lines + ([f"not compared: {', '.join(left)}"] if left else [])
 
 
-_LEFT_OUT = {"left_out_invalid": "invalid in A or B", "only_a": "asked only in A", "only_b": "asked only in B"}
+_LEFT_OUT = {
+    "left_out_invalid": "invalid in A or B",
+    "changed": "asked in both with another question or answer",
+    "only_a": "asked only in A",
+    "only_b": "asked only in B",
+}
 
 
 def _discordant_line(d: Mapping[str, Any]) -> str:

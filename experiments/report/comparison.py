@@ -33,7 +33,8 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path) -> Path:
     for old in ("assets", "data/compared"):
         shutil.rmtree(folder / old, ignore_errors=True)
     texts = cases.collect(runs)
-    write_script(folder / "data" / "compared", "index", texts.index)
+    # One id with two questions is two cases: the list keeps them apart.
+    write_script(folder / "data" / "compared", "index", {**texts.index, "changed": found["cases"]["changed"]})
     for name, chunk in texts.chunks.items():
         write_script(folder / "data" / "compared", name, chunk)
     copy_assets(folder / "assets")
@@ -42,7 +43,8 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path) -> Path:
         a=found["a"], b=found["b"], names=names, runs=runs, scripts=SCRIPTS, lead=lead(found, names),
         roles=[_role(r) for r in found["roles"]], channels=[_channel(c) for c in found["channels"]],
         differing=differing(runs), left_out=_left_out(found), warnings=found["warnings"], cap=texts.index["cap"],
-        metrics=_metrics(found), dropped=len(texts.index["dropped"]),
+        metrics=_metrics(found), shared=found["cases_said"] if found["cases"]["same"] else "",
+        dropped=len(texts.index["dropped"]),
     )  # fmt: skip
     return write_text(folder / "compare.html", encodable(page))
 
@@ -114,7 +116,8 @@ def _metric(row: Mapping[str, Any] | None) -> str:
 
 
 def _left_out(found: Mapping[str, Any]) -> str:
-    said = {"left_out_invalid": "could not be judged in A or B", "only_a": "were asked only in A",
+    said = {"left_out_invalid": "could not be judged in A or B",
+            "changed": "have another question or answer under the same id", "only_a": "were asked only in A",
             "only_b": "were asked only in B"}  # fmt: skip
     parts = [f"{found[k]} {text}" for k, text in said.items() if found[k]]
     return f"Not compared, of all asks: {', '.join(parts)}." if parts else "Every ask was judged in both runs."

@@ -5,23 +5,27 @@
   const detail = composcope.case;
   const PAGE = 50;
   // In the order in which they are listed.
-  const KINDS = ["only A right", "only B right", "not judged in both", "both wrong", "both right"];
+  const KINDS = ["only A right", "only B right", "both wrong", "both right", "not judged in both"];
   document.getElementById("theme").addEventListener("click", composcope.toggle);
 
   function kindOf(a, b) {
-    if (!a || !b || a === "invalid" || b === "invalid") return KINDS[2];
+    if (!a || !b || a === "invalid" || b === "invalid") return KINDS[4];
     const [x, y] = [a === "correct", b === "correct"];
-    return x === y ? KINDS[x ? 4 : 3] : KINDS[x ? 0 : 1];
+    return x === y ? KINDS[x ? 3 : 2] : KINDS[x ? 0 : 1];
   }
 
-  // One row a case: its rows in A and B, either of which may be missing.
+  // One row a case: its rows in A and B, either of which may be missing; an id with two questions is two cases.
   function paired(index) {
-    const found = new Map();
+    const found = new Map(), changed = new Set(index.changed);
     for (const r of filters.rows(index)) {
-      if (!found.has(r.case)) found.set(r.case, [null, null]);
-      found.get(r.case)[r.run] = r;
+      const key = JSON.stringify([r.case, changed.has(r.case) ? r.run : null]);
+      if (!found.has(key)) found.set(key, [null, null]);
+      found.get(key)[r.run] = r;
     }
-    return [...found].map(([name, sides]) => ({ case: name, sides, any: sides[0] || sides[1] }));
+    return [...found.values()].map((sides) => {
+      const any = sides[0] || sides[1];
+      return { case: any.case, sides, any, changed: changed.has(any.case) };
+    });
   }
 
   function start(index) {
@@ -55,7 +59,7 @@
     }
 
     function item(r) {
-      const where = [r.any.family, r.any.depth === null ? null : `depth ${r.any.depth}`].filter(Boolean).join(" · ");
+      const where = [r.any.family, r.any.depth === null ? null : `depth ${r.any.depth}`, r.changed ? "another question under this id in the other run" : null].filter(Boolean).join(" · ");
       const badge = (side, name) => el("span", { class: `badge ${r.said[side] || ""}` }, `${name} ${r.said[side] || "not asked"}`);
       const head = el("button", { type: "button", class: "item two", "aria-expanded": "false", onclick: () => open(head, r) },
         badge(0, "A"), badge(1, "B"), el("span", { dir: "auto" }, r.case), el("span", { class: "question", dir: "auto" }, r.any.question), el("span", { class: "where", dir: "auto" }, where));

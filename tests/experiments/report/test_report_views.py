@@ -298,6 +298,30 @@ def test_discordant_cases_come_first_and_the_counts_agree_with_both_runs(browser
     visit.check()
 
 
+def test_runs_over_different_case_files_say_what_they_share_and_keep_other_questions_apart(
+    browser: Any, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    a = synthetic.make_run(tmp_path / "a", n=12, failure=0.9, seed=1, probes=())
+    b = synthetic.make_run(tmp_path / "b", model="organism:twin", n=8, failure=0.2, seed=2, probes=())
+    cases = [json.loads(line) for line in (b / "cases.jsonl").read_text().splitlines()]
+    cases[3]["question"] = "Quite another question?"
+    (b / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
+    visit = Visit(browser, report.write_comparison(a, b, tmp_path / "out"))
+    visit.page.wait_for_selector("#browser .item")
+    n = len(cases)
+    assert visit.page.locator("#shared").inner_text() == (
+        f"{n - 1} cases are the same in both runs (A has 12, B {n}); 1 id in common but with another question or "
+        "answer, not compared."
+    )
+    assert "asks" in visit.page.locator("#summary li").last.inner_text()
+    visit.page.fill("[data-filter=find]", cases[3]["id"])
+    rows = visit.page.locator("#browser .item").all_inner_texts()
+    assert len(rows) == 2 and all("not asked" in r and "another question under this id" in r for r in rows)
+    kinds = visit.page.locator(".list > div").evaluate_all("d => d.map(x => x.dataset.kind)")
+    assert kinds == ["not judged in both"] * 2
+    visit.check()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_two_runs_fit_the_screen(browser: Any, compared: Path, width: int, scheme: str) -> None:
     visit = Visit(browser, compared, viewport={"width": width, "height": 844}, color_scheme=scheme)
