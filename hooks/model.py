@@ -159,6 +159,11 @@ class Model:
             raise ModelError(
                 f"{type(self.model).__name__} is in training mode (dropout is on); call model.eval() first"
             )
+        if not isinstance(ids, Tensor) or ids.dtype is torch.bool or ids.is_floating_point() or ids.is_complex():
+            given = str(ids.dtype) if isinstance(ids, Tensor) else type(ids).__name__
+            raise ModelError(
+                f"token ids of type {given}; give a tensor of whole numbers (pad(rows) makes one of lists)"
+            )
         if ids.dim() == 1:
             ids = ids[None]
         if ids.dim() != 2 or ids.numel() == 0:
