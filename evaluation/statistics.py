@@ -206,17 +206,17 @@ def d50(depths: Sequence[float], failures: Sequence[int], totals: Sequence[int])
     d = [float(depths[i]) for i in order]
     k, n = [int(failures[i]) for i in order], [int(totals[i]) for i in order]
     rates = [k_ / n_ if n_ else None for k_, n_ in zip(k, n, strict=True)]
-    value, censored, note = _crossing(d, rates)
+    value, censored, note = crossing(d, rates)
     if note:
         return D50(None, note=note)
     limits = [clopper_pearson(k_, n_) for k_, n_ in zip(k, n, strict=True)]
-    low, low_censored, _ = _crossing(d, [limit.high for limit in limits])
-    high, high_censored, _ = _crossing(d, [limit.low for limit in limits])
+    low, low_censored, _ = crossing(d, [limit.high for limit in limits])
+    high, high_censored, _ = crossing(d, [limit.low for limit in limits])
     return D50(value, censored, low, high, low_censored, high_censored)
 
 
-def _crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float | None, str | None, str | None]:
-    """(value, censored, note) of the first crossing of one half."""
+def crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float | None, str | None, str | None]:
+    """(value, censored, note) of the first crossing of one half by rates between which lines are drawn."""
     if all(r is None for r in rates):
         return None, None, "undefined: no rate at any depth"
     last = max(i for i, r in enumerate(rates) if r is not None)

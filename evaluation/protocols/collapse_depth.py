@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from .. import statistics
 from ..metrics import HOLLOW_BELOW, Metric
+from . import counting
+from .counting import Truth
 
 if TYPE_CHECKING:
     from .double_gate import Gated
 
 CONTROL_DEPTH = 2
+Curve = dict[int, list[tuple[Truth, Truth]]]
+"""(gate, whole) of every case by depth bin."""
 
 
 def metrics(gated: Sequence[Gated]) -> list[Metric]:
@@ -40,32 +44,43 @@ def metrics(gated: Sequence[Gated]) -> list[Metric]:
     return found
 
 
-def _curve(gated: Sequence[Gated]) -> dict[int, tuple[int, int]]:
-    """(failures, gated cases) by depth bin; bins whose cases all fail a gate have n = 0."""
-    curve: dict[int, tuple[int, int]] = {}
+def _curve(gated: Sequence[Gated]) -> Curve:
+    found: Curve = {}
     for g in gated:
-        depth = g.item.first.depth_bin
-        if depth is None:
-            continue
-        failed, n = curve.get(depth, (0, 0))
-        inside = g.double is True and g.whole is not None
-        curve[depth] = (failed + (inside and g.whole is False), n + inside)
-    return curve
+        if g.item.first.depth_bin is not None:
+            found.setdefault(g.item.first.depth_bin, []).append((g.double, g.whole))
+    return found
 
 
-def _row(curve: dict[int, tuple[int, int]], group: dict[str, Any], note: str | None) -> Metric:
+def _counts(outcomes: Sequence[tuple[Truth, Truth]]) -> tuple[int, int]:
+    """Failures and cases of which both is known; 0 of 0 where all fail a gate."""
+    known = [whole for gate, whole in outcomes if gate is True and whole is not None]
+    return sum(not whole for whole in known), len(known)
+
+
+def _row(curve: Curve, group: dict[str, Any], note: str | None) -> Metric:
     depths = sorted(curve)
-    found = statistics.d50(depths, [curve[d][0] for d in depths], [curve[d][1] for d in depths])
-    few = [str(d) for d in depths if 0 < curve[d][1] < HOLLOW_BELOW]
+    counts = [_counts(curve[d]) for d in depths]
+    found = statistics.d50(depths, [k for k, _ in counts], [n for _, n in counts])
+    few = [str(d) for d, (_, n) in zip(depths, counts, strict=True) if 0 < n < HOLLOW_BELOW]
     band = [f"{end} {c}" for end, c in (("low", found.low_censored), ("high", found.high_censored)) if c]
-    notes = [found.censored, found.note, note, *band, f"n < {HOLLOW_BELOW} at depth {', '.join(few)}" if few else None]
+    n_open = sum(gate is None or (gate is True and whole is None) for d in depths for gate, whole in curve[d])
+    # A rate that is higher at every depth crosses one half earlier: the worst rates give the least depth.
+    rates = [counting.failure_bounds(curve[d]) for d in depths]
+    low, high = (statistics.crossing([float(d) for d in depths], [r[end] for r in rates]) for end in (1, 0))
+    said = [f"{name} {c or why}" for name, (_, c, why) in (("bound_low", low), ("bound_high", high)) if c or why]
+    few_at = f"n < {HOLLOW_BELOW} at depth {', '.join(few)}" if few else None
+    notes = [found.censored, found.note, note, *band, few_at, *(said if n_open else [])]
     return Metric(
         "d50",
         group,
-        n=sum(n for _, n in curve.values()),
+        n=sum(n for _, n in counts),
+        n_invalid=n_open,
         value=found.value,
         interval="clopper-pearson band",
         low=found.low,
         high=found.high,
+        bound_low=low[0],
+        bound_high=high[0],
         note="; ".join(n for n in notes if n) or None,
     )

@@ -231,17 +231,23 @@ def failure(
         clusters=clusters_of([item for _, item in inside]),
         note=join(*notes),
     )
-    failed, passed = int(base.count or 0), base.n - int(base.count or 0)
+    low, high = failure_bounds(outcomes)
+    undecided = sum(gate is None for gate, _ in outcomes)
+    return replace(base, n_invalid=base.n_invalid + undecided, bound_low=low, bound_high=high)
+
+
+def failure_bounds(outcomes: Sequence[tuple[Truth, Truth]]) -> tuple[float | None, float | None]:
+    """The least and the largest share of wrong wholes that any judgement of open (gate, whole) pairs could give."""
+    failed = sum(gate is True and w is False for gate, w in outcomes)
+    passed = sum(gate is True and w is True for gate, w in outcomes)
     undecided = [w for gate, w in outcomes if gate is None]
-    open_whole = base.n_invalid
+    open_whole = sum(gate is True and w is None for gate, w in outcomes)
     may_fail = open_whole + sum(w is not True for w in undecided)
     may_pass = open_whole + sum(w is not False for w in undecided)
     worst, best = failed + may_fail + passed, failed + passed + may_pass
-    return replace(
-        base,
-        n_invalid=open_whole + len(undecided),
-        bound_low=failed / best if best else 1.0 if may_fail else None,
-        bound_high=(failed + may_fail) / worst if worst else 0.0 if may_pass else None,
+    return (
+        failed / best if best else 1.0 if may_fail else None,
+        (failed + may_fail) / worst if worst else 0.0 if may_pass else None,
     )
 
 

@@ -203,7 +203,10 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
 
 
 def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> Metric:
-    """Single-gate minus double-gate failure rate: what the standard gate would call composition failure and is not."""
+    """Single-gate minus double-gate failure rate: what the standard gate would call composition failure and is not.
+
+    The bounds are those of the two rates, each at its own worst: no judgement gives more, but perhaps none as much.
+    """
     known = [g for g in gated if g.whole is not None and g.sub is not None and g.double is not None]
     columns = [
         (g.sub is True, g.sub is True and not g.whole, g.double is True, g.double is True and not g.whole)
@@ -213,6 +216,12 @@ def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> 
     def difference(s: np.ndarray) -> np.ndarray:
         return s[..., 1] / s[..., 0] - s[..., 3] / s[..., 2]
 
+    single, double = (
+        counting.failure_bounds([(gate, g.whole) for gate, g in zip(gates, gated, strict=True)])
+        for gates in ([g.sub for g in gated], [g.double for g in gated])
+    )
+    ends = [None if a is None or b is None else a - b for a, b in zip(single, reversed(double), strict=True)]
+    is_open = len(known) < len(gated)
     return counting.statistic(
         "conflation",
         columns,
@@ -221,7 +230,8 @@ def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> 
         seed=seed,
         n_invalid=len(gated) - len(known),
         clusters=counting.clusters_of([g.item for g in known]),
-        note="single_gate_failure - residual_failure",
+        note="single_gate_failure - residual_failure" + ("; bounds: of the two rates apart" if is_open else ""),
+        bounds=(ends[0], ends[1]) if is_open else None,
     )
 
 

@@ -195,13 +195,21 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
 
 
 def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Metric:
-    """Relative gain of code over words, (acc_code - acc_text) / acc_text; null where no text answer is right."""
+    """Relative gain of code over words, (acc_code - acc_text) / acc_text; null where no text answer is right.
+
+    The bounds are over all items: every open answer in code wrong and in words right, or the other way round.
+    """
     pairs = [(item, item.truth("code"), item.truth("whole")) for item in items]
     known = [(item, c, w) for item, c, w in pairs if c is not None and w is not None]
 
     def gain(s: np.ndarray) -> np.ndarray:
         return (s[..., 0] - s[..., 1]) / s[..., 1]
 
+    right = sum(w is True for _, _, w in pairs)
+    least = _relative(sum(c is True for _, c, _ in pairs), sum(w is not False for _, _, w in pairs))
+    most = _relative(sum(c is not False for _, c, _ in pairs), right)
+    is_open = len(known) < len(items)
+    unbounded = "no upper bound: every answer in words may be wrong" if is_open and not right else None
     return counting.statistic(
         "code_gain",
         [(bool(c), bool(w)) for _, c, w in known],
@@ -210,5 +218,10 @@ def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Met
         seed=seed,
         n_invalid=len(items) - len(known),
         clusters=counting.clusters_of([item for item, _, _ in known]),
-        note="(code - text) / text",
+        note=counting.join("(code - text) / text", unbounded),
+        bounds=(least, most) if is_open else None,
     )
+
+
+def _relative(code: int, text: int) -> float | None:
+    return (code - text) / text if text else None

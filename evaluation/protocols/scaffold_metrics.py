@@ -180,20 +180,45 @@ def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: 
 
 
 def bottlenecks(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
-    """How often each set of skills is what has to be supplied, of the items with k > 0; most frequent first."""
+    """How often each set of skills is what has to be supplied, of the items with k > 0; most frequent first.
+
+    Items with an open k that may have one stay out of the shares, are counted and enter the bounds.
+    """
     named = [s.bottleneck for s in judged if s.bottleneck is not None]
     clusters = counting.clusters_of([s.item for s in judged if s.bottleneck is not None])
-    return [
-        counting.rate(
+    unsure = [(names, min(s.possible) < 1) for s in judged if s.k is None and (names := _bottlenecks(s))]
+    nameless = sum(s.k is not None and s.k > 0 and s.bottleneck is None for s in judged)
+    left = f"{nameless} items with k > 0 have no skills and are left out" if nameless else None
+    found = []
+    for name, _ in Counter(named).most_common():
+        size = f"{name.count(' / ') + 1} skills" if " / " in name else "1 skill"
+        share = counting.rate(
             "bottleneck",
             [b == name for b in named],
             {"skill": name},
             seed=seed,
             clusters=clusters,
-            note=f"{name.count(' / ') + 1} skills" if " / " in name else "1 skill",
+            note=counting.join(size, left),
         )
-        for name, _ in Counter(named).most_common()
-    ]
+        low, high = _share_bounds(named.count(name), len(named), name, unsure)
+        found.append(replace(share, n_invalid=len(unsure), bound_low=low, bound_high=high))
+    return found
+
+
+def _bottlenecks(s: Scaffolded) -> frozenset[str]:
+    """Every bottleneck that an item with an open k may have."""
+    return frozenset(" / ".join(dict.fromkeys(s.skills[:k])) for k in s.possible if 0 < k <= len(s.skills))
+
+
+def _share_bounds(
+    count: int, n: int, name: str, unsure: Sequence[tuple[frozenset[str], bool]]
+) -> tuple[float | None, float | None]:
+    """The least and largest share of a bottleneck; ``unsure``: what open items may have, whether they may have none."""
+    only = sum(names == {name} and not may_leave for names, may_leave in unsure)
+    other = sum(bool(names - {name}) for names, _ in unsure)
+    this = sum(name in names for names, _ in unsure)
+    elsewhere = sum(name not in names and not may_leave for names, may_leave in unsure)
+    return (count + only) / (n + only + other), (count + this) / (n + this + elsewhere)
 
 
 def skill_accuracy(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
