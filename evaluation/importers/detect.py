@@ -66,4 +66,11 @@ def read(path: str | Path, kind: str | None = None, options: Options | None = No
     kind = kind or detect(path)
     if kind not in KINDS:
         raise InputError(f"--from {kind}: use one of {', '.join(KINDS)}")
-    return KINDS[kind](path, options or Options())
+    try:
+        return KINDS[kind](path, options or Options())
+    except (TypeError, KeyError, AttributeError, ValueError, IndexError) as e:
+        # Files of other programs may hold anything anywhere; each field that matters has its own message before.
+        why = f"{type(e).__name__}: {e}"[:160]
+        raise InputError(
+            f"{path}: holds something that results of {kind} do not ({why}); is --from {kind} right?"
+        ) from e
