@@ -19,7 +19,7 @@ from .scripts import write_script
 from .write import copy_assets, environment
 
 SCRIPTS = ("colors.js", "arrays.js", "heatmap.js", "tokens.js", "attention.js", "pictures.js", "case.js", "filters.js",
-           "compare.js")  # fmt: skip
+           "compare.js", "anchors.js")  # fmt: skip
 
 
 def write_comparison(a: str | Path, b: str | Path, out: str | Path) -> Path:

@@ -23,7 +23,7 @@ from .scripts import write_script
 
 _HERE = Path(__file__).parent
 SCRIPTS = ("colors.js", "arrays.js", "heatmap.js", "lines.js", "charts.js", "tokens.js", "attention.js", "pictures.js",
-           "chooser.js", "case.js", "filters.js", "cases.js", "main.js")  # fmt: skip
+           "chooser.js", "case.js", "filters.js", "cases.js", "main.js", "anchors.js")  # fmt: skip
 """In the order in which they build on each other, after ``core.js``."""
 
 

@@ -25,7 +25,8 @@ def run(folder: Path, cases: Sequence[Mapping[str, Any]], right: bool = True) ->
     (folder / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
     graded = [
         {"schema": 1, "case": c["id"], "role": role, "repeat": 0, "model": "m", "run": folder.name,
-         "ask": c["id"] + role, "outcome": "correct" if right or role != "whole" else "incorrect", "answer": "x", "gold": "x"}
+         "ask": c["id"] + role, "outcome": "correct" if right or role != "whole" else "incorrect", "answer": "x",
+         "gold": "x"}
         for c in cases for role in ("whole", "part:0", "part:1")
     ]  # fmt: skip
     (folder / "graded.jsonl").write_text("".join(json.dumps(g) + "\n" for g in graded))

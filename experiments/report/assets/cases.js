@@ -54,7 +54,7 @@ composcope.cases = (() => {
   function jump(run, wanted) {
     start().then(() => {
       filter.go({ ...wanted, run: index.runs.findIndex((r) => r.name === run) });
-      document.getElementById("cases").scrollIntoView();
+      composcope.goTo("cases");
     });
   }
 

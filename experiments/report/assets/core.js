@@ -83,6 +83,15 @@ const composcope = (() => {
   }
   function hideTip() { if (tip) tip.style.display = "none"; }
 
+  // Escape hides the tooltip, and shuts the case that one is in.
+  document.addEventListener("keydown", (e) => {
+    if (e.key !== "Escape") return;
+    hideTip();
+    const at = document.activeElement, inside = at && at.closest(".case");
+    const head = inside ? inside.previousElementSibling : at && at.matches(".item[aria-expanded='true']") ? at : null;
+    if (head) { head.focus(); head.click(); }
+  });
+
   const number = (v) => (v === null || v === undefined ? "undefined" : typeof v !== "number" ? String(v)
     : Number.isInteger(v) ? String(v) : Math.abs(v) >= 100 ? v.toFixed(1) : Number(v.toPrecision(3)).toString());
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ from composcope.experiments.figures.io import load
 from composcope.experiments.report import cases, checks, headline, others, scripts
 from composcope.experiments.report.write import SCRIPTS
 
+AddCases = Callable[..., dict[str, Any]]
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`\u2028\u2029\u202e\\u003c & ${x} \ud800"
 
 
@@ -246,16 +248,30 @@ def test_a_broken_validity_file_is_said(tmp_path: Path) -> None:
     assert rows == [] and "not valid JSON" in notes[0]
 
 
-def test_two_thousand_cases_stay_light(synthetic: ModuleType, tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=2000, probes=())
+def test_two_thousand_cases_with_all_probes_and_long_answers_stay_light(
+    synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=2000)
+    add_cases(run, [f"case-{i:04d}" for i in range(8)])
+    lengthen(run, 900)
     page = report.write([run], tmp_path / "out")
     data = page.parent / "data"
+    # What is read before anything is scrolled to or opened, and the list of cases.
     first = [page, data / "cases.js", data / "pictures.js", *(page.parent / "assets").iterdir()]
     assert sum(p.stat().st_size for p in first) < 2_000_000
-    assert sum(p.stat().st_size for p in page.parent.rglob("*") if p.is_file()) < 30_000_000
+    assert 10_000_000 < sum(p.stat().st_size for p in page.parent.rglob("*") if p.is_file()) < 30_000_000
     _, index = parsed(page.parent / "data" / "cases.js")
-    assert len(index["rows"]) == 2000 and index["cap"] == cases.CAPS[0]
+    assert len(index["rows"]) == 2000 and index["cap"] == cases.CAPS[0] and not index["dropped"]
     assert len(list((page.parent / "data" / "cases").iterdir())) == 2000 // cases.CHUNK
+
+
+def lengthen(run: Path, length: int) -> None:
+    """Make every response of a synthetic run its own text of that length, as models write them."""
+    path = run / "journal" / "segment.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for i, row in enumerate(r for r in rows if "response" in r):
+        row["response"]["text"] = f"{i} " + "step by step " * (length // 13)
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
 
 def test_long_texts_are_cut_to_the_budget_and_the_cut_is_said(synthetic: ModuleType, tmp_path: Path) -> None:

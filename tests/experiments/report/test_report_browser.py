@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -125,6 +127,76 @@ def test_one_choice_of_model_serves_all_probe_figures(browser: Any, study: Path)
     visit.check()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_links_to_a_section_end_at_it_though_figures_above_are_drawn_meanwhile(
+    browser: Any, study: Path, width: int
+) -> None:
+    visit = Visit(browser, study, viewport={"width": width, "height": 844})
+    page = visit.page
+
+    def top(name: str) -> float:
+        page.wait_for_timeout(1500)
+        return page.evaluate(f"document.getElementById('{name}').getBoundingClientRect().top")
+
+    for name in ("patching", "lookback", "cases"):
+        page.click(f".top nav a[href='#{name}']")
+        assert abs(top(name) - 64) < 4, name
+    page.goto("about:blank")
+    page.goto(study.as_uri() + "#cases")
+    assert abs(top("cases") - 64) < 4
+    assert page.locator("#browser .item").count() > 0 and not page.get_by_text("needs scripts").is_visible()
+    page.mouse.move(200, 400)
+    page.mouse.wheel(0, -600)
+    assert top("cases") > 300  # the reader's own scrolling is not undone
+    visit.check()
+
+
+def test_what_is_read_first_is_small_and_texts_come_when_a_case_is_opened(
+    browser: Any, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=2000)
+    visit = Visit(browser, report.write([run], tmp_path / "out"))
+    visit.page.wait_for_timeout(500)
+
+    def read() -> int:
+        return sum(Path(url.removeprefix("file://")).stat().st_size for url in visit.requests if url[:5] == "file:")
+
+    assert 50_000 < read() < 2_000_000 and not any("/cases/" in url for url in visit.requests)
+    visit.page.click(".top nav a[href='#cases']")
+    visit.page.locator("#browser .item").first.click()
+    visit.page.locator("#browser .ask").first.wait_for()
+    assert sum("/cases/" in url for url in visit.requests) == 1 and read() < 3_000_000
+    visit.check()
+
+
+def test_the_page_can_be_used_with_the_keyboard_alone(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    page = visit.page
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#summary"
+    visit.scroll()
+    canvas = page.locator("#figure-lookback canvas").first
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#tip").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("#tip").is_visible()
+    item = page.locator("#browser .item").first
+    item.focus()
+    page.keyboard.press("Enter")
+    page.locator("#browser .ask").first.wait_for()
+    assert item.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Enter")
+    assert page.locator("#browser .case").count() == 0
+    page.keyboard.press("Enter")
+    page.locator("#browser .ask").first.wait_for()
+    page.keyboard.press("Escape")
+    assert page.locator("#browser .case").count() == 0
+    assert page.evaluate("document.activeElement.classList.contains('item')")
+    visit.check()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark_follow_the_system_and_the_button(browser: Any, study: Path, scheme: str) -> None:
     visit = Visit(browser, study, color_scheme=scheme)
@@ -145,6 +217,28 @@ def test_nothing_is_wider_than_the_screen(browser: Any, study: Path, width: int)
     visit.page.locator("#browser .item").first.click()
     visit.page.locator("#browser .ask").first.wait_for()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    visit.check()
+
+
+def test_no_place_of_the_page_shows_a_value_that_is_none(
+    browser: Any, synthetic: ModuleType, add_cases: Any, tmp_path: Path
+) -> None:
+    """Of every protocol, with everything unfolded: no undefined, NaN, null or None where a number or a text belongs."""
+    run = synthetic.make_run(tmp_path / "runs" / "a", n=24, seed=1)
+    add_cases(run, ["case-0001"])
+    gap = synthetic.make_run(tmp_path / "runs" / "b", n=8, seed=2, protocol="compositionality-gap", probes=())
+    for folder in (run, gap):
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest |= {"stopped": None, "engine": {"identity": {"weights": None}, "of": [{"batch": None, "n": 1}]}}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    visit = Visit(browser, report.write([tmp_path / "runs"], tmp_path / "out"))
+    visit.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    visit.scroll()
+    visit.page.locator("#browser .item").first.click()
+    visit.page.locator("#browser .ask").first.wait_for()
+    text = visit.page.evaluate("document.body.innerText")
+    found = re.findall(r".{0,30}(?:undefined|NaN|\bnull\b|\bNone\b|\[object|Infinity).{0,30}", text)
+    assert [f for f in found if "undefined" not in f or "undefinedundefined" in f] == []
     visit.check()
 
 
