@@ -72,8 +72,10 @@ def naive_attribution(model: Any, prompt: Ids, target: int, layers: Sequence[int
     return torch.stack(rows)
 
 
-def published_attribution(model: Any, prompt: Ids, target: int, nodes: int, batch: int = 20) -> Tensor:
-    """``layer neuron``, by QRNCA's algorithm (Chen et al. 2024; derived from Dai et al. 2022).
+def published_attribution(
+    model: Any, prompt: Ids, target: int, nodes: int, batch: int = 20, layers: Sequence[int] | None = None
+) -> Tensor:  # fmt: skip
+    """``layer neuron`` (all layers by default), by QRNCA's algorithm (Chen et al. 2024; derived from Dai et al. 2022).
 
     Per layer: a forward that records the up projection's output u at the last position; then the prompt, repeated
     ``batch`` times, is run in full with that output replaced by a * u for ``nodes`` equidistant a in [0, 1], and P is
@@ -82,7 +84,8 @@ def published_attribution(model: Any, prompt: Ids, target: int, nodes: int, batc
     alive until the prompt is done; that is not repeated here.)
     """
     ids, rows = _ids(model, prompt), []
-    for block in model.model.layers:
+    blocks = list(model.model.layers)
+    for block in blocks if layers is None else [blocks[i] for i in layers]:
         up, seen = block.mlp.up_proj, []
         with torch.no_grad(), hook(up, lambda _m, _a, out, seen=seen: seen.append(out[0, -1].clone())):
             model(ids)

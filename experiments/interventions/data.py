@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ...errors import InputError
 from ...evaluation import prompts
 from ...evaluation.cases import Case
+from ...evaluation.grading import grade
 from ..sources import hash_cases, load_benchmark
 from .recipes import Recipe
 
@@ -54,6 +55,20 @@ def overlap(training: Iterable[Case], evaluation: Iterable[Case]) -> list[tuple[
     return found
 
 
+def _check_targets(cases: Sequence[Case], recipe: Recipe, where: str) -> None:
+    """Raise ``InputError`` where what SFT would imitate is not even a right answer in the recipe's format."""
+    if recipe.objective == "grpo" or recipe.solutions == "self":
+        return
+    for case in cases:
+        text = target(case, recipe)
+        verdict = grade(text, "stop", case.answer, case.answer_type, tuple(case.aliases), recipe.format)
+        if verdict.outcome != "correct":
+            raise InputError(
+                f"{where}: case {case.id!r} would teach {text!r}, which is graded {verdict.outcome} in format "
+                f"{recipe.format} (gold: {case.answer!r}); use --format xml, or end its 'worked' with the answer"
+            )
+
+
 def check_disjoint(training: Sequence[Case], evaluation: Sequence[Case], where: str) -> None:
     """Raise ``InputError`` where a training case is also evaluated."""
     found = overlap(training, evaluation)
@@ -80,6 +95,7 @@ def training_set(source: str, recipe: Recipe, evaluation: str | None = None, see
         cases = _draw(pool, recipe, source, seed)
         kept = _rest(pool, cases, source) if evaluation is None else load_benchmark(evaluation).cases
     check_disjoint(cases, kept, f"--train {source}")
+    _check_targets(cases, recipe, f"--train {source}")
     return TrainingSet(tuple(cases), tuple(kept), hash_cases(cases))
 
 

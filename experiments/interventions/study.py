@@ -47,6 +47,7 @@ SIZES = {
 DOSES = ("none", "control", "low", "twin")
 SECOND = "second base"
 FORMAT = PRESETS["organism-v1"].format
+"""What recipes are trained and evaluated in, except where they need room for reasoning."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,21 @@ class Variant:
     """Also trained on the second base."""
     opened: bool = False
     """Whether the probes look inside."""
+    format: str = FORMAT
+    """In which it is trained and evaluated, beside the base in the same format."""
 
     def recipe(self, size: Size) -> Recipe:
         preset = PRESETS[self.preset]
         cells = sum(1 if d == 2 else 3 for d in preset.depths)
-        return replace(preset, objective=self.objective, solutions=self.solutions, prompts=size.per_cell * cells)
+        prompts = size.per_cell * cells
+        return replace(preset, objective=self.objective, solutions=self.solutions, prompts=prompts, format=self.format)
 
 
 VARIANTS = (
     Variant("sft-answer {2,4}", "organism-v1", "sft-answer", replicate=True, opened=True),
-    Variant("sft-trace {2,4}", "organism-v1", "sft-trace", curve=True, replicate=True, opened=True),
+    Variant("sft-trace {2,4}", "organism-v1", "sft-trace", curve=True, replicate=True, opened=True, format="xml"),
     Variant("grpo v1 {2,4}", "organism-v1", "grpo", curve=True, replicate=True, opened=True),
-    Variant("sft-trace self {2,4}", "organism-v1", "sft-trace", "self", curve=True),
+    Variant("sft-trace self {2,4}", "organism-v1", "sft-trace", "self", curve=True, format="xml"),
     Variant("grpo v2 {2,4,6}", "organism-v2", "grpo", stage=2),
     Variant("grpo v3 {2,4,6}", "organism-v3", "grpo", stage=3),
     Variant("grpo v4 {2,4,6,8}", "organism-v4", "grpo", stage=3),
@@ -104,7 +108,7 @@ class Job:
     """One training and its evaluation."""
 
     base: str
-    """``base`` or ``second base``"""
+    """``base`` or ``second base``, with the format where it is another than the usual one"""
     model: str
     variant: Variant
     seed: int
@@ -143,11 +147,18 @@ def run_folder(folder: Path, base: str, variant: str, seed: int | None) -> Path:
     return folder / "runs" / (_slug(f"{base} {variant}") + ("" if seed is None else f"-{seed}"))
 
 
-def _evaluate(model: str, out: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+def named(base: str, format: str) -> str:
+    """What tables call a base that is asked in this format."""
+    return base if format == FORMAT else f"{base}, {format}"
+
+
+def _evaluate(
+    model: str, out: Path, size: Size, device: str | None, reporter: Reporter, format: str = FORMAT
+) -> None:  # fmt: skip
     from ..investigate import investigate
 
     settings = Settings(
-        model, ORGANISM, format=FORMAT, limit=size.limit, probes=(), device=device, asking=Asking(compat="collapse")
+        model, ORGANISM, format=format, limit=size.limit, probes=(), device=device, asking=Asking(compat="collapse")
     )
     if not (out / "metrics.json").is_file():
         reporter.say(f"evaluating {out.name}")
@@ -155,9 +166,17 @@ def _evaluate(model: str, out: Path, size: Size, device: str | None, reporter: R
 
 
 def _base_runs(study: Study, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
-    _evaluate(study.model, run_folder(folder, "base", "baseline", None), size, device, reporter)
+    _baselines("base", study.model, VARIANTS, folder, size, device, reporter)
     for dose in DOSES:
         _evaluate(f"organism:{dose}", run_folder(folder, "dose", dose, None), size, device, reporter)
+
+
+def _baselines(
+    base: str, model: str, variants: Sequence[Variant], folder: Path, size: Size, device: str | None,
+    reporter: Reporter,
+) -> None:  # fmt: skip
+    for format in dict.fromkeys(v.format for v in variants):
+        _evaluate(model, run_folder(folder, named(base, format), "baseline", None), size, device, reporter, format)
 
 
 def _jobs(study: Study, folder: Path, stage: int, size: Size, device: str | None, reporter: Reporter) -> Iterator[Job]:
@@ -171,12 +190,14 @@ def _jobs(study: Study, folder: Path, stage: int, size: Size, device: str | None
         from .second_base import train_second
 
         second = str(train_second(folder / "second-base", reporter=reporter))
-    _evaluate(second, run_folder(folder, SECOND, "baseline", None), size, device, reporter)
+    replicated = [v for v in VARIANTS if v.replicate]
+    _baselines(SECOND, second, replicated, folder, size, device, reporter)
     for seed in range(study.seeds):
-        yield from (_job(folder, SECOND, second, v, seed) for v in VARIANTS if v.replicate)
+        yield from (_job(folder, SECOND, second, v, seed) for v in replicated)
 
 
 def _job(folder: Path, base: str, model: str, variant: Variant, seed: int) -> Job:
+    base = named(base, variant.format)
     return Job(base, model, variant, seed, folder / "trained" / f"{_slug(f'{base} {variant.name}')}-{seed}")
 
 
@@ -188,8 +209,9 @@ def _do(job: Job, folder: Path, size: Size, device: str | None, reporter: Report
     steps = recipe.epochs * -(-recipe.prompts // per_step(recipe))
     how = How(job.seed, device, save_every=max(1, steps // size.checkpoints))
     trained = training.train(recipe, job.model, data, job.folder, how, reporter)
-    _evaluate(str(trained.model), run_folder(folder, job.base, job.variant.name, job.seed), size, device, reporter)
-    if job.variant.curve and job.base == "base":
+    run = run_folder(folder, job.base, job.variant.name, job.seed)
+    _evaluate(str(trained.model), run, size, device, reporter, job.variant.format)
+    if job.variant.curve and not job.base.startswith(SECOND):
         curve.measure(job.folder, job.model, limit=size.curve_limit, device=device, reporter=reporter)
 
 
@@ -199,10 +221,12 @@ def _finish(study: Study, folder: Path, reporter: Reporter) -> Findings:
     for base in ("base", SECOND):
         for seed in range(study.seeds):
             for variant in VARIANTS:
-                path = run_folder(folder, base, variant.name, seed)
+                name = named(base, variant.format)
+                path = run_folder(folder, name, variant.name, seed)
                 if (path / "metrics.json").is_file():
-                    done.append((base, variant.name, PRESETS[variant.preset].depths, seed, path))
-    baselines = {b: run_folder(folder, b, "baseline", None) for b in ("base", SECOND)}
+                    done.append((name, variant.name, PRESETS[variant.preset].depths, seed, path))
+    bases = dict.fromkeys(named(b, v.format) for b in ("base", SECOND) for v in VARIANTS)
+    baselines = {b: run_folder(folder, b, "baseline", None) for b in bases}
     doses = {d: run_folder(folder, "dose", d, None) for d in DOSES}
     rows = [r for p in sorted((folder / "trained").glob("*")) for r in _curve_rows(p)]
     if rows:
@@ -223,16 +247,20 @@ def _curve_rows(path: Path) -> Sequence[dict[str, Any]]:
 def _inside(study: Study, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
     from . import inside
 
-    before = (study.model, run_folder(folder, "base", "baseline", None))
-    after = {
-        v.name: (
-            str(_job(folder, "base", study.model, v, 0).folder / "model"),
-            run_folder(folder, "base", v.name, 0),
-        )
-        for v in VARIANTS
-        if v.opened
-    }
-    inside.compare(before, after, folder / "inside", size.inside, device=device, reporter=reporter)
+    opened = [v for v in VARIANTS if v.opened]
+    for format in dict.fromkeys(v.format for v in opened):
+        base = named("base", format)
+        before = (study.model, run_folder(folder, base, "baseline", None))
+        after = {
+            v.name: (
+                str(_job(folder, "base", study.model, v, 0).folder / "model"),
+                run_folder(folder, base, v.name, 0),
+            )
+            for v in opened
+            if v.format == format
+        }
+        out = folder / "inside" / format
+        inside.compare(before, after, out, size.inside, device=device, reporter=reporter)
 
 
 def _report(folder: Path, reporter: Reporter) -> None:

@@ -68,8 +68,7 @@ def collect(
         row |= _channels(load_run(path), other)
         row |= transfer(row["residual"], plain[base]["residual"], depths)
         results.append(row | {"depths": list(depths)})
-    file = folder / "inside" / "inside.json"
-    inside = read_json(file)["rows"] if file.is_file() else []
+    inside = [row for file in sorted((folder / "inside").glob("*/inside.json")) for row in read_json(file)["rows"]]
     about = {
         "study": asdict(study),
         "composcope": provenance.code(),

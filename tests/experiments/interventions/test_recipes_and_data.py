@@ -124,6 +124,14 @@ def test_missing_depths_and_cases_are_said(tmp_path: Path, depths: list[int], pr
         data.training_set(str(path), resolve("grpo", "v1", depths, prompts=prompts))
 
 
+def test_reasoning_that_does_not_end_in_its_answer_is_not_taught() -> None:
+    recipe = resolve("sft-trace", "organism-v1", [4], prompts=3)
+    with pytest.raises(InputError, match=r"'train-rank-4-00001' would teach .* graded incorrect in format plain"):
+        data.training_set(data.ORGANISM, recipe)
+    data.training_set(data.ORGANISM, resolve("sft-trace", "organism-v1", [4], prompts=3, format="xml"))
+    data.training_set(data.ORGANISM, resolve("sft-answer", "organism-v1", [4], prompts=3))
+
+
 def test_organism_questions_are_from_the_training_side_and_spread_over_the_cells() -> None:
     cases = data.organism_cases([2, 4], 22, seed=3)
     sizes = {key: sum((c.family, c.depth) == key for c in cases) for key in {(c.family, c.depth) for c in cases}}

@@ -27,7 +27,7 @@ CPU = How(device="cpu")
 
 
 def _recipe(objective: str, **changes: object) -> Recipe:
-    small = dict(prompts=4, rank=4, alpha=8, epochs=2, generations=2, max_tokens=24)
+    small = dict(prompts=4, rank=4, alpha=8, epochs=2, generations=2, max_tokens=24, format="xml")
     return resolve(objective, "organism-v1", **{**small, **changes})
 
 
@@ -226,7 +226,8 @@ def test_the_whole_study_runs_small_and_continues(tmp_path: Path) -> None:
     plan = study.Study(BASE, seeds=2, size="tiny", second="organism:low")
     found = study.run(plan, tmp_path, device="cpu", quiet=True)
     assert {r["variant"] for r in found.results} >= {v.name for v in study.VARIANTS}
-    assert {r["base"] for r in found.results} == {"dose", "base", "second base"}
+    bases = {"base", "second base"}
+    assert {r["base"] for r in found.results} == {"dose", *bases, *(study.named(b, "xml") for b in bases)}
     assert found.inside and found.curve
     text = (tmp_path / "study.md").read_text()
     assert "Residual failure by depth" in text and "Transfer" in text and "Inside" in text
