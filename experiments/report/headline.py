@@ -65,7 +65,7 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
 def methods(runs: Sequence[RunData]) -> list[str]:
     """Names of the interval methods behind the headline tables."""
     names = {m for columns in COLUMNS.values() for m, _, _ in columns}
-    found = {str(m["interval"]) for r in runs for m in r.metrics if m["metric"] in names and m.get("interval")}
+    found = {str(m["interval"]) for r in runs for m in r.metrics if m["metric"] in names and m.get("low") is not None}
     return sorted(found) or ["none"]
 
 
