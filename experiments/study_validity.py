@@ -1,46 +1,108 @@
-"""The validity study: the shipped dose series, and whether each probe follows what is known about it by construction.
+"""The validity study: dose series of organisms, and whether each probe follows what is known by construction.
 
 ``python -m composcope.experiments.study_validity --out runs/validity``
 
 Organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Three
 questions to every probe, each with a known right answer: does it follow the dose, does it tell failures from matched
-successes, does it tell training members from held-out cases (see ``validity``)?
+successes, does it tell training members from held-out cases (see ``validity``)? With ``--series`` also of further
+trainings of the same doses, and then over trainings.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 from ..errors import InputError
+from .organism import series as organism_series
+from .organism.series import Series
 from .organism.weights import DOSES
 from .studies.preset import Preset
 from .studies.results import Row, Table, metric_rows
 from .studies.running import Study
+from .studies.spec import Spec, StudyModel
 
 MODELS = tuple(f"organism:{dose}" for dose in DOSES)
 
 
-def tables(study: Study) -> list[Table]:
-    """What each dose does, and each probe's answers with n, interval and verdict."""
-    accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
-    note = "One training per dose: a trend over the doses is descriptive, not an estimate over trainings."
-    columns = ("short", "question", "model", "measure", "shown", "interval", "n", "verdict", "statement")
-    return [
-        Table("doses", "The dose series", accuracy),
-        Table("validity", "Do the probes measure what they say?", _verdicts(study), note, columns),
-    ]
+def models(spec: Spec) -> Spec:
+    """The doses that are asked for, of the shipped training and of every one in ``spec.series``.
 
-
-def _verdicts(study: Study) -> list[Row]:
-    """Every probe's answers over the finished doses, lowest first."""
-    from . import validity
-
-    doses = {name.removeprefix("organism:"): name for name in MODELS}
-    runs = {r.model.model.removeprefix("organism:"): r.path for r in study.runs}
-    unknown = [name for name in runs if name not in doses]
+    Raises ``InputError`` for other models, and for series that cannot be used.
+    """
+    unknown = [m.model for m in spec.models if m.model not in MODELS]
     if unknown:
         raise InputError(f"--model {unknown[0]}: the validity study runs on organisms, {', '.join(MODELS)}")
-    ordered = {dose: runs[dose] for dose in doses if dose in runs}
-    rows = validity.examine(study.folder, ordered, seed=study.spec.seed, n=study.spec.probe_cases or 60)
-    return [{**row, "shown": _shown(row)} for row in rows]
+    if len(spec.data) > 1:
+        raise InputError(f"--data: {', '.join(spec.data)}: every dose is asked the same; give one data set")
+    if spec.only_series and not spec.series:
+        raise InputError("--only-series: nothing is left; give at least one --series DIR")
+    named = {_dose(m): m for m in spec.models}
+    trainings = _trainings(spec)
+    organism_series.check(trainings)
+    made = [_of(named[dose], one, dose) for one in trainings for dose in named] if spec.series else spec.models
+    labels = {m.label for m in made}
+    pairs = tuple(p for p in spec.pairs if {p.a, p.b} <= labels)
+    return replace(spec, models=tuple(made), pairs=pairs)
+
+
+def _dose(model: StudyModel) -> str:
+    return str(model.groups.get("dose") or model.model.removeprefix("organism:"))
+
+
+def _of(model: StudyModel, training: Series, dose: str) -> StudyModel:
+    """A dose of a training, asked as the shipped one is."""
+    label = model.label if training.shipped else f"{model.label}-seed-{training.seed}"
+    groups = {**model.groups, "dose": dose, "seed": training.seed}
+    return replace(model, model=training.model(dose), label=label, groups=groups)
+
+
+def _trainings(spec: Spec) -> list[Series]:
+    """The shipped training, unless it is left out, and those of ``spec.series``."""
+    doses = [d for d in DOSES if any(_dose(m) == d for m in spec.models)]
+    first = [] if spec.only_series else [organism_series.shipped(doses)]
+    return [*first, *(one for folder in spec.series for one in organism_series.read(folder, doses))]
+
+
+def tables(study: Study) -> list[Table]:
+    """What each dose does, and each probe's answers with n, interval and verdict; of several trainings over them."""
+    from . import validity
+    from .validity_over_seeds import note
+
+    accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
+    examined = _examined(study)
+    rows = validity.examine_series(study.folder, examined, seed=study.spec.seed, n=study.spec.probe_cases or 60)
+    shown = [{**row, "shown": _shown(row)} for row in rows]
+    doses = Table("doses", "The dose series", accuracy)
+    columns = ("short", "question", "model", "measure", "shown", "interval", "n", "verdict", "statement")
+    title = "Do the probes measure what they say?"
+    if len(examined) < 2:
+        return [doses, Table("validity", title, shown, validity.ONE_TRAINING, columns)]
+    seeds = [one.seed for one, _ in examined]
+    over = [r for r in shown if r["seed"] == "all"]
+    return [
+        doses,
+        Table("validity-seeds", f"{title} Over {len(seeds)} trainings", [_plain(r) for r in over],
+              note(seeds, any(one.shipped for one, _ in examined)),
+              ("short", "question", "model", "measure", *(f"seed {s}" for s in seeds), "shown", "interval", "n",
+               "as_expected", "verdict", "note")),
+        Table("validity", f"{title} Each training by itself", [r for r in shown if r["seed"] != "all"],
+              "Intervals are over the cases of one training.", columns),
+    ]  # fmt: skip
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """Without what only the page of the report wants to know."""
+    return {k: v for k, v in row.items() if k != "headline"}
+
+
+def _examined(study: Study) -> list[tuple[Series, dict[str, Path]]]:
+    """Every training with its finished runs, lowest dose first."""
+    runs = {r.model.model: r.path for r in study.runs}
+    found = [(one, {d: runs[one.model(d)] for d in one.folders if one.model(d) in runs})
+             for one in _trainings(study.spec)]  # fmt: skip
+    return [(one, paths) for one, paths in found if paths]
 
 
 def _shown(row: Row) -> str:
@@ -59,6 +121,7 @@ PRESET = Preset(
     headline=("both", "composition", "press_gap"),
     figures=("gap-slopes", "failure-quadrants", "dose-response"),
     organism_limit={"organism:mixed": 200},
+    models=models,
 )
 
 if __name__ == "__main__":

@@ -7,100 +7,143 @@ One number per case and probe, chosen beforehand and without looking at labels, 
 * members: on compositions, does it tell those in the training data from held-out ones drawn alike? Asked of the twin,
   which saw the members, and of ``none``, which did not: what ``none`` tells apart is not membership.
 
-The answer is a row with n and interval also where it is no. One training per dose: descriptive, not an estimate over
-trainings.
+The answer is a row with n and interval also where it is no. Of one training per dose it is descriptive; several of them
+(``examine_series``) are examined each by itself, and then give rows over trainings.
 """
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..evaluation.asks import Ask, Response
-from ..evaluation.cases import Case, Part
+from ..errors import InputError
 from ..evaluation.protocols.base import CaseSet, Entry
 from ..probes import validity as known_answers
-from ..probes.examples import Example, from_case_sets, part_of
+from ..probes.examples import Example, from_case_sets
 from ..probes.matching import match
 from ..probes.result import ProbeResult, Row
+from . import validity_over_seeds as over_seeds
 from .evaluate import Evaluated, load_run
+from .members import as_examples, compositions
+from .organism import series as organism_series
+from .organism.series import Series
 from .provenance import file_hash, source_hash, text_hash
 from .run import read_json, write_json
 from .settings import Settings
 from .targets import Target, load_target
+from .validity_scores import SCORES, Score, Values, measure
 
 N_CASES = 60
 """Cases per dose and label, members and non-members."""
 _PART = re.compile(r"part:\d+")
 
 
-@dataclass(frozen=True)
-class Score:
-    """A probe's one number per case."""
-
-    probe: str
-    quantity: str
-    expected: str
-    """How it should move with the dose, declared beforehand: ``increasing`` or ``decreasing``."""
-    short: str
-    """For lines with many of them."""
-
-
-Values = Mapping[str, Mapping[str, float]]
-"""Quantity -> case -> value."""
-
-
 def examine(
-    out: str | Path, runs: Mapping[str, Path], *, seed: int = 0, device: str | None = None, n: int = N_CASES
-) -> list[Row]:
-    """Answers for every probe and question over the runs of a dose series (lowest dose first).
+    out: str | Path, runs: Mapping[str, Path], *, seed: int = 0, device: str | None = None, n: int = N_CASES,
+    series: Series | None = None,
+) -> list[Row]:  # fmt: skip
+    """Answers for every probe and question over the runs of a dose series (lowest dose first; by default the shipped).
 
     Written as ``validity.json`` (what the report shows) and ``validity/table.csv`` (with each dose's mean); computed
     again only when the models, their answers or the code have changed.
     """
-    inputs = _inputs(runs, n, seed)
-    file = Path(out) / "validity.json"
+    return _examined(Path(out), runs, series or organism_series.shipped(tuple(runs)), seed, device, n)["rows"]
+
+
+def examine_series(
+    out: str | Path, runs: Sequence[tuple[Series, Mapping[str, Path]]], *, seed: int = 0, device: str | None = None,
+    n: int = N_CASES,
+) -> list[Row]:  # fmt: skip
+    """Answers over several trainings of the doses, and of each of them by itself (runs by dose, lowest dose first).
+
+    Each training is examined in ``series/seed-N``, again only when its models, answers or the code have changed. The
+    rows over trainings come first, the others carry their ``seed``. Written like those of ``examine``; of one training
+    it is the same. Raises ``InputError`` for a training that is given twice.
+    """
+    if not runs:
+        raise InputError("no series: give at least one training with the runs of its doses")
+    organism_series.check([one for one, _ in runs])
+    found = {one.seed: _examined(Path(out) / "series" / f"seed-{one.seed}", paths, one, seed, device, n)
+             for one, paths in runs}  # fmt: skip
+    said = [line for one, _ in runs for line in one.notes]
+    settings = {"n": n, "seed": seed, "series": {str(s): d["settings"] for s, d in found.items()}}
+    if len(found) == 1:
+        (only,) = found.values()
+        _write(Path(out), only["rows"], only["means"], {**settings, **only["settings"]}, [*only["notes"], *said], None)
+        return only["rows"]
+    answers, means = {s: d["rows"] for s, d in found.items()}, {s: d["means"] for s, d in found.items()}
+    every = list(dict.fromkeys(dose for _, paths in runs for dose in paths))
+    lacking = {one.seed: [d for d in every if d not in paths] for one, paths in runs}
+    said += [f"Seed {s}: no run of {', '.join(doses)}; its trend over doses is in no row over trainings."
+             for s, doses in lacking.items() if doses]  # fmt: skip
+    said += organism_series.different_recipes([one for one, _ in runs])
+    chosen = any(one.shipped for one, _ in runs)
+    over = over_seeds.rows(answers, {s for s, doses in lacking.items() if doses})
+    rows = [*over, *over_seeds.of_seeds(answers)]
+    notes = [NOTES[0], over_seeds.note(list(found), chosen), *NOTES[1:], *said]
+    return _write(Path(out), rows, over_seeds.means(means), settings, notes, None)["rows"]
+
+
+def _examined(
+    out: Path, runs: Mapping[str, Path], series: Series, seed: int, device: str | None, n: int
+) -> dict[str, Any]:
+    """The document of one series' answers, read where it is there and nothing has changed."""
+    inputs = _inputs(runs, n, seed, series)
+    file = out / "validity.json"
     if file.is_file() and (before := read_json(file)).get("inputs") == inputs:
-        return before["rows"]
+        return before
     evaluated = {dose: load_run(run) for dose, run in runs.items()}
     shared = shared_cases(evaluated)[:n]
     values: dict[str, Values] = {}
     rows: list[Row] = []
     for dose, run in evaluated.items():
-        target = load_target(Settings(f"organism:{dose}", "organism:mixed", device=device))
+        target = load_target(Settings(series.model(dose), "organism:mixed", device=device))
         lm = target.hooks()
         examples = opened(target, run, n, shared)
         values[dose] = measure(lm, examples)
         rows += _failure_rows(dose, _labelled(run, examples), values[dose], seed)
         if dose in ("none", "twin"):
-            sides = [measure(lm, as_examples(target, cases)) for cases in compositions(n, seed)]
+            sides = [measure(lm, as_examples(target, cases)) for cases in compositions(n, seed, series)]
             rows += _member_rows(dose, sides[0], sides[1], seed)
     rows = [*_dose_rows(values, shared, seed), *rows]
-    settings = {"n": n, "seed": seed, "shared_cases": len(shared), "doses": list(runs)}
-    ProbeResult("validity", rows, settings=settings).save(Path(out) / "validity")
-    answers = [_finite_row(row) for row in rows if row.get("verdict")]
-    write_json(file, {"inputs": inputs, "settings": settings, "rows": answers, "notes": NOTES})
-    return answers
+    settings = {"n": n, "seed": seed, "trained": series.seed, "shared_cases": len(shared), "doses": list(runs)}
+    means, answers = [r for r in rows if not r.get("verdict")], [r for r in rows if r.get("verdict")]
+    return _write(out, answers, means, settings, [NOTES[0], ONE_TRAINING, *NOTES[1:]], inputs)
 
 
-def _inputs(runs: Mapping[str, Path], n: int, seed: int) -> str:
-    """Hash of what the rows depend on: the models, what they answered, and the code."""
-    parts = [f"{n} {seed} {source_hash()}"]
+def _write(
+    out: Path, answers: Sequence[Row], means: Sequence[Row], settings: Mapping[str, Any], notes: Sequence[str],
+    inputs: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    """``validity/table.csv`` with everything, and ``validity.json``, which says that all is there."""
+    ProbeResult("validity", [*means, *answers], settings=settings).save(out / "validity")
+    document = {
+        "inputs": inputs, "settings": dict(settings), "rows": [_finite_row(r) for r in answers],
+        "means": [_finite_row(r) for r in means], "notes": list(notes),
+    }  # fmt: skip
+    write_json(out / "validity.json", document)
+    return document
+
+
+def _inputs(runs: Mapping[str, Path], n: int, seed: int, series: Series) -> str:
+    """Hash of what the rows depend on: the models, what they answered, how they were trained, and the code."""
+    parts = [f"{n} {seed} {series.seed} {series.documents_seen()} {source_hash()}"]
     for dose, run in runs.items():
         weights = read_json(Path(run) / "manifest.json")["identity"]["weights"]
         parts += [dose, weights, file_hash(Path(run) / "graded.jsonl")]
     return text_hash(parts)
 
 
+ONE_TRAINING = (
+    "One training per dose: a trend over its models is descriptive; another seed may give another one "
+    "(`composcope study validity --series`)."
+)
 NOTES = [
     "One number per case and probe, chosen before looking at labels; expected directions were declared beforehand.",
-    "One training per dose: a trend over four models is descriptive; another seed may give another one.",
     "Members are compositions in the twin's training documents, non-members held-out ones drawn alike; what tells them "
     "apart in the model that saw none of them is not membership.",
     "Prompt-end patching has no single-case number and is not asked here: its clean and corrupted ends are in its "
@@ -111,17 +154,6 @@ NOTES = [
 def _finite_row(row: Row) -> Row:
     """JSON has no NaN: undefined is null."""
     return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
-
-
-def measure(lm: Any, examples: Sequence[Example]) -> Values:
-    """Every probe's number for each case of ``examples`` (wholes with their parts)."""
-    wholes = [e for e in examples if e.role == "whole"]
-    if len(wholes) < 2:
-        return {score.quantity: {} for score in SCORES}
-    found: dict[str, Mapping[str, float]] = {}
-    for probe in (_min_k, _lookback, _neurons, _trajectory):
-        found.update(probe(lm, wholes, examples))
-    return found
 
 
 def shared_cases(runs: Mapping[str, Evaluated]) -> list[str]:
@@ -214,12 +246,14 @@ def _row(row: Row, score: Score, question: str, dose: str | None = None, headlin
         doses = str(row.get("group") or "").split(" < ")
         said += f"; {row['n'] // len(doses)} cases at each of {len(doses)} doses" if len(doses) > 1 else ""
     p = f"; {'one-sided ' if question == 'dose' else ''}p = {row['p']:.2g}" if row.get("p") is not None else ""
-    return {**about, "measure": MEASURES[question], "statement": said + p, **row}
+    measure = MEASURES[question] if "verdict" in row else "mean over cases"
+    return {**about, "measure": measure, "statement": said + p, **row}
 
 
 def _undefined(score: Score, question: str, why: str, dose: str | None = None) -> Row:
     empty: Row = {"quantity": score.quantity, "group": None, "n": 0, "value": None, "low": None, "high": None}
     row = {**empty, "interval": "none", "verdict": "cannot say", "note": why}
+    row |= {"expected": score.expected} if question == "dose" else {}
     found = _row(row, score, question, dose, headline=dose in (None, "control", "twin"))
     return {**found, "statement": f"{found['statement']}: {why}"}
 
@@ -227,112 +261,3 @@ def _undefined(score: Score, question: str, why: str, dose: str | None = None) -
 def _finite(values: Sequence[float]) -> np.ndarray:
     x = np.asarray(values, dtype=float)
     return x[np.isfinite(x)]
-
-
-def compositions(n: int, seed: int) -> tuple[list[Case], list[Case]]:
-    """Members: mixed compositions in the twin's training documents. Non-members: held-out ones from the same source."""
-    from .organism import documents, tasks, weights
-
-    about = read_json(weights.path("twin") / "organism.json")
-    dose, trained = documents.DOSES["twin"], int(about.get("seed", 0))
-    members: dict[str, Case] = {}
-    index = 0
-    while len(members) < n:
-        if documents.composition_kind(trained, "dose", index, dose) == "mixed":
-            qa = tasks.mixed(random.Random(f"{trained}/dose/composed/{index}"))
-            members.setdefault(qa.question, _case(f"member-{len(members)}", qa))
-        index += 1
-    rng = random.Random(f"{seed}/validity/held-out")
-    held: dict[str, Case] = {}
-    while len(held) < n:
-        qa = tasks.mixed(rng, held=True)
-        held.setdefault(qa.question, _case(f"held-out-{len(held)}", qa))
-    return list(members.values()), list(held.values())
-
-
-def _case(id: str, qa: Any) -> Case:
-    """A mixed composition with its two parts, as the benchmark has them."""
-    (choice, chosen), (sums, answer) = qa.steps
-    parts = (
-        Part(choice, chosen, "commonsense", "ordered-list"),
-        Part(sums, answer, "math", "number", worked=qa.worked),
-    )
-    cluster = "+".join(sorted(qa.members))
-    return Case(id, qa.question, qa.answer, parts, worked=qa.worked, answer_type="number", cluster=cluster)
-
-
-def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:
-    """Wholes and parts with the gold answer as response: what was, or would have been, the training document."""
-    asks = [Ask(c.id, "whole", c.question, c.answer, c.answer_type) for c in cases]
-    asks += [
-        Ask(c.id, f"part:{i}", p.question, p.answer, p.answer_type, kind=p.kind)
-        for c in cases
-        for i, p in enumerate(c.parts)
-    ]
-    by_id = {c.id: c for c in cases}
-    keyed, responses = {}, {}
-    for ask, ids in zip(asks, target.engine.prompt_ids(asks), strict=True):
-        part = part_of(by_id[ask.case], ask.role)
-        gold = (part or by_id[ask.case]).worked or ask.gold
-        answer = _as_written(target.tokenizer, ask.prompt, gold)[len(ids) :]
-        text = target.tokenizer.decode(answer, skip_special_tokens=True)
-        key = f"{ask.case}/{ask.role}"
-        keyed[key], responses[key] = ask, Response(key, text, "stop", len(ids), len(answer), ids, answer)
-    together = CaseSet("texts", "success", tuple(Entry(c.id, ()) for c in cases))
-    return from_case_sets(target.tokenizer, by_id, keyed, responses, [together])
-
-
-def _as_written(tokenizer: Any, question: str, answer: str) -> tuple[int, ...]:
-    """Token ids of a whole exchange as the chat template writes it: white space and end token included."""
-    talk = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-    return tuple(tokenizer.apply_chat_template(talk, tokenize=True, return_dict=False))
-
-
-def _min_k(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
-    from ..probes import min_k
-
-    tokens = min_k.token_scores(lm, [e.prompt_ids for e in wholes], [e.question_span for e in wholes])
-    return {"Min-K%++ of the question": _by_case(wholes, min_k.aggregate(tokens).min_k_pp)}
-
-
-def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
-    from ..probes import lookback
-
-    prompts, responses = [e.prompt_ids for e in wholes], [e.response_ids for e in wholes]
-    found = lookback.masses(lm, prompts, responses, [e.cue_tokens for e in wholes])
-    return {"mean lookback ratio": _by_case(wholes, [float(m.ratio().double().nanmean()) for m in found])}
-
-
-def _trajectory(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
-    from ..probes import trajectory
-
-    found = trajectory.step_cosines(lm, [e.prompt_ids for e in wholes], [e.response_ids for e in wholes])
-    means = [float(s.cosines.mean()) if s.cosines.numel() else np.nan for s in found]
-    return {"mean step cosine": _by_case(wholes, means)}
-
-
-def _neurons(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
-    """Overlap of the whole's key neurons with those of each kind of part, within cases (gold answers' first token)."""
-    from ..probes import neurons
-
-    sets = neurons.key_neurons(lm, examples)
-    whole = {e.case: s for e, s in zip(examples, sets, strict=True) if e.role == "whole"}
-    out: dict[str, dict[str, float]] = {f"neurons shared with {kind}": {} for kind in ("math", "commonsense")}
-    for e, neurons_of_part in zip(examples, sets, strict=True):
-        name = f"neurons shared with {e.kind}"
-        if name in out and e.case in whole:
-            out[name][e.case] = neurons.share(whole[e.case], neurons_of_part).overlap
-    return {name: {case: found.get(case, np.nan) for case in whole} for name, found in out.items()}
-
-
-def _by_case(wholes: Sequence[Example], values: Any) -> dict[str, float]:
-    return {e.case: float(v) for e, v in zip(wholes, values, strict=True)}
-
-
-SCORES: tuple[Score, ...] = (
-    Score("min-k", "Min-K%++ of the question", "increasing", "min-k"),
-    Score("lookback", "mean lookback ratio", "increasing", "lookback"),
-    Score("neurons", "neurons shared with math", "decreasing", "neurons/math"),
-    Score("neurons", "neurons shared with commonsense", "increasing", "neurons/commonsense"),
-    Score("trajectory", "mean step cosine", "increasing", "cosine"),
-)

@@ -147,7 +147,8 @@ def dose_series(
     Rows: each dose's mean; ``trend`` = Kendall's tau-b between dose order and score over all cases (its interval by
     resampling clusters or cases within doses); the Jonckheere-Terpstra statistic as a permutation p, one-sided for
     ``expected`` ("increasing" or "decreasing", declared beforehand) ; ``monotone`` = whether the means are strictly
-    ordered that way. One seed per dose stays descriptive: cases do not vary trainings.
+    ordered that way. Of one training per dose this is descriptive, since cases do not vary trainings: see
+    ``over_trainings``.
     """
     if expected not in ("increasing", "decreasing"):
         raise InputError(f"expected is {expected!r}; use 'increasing' or 'decreasing'")
@@ -172,6 +173,43 @@ def dose_series(
         "verdict": _verdict(trend if sign > 0 else Estimate(-trend.value, -trend.high, -trend.low, ""), 0.0),
     })  # fmt: skip
     return ProbeResult("validity", rows, settings={"permutations": permutations, "seed": seed, "expected": expected})
+
+
+def over_trainings(
+    values: ArrayLike, *, null: float = 0.0, expected: str = "increasing", bounds: tuple[float, float] | None = None,
+    quantity: str = "score",
+) -> ProbeResult:  # fmt: skip
+    """One number per training (a trend, an AUROC): does it hold over trainings?
+
+    One row: the mean with Student's 95 % interval, ``n`` trainings (no interval below two of them, or where they do not
+    differ), cut at ``bounds``, the range of what is possible; ``as_expected`` = how many lie on the expected side of
+    ``null`` ("increasing": above). The verdict is yes or reversed where the interval excludes ``null``; else it cannot
+    say, for a handful of trainings never shows that there is nothing.
+    """
+    if expected not in ("increasing", "decreasing"):
+        raise InputError(f"expected is {expected!r}; use 'increasing' or 'decreasing'")
+    x = finite(values, quantity)
+    if not x.size:
+        raise NoCasesError(f"{quantity}: no training has a value")
+    lowest, highest = bounds or (-np.inf, np.inf)
+    if x.min() < lowest or x.max() > highest:
+        raise InputError(f"{quantity}: values from {x.min():g} to {x.max():g} are outside {lowest:g} to {highest:g}")
+    found = mean_interval(x)
+    sign = 1 if expected == "increasing" else -1
+    low, high = np.clip([found.low, found.high], lowest, highest)
+    kept = Estimate(found.value, float(low), float(high), found.interval)
+    facing = kept if sign > 0 else Estimate(-kept.value, -kept.high, -kept.low, "")
+    verdict = _verdict(facing, sign * null)
+    row: Row = {
+        "quantity": f"{quantity}: over trainings", "group": f"{x.size} trainings", "n": int(x.size), **_columns(kept),
+        "sd": float(x.std(ddof=1)) if x.size > 1 else float("nan"), "null": null, "expected": expected,
+        "as_expected": int((sign * (x - null) > 0).sum()),
+        "verdict": f"cannot say ({x.size} training{'s' if x.size > 1 else ''})" if verdict == "no" else verdict,
+    }  # fmt: skip
+    if found.interval == "t":
+        cut = (kept.low, kept.high) != (found.low, found.high)
+        row["interval"] = "Student t over trainings" + (f", cut at {lowest:g} and {highest:g}" if cut else "")
+    return ProbeResult("validity", [row], settings={"null": null, "expected": expected, "bounds": bounds})
 
 
 def _trend(

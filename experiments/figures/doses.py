@@ -6,28 +6,70 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.axes import Axes
+
 from . import style
 from .drawing import Drawing, caption, words
 from .io import Row, RunData
 
 _EMPTY = (None, "", "None", "nan")
+OVER = "all"
+"""What the table says instead of a seed where a row is over trainings."""
 
 
 def dose_response(runs: Sequence[RunData]) -> Drawing:
-    """Mean of each probe's number per dose with its interval; the expected direction is in the title."""
+    """Mean of each probe's number per dose; of several trainings every one of them thin and their mean thick."""
     table = next((t for r in runs if (t := r.path.parent / "validity" / "table.csv").is_file()), None)
     rows = _read(table) if table is not None else []
     if not rows:
         return words("No validity table beside these runs: `composcope study validity` makes one.", runs)
     quantities = list(dict.fromkeys(r["quantity"] for r in rows))
+    seeds = list(dict.fromkeys(s for r in rows if (s := r.get("seed")) not in (None, OVER)))
     fig, panels = style.grid_of(1, len(quantities), 2.7, 2.8)
     for ax, quantity in zip(panels[0], quantities, strict=True):
         mine = [r for r in rows if r["quantity"] == quantity]
-        style.points(ax, mine, range(len(mine)), style.color(0), "")
-        ax.set_xticks(range(len(mine)), [style.plain(r["dose"], 12) for r in mine])
+        doses = list(dict.fromkeys(r["dose"] for r in mine))
+        place = {dose: i for i, dose in enumerate(doses)}
+        if seeds:
+            _trainings(ax, mine, seeds, place)
+        else:
+            style.points(ax, mine, range(len(mine)), style.color(0), "")
+        ax.set_xticks(range(len(doses)), [style.plain(d, 12) for d in doses])
         style.dress(ax, style.lines(quantity, 26), "dose")
     text = "Each probe's number on the wholes whose parts every dose knows, mean over cases, lowest dose first."
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{quantity}, {dose}"))
+    if not seeds:
+        return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{quantity}, {dose}"))
+    style.shared_legend(fig)
+    return Drawing(style.finished(fig), rows, _caption(text, rows, seeds, runs))
+
+
+def _trainings(ax: Axes, rows: Sequence[Row], seeds: Sequence[str], place: dict[str, int]) -> None:
+    """A thin line a training, and their mean thick, with an interval where the trainings give one."""
+    for i, seed in enumerate(seeds):
+        known = [r for r in rows if r["seed"] == seed and r["value"] is not None]
+        ax.plot([place[r["dose"]] for r in known], [r["value"] for r in known], "o-", color=style.color(i + 1),
+                linewidth=0.8, markersize=2.5, alpha=0.8, zorder=2, label=f"seed {seed}")  # fmt: skip
+    means = [r for r in rows if r["seed"] == OVER and r["value"] is not None]
+    shade = style.color(0)
+    ax.plot([place[r["dose"]] for r in means], [r["value"] for r in means], "o-", color=shade, linewidth=2.6,
+            markersize=5.5, zorder=4, label="mean over trainings")  # fmt: skip
+    for r in means:
+        if r["low"] is not None and r["high"] is not None:
+            x = place[r["dose"]]
+            ax.plot([x, x], [r["low"], r["high"]], color=shade, linewidth=1.5, alpha=0.65, zorder=3)
+
+
+def _caption(text: str, rows: Sequence[Row], seeds: Sequence[str], runs: Sequence[RunData]) -> str:
+    """What is thin and what is thick, how many trainings there are, and which of them a dose lacks."""
+    single = [r for r in rows if r["seed"] != OVER]
+    means = [r for r in rows if r["seed"] == OVER]
+    thin = (
+        f"Thin: each of n = {len(seeds)} trainings (seeds {', '.join(seeds)}). Thick: their mean, with an "
+        "interval over trainings, wide for so few; what a line's own cases leave open is in the csv."
+    )
+    fewer = [f"{r['quantity']}, {r['dose']} (n={r['n']} trainings)" for r in means if r["n"] < len(seeds)]
+    said = f"{text} {thin}" + (f" Of fewer trainings: {'; '.join(fewer)}." if fewer else "")
+    return caption(said, single, runs, intervals=style.interval_methods(means))
 
 
 def _read(path: Path) -> list[Row]:
@@ -38,6 +80,7 @@ def _read(path: Path) -> list[Row]:
         numbers = {k: float(r[k]) if r.get(k) not in _EMPTY else None for k in ("value", "low", "high")}
         if r.get("verdict"):
             continue  # the trend over the doses, not a dose
-        found.append({"quantity": r["quantity"], "dose": r["group"], "n": int(float(r["n"] or 0)), **numbers,
+        seed = {"seed": r["seed"]} if r.get("seed") else {}
+        found.append({"quantity": r["quantity"], "dose": r["group"], **seed, "n": int(float(r["n"] or 0)), **numbers,
                       "interval": r.get("interval")})  # fmt: skip
     return found

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...evaluation import prompts
+from ..provenance import text_hash
 from . import tasks
 from .tasks import QA
 from .world import main_wording, world
@@ -172,6 +173,17 @@ def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Tur
         return q1_x_q2(rng) if u < PAIR_SHARE else both_questions(rng)
     qa = composition or draw(SKILLS if stage == "base" else LAST_SKILLS, rng)
     return write(qa, _format(stage, rng), rng)
+
+
+def fingerprint(seed: int, n: int = 40) -> str:
+    """Hash of the world, of the doses' shares and of the first documents of a seed in every stage and dose.
+
+    Two versions of this package that agree in it train a seed on the same documents.
+    """
+    facts = [repr(world()), *(f"{name} {dose}" for name, dose in DOSES.items())]
+    stages = [("base", None), *(("dose", dose) for dose in DOSES.values())]
+    drawn = [repr(document(seed, stage, i, dose)) for stage, dose in stages for i in range(n)]
+    return text_hash([*facts, *drawn])
 
 
 def composition_kind(seed: int, stage: str, index: int, dose: Dose) -> str | None:

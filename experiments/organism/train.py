@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ...errors import InputError
-from .documents import DOSES, Dose, Turns, document
+from .documents import DOSES, Dose, Turns, document, fingerprint
 from .tokenizer import BOS, CONTEXT, EOS, PAD, build
 
 CHUNK = 20
@@ -277,13 +277,24 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
     (folder / "organism.json").write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
 
 
-def _check_recipe(folder: Path, recipe: Recipe, seed: int) -> None:
-    """Refuse to continue a training that was begun with other settings."""
+def _check_recipe(folder: Path, recipe: Recipe, seed: int) -> str | None:
+    """Refuse to continue a training that was begun with other settings or documents.
+
+    Returns the documents' fingerprint; None where the training was begun without recording it, since what it has seen
+    until now cannot be told any more.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    path, settings = folder / "recipe.json", {"seed": seed, **asdict(recipe)}
-    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != settings:
+    path, settings, now = folder / "recipe.json", {"seed": seed, **asdict(recipe)}, fingerprint(seed)
+    if not path.is_file():
+        path.write_text(json.dumps({**settings, "documents": now}, indent=1) + "\n", encoding="utf-8")
+        return now
+    begun = json.loads(path.read_text(encoding="utf-8"))
+    documents = begun.pop("documents", None)
+    if begun != settings:
         raise InputError(f"{path}: begun with another recipe or seed; continue with the same or give another --out")
-    path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+    if documents not in (None, now):
+        raise InputError(f"{path}: begun on other documents, by another version of composcope; give another --out")
+    return documents
 
 
 def train(
@@ -304,11 +315,12 @@ def train(
         raise InputError(f"--dose {dose!r}: unknown; use one of {', '.join(DOSES)}")
     recipe, device = recipe or Recipe(), device or best_device()
     home = out / f"seed-{seed}"
-    _check_recipe(home, recipe, seed)
+    documents = _check_recipe(home, recipe, seed)
     tokenizer = build()
     model = new_model(recipe, tokenizer, seed).to(device)  # pyright: ignore[reportArgumentType]
     run_stage("base", home / "base", recipe.base, model, tokenizer, seed, None, progress, every)
     run_stage(dose, home / dose, recipe.dose, model, tokenizer, seed, DOSES[dose], progress, every)
     target = home / dose / "model"
-    export(model, tokenizer, target, {"dose": dose, "seed": seed, "recipe": asdict(recipe), "device": device})
+    info = {"dose": dose, "seed": seed, "recipe": asdict(recipe), "device": device}
+    export(model, tokenizer, target, info if documents is None else {**info, "documents": documents})
     return target

@@ -62,6 +62,13 @@ def study(
     probe_cases: Annotated[
         int | None, typer.Option(min=1, help="Most cases that probes run on; all by default.")
     ] = None,
+    series: Annotated[
+        list[Path] | None,
+        typer.Option("--series", help="validity: folder of `organism train --all`, another training; repeat."),
+    ] = None,
+    only_series: Annotated[
+        bool, typer.Option("--only-series", help="validity: leave the shipped training out.")
+    ] = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html over all runs.")] = True,
     max_asks: Annotated[int | None, typer.Option(min=1, help="Stop each run after this many new asks.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Asks per batch.")] = None,
@@ -83,6 +90,7 @@ def study(
     from .spec import from_flags, read_spec
 
     given: dict[str, Any] = {"data": tuple(data or ()), "limit": limit, "probe_cases": probe_cases, "seed": seed}
+    given |= {"series": tuple(map(str, series or ())), "only_series": only_series}
     if models is not None and model:
         raise InputError("--model and --models: give one of them; a models file holds all models")
     spec = read_spec(models, **given) if models is not None else from_flags(model or _default_models(name), **given)

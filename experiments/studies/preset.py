@@ -43,6 +43,8 @@ class Preset:
     """The paper's grading and counting, shown beside ours."""
     notes: tuple[str, ...] = ()
     """What the preset does not reproduce, and why."""
+    models: Callable[[Spec], Spec] | None = None
+    """Checks the models before anything runs, and adds those of ``--series``; None: any models, no series."""
 
 
 @dataclass(frozen=True)

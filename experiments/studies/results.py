@@ -297,7 +297,7 @@ def _many(n: int, what: str) -> str:
 
 def _markdown_table(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
     names = {"shown": "measured [95 %]", "what": "quantity", "short": "number", "interval": "method",
-             "verdict": "answer"}  # fmt: skip
+             "verdict": "answer", "as_expected": "expected sign, or above 0.5"}  # fmt: skip
     lines = ["| " + " | ".join(names.get(c, c) for c in columns) + " |", "|" + "---|" * len(columns)]
     return lines + ["| " + " | ".join(_cell(r.get(c)) for c in columns) + " |" for r in rows]
 

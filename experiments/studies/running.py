@@ -89,6 +89,7 @@ def conduct(
     from . import results
 
     start, options = time.monotonic(), options or Options()
+    spec = _with_series(preset, spec)
     data = spec.data or preset.data
     with locked(out) as folder:
         study = Study(spec, preset, folder, data)
@@ -101,6 +102,14 @@ def conduct(
             _run(study, one, options, probes, reporter, quiet)
         results.write(study, planned, _document(study, planned), reporter, start, report=report, figures=figures)
     return study
+
+
+def _with_series(preset: Preset, spec: Spec) -> Spec:
+    if preset.models is not None:
+        return preset.models(spec)
+    if spec.series or spec.only_series:
+        raise InputError(f"study {preset.name}: takes no --series; trainings of organisms are for the study validity")
+    return spec
 
 
 def _planned(study: Study, options: Options) -> list[StudyRun]:

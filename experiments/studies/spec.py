@@ -13,6 +13,8 @@
       - {model: organism:twin, recipe: 50 % compositions, trained_depths: [2, 4]}
     pairs:
       recipe: [[twin, control]]     # A, B: differences are A - B
+
+The validity study also takes ``series``, folders of further trainings of the organisms, and then needs no models.
 """
 
 from __future__ import annotations
@@ -25,13 +27,14 @@ from typing import Any
 import yaml
 
 from ...errors import InputError
+from ..organism.weights import DOSES
 
 GROUPS = ("family", "size", "cost", "tuning", "recipe", "specialization", "trained_depths", "baseline")
 """What a model can be said to be; figures and tables group and order by these."""
 OVERRIDES = ("device", "dtype", "prompting", "format", "batch_size", "pad_token", "engine", "base_url", "probe_model")
 """Options that a model may have for itself."""
 PAIR_KINDS = ("cost", "tuning", "recipe", "specialization", "size", "reference")
-_KEYS = ("study", "data", "limit", "models", "pairs", "probe_cases")
+_KEYS = ("study", "data", "limit", "models", "pairs", "probe_cases", "series", "only_series")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ class Spec:
     pairs: tuple[Pair, ...] = ()
     probe_cases: int | None = None
     seed: int = 0
+    series: tuple[str, ...] = ()
+    """Folders of further trainings of the dose series (the validity study)."""
+    only_series: bool = False
+    """Without the shipped training."""
 
     def model(self, label: str) -> StudyModel:
         """The model of a label."""
@@ -94,6 +101,8 @@ def read_spec(path: str | Path, **options: Any) -> Spec:
         raw = yaml.safe_load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as e:
         raise InputError(f"{path}: not valid YAML ({' '.join(str(e).split())})") from e
+    if isinstance(raw, dict) and raw.get("series") and "models" not in raw:
+        raw["models"] = [f"organism:{dose}" for dose in DOSES]
     if not isinstance(raw, dict) or not isinstance(raw.get("models"), list) or not raw["models"]:
         raise InputError(f"{path}: field 'models' is missing or empty; give a list of {{model, label, family, ...}}")
     _known(raw, _KEYS, str(path))
@@ -108,8 +117,10 @@ def read_spec(path: str | Path, **options: Any) -> Spec:
         "data": tuple(map(str, data if isinstance(data, list) else [data])),
         "limit": _count(raw, "limit", path),
         "probe_cases": _count(raw, "probe_cases", path),
+        "series": _series(raw, path),
+        "only_series": _yes(raw, "only_series", path),
     }
-    given |= {k: v for k, v in options.items() if v not in (None, ())}
+    given |= {k: v for k, v in options.items() if v is not False and v not in (None, ())}
     return Spec(models, pairs=_pairs(raw.get("pairs"), names, str(path)), **given)
 
 
@@ -123,6 +134,21 @@ def _count(raw: Mapping[str, Any], name: str, path: str | Path) -> int | None:
     value = raw.get(name)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise InputError(f"{path}: field {name!r} is {value!r}; give a whole number of at least 1")
+    return value
+
+
+def _series(raw: Mapping[str, Any], path: str | Path) -> tuple[str, ...]:
+    value = raw.get("series") or []
+    folders = value if isinstance(value, list) else [value]
+    if not all(isinstance(f, str) and f.strip() for f in folders):
+        raise InputError(f"{path}: field 'series' is {value!r}; give folders of `composcope organism train --all`")
+    return tuple(folders)
+
+
+def _yes(raw: Mapping[str, Any], name: str, path: str | Path) -> bool:
+    value = raw.get(name, False)
+    if not isinstance(value, bool):
+        raise InputError(f"{path}: field {name!r} is {value!r}; give true or false")
     return value
 
 
@@ -169,6 +195,7 @@ def groups_document(spec: Spec) -> dict[str, Any]:
     return {
         "models": {m.label: {"model": m.model, **m.groups} for m in spec.models},
         "pairs": [{f.name: getattr(p, f.name) for f in fields(Pair)} for p in spec.pairs],
+        **({"series": list(spec.series), "only_series": spec.only_series} if spec.series else {}),
     }
 
 

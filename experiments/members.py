@@ -1,0 +1,78 @@
+"""Compositions that a training has seen, and held-out ones drawn alike: texts that a probe is asked to tell apart."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from ..evaluation.asks import Ask, Response
+from ..evaluation.cases import Case, Part
+from ..evaluation.protocols.base import CaseSet, Entry
+from ..probes.examples import Example, from_case_sets, part_of
+from .organism.series import Series
+from .targets import Target
+
+
+def compositions(n: int, seed: int, series: Series | None = None) -> tuple[list[Case], list[Case]]:
+    """Members: mixed compositions in the training documents of a series' twin (by default the shipped one).
+
+    Which ones they are hangs on the seed that the series was trained with; a training too short to have seen ``n`` of
+    them gives fewer. Non-members: held-out ones from the same source, the same for every series.
+    """
+    from .organism import documents, tasks
+    from .organism.series import shipped
+
+    trained = series or shipped()
+    dose = documents.DOSES["twin"]
+    members: dict[str, Case] = {}
+    for index in range(trained.documents_seen()):
+        if len(members) == n:
+            break
+        if documents.composition_kind(trained.seed, "dose", index, dose) == "mixed":
+            qa = tasks.mixed(random.Random(f"{trained.seed}/dose/composed/{index}"))
+            members.setdefault(qa.question, _case(f"member-{len(members)}", qa))
+    rng = random.Random(f"{seed}/validity/held-out")
+    held: dict[str, Case] = {}
+    while len(held) < n:
+        qa = tasks.mixed(rng, held=True)
+        held.setdefault(qa.question, _case(f"held-out-{len(held)}", qa))
+    return list(members.values()), list(held.values())
+
+
+def _case(id: str, qa: Any) -> Case:
+    """A mixed composition with its two parts, as the benchmark has them."""
+    (choice, chosen), (sums, answer) = qa.steps
+    parts = (
+        Part(choice, chosen, "commonsense", "ordered-list"),
+        Part(sums, answer, "math", "number", worked=qa.worked),
+    )
+    cluster = "+".join(sorted(qa.members))
+    return Case(id, qa.question, qa.answer, parts, worked=qa.worked, answer_type="number", cluster=cluster)
+
+
+def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:
+    """Wholes and parts with the gold answer as response: what was, or would have been, the training document."""
+    asks = [Ask(c.id, "whole", c.question, c.answer, c.answer_type) for c in cases]
+    asks += [
+        Ask(c.id, f"part:{i}", p.question, p.answer, p.answer_type, kind=p.kind)
+        for c in cases
+        for i, p in enumerate(c.parts)
+    ]
+    by_id = {c.id: c for c in cases}
+    keyed, responses = {}, {}
+    for ask, ids in zip(asks, target.engine.prompt_ids(asks), strict=True):
+        part = part_of(by_id[ask.case], ask.role)
+        gold = (part or by_id[ask.case]).worked or ask.gold
+        answer = _as_written(target.tokenizer, ask.prompt, gold)[len(ids) :]
+        text = target.tokenizer.decode(answer, skip_special_tokens=True)
+        key = f"{ask.case}/{ask.role}"
+        keyed[key], responses[key] = ask, Response(key, text, "stop", len(ids), len(answer), ids, answer)
+    together = CaseSet("texts", "success", tuple(Entry(c.id, ()) for c in cases))
+    return from_case_sets(target.tokenizer, by_id, keyed, responses, [together])
+
+
+def _as_written(tokenizer: Any, question: str, answer: str) -> tuple[int, ...]:
+    """Token ids of a whole exchange as the chat template writes it: white space and end token included."""
+    talk = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    return tuple(tokenizer.apply_chat_template(talk, tokenize=True, return_dict=False))

@@ -1,0 +1,145 @@
+"""Trainings of all doses as what they are: read from folders, told apart, refused where they are of another world."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from composcope.errors import InputError
+from composcope.experiments.members import compositions
+from composcope.experiments.organism import documents, series, train, weights
+
+TINY = train.Recipe(
+    base=train.Stage(2, 4e-3, 0.5, batch=4, warmup=2),
+    dose=train.Stage(train.CHUNK, 3e-3, 0.7, batch=8, warmup=2),
+    width=16, layers=1, heads=2, mlp=16,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of two trainings of two doses, seeds 5 and 6."""
+    out = tmp_path_factory.mktemp("organisms")
+    for seed in (5, 6):
+        for dose in ("none", "twin"):
+            train.train(dose, seed, out, TINY, device="cpu")
+    return out
+
+
+@pytest.fixture
+def copied(trained: Path, tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    return Path(shutil.copytree(trained, tmp_path / "organisms"))
+
+
+def _change(folder: Path, **fields: object) -> None:
+    file = folder / "organism.json"
+    kept = {k: v for k, v in {**json.loads(file.read_text()), **fields}.items() if v is not None}
+    file.write_text(json.dumps(kept))
+
+
+def test_a_folder_of_trainings_gives_each_seed_with_what_it_was_trained_on(trained: Path) -> None:
+    first, second = series.read(trained, ("none", "twin"))
+    assert (first.seed, second.seed) == (5, 6) and first.notes == ()
+    assert first.model("twin") == str(trained / "seed-5" / "twin" / "model")
+    assert first.documents_seen() == train.CHUNK * 8
+    (alone,) = series.read(trained / "seed-6", ("none", "twin"))
+    assert alone.seed == 6 and alone.folders == second.folders
+    series.check([series.shipped(), first, second])
+
+
+def test_members_are_those_of_the_seed_and_only_what_it_has_trained_on(trained: Path) -> None:
+    first, second = series.read(trained, ("none", "twin"))
+    members, held = zip(*(compositions(60, 0, one) for one in (first, second)), strict=True)
+    questions = [{c.question for c in m} for m in members]
+    assert questions[0] and questions[1] and not questions[0] & questions[1]
+    assert held[0] == held[1] and len(held[0]) == 60
+    for one, mine in zip((first, second), members, strict=True):
+        seen = [documents.document(one.seed, "dose", i, documents.DOSES["twin"]) for i in range(one.documents_seen())]
+        text = "\n".join(turn[0] for document in seen for turn in document)
+        assert len(mine) < 60 and all(c.question in text for c in mine)
+
+
+def test_the_shipped_training_is_one_of_its_seed() -> None:
+    one = series.shipped()
+    recorded = json.loads((weights.path("twin") / "organism.json").read_text())["seed"]
+    assert one.seed == recorded and one.model("low") == "organism:low" and list(one.folders) == list(weights.DOSES)
+
+
+def test_a_folder_that_lacks_a_dose_says_which_and_how_to_train_it(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"seed-5 lacks control, low .*; run: composcope organism train --all --seed 5"
+    ):
+        series.read(trained)
+    with pytest.raises(InputError, match="no trained organisms"):
+        series.read(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        series.read(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"documents": "0" * 64}, "field 'documents' is not that of none"),
+        ({"seed": 9}, "field 'seed' is not that of none"),
+        ({"seed": "five"}, "field 'seed' is 'five'"),
+        ({"dose": "low"}, "field 'dose' is 'low' in the folder of 'twin'"),
+        ({"recipe": {}}, "field 'recipe.dose' lacks steps"),
+    ],
+)
+def test_what_is_recorded_has_to_be_one_training(copied: Path, fields: dict[str, object], said: str) -> None:
+    _change(copied / "seed-5" / "twin" / "model", **fields)
+    with pytest.raises(InputError, match=said):
+        series.read(copied, ("none", "twin"))
+
+
+def test_a_training_on_another_world_is_refused_by_its_documents_or_its_words(copied: Path) -> None:
+    for dose in ("none", "twin"):
+        _change(copied / "seed-5" / dose / "model", documents="0" * 64)
+    with pytest.raises(InputError, match="seed-5: trained on another version of the world"):
+        series.read(copied, ("none", "twin"))
+    file = copied / "seed-6" / "none" / "model" / "tokenizer.json"
+    file.write_text(file.read_text().replace("cake", "coke"))
+    with pytest.raises(InputError, match="its tokenizer has other words"):
+        series.read(copied / "seed-6", ("none", "twin"))
+
+
+def test_a_training_that_recorded_no_documents_is_taken_and_said(copied: Path) -> None:
+    for dose in ("none", "twin"):
+        _change(copied / "seed-5" / dose / "model", documents=None)
+    (one,) = series.read(copied / "seed-5", ("none", "twin"))
+    assert len(one.notes) == 1 and "Seed 5" in one.notes[0] and "does not record" in one.notes[0]
+
+
+def test_the_same_training_twice_is_refused(copied: Path) -> None:
+    first, second = series.read(copied, ("none", "twin"))
+    with pytest.raises(InputError, match="both have seed 5; give each training once"):
+        series.check([first, first])
+    file = "none/model/model.safetensors"
+    shutil.copy(copied / "seed-5" / file, copied / "seed-6" / file)
+    with pytest.raises(InputError, match="hold the same weights"):
+        series.check([first, second])
+    for dose in ("none", "twin"):
+        _change(copied / "seed-6" / dose / "model", seed=1, documents=documents.fingerprint(1))
+    with pytest.raises(InputError, match="the shipped series both have seed 1; leave the shipped one out with --only"):
+        series.check([series.shipped(), *series.read(copied / "seed-6", ("none", "twin"))])
+
+
+def test_trainings_by_different_recipes_are_named(trained: Path) -> None:
+    first, second = series.read(trained, ("none", "twin"))
+    assert series.different_recipes([first, second]) == []
+    (line,) = series.different_recipes([series.shipped(), first])
+    assert line.startswith("Seed 5 was trained by another recipe than seed 1: base.steps 2 instead of 2400")
+
+
+def test_a_training_does_not_go_on_with_other_documents(copied: Path) -> None:
+    file = copied / "seed-5" / "recipe.json"
+    begun = json.loads(file.read_text())
+    file.write_text(json.dumps({**begun, "documents": "0" * 64}))
+    with pytest.raises(InputError, match="begun on other documents"):
+        train.train("none", 5, copied, TINY, device="cpu")
+    file.write_text(json.dumps({k: v for k, v in begun.items() if k != "documents"}))
+    model = train.train("none", 5, copied, TINY, device="cpu")
+    assert "documents" not in json.loads((model / "organism.json").read_text())
