@@ -124,9 +124,13 @@ def synthetic(
     json: AsJson = False,
 ) -> int:
     """In-context families about made-up entities: kinship, numerical, spatial."""
+    from ..errors import InputError
     from .building import synthetic as make
 
     named = [f.strip() for f in families.split(",") if f.strip()]
+    if not named:
+        raise InputError(f"--families {families}: give at least one of kinship, numerical, spatial")
+    _once(named, "--families", families)
     numbers = _numbers(depths, "--depths")
     found = make(out, families=named, depths=numbers, per_cell=per_cell, distractors=distractors, seed=seed)
     return _done(found, json)
@@ -194,6 +198,19 @@ def _numbers(text: str, option: str) -> list[int]:
     from ..errors import InputError
 
     try:
-        return [int(word) for word in text.split(",") if word.strip()]
+        found = [int(word) for word in text.split(",") if word.strip()]
     except ValueError as e:
         raise InputError(f"{option} {text}: give whole numbers, separated by commas") from e
+    if not found:
+        raise InputError(f"{option} {text}: give whole numbers, separated by commas")
+    _once([str(number) for number in found], option, text)
+    return found
+
+
+def _once(words: list[str], option: str, text: str) -> None:
+    """Cases of what stands twice would have the same ids."""
+    from ..errors import InputError
+
+    twice = next((word for word in words if words.count(word) > 1), None)
+    if twice is not None:
+        raise InputError(f"{option} {text}: {twice} stands twice; give it once")

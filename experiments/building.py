@@ -8,6 +8,7 @@ options and inputs give equal files. Builders that ask models keep a journal: th
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,14 +52,21 @@ def build(
 ) -> dict[str, Any]:
     """Run ``make(journal folder)`` under the folder's lock and write its files; returns what ``build.json`` holds.
 
-    Raises ``InputError`` where the folder holds a build with other options or inputs.
+    Raises ``InputError`` where the folder holds a build with other options or inputs. An input that cannot be used
+    leaves no build behind, so that the same command works once it is mended.
     """
     asked = {"kind": kind, "options": dict(options), "inputs": {Path(p).name: file_hash(p) for p in inputs}}
     with locked(out) as folder:
         _same(folder, asked)
+        new = not (folder / "build.json").exists()
         # Written first too: a build that is stopped can only be continued with the same options.
         write_json(folder / "build.json", {**asked, "complete": False})
-        made = make(folder / "journal")
+        try:
+            made = make(folder / "journal")
+        except InputError:
+            if new and not any((folder / "journal").glob("*.jsonl")):
+                _forget(folder)
+            raise
         if not made.cases:
             left = [*made.rejected, *made.review]
             reasons = Counter(str(r.get("reason", "to review")).split(":")[0] for r in left).most_common(3)
@@ -67,6 +75,14 @@ def build(
             said = ", ".join(f"{n} {reason}" for reason, n in reasons)
             raise NoCasesError(f"{out}: no cases were made ({said}); see rejected.jsonl and review.jsonl there")
         return _write(folder, asked, made)
+
+
+def _forget(folder: Path) -> None:
+    """Take back what a build wrote that never began; the folder too where nothing else is in it."""
+    (folder / "build.json").unlink()
+    shutil.rmtree(folder / "journal", ignore_errors=True)
+    if [p.name for p in folder.iterdir()] == [".lock"]:
+        shutil.rmtree(folder)
 
 
 def _same(folder: Path, asked: Mapping[str, Any]) -> None:
@@ -124,6 +140,20 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     return out + [f"  {k}: {v}" for k, v in document["report"].items()]
 
 
+def _decisions(path: str | Path) -> dict[str, Mapping[str, Any]]:
+    """A person's decisions by case. Raises ``InputError`` for a line without a case, and for a case decided twice."""
+    found: dict[str, Mapping[str, Any]] = {}
+    file_hash(path)
+    for n, row in enumerate(read_lines(path), 1):
+        case = row.get("case")
+        if not isinstance(case, str) or not case:
+            raise InputError(f"{path}: decision {n}: field 'case' is {case!r}; give the id of a case")
+        if case in found:
+            raise InputError(f"{path}: decision {n}: case {case!r} is decided twice; keep one of them")
+        found[case] = row
+    return found
+
+
 def compositional_gsm(
     out: str | Path,
     items: str | Path,
@@ -150,12 +180,14 @@ def compositional_gsm(
     def make(journal: Path) -> Made:
         answers = None if gold is None else {c.question: c.answer for c in read_gsm8k(gold)}
         read, rejected = code_items.read_code_items(items, answers)
+        if not read:
+            return Made((), rejected)
         built = builder.build(read, size, seed, chosen)
         queued: list[dict[str, Any]] = []
         if solvers:
             with journal_at(journal) as book:
                 queued = review.queue(built.cases, solvers, book, samples=samples, minimum=minimum, seed=seed)
-        decided = {r["case"]: r for r in (read_lines(reviewed) if reviewed else [])}
+        decided = _decisions(reviewed) if reviewed else {}
         kept, still = review.settle(built.cases, ({r["case"]: r for r in queued} | decided).values())
         return Made(kept, [*rejected, *built.rejected], still, {"items": len(read), "magnitude": built.magnitude})
 

@@ -222,7 +222,7 @@ def probe(
     quiet: Quiet = False,
 ) -> int:
     """Run probes on the case sets of a run that was evaluated before."""
-    from .run import read_config
+    from .run import find_runs, read_config
     from .settings import from_config, parse_probes
 
     changes: dict[str, Any] = {
@@ -234,6 +234,7 @@ def probe(
         "rows_dtype": rows_dtype,
     }
     config = read_config(run)
+    find_runs([run])  # a folder without a manifest would become another run
     changes["serving"] = probing_engine(
         config.get("serving") or {},
         {"workers": workers, "gpus_per_worker": gpus_per_worker, "ray_address": ray_address},

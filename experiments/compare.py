@@ -18,8 +18,7 @@ from ..evaluation.metrics import mark
 from ..evaluation.protocols.base import Graded
 from ..evaluation.protocols.compare import compare
 from ..evaluation.validators import read_graded
-from .evaluate import read_cases_lines
-from .run import read_json
+from .run import read_cases_lines, read_json
 from .shared_cases import shared_cases
 from .summary import headline
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..errors import InputError
 from ..evaluation import metrics as metric_rows
 from ..evaluation import pipeline, protocols, validators
 from ..evaluation.asks import Ask, Grade, Response
@@ -23,7 +24,18 @@ from ..evaluation.journal import Journal, read_journal
 from ..evaluation.protocols.base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
 from . import asking, checks, divergence
 from .progress import Advance, Reporter
-from .run import Run, locked, read_config, read_json, read_lines, write_lines, write_text
+from .run import (
+    Run,
+    locked,
+    read_cases_lines,
+    read_config,
+    read_filled,
+    read_json,
+    read_lines,
+    short,
+    write_lines,
+    write_text,
+)
 
 
 @dataclass(frozen=True)
@@ -182,12 +194,24 @@ def rescore(
     """
     read_json(Path(folder) / "manifest.json")
     with locked(folder) as path:
-        config = read_config(path)
+        config = own_config(path)
         cases = [case_from_dict(raw, f"{path / 'cases.jsonl'}") for raw in read_cases_lines(path)]
         with Journal(path / "journal", reuse=True) as journal:
             found = _regrade(path, cases, config, journal, compat, labels)
         reporter.say(f"{path.name}: {len(found.graded)} answers graded again")
         return found
+
+
+def own_config(folder: Path) -> dict[str, Any]:
+    """A run's options. Raises ``InputError`` where they are not those of the run that the manifest tells of."""
+    config, identity = read_config(folder), read_json(folder / "manifest.json")["identity"]
+    for key in ("protocol", "format", "prompting"):
+        if key in identity and config.get(key) != identity[key]:
+            raise InputError(
+                f"{folder / 'config.yaml'}: field {key!r} is {short(config.get(key))}, and {short(identity[key])} in "
+                "manifest.json; restore the file, or make the run again"
+            )
+    return config
 
 
 def _regrade(
@@ -221,11 +245,6 @@ def _regrade(
     return _finish(path, cases, protocol, found, how.compat, labels)
 
 
-def read_cases_lines(folder: Path) -> list[dict[str, Any]]:
-    """The cases that a run asked about, as JSON objects without the schema version."""
-    return [{k: v for k, v in raw.items() if k != "schema"} for raw in read_lines(folder / "cases.jsonl")]
-
-
 def load_run(folder: str | Path) -> Evaluated:
     """What an evaluated run holds, read from its files; nothing is graded, counted or written.
 
@@ -233,10 +252,10 @@ def load_run(folder: str | Path) -> Evaluated:
     """
     path = Path(folder)
     cases = [case_from_dict(raw, str(path / "cases.jsonl")) for raw in read_cases_lines(path)]
-    asks = {raw["ask"]: _ask_from(raw) for raw in read_lines(path / "asks.jsonl")}
+    asks = {raw["ask"]: _ask_from(raw) for raw in read_filled(path / "asks.jsonl")}
     graded = [
         Graded.from_dict(raw, f"{path / 'graded.jsonl'}:{n}")
-        for n, raw in enumerate(read_lines(path / "graded.jsonl"), 1)
+        for n, raw in enumerate(read_filled(path / "graded.jsonl"), 1)
     ]
     metrics = tuple(metric_rows.from_document(read_json(path / "metrics.json"), str(path / "metrics.json")))
     sets = tuple(_case_set(p) for p in sorted((path / "casesets").glob("*.jsonl")))
@@ -254,9 +273,14 @@ def _ask_from(raw: Mapping[str, Any]) -> Ask:
 def _case_set(path: Path) -> CaseSet:
     rows = read_lines(path)
     label = rows[0]["label"] if rows else "other"
-    return CaseSet(
-        path.stem, label, tuple(Entry(row["case"], tuple(Evidence(**e) for e in row["evidence"])) for row in rows)
-    )
+    other = next((row["label"] for row in rows if row["label"] != label), None)
+    if other is not None:
+        raise InputError(f"{path}: field 'label' is {label!r} and {other!r}; count it again with `composcope score`")
+    return CaseSet(path.stem, label, tuple(Entry(row["case"], tuple(map(_evidence, row["evidence"]))) for row in rows))
+
+
+def _evidence(raw: Mapping[str, Any]) -> Evidence:
+    return Evidence(raw["role"], raw["outcome"], raw.get("answer"), raw.get("gold"), raw.get("ask"))
 
 
 def metrics_from_file(

@@ -13,10 +13,10 @@ from typing import Any
 
 from ..errors import InputError
 from .distributed import FOLDER, shards
-from .evaluate import Evaluated, read_cases_lines, rescore
+from .evaluate import Evaluated, own_config, rescore
 from .progress import Reporter
 from .provenance import text_hash
-from .run import find_runs, open_run, read_config, read_json, short, write_lines
+from .run import find_runs, open_run, read_cases_lines, read_json, short, write_lines
 
 SAME = ("model", "weights", "protocol", "format", "prompting")
 SAME_SHARDS = (*SAME, "benchmark", "data", "seed", "asking")
@@ -26,8 +26,8 @@ def merge_runs(runs: Sequence[str | Path], out: str | Path, reporter: Reporter) 
     """Copy the journals of several runs into a new run folder, join their cases, and grade and count anew.
 
     What shards had measured for their probes goes along. Raises ``InputError`` when the runs differ in model, weights,
-    protocol, format or prompting, when one case id stands for different cases, and for shards that are missing, there
-    twice, unfinished, or made with other settings.
+    protocol, format or prompting, when one case id stands for different cases, for a run that lacks a file, and for
+    shards that are missing, there twice, unfinished, or made with other settings. ``out`` is then as it was.
     """
     folders = find_runs(runs)
     out = Path(out)
@@ -36,7 +36,37 @@ def merge_runs(runs: Sequence[str | Path], out: str | Path, reporter: Reporter) 
     places = _places(folders)
     identity, first = _common(folders), read_json(folders[0] / "manifest.json")
     cases = _join_cases(folders) if places is None else _in_order(folders, places)
-    config = {**read_config(folders[0]), "shard": None}
+    configs = [_config(folder) for folder in folders]
+    config = {**configs[0], "shard": None}
+    existed = out.exists()
+    try:
+        _write(out, folders, config, identity, first, cases)
+        reporter.say(f"{out}: {len(folders)} runs merged, {len(cases)} cases")
+        return rescore(out, reporter)
+    except BaseException:
+        # The folder was new or empty: half a run there could neither be read nor merged into.
+        shutil.rmtree(out, ignore_errors=True)
+        if existed:
+            out.mkdir(parents=True, exist_ok=True)
+        raise
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """A run's options, where it has answers."""
+    config = own_config(folder)
+    if not any((folder / "journal").glob("*.jsonl")):
+        raise InputError(f"{folder / 'journal'}: holds no answers; restore the folder, or make the run again")
+    return config
+
+
+def _write(
+    out: Path,
+    folders: Sequence[Path],
+    config: Mapping[str, Any],
+    identity: Mapping[str, Any],
+    first: Mapping[str, Any],
+    cases: Sequence[Mapping[str, Any]],
+) -> None:
     with open_run(out, config, identity={**identity, "shard": None}) as run:
         write_lines(run.path / "cases.jsonl", cases)
         (run.path / "journal").mkdir(exist_ok=True)
@@ -50,8 +80,6 @@ def merge_runs(runs: Sequence[str | Path], out: str | Path, reporter: Reporter) 
         if "benchmark" in kept:
             kept["benchmark"] = {**kept["benchmark"], "n_cases": len(cases)}
         run.record(merged=[f.name for f in folders], n_cases=len(cases), **kept)
-    reporter.say(f"{out}: {len(folders)} runs merged, {len(cases)} cases")
-    return rescore(out, reporter)
 
 
 def _common(folders: Sequence[Path]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import re
 import shlex
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from typing import Any
 
 from ..errors import InputError, JournalError
 from ..evaluation import reading
-from . import memory, plugins, provenance
+from . import memory, plugins, provenance, shapes
 
 SCHEMA = 1
 
@@ -58,14 +59,48 @@ def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 def read_json(path: str | Path) -> dict[str, Any]:
     """Read a JSON object.
 
-    Raises ``InputError`` for a missing or broken file and for a schema version that this program does not know.
+    Raises ``InputError`` for a missing or broken file, for a schema version that this program does not know, and for a
+    file of a run (``manifest.json``, ``metrics.json``) without the fields that such a file has.
     """
-    return _checked_schema(reading.parse(_text(path), str(path), "restore the file or delete it"), str(path))
+    found = _checked_schema(reading.parse(_text(path), str(path), "restore the file or delete it"), str(path))
+    shapes.check_document(path, found)
+    return found
 
 
 def read_lines(path: str | Path) -> list[dict[str, Any]]:
     """Read JSON lines; errors as for ``read_json``, with the line number."""
-    return [_checked_schema(row, where) for where, row in reading.lines(path, _missing(path))]
+    found = []
+    for where, row in reading.lines(path, _missing(path)):
+        found.append(_checked_schema(row, where))
+        shapes.check_line(path, where, row)
+    return found
+
+
+def read_filled(path: str | Path) -> list[dict[str, Any]]:
+    """``read_lines`` of a file that never is empty. Raises ``InputError`` where it is."""
+    found = read_lines(path)
+    if not found:
+        raise InputError(f"{path}: no lines; {shapes.AGAIN}")
+    return found
+
+
+def read_cases_lines(folder: Path) -> list[dict[str, Any]]:
+    """The cases that a run asked about, as JSON objects without the schema version.
+
+    Raises ``InputError`` for a file without a case, and for one whose cases are not as many as the run asked about:
+    a file that lost lines would be counted as a smaller benchmark.
+    """
+    path, manifest = folder / "cases.jsonl", folder / "manifest.json"
+    found = [{k: v for k, v in raw.items() if k != "schema"} for raw in read_filled(path)]
+    twice = next((case for case, n in Counter(raw["id"] for raw in found).items() if n > 1), None)
+    if twice is not None:
+        raise InputError(f"{path}: field 'id' is {twice!r} in several lines; {shapes.AGAIN}")
+    asked = read_json(manifest).get("n_cases") if manifest.is_file() else None
+    if asked not in (None, len(found)):
+        raise InputError(
+            f"{path}: {len(found)} cases, and field 'n_cases' of {manifest.name} is {asked}; {shapes.AGAIN}"
+        )
+    return found
 
 
 def _text(path: str | Path) -> str:
@@ -262,7 +297,10 @@ def find_runs(folders: Iterable[str | Path]) -> list[Path]:
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:
-    """The options that a run was made with."""
+    """The options that a run was made with.
+
+    Raises ``InputError`` for a file that is missing, broken, or without model, benchmark and protocol.
+    """
     import yaml
 
     path = Path(folder) / "config.yaml"
@@ -273,4 +311,5 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: not valid YAML ({why}); restore the file, or make the run again") from e
     if not isinstance(found, dict):
         raise InputError(f"{path}: holds no options; restore the file, or make the run again")
+    shapes.check_document(path, found)
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .evaluate import read_cases_lines
+from .run import read_cases_lines
 
 Asked = tuple[Any, Any]
 """A question and its right answer."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,8 @@ from ..sandbox import Sandbox
 
 WHAT = "JSON lines with question, code and answer, or GSM-Hard rows with input and code"
 
+LARGEST = 10**15
+"""Larger answers are left out: floating point, in which magnitudes are compared, would not hold them exactly."""
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
 )
@@ -132,13 +135,20 @@ def read_code_items(
 
 
 def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], box: Sandbox, where: str) -> CodeItem | str:
-    if not isinstance(row.get("code"), str) or not ("input" in row or {"question", "answer"} <= row.keys()):
+    if "code" not in row or not ("input" in row or {"question", "answer"} <= row.keys()):
         raise InputError(f"{where}: fields {sorted(row)} are neither of the shapes; give {WHAT}")
+    for name in ("code", "input" if "input" in row else "question"):
+        if not isinstance(row[name], str):
+            raise InputError(f"{where}: field {name!r} is {row[name]!r}, not text; give {WHAT}")
+    if isinstance(row.get("answer"), list | dict):
+        raise InputError(f"{where}: field 'answer' is {row['answer']!r}; give a whole number")
     try:
         hard = "input" in row
         question, code = _restored(row) if hard else (str(row["question"]), without_docstring(row["code"]))
     except SyntaxError as e:
         return f"code-syntax: {e.msg}"
+    except (ValueError, RecursionError, MemoryError) as e:  # null bytes; nested too deeply for the parser
+        return f"code-syntax: {e or 'nested too deeply'}"
     gold = known.get(_squeeze(question)) if hard else str(row["answer"])
     if gold is None:
         return "no-gold-answer"
@@ -146,6 +156,8 @@ def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], box: Sandbox
     if not result.ok:
         return f"code-{result.reason}"
     answer = whole(result.value)
+    if answer is not None and abs(answer) > LARGEST:
+        return "answer-too-large"
     if answer is None or str(answer) != gold.replace(",", "").removesuffix(".0"):
         return f"code-answer-differs: {result.text} for {gold}"
     if answer < 1:
@@ -156,6 +168,10 @@ def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], box: Sandbox
 def whole(value: Any) -> int | None:
     """The integer that a result is, up to the rounding of floating point; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, int):  # of any size: what floats can hold is not asked
+        return value
+    if not math.isfinite(value):
         return None
     nearest = round(value)
     return nearest if abs(value - nearest) <= 1e-9 * max(1, abs(value)) else None

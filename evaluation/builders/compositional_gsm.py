@@ -87,6 +87,8 @@ def build(items: Sequence[CodeItem], size: int | None = None, seed: int = 0, rul
     Raises ``NoCasesError`` if fewer than ``size`` pairs, or none, satisfy the rules.
     """
     rules = rules or Rules()
+    if not items:
+        raise NoCasesError("no item can be used; give items whose code comes to their answer")
     rng = random.Random(seed)
     candidates, rejected = _candidates(items, rng, rules)
     pairs, spare = _assign(candidates)

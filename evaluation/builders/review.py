@@ -115,6 +115,9 @@ def settle(cases: Iterable[Case], reviewed: Iterable[Mapping[str, Any]]) -> tupl
     ``question`` (with the number) and ``answer`` in place. Raises ``InputError`` for anything else.
     """
     decided = {str(r.get("case")): dict(r) for r in reviewed}
+    cases = list(cases)
+    if unknown := sorted(decided.keys() - {case.id for case in cases}):
+        raise InputError(f"review of {unknown[0]!r}: no case has that id; give the review.jsonl of this build")
     kept: list[Case] = []
     left_open: list[dict[str, Any]] = []
     for case in cases:

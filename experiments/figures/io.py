@@ -7,7 +7,7 @@ missing (no probe, no journal) is an empty value here and a sentence in the pict
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from ...errors import InputError
 from ...evaluation.journal import read_journal
-from ..run import find_runs, read_config, read_json, read_lines
+from ..run import find_runs, read_cases_lines, read_config, read_filled, read_json, read_lines
 
 Row = dict[str, Any]
 Array = NDArray[Any]
@@ -105,16 +105,26 @@ class RunData:
 
     @cached_property
     def graded(self) -> list[Row]:
-        return _lines(self.path / "graded.jsonl")
+        return _lines(self.path / "graded.jsonl", read_filled)
 
     @cached_property
     def cases(self) -> dict[str, Row]:
-        return {c["id"]: c for c in _lines(self.path / "cases.jsonl")}
+        return {c["id"]: c for c in _lines(self.path / "cases.jsonl", lambda file: read_cases_lines(file.parent))}
 
     @cached_property
     def asks(self) -> dict[str, Row]:
         """Asks by identity. One that several cases share stands once, under one role: ``graded`` says who uses it."""
-        return {str(a["ask"]): a for a in _lines(self.path / "asks.jsonl") if "ask" in a}
+        return {a["ask"]: a for a in _lines(self.path / "asks.jsonl", read_filled)}
+
+    @cached_property
+    def responses(self) -> dict[str, Row]:
+        """What was answered, by ask, from the journal; a torn last line of a killed run is left out."""
+        contents = read_journal(self.path / "journal")
+        return {k: vars(r) for k, r in {**contents.failures, **contents.responses}.items()}
+
+    def read_all(self) -> None:
+        """Read every file of the run now. Raises ``InputError`` or ``JournalError`` for one that cannot be read."""
+        _ = self.graded, self.cases, self.asks, self.case_sets, self.responses, self.study
 
     @cached_property
     def case_sets(self) -> dict[str, list[Row]]:
@@ -175,10 +185,6 @@ def read_run(folder: str | Path) -> RunData:
     file = path / "metrics.json"
     document = read_json(file) if file.is_file() else {}
     metrics = document.get("metrics", [])
-    if not isinstance(metrics, list) or not all(isinstance(m, dict) and "metric" in m for m in metrics):
-        raise InputError(
-            f"{file}: field 'metrics' is not a list of metric rows; compute it again with `composcope metrics`"
-        )
     protocol = document.get("protocol") or manifest.get("identity", {}).get("protocol") or ""
     return RunData(path.resolve(), manifest, config or {}, metrics, str(protocol), document.get("warnings", []))
 
@@ -218,12 +224,6 @@ def labels_by_benchmark(runs: Sequence[RunData]) -> dict[Path, str]:
     return found
 
 
-def responses(run: RunData) -> dict[str, Row]:
-    """What was answered, by ask id, from the run's journal; a torn last line of a killed run is left out."""
-    contents = read_journal(run.path / "journal")
-    return {k: vars(r) for k, r in {**contents.failures, **contents.responses}.items()}
-
-
 def _tensors(path: Path) -> dict[str, Array]:
     if not path.is_file():
         return {}
@@ -236,8 +236,8 @@ def _read_tensor(file: Any, key: str) -> Array:
     return array.astype(np.float32) if array.dtype.kind == "V" or str(array.dtype) == "bfloat16" else array
 
 
-def _lines(path: Path) -> list[Row]:
-    return read_lines(path) if path.is_file() else []
+def _lines(path: Path, read: Callable[[Path], list[Row]] = read_lines) -> list[Row]:
+    return read(path) if path.is_file() else []
 
 
 def _value(column: str, text: Any) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ComposcopeError
-from ..figures.io import Row, RunData, responses
+from ..figures.io import Row, RunData
 from ..run import read_json
 from .index import by_case, index, outcome
 
@@ -83,7 +83,7 @@ def _rendered(run: RunData) -> Rendered:
 
 
 def _chunks(run: RunData, cap: int, sent: Rendered) -> Iterator[dict[str, Any]]:
-    answers, grouped = responses(run), by_case(run)
+    answers, grouped = run.responses, by_case(run)
     order = list(grouped)
     for start in range(0, len(order), CHUNK):
         texts: dict[str, int] = {}

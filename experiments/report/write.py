@@ -34,6 +34,8 @@ def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
     """
     given = list(runs)
     data = load(given)
+    for run in data:  # before anything of an older report is removed
+        run.read_all()
     folder = Path(out)
     # Only what a report wrote before: the folder may be the user's own and hold more.
     for old in ("assets", "data/cases", "data/pictures"):

@@ -12,7 +12,7 @@ from ...evaluation.metrics import Metric
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
-from ..evaluate import read_cases_lines
+from ..run import read_cases_lines
 from .published import beside
 from .results import Row, Table, described
 

@@ -14,8 +14,7 @@ from ...evaluation.engines.base import Recorded
 from ...evaluation.grading import grade
 from ...evaluation.journal import Journal
 from .. import asking
-from ..evaluate import read_cases_lines
-from ..run import read_config, read_json
+from ..run import read_cases_lines, read_config, read_json
 
 
 def recount(folder: str | Path, compat: str) -> list[dict[str, Any]]:

@@ -110,7 +110,7 @@ def _answers(cases: Any, protocol: str, model: str, run: str, failure: float, rn
             if key not in seen:
                 seen.add(key)
                 asks.append({"schema": 1, "ask": key, "case": case["id"], "role": role, "prompt": question,
-                             "gold": gold,
+                             "gold": gold, "answer_type": "text",
                              "format": "plain", "prompting": "chat", "max_tokens": 32})  # fmt: skip
                 journal.append({"schema": 1, "key": key, "engine": "e", "case": case["id"], "role": role,
                                 "response": {"text": said, "finish_reason": "stop", "prompt_tokens": 9,

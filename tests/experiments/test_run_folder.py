@@ -57,7 +57,8 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 
 
 def test_the_manifest_says_code_versions_machine_command_and_timings(tmp_path: Path) -> None:
-    with open_run(tmp_path / "r", {"seed": 3, "model": "m"}, identity=IDENTITY) as run:
+    options = {"seed": 3, "model": "m", "benchmark": "b", "protocol": "p"}
+    with open_run(tmp_path / "r", options, identity=IDENTITY) as run:
         with run.timed("ask"):
             pass
         assert read_json(run.path / "manifest.json")["status"] == "running"
@@ -69,7 +70,7 @@ def test_the_manifest_says_code_versions_machine_command_and_timings(tmp_path: P
     assert manifest["versions"]["torch"]
     assert manifest["timings"]["ask"] >= 0
     assert manifest["invocations"][0]["status"] == "complete"
-    assert read_config(tmp_path / "r") == {"schema": 1, "seed": 3, "model": "m"}
+    assert read_config(tmp_path / "r") == {"schema": 1, **options}
 
 
 def test_no_file_of_a_run_holds_the_path_of_its_folder(tmp_path: Path) -> None:

@@ -1,0 +1,212 @@
+"""A damaged run folder is one line that names file, field and fix, and nothing is written beside it or into it."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.experiments.cli import main
+from composcope.experiments.evaluate import load_run
+from composcope.experiments.run import read_cases_lines, read_config, read_json, read_lines
+
+Capture = pytest.CaptureFixture[str]
+Damage = Callable[[Path], object]
+SET = "casesets/both-right-whole-wrong.jsonl"
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "a"
+    made = runpy.run_path(str(Path(__file__).with_name("synthetic_runs.py")))["make_run"]
+    return Path(made(folder, protocol="compositionality-gap", n=12, probes=()))
+
+
+def text(name: str, content: str) -> Damage:
+    return lambda run: (run / name).write_text(content)
+
+
+def gone(name: str) -> Damage:
+    return lambda run: shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
+
+
+def document(name: str, **fields: Any) -> Damage:
+    """Fields of a JSON document changed; those that are None are taken out."""
+
+    def damage(run: Path) -> None:
+        found = {**json.loads((run / name).read_text()), **fields}
+        (run / name).write_text(json.dumps({k: v for k, v in found.items() if v is not None}))
+
+    return damage
+
+
+def first_line(name: str, **fields: Any) -> Damage:
+    """Fields of the first line changed; those that are None are taken out."""
+
+    def damage(run: Path) -> None:
+        first, *rest = (run / name).read_text().splitlines()
+        found = {k: v for k, v in {**json.loads(first), **fields}.items() if v is not None}
+        (run / name).write_text("\n".join([json.dumps(found), *rest, ""]))
+
+    return damage
+
+
+def fewer(name: str) -> Damage:
+    return lambda run: (run / name).write_text("".join((run / name).read_text().splitlines(True)[:-1]))
+
+
+@pytest.fixture
+def damaged(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Damage], None]:
+    """Runs ``a`` and ``b`` here, ``b`` with a damage."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        shutil.copytree(pristine, tmp_path / name)
+    return lambda damage: damage(tmp_path / "b")
+
+
+def contents(folder: Path) -> Mapping[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+COMMANDS = {
+    "compare": ["compare", "a", "b"],
+    "merge": ["merge", "a", "b", "--out", "m"],
+    "score": ["score", "b", "-q"],
+    "analyze": ["analyze", "lengths", "b"],
+    "report": ["report", "b", "--out", "m"],
+    "plot": ["plot", "gap-slopes", "b", "--out", "m"],
+    "probe": ["probe", "b", "--probes", "min-k", "-q"],
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "commands", "needle"),
+    [
+        (document("metrics.json", metrics=3), "compare analyze report plot", "b/metrics.json: field 'metrics' is 3"),
+        (document("metrics.json", metrics=None), "compare report plot", "b/metrics.json: field 'metrics' is missing"),
+        (document("metrics.json", metrics=[{"metric": "gap"}]), "compare plot", "metrics[0]: field 'group' is missing"),
+        (document("manifest.json", identity=3), "compare merge score report plot probe", "field 'identity' is 3"),
+        (document("manifest.json", identity=None), "compare merge score plot probe", "field 'identity' is missing"),
+        (gone("manifest.json"), "merge report plot probe", "no manifest.json"),
+        (text("config.yaml", "protocol: x\n"), "merge score plot probe", "b/config.yaml: field 'model' is missing"),
+        (text("config.yaml", "model: m\nbenchmark: b\n"), "merge score probe", "field 'protocol' is missing"),
+        (document("config.yaml", asking={"few_shot": 3}), "score probe", "config.yaml: asking: field 'few_shot' is 3"),
+        (document("config.yaml", protocol="double-gate"), "merge score", "field 'protocol' is double-gate"),
+        (gone("config.yaml"), "merge score probe", "b/config.yaml: no such file"),
+        (gone("journal"), "merge", "b/journal: holds no answers"),
+        (first_line("asks.jsonl", ask=None), "analyze report", "b/asks.jsonl:1: field 'ask' is missing"),
+        (first_line("cases.jsonl", id=None), "compare merge score analyze report", "cases.jsonl:1: field 'id' is miss"),
+        (first_line("cases.jsonl", id=7), "compare merge score", "b/cases.jsonl:1: field 'id' is 7, not text"),
+        (text("cases.jsonl", ""), "compare merge score analyze report", "b/cases.jsonl: no lines"),
+        (text("graded.jsonl", ""), "analyze report", "b/graded.jsonl: no lines"),
+        (
+            first_line("graded.jsonl", outcome="good"),
+            "analyze report",
+            "graded.jsonl:1: field 'outcome' is 'good'",
+        ),
+        (first_line(SET, evidence=None), "analyze report", "whole-wrong.jsonl:1: field 'evidence' is missing"),
+    ],
+)
+def test_a_damaged_run_is_one_line_with_file_and_field_and_nothing_is_written(
+    damage: Damage, commands: str, needle: str, damaged: Callable[[Damage], None], capsys: Capture
+) -> None:
+    damaged(damage)
+    before = contents(Path("b"))
+    for name in commands.split():
+        assert main(COMMANDS[name]) == 1, name
+        (error,) = [line for line in capsys.readouterr().err.splitlines() if "composcope: error: " in line]
+        assert needle in error, name
+        assert "unexpected" not in error
+        assert not Path("m").exists(), name
+        left = {k: v for k, v in contents(Path("b")).items() if k != ".lock" and not k.endswith(".txt")}
+        assert left == before, name
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        document("metrics.json", metrics=3),
+        document("metrics.json", metrics=None),
+        document("manifest.json", identity=3),
+    ],
+)
+def test_the_list_of_runs_says_which_of_them_is_damaged_and_shows_the_others(
+    damage: Damage, damaged: Callable[[Damage], None], capsys: Capture
+) -> None:
+    damaged(damage)
+    assert main(["ls", "."]) == 0
+    sound, broken = capsys.readouterr().out.splitlines()
+    assert sound.startswith("a  complete") and "field" not in sound
+    assert re.search(r"^b .*b/\w+\.json: field '\w+' is ", broken)
+
+
+def test_cases_that_lost_a_line_are_not_counted_as_a_smaller_benchmark(
+    damaged: Callable[[Damage], None], capsys: Capture
+) -> None:
+    damaged(document("manifest.json", n_cases=12))
+    assert len(read_cases_lines(Path("b"))) == 12
+    fewer("cases.jsonl")(Path("b"))
+    metrics = (Path("b") / "metrics.json").read_bytes()
+    assert main(["score", "b", "-q"]) == 1
+    assert "b/cases.jsonl: 11 cases, and field 'n_cases' of manifest.json is 12" in capsys.readouterr().err
+    assert (Path("b") / "metrics.json").read_bytes() == metrics
+
+
+def test_a_case_that_stands_twice_in_a_run_is_refused(damaged: Callable[[Damage], None]) -> None:
+    damaged(lambda run: (run / "cases.jsonl").write_text((run / "cases.jsonl").read_text().splitlines(True)[0] * 2))
+    with pytest.raises(InputError, match=r"b/cases\.jsonl: field 'id' is '.+' in several lines"):
+        read_cases_lines(Path("b"))
+
+
+def test_a_case_set_of_two_labels_is_refused(damaged: Callable[[Damage], None]) -> None:
+    damaged(first_line(SET, label="success"))
+    with pytest.raises(InputError, match=r"field 'label' is 'success' and 'failure'"):
+        load_run("b")
+
+
+def test_a_merge_that_finds_an_answer_missing_leaves_its_folder_as_it_was(
+    damaged: Callable[[Damage], None], capsys: Capture
+) -> None:
+    damaged(lambda run: None)
+    for out in (Path("new"), Path("empty")):
+        if out.name == "empty":
+            out.mkdir()
+        assert main(["merge", "a", "b", "--out", str(out)]) == 1
+        assert "not in the journal" in capsys.readouterr().err
+        assert out.is_dir() == (out.name == "empty") and not any(out.glob("*"))
+
+
+def test_a_sound_run_passes_every_check(pristine: Path) -> None:
+    assert len(load_run(pristine).cases) == len(read_cases_lines(pristine)) == 12
+    assert read_config(pristine)["protocol"] == "compositionality-gap"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "needle"),
+    [
+        ("metrics.json", {"protocol": "p", "metrics": {}}, "field 'metrics' is {}, not a list of objects"),
+        ("metrics.json", {"metrics": []}, "field 'protocol' is missing"),
+        ("manifest.json", {"identity": {}, "invocations": 3}, "field 'invocations' is 3, not a list of objects"),
+        ("manifest.json", {"identity": "x" * 90}, f"field 'identity' is '{'x' * 59}..., not an object"),
+    ],
+)
+def test_a_document_of_a_run_is_read_only_in_its_shape(
+    name: str, content: Mapping[str, Any], needle: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(InputError, match=re.escape(f"{tmp_path / name}: {needle}")):
+        read_json(tmp_path / name)
+
+
+def test_files_of_other_names_may_hold_anything(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('{"metrics": 3, "identity": 3}')
+    (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
+    assert read_json(tmp_path / "other.json") == {"metrics": 3, "identity": 3}
+    assert read_lines(tmp_path / "other.jsonl") == [{"a": 1}]
