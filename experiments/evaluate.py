@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, JournalError
 from ..evaluation import metrics as metric_rows
 from ..evaluation import pipeline, protocols, validators
 from ..evaluation.asks import Ask, Grade, Response
@@ -30,6 +30,7 @@ from .run import (
     read_cases_lines,
     read_config,
     read_filled,
+    read_graded_lines,
     read_json,
     read_lines,
     short,
@@ -248,18 +249,23 @@ def _regrade(
 def load_run(folder: str | Path) -> Evaluated:
     """What an evaluated run holds, read from its files; nothing is graded, counted or written.
 
-    Raises ``InputError`` for a folder that is no evaluated run.
+    Raises ``InputError`` for a folder that is no evaluated run, ``JournalError`` for a journal that lost answers.
     """
     path = Path(folder)
     cases = [case_from_dict(raw, str(path / "cases.jsonl")) for raw in read_cases_lines(path)]
     asks = {raw["ask"]: _ask_from(raw) for raw in read_filled(path / "asks.jsonl")}
-    graded = [
-        Graded.from_dict(raw, f"{path / 'graded.jsonl'}:{n}")
-        for n, raw in enumerate(read_filled(path / "graded.jsonl"), 1)
-    ]
+    graded = [Graded.from_dict(raw, f"{path / 'graded.jsonl'}:{n}") for n, raw in enumerate(read_graded_lines(path), 1)]
     metrics = tuple(metric_rows.from_document(read_json(path / "metrics.json"), str(path / "metrics.json")))
     sets = tuple(_case_set(p) for p in sorted((path / "casesets").glob("*.jsonl")))
-    responses = read_journal(path / "journal").responses
+    contents = read_journal(path / "journal")
+    responses, answered = contents.responses, {**contents.failures, **contents.responses}
+    lost = [row.ask for row in graded if row.ask is not None and row.ask not in answered]
+    if answered and lost:
+        raise JournalError(
+            f"{path / 'journal'}: the answers of {len(lost)} of {len(graded)} graded asks are missing "
+            f"(first: {lost[0]}); "
+            "restore the folder, or run the evaluation again with the model"
+        )
     return Evaluated({c.id: c for c in cases}, asks, responses, graded, Reduction(metrics, sets))
 
 

@@ -103,6 +103,22 @@ def read_cases_lines(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def read_graded_lines(folder: Path) -> list[dict[str, Any]]:
+    """The graded rows of a run. Raises ``InputError`` where a complete run has none of one of its cases."""
+    path, manifest = folder / "graded.jsonl", folder / "manifest.json"
+    found = read_filled(path)
+    said = read_json(manifest) if manifest.is_file() else {}
+    if said.get("status") == "complete" and not said.get("stopped") and (folder / "cases.jsonl").is_file():
+        graded = {row["case"] for row in found}
+        missing = [case["id"] for case in read_cases_lines(folder) if case["id"] not in graded]
+        if missing:
+            raise InputError(
+                f"{path}: no row of {len(missing)} cases (first: {missing[0]!r}), and the run is complete; "
+                f"{shapes.COUNT_AGAIN}"
+            )
+    return found
+
+
 def _text(path: str | Path) -> str:
     return reading.text(path, _missing(path))
 

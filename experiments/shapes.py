@@ -75,6 +75,7 @@ _ASKING = _Shape(
     },
     AGAIN,
 )
+_EXEMPLAR = _Shape({"kind": _TEXT, "question": _TEXT, "answer": _TEXT}, {}, AGAIN)
 _SERVING = _Shape(
     {},
     {
@@ -97,12 +98,14 @@ _MANIFEST = _Shape(
     },
     AGAIN,
 )
+_ENGINE = _Shape({"identity": _OBJECT, "provenance": _OBJECT}, {}, AGAIN)
 _METRICS = _Shape({"protocol": _TEXT, "metrics": _OBJECTS}, {"warnings": _TEXTS}, COUNT_AGAIN)
 _METRIC = _Shape(
     {"metric": _NAME, "group": _OBJECT, "n": _WHOLE, "value": _or_null(_NUMBER)},
     {k: _or_null(_NUMBER) for k in ("count", "low", "high", "bound_low", "bound_high", "n_invalid")},
     COUNT_AGAIN,
 )
+_INTERVAL = _Shape({"interval": _NAME, "high": _NUMBER}, {}, COUNT_AGAIN)
 _CASE = _Shape(
     {"id": _NAME, "question": _TEXT, "answer": _TEXT}, {"parts": _OBJECTS, "chance": _or_null(_NUMBER)}, AGAIN
 )
@@ -122,14 +125,21 @@ def check_document(path: str | Path, value: Mapping[str, Any]) -> None:
     name, where = Path(path).name, str(path)
     if name == "manifest.json":
         _check(value, _MANIFEST, where)
+        for field in ("engine", "judge"):
+            if value.get(field):
+                _check(value[field], _ENGINE, f"{where}: {field}")
     elif name == "config.yaml":
         _check(value, _OPTIONS, where)
         for field, shape in (("asking", _ASKING), ("serving", _SERVING)):
             _check(value.get(field) or {}, shape, f"{where}: {field}")
+        for i, example in enumerate((value.get("asking") or {}).get("exemplars") or ()):
+            _check(example, _EXEMPLAR, f"{where}: asking.exemplars[{i}]")
     elif name == "metrics.json":
         _check(value, _METRICS, where)
         for i, row in enumerate(value["metrics"]):
             _check(row, _METRIC, f"{where}: metrics[{i}]")
+            if row.get("low") is not None:
+                _check(row, _INTERVAL, f"{where}: metrics[{i}]")
 
 
 def check_line(path: str | Path, where: str, value: Mapping[str, Any]) -> None:

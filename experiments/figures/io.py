@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from ...errors import InputError
 from ...evaluation.journal import read_journal
-from ..run import find_runs, read_cases_lines, read_config, read_filled, read_json, read_lines
+from ..run import find_runs, read_cases_lines, read_config, read_filled, read_graded_lines, read_json, read_lines
 
 Row = dict[str, Any]
 Array = NDArray[Any]
@@ -105,7 +105,7 @@ class RunData:
 
     @cached_property
     def graded(self) -> list[Row]:
-        return _lines(self.path / "graded.jsonl", read_filled)
+        return _lines(self.path / "graded.jsonl", lambda file: read_graded_lines(file.parent))
 
     @cached_property
     def cases(self) -> dict[str, Row]:

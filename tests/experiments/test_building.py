@@ -161,3 +161,100 @@ def test_scaffolds_without_anyone_to_make_them_are_refused(tmp_path: Path, capsy
     path.write_text('{"question": "1 + 1?", "answer": "2"}\n')
     assert _build("scaffolds", f"stad:{path}", "--out", tmp_path / "out") == 1
     assert "--teacher, or --human" in capsys.readouterr().err
+
+
+ITEM = {"question": "A has 3 and 4", "code": "def solution():\n    return 3 + 4\n", "answer": 7}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content", "needle"),
+    [
+        ("temporal", "f.csv", b"", "f.csv: no rows"),
+        ("temporal", "f.csv", b"a,b\n1,2\n", "f.csv: fact 1: field 'event' is None"),
+        ("temporal", "f.jsonl", bytes(range(256)), "f.jsonl:2: not UTF-8"),
+        ("classification", "f.jsonl", b'{"member": "a", "class": [1]}\n', "membership 1: field 'class' is [1]"),
+        ("compositional-gsm", "f.jsonl", b"[1]\n", "f.jsonl:1: expected a JSON object, got list"),
+        ("compositional-gsm", "f.jsonl", json.dumps({**ITEM, "code": 3}).encode(), "f.jsonl:1: field 'code' is 3"),
+        ("compositional-gsm", "f.jsonl", json.dumps({**ITEM, "question": [1]}).encode(), "field 'question' is [1]"),
+        ("compositional-gsm", "f.jsonl", json.dumps({**ITEM, "answer": [7]}).encode(), "field 'answer' is [7]"),
+        ("compositional-gsm", "f.jsonl", b'{"input": 3, "code": "", "target": 3}', "f.jsonl:1: field 'input' is 3"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_and_once_mended_the_same_command_works(
+    kind: str, name: str, content: bytes, needle: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    command = [kind, tmp_path / name, "--out", tmp_path / "out"]
+    assert _build(*command) == 1
+    assert needle in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    _facts(tmp_path / name)
+    _build(*command)
+    assert "holds another build" not in capsys.readouterr().err
+
+
+def test_a_folder_that_held_something_keeps_it_when_a_build_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    (tmp_path / "facts.jsonl").write_text("")
+    assert _build("temporal", tmp_path / "facts.jsonl", "--out", tmp_path / "out") == 1
+    assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.name != ".lock") == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("def solution():\n    while True:\n        pass\n", "code-"),
+        ("def solution():\n    return '\0'\n", "code-syntax"),
+        ("def solution():\n    return " + "-" * 3000 + "3\n", "code-syntax"),
+        ("def solution():\n    return 10 ** 400\n", "answer-too-large"),
+        ("def solution():\n    return float('nan')\n", "code-"),
+        ("import os\nos._exit(3)\n", "code-"),
+    ],
+    ids=["loop", "null", "nested", "huge", "nan", "exit"],
+)
+def test_code_that_comes_to_no_answer_is_left_out_with_its_reason(
+    code: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "items.jsonl").write_text(json.dumps({**ITEM, "code": code}))
+    assert _build("compositional-gsm", tmp_path / "items.jsonl", "--out", tmp_path / "out") == 1
+    assert "no cases were made (1 " in capsys.readouterr().err
+    (row,) = _read(tmp_path / "out" / "rejected.jsonl")
+    assert row["reason"].startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("lines", "needle"),
+    [
+        ([{"decision": "keep"}], "decision 1: field 'case' is None"),
+        ([{"case": [1], "decision": "keep"}], "decision 1: field 'case' is [1]"),
+        ([{"case": "nobody", "decision": "keep"}], "review of 'nobody': no case has that id"),
+        ([{"case": "x", "decision": "keep"}, {"case": "x", "decision": "drop"}], "case 'x' is decided twice"),
+    ],
+)
+def test_decisions_that_belong_to_no_case_are_refused(
+    lines: list[dict[str, Any]], needle: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = [(3, 20), (4, 21), (5, 22)]
+    items = [
+        {"id": f"i{a}", "question": f"A has {a} and {b}", "code": f"def solution(): return {a}+{b}", "answer": a + b}
+        for a, b in pairs
+    ]
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(i) + "\n" for i in items))
+    (tmp_path / "review.jsonl").write_text("".join(json.dumps(r) + "\n" for r in lines))
+    command = ["compositional-gsm", tmp_path / "items.jsonl", "--out", tmp_path / "out"]
+    assert _build(*command, "--reviewed", tmp_path / "review.jsonl") == 1
+    assert needle in capsys.readouterr().err
+    assert _build(*command) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--depths", "2,2"), ("--families", "kinship,kinship"), ("--depths", ""), ("--families", ",")],
+)
+def test_what_would_give_cases_of_one_id_or_none_is_refused(
+    option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _build("synthetic", option, value, "--out", tmp_path / "out") == 1
+    assert f"{option} {value}: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -100,6 +100,13 @@ COMMANDS = {
         (document("config.yaml", asking={"few_shot": 3}), "score probe", "config.yaml: asking: field 'few_shot' is 3"),
         (document("config.yaml", protocol="double-gate"), "merge score", "field 'protocol' is double-gate"),
         (gone("config.yaml"), "merge score probe", "b/config.yaml: no such file"),
+        (
+            document("metrics.json", metrics=[{"metric": "gap", "group": {}, "n": 3, "value": 0.5, "low": 0.1}]),
+            "analyze report",
+            "metrics[0]: field 'interval' is missing",
+        ),
+        (document("manifest.json", engine={"identity": 3}), "score probe", "engine: field 'identity' is 3"),
+        (fewer("journal/segment.jsonl"), "analyze", "b/journal: the answers of 1 of "),
         (gone("journal"), "merge", "b/journal: holds no answers"),
         (first_line("asks.jsonl", ask=None), "analyze report", "b/asks.jsonl:1: field 'ask' is missing"),
         (first_line("cases.jsonl", id=None), "compare merge score analyze report", "cases.jsonl:1: field 'id' is miss"),
@@ -157,6 +164,17 @@ def test_cases_that_lost_a_line_are_not_counted_as_a_smaller_benchmark(
     assert main(["score", "b", "-q"]) == 1
     assert "b/cases.jsonl: 11 cases, and field 'n_cases' of manifest.json is 12" in capsys.readouterr().err
     assert (Path("b") / "metrics.json").read_bytes() == metrics
+
+
+def test_graded_rows_that_lost_cases_are_not_analyzed_as_fewer(
+    damaged: Callable[[Damage], None], capsys: Capture
+) -> None:
+    damaged(lambda run: (run / "graded.jsonl").write_text((run / "graded.jsonl").read_text().splitlines(True)[0]))
+    for name in ("analyze", "report"):
+        assert main(COMMANDS[name]) == 1
+        assert "b/graded.jsonl: no row of 11 cases (first: 'case-0001')" in capsys.readouterr().err
+    document("manifest.json", stopped="max_asks=1")(Path("b"))
+    assert {row.case for row in load_run("b").graded} == {"case-0000"}
 
 
 def test_a_case_that_stands_twice_in_a_run_is_refused(damaged: Callable[[Damage], None]) -> None:
