@@ -18,6 +18,7 @@ from ..errors import InputError
 from .organism import series as organism_series
 from .organism.series import Series
 from .organism.weights import DOSES
+from .run import read_json
 from .studies.preset import Preset
 from .studies.results import Row, Table, metric_rows
 from .studies.running import Study
@@ -68,23 +69,24 @@ def _trainings(spec: Spec) -> list[Series]:
 def tables(study: Study) -> list[Table]:
     """What each dose does, and each probe's answers with n, interval and verdict; of several trainings over them."""
     from . import validity
-    from .validity_over_seeds import note
 
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
     examined = _examined(study)
     rows = validity.examine_series(study.folder, examined, seed=study.spec.seed, n=study.spec.probe_cases or 60)
     shown = [{**row, "shown": _shown(row)} for row in rows]
+    notes = read_json(study.folder / "validity.json")["notes"]
+    note = " ".join(n for n in notes if n not in validity.NOTES)
     doses = Table("doses", "The dose series", accuracy)
     columns = ("short", "question", "model", "measure", "shown", "interval", "n", "verdict", "statement")
     title = "Do the probes measure what they say?"
     if len(examined) < 2:
-        return [doses, Table("validity", title, shown, validity.ONE_TRAINING, columns)]
+        return [doses, Table("validity", title, shown, note, columns)]
     seeds = [one.seed for one, _ in examined]
     over = [r for r in shown if r["seed"] == "all"]
     return [
         doses,
         Table("validity-seeds", f"{title} Over {len(seeds)} trainings", [_plain(r) for r in over],
-              note(seeds, any(one.shipped for one, _ in examined)),
+              note,
               ("short", "question", "model", "measure", *(f"seed {s}" for s in seeds), "shown", "interval", "n",
                "as_expected", "verdict", "note")),
         Table("validity", f"{title} Each training by itself", [r for r in shown if r["seed"] != "all"],

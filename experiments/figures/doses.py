@@ -20,7 +20,8 @@ OVER = "all"
 def dose_response(runs: Sequence[RunData]) -> Drawing:
     """Mean of each probe's number per dose; of several trainings every one of them thin and their mean thick."""
     table = next((t for r in runs if (t := r.path.parent / "validity" / "table.csv").is_file()), None)
-    rows = _read(table) if table is not None else []
+    raw = _raw(table) if table is not None else []
+    rows = _read(raw)
     if not rows:
         return words("No validity table beside these runs: `composcope study validity` makes one.", runs)
     quantities = list(dict.fromkeys(r["quantity"] for r in rows))
@@ -40,7 +41,9 @@ def dose_response(runs: Sequence[RunData]) -> Drawing:
     if not seeds:
         return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{quantity}, {dose}"))
     style.shared_legend(fig)
-    return Drawing(style.finished(fig), rows, _caption(text, rows, seeds, runs))
+    examined = dict.fromkeys(s for r in raw if (s := r.get("seed")) not in (None, "", OVER))
+    absent = [s for s in examined if s not in seeds]
+    return Drawing(style.finished(fig), rows, _caption(text, rows, seeds, absent, runs))
 
 
 def _trainings(ax: Axes, rows: Sequence[Row], seeds: Sequence[str], place: dict[str, int]) -> None:
@@ -59,8 +62,10 @@ def _trainings(ax: Axes, rows: Sequence[Row], seeds: Sequence[str], place: dict[
             ax.plot([x, x], [r["low"], r["high"]], color=shade, linewidth=1.5, alpha=0.65, zorder=3)
 
 
-def _caption(text: str, rows: Sequence[Row], seeds: Sequence[str], runs: Sequence[RunData]) -> str:
-    """What is thin and what is thick, how many trainings there are, and which of them a dose lacks."""
+def _caption(
+    text: str, rows: Sequence[Row], seeds: Sequence[str], absent: Sequence[str], runs: Sequence[RunData]
+) -> str:
+    """What is thin and what is thick, how many trainings there are, and which of them are not drawn or lack a dose."""
     single = [r for r in rows if r["seed"] != OVER]
     means = [r for r in rows if r["seed"] == OVER]
     thin = (
@@ -68,18 +73,22 @@ def _caption(text: str, rows: Sequence[Row], seeds: Sequence[str], runs: Sequenc
         "interval over trainings, wide for so few; what a line's own cases leave open is in the csv."
     )
     fewer = [f"{r['quantity']}, {r['dose']} (n={r['n']} trainings)" for r in means if r["n"] < len(seeds)]
-    said = f"{text} {thin}" + (f" Of fewer trainings: {'; '.join(fewer)}." if fewer else "")
+    without = f" Undefined, not drawn: seed {', '.join(absent)}." if absent else ""
+    said = f"{text} {thin}{without}" + (f" Of fewer trainings: {'; '.join(fewer)}." if fewer else "")
     return caption(said, single, runs, intervals=style.interval_methods(means))
 
 
-def _read(path: Path) -> list[Row]:
+def _raw(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as f:
-        raw = [r for r in csv.DictReader(f) if r.get("question") == "follows the dose" and r.get("group")]
+        return [r for r in csv.DictReader(f) if r.get("question") == "follows the dose"]
+
+
+def _read(raw: Sequence[dict[str, str]]) -> list[Row]:
     found: list[Row] = []
     for r in raw:
-        numbers = {k: float(r[k]) if r.get(k) not in _EMPTY else None for k in ("value", "low", "high")}
-        if r.get("verdict"):
+        if r.get("verdict") or not r.get("group"):
             continue  # the trend over the doses, not a dose
+        numbers = {k: float(r[k]) if r.get(k) not in _EMPTY else None for k in ("value", "low", "high")}
         seed = {"seed": r["seed"]} if r.get("seed") else {}
         found.append({"quantity": r["quantity"], "dose": r["group"], **seed, "n": int(float(r["n"] or 0)), **numbers,
                       "interval": r.get("interval")})  # fmt: skip

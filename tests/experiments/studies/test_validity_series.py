@@ -84,6 +84,7 @@ def test_every_training_is_asked_the_same_and_stands_in_the_rows_over_trainings(
     defined = [r for r in over if r["seed 1"] and r["seed 12"]]
     assert defined and {r["n"] for r in defined} == {"2"}
     page = (made / "study.md").read_text()
+    assert "Prompt-end patching" not in page and "--only-series` leaves it out" in page
     assert "2 trainings per dose (seeds 1, 12)" in page and "One training per dose" not in page
 
 
@@ -161,6 +162,19 @@ def test_a_training_that_lacks_a_dose_is_in_no_trend_over_trainings(
     trends = [r for r in rows if r["seed"] == "all" and r["question"] == validity.QUESTIONS["dose"]]
     assert trends and all(r["n"] == 1 and "seed 12: not examined" in r["note"] for r in trends)
     assert any("Seed 12: no run of twin" in n for n in read_json(study / "validity.json")["notes"])
+
+
+def test_a_training_without_a_value_is_named_in_the_figure(made: Path, tmp_path: Path) -> None:
+    study = Path(shutil.copytree(made, tmp_path / "study"))
+    table = study / "validity" / "table.csv"
+    rows = list(csv.DictReader(table.open(encoding="utf-8", newline="")))
+    kept = [r for r in rows if r["seed"] != "12" or r["verdict"]]  # as it is where no case has its parts right
+    with table.open("w", encoding="utf-8", newline="") as f:
+        writer = csv.DictWriter(f, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(kept)
+    drawn = figures.draw("dose-response", [study])
+    assert "Undefined, not drawn: seed 12." in drawn.caption and {r["seed"] for r in drawn.rows} == {"1", "all"}
 
 
 def test_the_shipped_training_can_be_left_out(other: Path) -> None:
