@@ -60,11 +60,13 @@ def fast_products(model: nn.Module) -> Iterator[None]:
 def _suits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     if not prefers_onednn() or not torch.backends.mkldnn.enabled:
         return False
-    plain = type(x) is Tensor and type(weight) in (Tensor, nn.Parameter) and x.numel() > 0
-    if not plain or any(t.device.type != "cpu" or t.dtype != torch.float32 for t in (x, weight)):
+    held = [weight] if bias is None else [weight, bias]
+    plain = type(x) is Tensor and all(type(t) in (Tensor, nn.Parameter) for t in held) and x.numel() > 0
+    if not plain or any(t.device.type != "cpu" or t.dtype != torch.float32 for t in (x, *held)):
         return False
-    learns = torch.is_grad_enabled() and (weight.requires_grad or (bias is not None and bias.requires_grad))
-    return weight.dim() == 2 and not learns
+    # oneDNN reads biases as they lie in memory, whatever their strides and length.
+    fits = weight.dim() == 2 and (bias is None or (bias.is_contiguous() and bias.shape == weight.shape[:1]))
+    return fits and not (torch.is_grad_enabled() and any(t.requires_grad for t in held))
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -76,9 +78,10 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        ctx.weight = weight
+        ctx.save_for_backward(weight)  # not held as it is: where weights are widened, the graph keeps them narrow
         return _onednn(x, weight)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _onednn(grads[0], ctx.weight.t()), None
+        (weight,) = ctx.saved_tensors
+        return linear(grads[0], weight.t()), None

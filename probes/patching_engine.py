@@ -94,8 +94,8 @@ def continue_patched(
     vocab = lm.anatomy.vocab_size
     base = torch.full((n + len(plain), max_new_tokens), -1, dtype=torch.long)
     base_logits = torch.zeros(n + len(plain), vocab)
-    tokens = torch.full((n, sources, len(layers), max_new_tokens), -1, dtype=torch.long)
-    logits = torch.zeros(n, sources, len(layers), vocab)
+    tokens = torch.full((n, sources * len(layers), max_new_tokens), -1, dtype=torch.long)
+    logits = torch.zeros(n, sources * len(layers), vocab)
     measure = partial(
         _continue, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids), max_rows=max_rows,
         ready=None if ready is None else (n, ready),
@@ -104,8 +104,10 @@ def continue_patched(
     items = [*zip(recipients, states, strict=True), *((prompt, nothing) for prompt in plain)]
     for i, got in spread(lm, measure, items, notes, light=not layers):
         base[i], base_logits[i] = got["base"], got["base_logits"]
-        for part, changed, first in got["parts"]:
-            tokens[i, :, part], logits[i, :, part] = changed, first
+        for start, changed, first in got["parts"]:
+            part = slice(start, start + len(changed))
+            tokens[i, part], logits[i, part] = changed, first
+    tokens, logits = (x.unflatten(1, (sources, len(layers))) for x in (tokens, logits))
     return Continuations(base[:n], base_logits[:n], tokens, logits, base[n:], base_logits[n:])
 
 
@@ -115,9 +117,9 @@ def _continue(
     max_new_tokens: int, stop_ids: Sequence[int], max_rows: int | None, ready: tuple[int, Prefix] | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
     """Continuations of each item (prompt, states ``source layer d_model``): ``base`` tokens and logits, and ``parts``
-    with the layers, ``source layer step`` tokens and ``source layer vocab`` first logits. ``ready``: from which item
-    on, and the prefix of these."""
-    longest = max(len(prompt) for prompt, _ in items)
+    of the variants (layer by layer of source by source): which is the first, tokens ``variant step``, first logits
+    ``variant vocab``. ``ready``: from which item on, and the prefix of these."""
+    longest = max((len(prompt) for prompt, _ in items), default=0)
 
     def budget() -> int:
         return row_budget(lm, 1, longest + max_new_tokens, graph=False, decoded=max_new_tokens)
@@ -135,26 +137,25 @@ def _in_chunks(
     for chunk in _chunks(items, rows):
         some, prefix = _prefix(lm, items, chunk, ready)
         found: list[dict[str, Any]] = [{"parts": []} for _ in some]
-        sources = len(items[some[0]][1])
-        at_once = len(layers) if len(some) > 1 else max(1, (rows - 1) // max(1, sources))
-        for start in range(0, max(1, len(layers)), max(1, at_once)):
-            part = list(range(len(layers)))[start : start + at_once]
-            states = [items[i][1][:, part] for i in some]
+        put = [items[i][1].flatten(0, 1) for i in some]
+        most = max(map(len, put))
+        at_once = max(1, most if len(some) > 1 else rows - 1)
+        for start in range(0, max(1, most), at_once):
+            states = [x[start : start + at_once] for x in put]
+            sizes = [len(x) for x in states]
             variants = Variants(
-                [q for q, x in enumerate(states) for _ in range(x.shape[0] * x.shape[1])],
-                [layers[i] for x in states for _ in range(x.shape[0]) for i in part],
-                torch.cat([x.flatten(0, 1) for x in states]).to(lm.device),
+                [q for q, size in enumerate(sizes) for _ in range(size)],
+                [layers[(start + i) % len(layers)] for size in sizes for i in range(size)],
+                torch.cat(states).to(lm.device),
             )
             tokens, logits = continue_rows(lm, prefix, variants, max_new_tokens, stop_ids)
-            tokens, logits = tokens.cpu(), logits.float().cpu()
-            row = len(some)
-            for q, (of_item, x) in enumerate(zip(found, states, strict=True)):
-                of_item |= {"base": tokens[q], "base_logits": logits[q]}
-                mine = slice(row, row + x.shape[0] * x.shape[1])
-                if x.shape[0] * x.shape[1]:
-                    changed, first = (y[mine].unflatten(0, tuple(x.shape[:2])) for y in (tokens, logits))
-                    of_item["parts"].append((part, changed, first))
-                row = mine.stop
+            (base, *changed), (base_logits, *first) = (
+                x.split([len(some), *sizes]) for x in (tokens.cpu(), logits.float().cpu())
+            )
+            for q, (of_item, size) in enumerate(zip(found, sizes, strict=True)):
+                of_item |= {"base": base[q], "base_logits": base_logits[q]}
+                if size:
+                    of_item["parts"].append((start, changed[q], first[q]))
         yield from zip(some, found, strict=True)
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import weakref
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from composcope.hooks import kernels
+from composcope.hooks import kernels, load_model
+from composcope.hooks.precision import widened
+from composcope.hooks.rows import prefill, step
+
+from ..tiny_models import tiny
 
 
 @pytest.fixture
@@ -55,6 +62,36 @@ def test_products_and_gradients_are_those_of_pytorch(shape: tuple[int, ...], bia
 def test_what_does_not_fit_is_left_to_pytorch(x: torch.Tensor, weight: torch.Tensor, preferred: list[int]) -> None:
     got = kernels.linear(x, weight)
     assert torch.equal(got, F.linear(x, weight)) and got.requires_grad == weight.requires_grad and preferred == [0]
+
+
+def test_biases_that_lie_apart_in_memory_are_left_to_pytorch(preferred: list[int]) -> None:
+    x, weight, biases = torch.randn(3, 7), torch.randn(5, 7), torch.randn(10)
+    for bias in (biases[::2], biases[:1].expand(5)):
+        assert torch.equal(kernels.linear(x, weight, bias), F.linear(x, weight, bias)) and preferred == [0]
+
+
+def test_second_derivatives_are_those_of_pytorch(preferred: list[int]) -> None:
+    x, weight = torch.randn(3, 7, requires_grad=True), torch.randn(5, 7)
+    found = []
+    for product in (kernels.linear, F.linear):
+        (slope,) = torch.autograd.grad(product(x, weight).tanh().sum(), x, create_graph=True)
+        found.append(torch.autograd.grad(slope.square().sum(), x)[0])
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+    assert preferred == [4]
+
+
+def test_a_graph_holds_no_copies_of_weights_that_are_widened_only_while_they_run(preferred: list[int]) -> None:
+    model: Any = tiny("llama")
+    lm = load_model(model.to(torch.bfloat16).requires_grad_(False))
+    copies: list[weakref.ref[torch.Tensor]] = []
+    up = model.model.layers[1].mlp.up_proj
+    up.register_forward_hook(lambda m, *_: copies.append(weakref.ref(m.weight)))
+    with widened(lm, "float32"):
+        prefix = prefill(lm, [[5, 31, 77]])
+        direction = torch.zeros(32, requires_grad=True)
+        logits = step(lm, prefix, grow={0: lambda x: x + direction}, check=False).logits
+        assert preferred[0] and len(copies) == 2 and [c() for c in copies] == [None, None]
+        assert torch.autograd.grad(logits[0, 0, 7], direction)[0].any()
 
 
 def test_the_model_is_as_before_also_after_an_error_and_other_layers_are_left_alone(preferred: list[int]) -> None:

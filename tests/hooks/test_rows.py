@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -117,3 +119,28 @@ def test_prompts_and_suffixes_past_the_context_are_refused() -> None:
     prefix = prefill(lm, [[5] * 64])
     with pytest.raises(ModelError, match="context holds 64"):
         step(lm, prefix, torch.tensor([[5]]), offset=1)
+
+
+LONGROPE = dict(rope_type="longrope", rope_theta=1e4, short_factor=[1.0] * 4, long_factor=[4.0] * 4)
+TURNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "other rotary angles": ("phi3", dict(rope_parameters=LONGROPE, original_max_position_embeddings=12)),
+    "chunks": ("llama4_text", dict(attention_chunk_size=12)),
+    "scaled queries": (
+        "llama4_text", dict(attn_temperature_tuning=True, floor_scale=13, attn_scale=1.0, no_rope_layers=[1, 0, 1])
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_texts_on_both_sides_of_a_length_from_which_models_compute_otherwise_are_refused(name: str) -> None:
+    architecture, changes = TURNS[name]
+    lm = load_model(tiny(architecture, **changes))
+    short = PROMPTS[:2]  # 11 and 7 tokens
+    nothing = Variants([], [], torch.zeros(0, lm.anatomy.d_model))
+    prefix = prefill(lm, short)
+    tokens, _ = continue_rows(lm, prefix, nothing, 2, [])
+    assert tokens.tolist() == [recomputed(lm, prompt, None, 1.0, 2, []) for prompt in short]
+    with pytest.raises(ModelError, match="more than 12 differently; measure shorter and longer prompts apart"):
+        continue_rows(lm, prefix, nothing, 3, [])
+    with pytest.raises(ModelError, match=r"texts of 7 to 14 tokens.*more than 12"):
+        prefill(lm, PROMPTS)

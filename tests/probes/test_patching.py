@@ -12,7 +12,7 @@ from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Model, Site, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example
-from composcope.probes.patching_engine import transplant_all
+from composcope.probes.patching_engine import continue_patched, generate, prompt_end_states, transplant_all
 from composcope.probes.patching_outcomes import Outcome, summarize
 
 from ..oracles import patching as oracle
@@ -72,6 +72,27 @@ def test_pairs_layers_and_chunks_do_not_change_the_numbers() -> None:
         assert torch.equal(part.tensors["tokens"][1, 0], whole.tensors["tokens"][1, 0][[0, 2]])
         assert torch.equal(part.tensors["tokens"][0, 1], whole.tensors["tokens"][0, 1][[0, 2]])
         assert bool((part.tensors["tokens"][0, 0] == -1).all())
+
+
+def test_max_rows_holds_however_many_sources_there_are_and_changes_no_token() -> None:
+    lm = load_model(tiny("llama"))
+    layers = list(range(lm.anatomy.n_layers))
+    prompts = [r[-3:] for r in RECIPIENTS]
+    states = prompt_end_states(lm, prompts, layers)[:, None] * torch.linspace(-2, 2, 7)[:, None, None]
+    whole = continue_patched(lm, prompts, states, layers, 4, [])
+    sizes: list[int] = []
+    for layer in lm.anatomy.layers:
+        layer.block.register_forward_hook(lambda _m, _a, y: sizes.append((y if torch.is_tensor(y) else y[0]).shape[1]))
+    for rows in (3, 8, 21):
+        sizes.clear()
+        part = continue_patched(lm, prompts, states, layers, 4, [], max_rows=rows)
+        assert torch.equal(part.tokens, whole.tokens) and torch.equal(part.base, whole.base)
+        assert torch.allclose(part.logits, whole.logits, atol=1e-5) and max(sizes) <= rows
+
+
+def test_no_prompts_at_all_give_no_continuations() -> None:
+    tokens, logits = generate(load_model(tiny("llama")), [], 3, [])
+    assert tokens.shape == (0, 3) and logits.shape == (0, 97)
 
 
 def test_continuations_end_where_a_stop_token_was_generated() -> None:
