@@ -119,7 +119,10 @@ def test_the_index_has_outcomes_by_role_skills_and_k(synthetic: ModuleType, tmp_
     about[0]["parts"][0]["skill"], about[0]["parts"][1]["skill"] = "sort", "add"
     path.write_text("".join(json.dumps(a) + "\n" for a in about))
     (run / "casesets" / "scaffold-k.jsonl").write_text(
-        json.dumps({"schema": 1, "set": "scaffold-k", "label": "failure", "case": "case-0001", "value": 2}) + "\n"
+        json.dumps(
+            {"schema": 1, "set": "scaffold-k", "label": "failure", "case": "case-0001", "value": 2, "evidence": []}
+        )
+        + "\n"
     )
     index = cases.collect(load([run])).index
     first, second = (dict(zip(index["columns"], r, strict=True)) for r in index["rows"][:2])

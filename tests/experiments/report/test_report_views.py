@@ -32,7 +32,7 @@ def shown(synthetic: ModuleType, add_cases: AddCases, tmp_path_factory: pytest.T
              (("scaffold:1", "incorrect"), ("scaffold:2", "correct"), ("placeholder:2", "abstained"))]  # fmt: skip
     graded.write_text(graded.read_text() + "".join(json.dumps(r) + "\n" for r in rungs))
     (run / "casesets" / "scaffold-k.jsonl").write_text(
-        json.dumps({"case": "case-0001", "label": "failure", "value": 2})
+        json.dumps({"case": "case-0001", "label": "failure", "value": 2, "evidence": []})
     )
     asks = [json.loads(line)["ask"] for line in (run / "asks.jsonl").read_text().splitlines()]
     (run / "rendered.json").write_text(
