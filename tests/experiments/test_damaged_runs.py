@@ -63,7 +63,7 @@ def fewer(name: str) -> Damage:
 
 
 @pytest.fixture
-def damaged(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Damage], None]:
+def damaged(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Damage], object]:
     """Runs ``a`` and ``b`` here, ``b`` with a damage."""
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
@@ -122,7 +122,7 @@ COMMANDS = {
     ],
 )
 def test_a_damaged_run_is_one_line_with_file_and_field_and_nothing_is_written(
-    damage: Damage, commands: str, needle: str, damaged: Callable[[Damage], None], capsys: Capture
+    damage: Damage, commands: str, needle: str, damaged: Callable[[Damage], object], capsys: Capture
 ) -> None:
     damaged(damage)
     before = contents(Path("b"))
@@ -145,7 +145,7 @@ def test_a_damaged_run_is_one_line_with_file_and_field_and_nothing_is_written(
     ],
 )
 def test_the_list_of_runs_says_which_of_them_is_damaged_and_shows_the_others(
-    damage: Damage, damaged: Callable[[Damage], None], capsys: Capture
+    damage: Damage, damaged: Callable[[Damage], object], capsys: Capture
 ) -> None:
     damaged(damage)
     assert main(["ls", "."]) == 0
@@ -155,7 +155,7 @@ def test_the_list_of_runs_says_which_of_them_is_damaged_and_shows_the_others(
 
 
 def test_cases_that_lost_a_line_are_not_counted_as_a_smaller_benchmark(
-    damaged: Callable[[Damage], None], capsys: Capture
+    damaged: Callable[[Damage], object], capsys: Capture
 ) -> None:
     damaged(document("manifest.json", n_cases=12))
     assert len(read_cases_lines(Path("b"))) == 12
@@ -167,7 +167,7 @@ def test_cases_that_lost_a_line_are_not_counted_as_a_smaller_benchmark(
 
 
 def test_graded_rows_that_lost_cases_are_not_analyzed_as_fewer(
-    damaged: Callable[[Damage], None], capsys: Capture
+    damaged: Callable[[Damage], object], capsys: Capture
 ) -> None:
     damaged(lambda run: (run / "graded.jsonl").write_text((run / "graded.jsonl").read_text().splitlines(True)[0]))
     for name in ("analyze", "report"):
@@ -177,20 +177,20 @@ def test_graded_rows_that_lost_cases_are_not_analyzed_as_fewer(
     assert {row.case for row in load_run("b").graded} == {"case-0000"}
 
 
-def test_a_case_that_stands_twice_in_a_run_is_refused(damaged: Callable[[Damage], None]) -> None:
+def test_a_case_that_stands_twice_in_a_run_is_refused(damaged: Callable[[Damage], object]) -> None:
     damaged(lambda run: (run / "cases.jsonl").write_text((run / "cases.jsonl").read_text().splitlines(True)[0] * 2))
     with pytest.raises(InputError, match=r"b/cases\.jsonl: field 'id' is '.+' in several lines"):
         read_cases_lines(Path("b"))
 
 
-def test_a_case_set_of_two_labels_is_refused(damaged: Callable[[Damage], None]) -> None:
+def test_a_case_set_of_two_labels_is_refused(damaged: Callable[[Damage], object]) -> None:
     damaged(first_line(SET, label="success"))
     with pytest.raises(InputError, match=r"field 'label' is 'success' and 'failure'"):
         load_run("b")
 
 
 def test_a_merge_that_finds_an_answer_missing_leaves_its_folder_as_it_was(
-    damaged: Callable[[Damage], None], capsys: Capture
+    damaged: Callable[[Damage], object], capsys: Capture
 ) -> None:
     damaged(lambda run: None)
     for out in (Path("new"), Path("empty")):
