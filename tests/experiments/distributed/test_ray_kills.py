@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ pytest.importorskip("ray", reason="extra ray is not installed")
 pytestmark = pytest.mark.slow
 WORDS = "lamp rope drum kite boot fork coin vase mask oar harp bell".split()
 KILLS = 6
+SameTables = Callable[[Path, Path], None]
 PLAIN = ["--format", "plain", "-q"]
 
 
@@ -99,6 +102,29 @@ def test_kills_at_random_times_leave_the_undisturbed_result(
     # What an orphan answers while the next command is already at it may stand twice, with the same text.
     assert set(answered(out)) == set(answered(tmp_path / "here"))
     print("kills", kills, "answers", len(answered(out)), "asks", len(set(answered(out))))
+
+
+def test_a_worker_killed_while_it_measures_leaves_the_undisturbed_tables(
+    tmp_path: Path, environment: dict[str, str], same_tables: SameTables
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    organism = ["-m", "organism:control", "-b", "organism:mixed", "--limit", "60"]
+    assert main(["evaluate", *organism, "-q", "-o", str(here)]) in (0, 2)
+    shutil.copytree(here, there)
+    probe = ["--probes", "neurons,patching", "--probe-cases", "24", "-q"]
+    assert main(["probe", str(here), *probe]) in (0, 2)
+    command = [sys.executable, "-m", "composcope.experiments.cli", "probe", str(there), *probe]
+    process = subprocess.Popen([*command, "--engine", "ray", "--workers", "2"], env=environment)
+    killed: list[int] = []
+    while process.poll() is None and not killed:
+        if any((there / "probes" / ".measured").glob("*")) and (victims := workers_of(process.pid)):
+            os.kill(victims[0], signal.SIGKILL)
+            killed.append(victims[0])
+        time.sleep(0.01)
+    assert process.wait(600) in (0, 2) and killed
+    assert read_json(there / "manifest.json")["fleet"]["lost"] >= 1
+    for name in ("neurons", "patching"):
+        same_tables(there / "probes" / name, here / "probes" / name)
 
 
 def test_a_lost_node_loses_nothing(taught: Path, many: Path, tmp_path: Path) -> None:

@@ -229,7 +229,8 @@ def test_no_place_of_the_page_shows_a_value_that_is_none(
     gap = synthetic.make_run(tmp_path / "runs" / "b", n=8, seed=2, protocol="compositionality-gap", probes=())
     for folder in (run, gap):
         manifest = json.loads((folder / "manifest.json").read_text())
-        manifest |= {"stopped": None, "engine": {"identity": {"weights": None}, "of": [{"batch": None, "n": 1}]}}
+        engine = {"identity": {"weights": None}, "provenance": {}, "of": [{"batch": None, "n": 1}]}
+        manifest |= {"stopped": None, "engine": engine}
         (folder / "manifest.json").write_text(json.dumps(manifest))
     visit = Visit(browser, report.write([tmp_path / "runs"], tmp_path / "out"))
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
