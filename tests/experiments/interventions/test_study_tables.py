@@ -115,4 +115,4 @@ def test_the_study_holds_the_recipes_on_equal_data_and_the_four_mixes() -> None:
     assert len({(r.prompts, r.rank, r.alpha, r.epochs, r.learning_rate) for r in trio}) == 1
     grpo = [r for r in made.values() if r.objective == "grpo"]
     assert [r.depths for r in grpo] == [(2, 4), (2, 4, 6), (2, 4, 6), (2, 4, 6, 8)]
-    assert [r.prompts // size.per_cell for r in grpo] == [4, 7, 7, 10], "the same number of questions per family and depth"
+    assert [r.prompts // size.per_cell for r in grpo] == [4, 7, 7, 10], "as many questions per family and depth"
