@@ -45,7 +45,6 @@ from .options import (
 from .organism.cli import app as organism
 from .plugins import with_plugins
 from .printing import show
-from .run import command_line
 from .serving import Serving, probing_engine
 
 app = typer.Typer(
@@ -59,10 +58,16 @@ app = typer.Typer(
 )
 
 
+def _command_line() -> str:
+    from .run import command_line
+
+    return command_line()
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Entry point of the ``composcope`` command: runs it and returns the exit code."""
     exits.quiet_libraries()
-    return exits.run_app(app, args, command_line)
+    return exits.run_app(app, args, _command_line)
 
 
 def _version(show: bool) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..evaluation.protocols.base import OUTCOMES
+from ..evaluation.asks import OUTCOMES
 
 AGAIN = "restore the file, or make the run again"
 COUNT_AGAIN = "restore the file, or compute it again with `composcope score`"

@@ -72,7 +72,6 @@ class Recipe:
             raise InputError("--learning-rate, --temperature and --max-tokens must be above 0, --beta at least 0")
         if not 0 <= self.dropout < 1:
             raise InputError(f"--dropout {self.dropout}: give a number from 0 to below 1")
-        _check_format(self.format, self.objective)
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "depths": list(self.depths)}
@@ -122,7 +121,9 @@ def resolve(objective: str, preset: str | None = None, depths: Sequence[int] | N
     given = {k: v for k, v in changes.items() if v is not None}
     if depths is not None:
         given["depths"] = tuple(sorted(set(depths)))
-    return replace(PRESETS[name], objective=objective, **given)
+    made = replace(PRESETS[name], objective=objective, **given)
+    _check_format(made.format, made.objective)  # here, so that ``--help`` need not know the formats
+    return made
 
 
 def parse_depths(text: str) -> tuple[int, ...]:

@@ -100,7 +100,7 @@ def test_another_study_does_not_enter_the_folder(
     assert main(["study", "stad", "--model", "organism:control", "--out", str(moved)]) == 1
     assert "holds another study (study was agentcoma, is stad" in capsys.readouterr().err
     assert main(["study", "agentcoma", "-m", "organism:control", "--limit", "9", "--out", str(moved)]) == 1
-    assert "limit was 8 and is 9" in capsys.readouterr().err
+    assert "limit was 8, is 9" in capsys.readouterr().err
 
 
 def test_compositional_gsm_has_the_gap_the_controls_and_the_pairs(gsm: Path) -> None:
