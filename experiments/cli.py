@@ -53,8 +53,8 @@ app = typer.Typer(
     epilog="Start with: composcope demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,  # the library that frames help takes longer to load than all else together
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
 

@@ -47,7 +47,7 @@ def probes(
     return 0
 
 
-@app.command(epilog="Example: composcope bench evaluation --lm-eval-python ~/.venvs/lm-eval/bin/python")
+@app.command(epilog="Example: composcope bench evaluation --lm-eval-python ~/.venvs/lmeval/bin/python")
 def evaluation(
     model: Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub id or organism:DOSE.")] = (
         "organism:control"
