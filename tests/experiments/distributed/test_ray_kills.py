@@ -111,7 +111,7 @@ def test_a_worker_killed_while_it_measures_leaves_the_undisturbed_tables(
     organism = ["-m", "organism:control", "-b", "organism:mixed", "--limit", "60"]
     assert main(["evaluate", *organism, "-q", "-o", str(here)]) in (0, 2)
     shutil.copytree(here, there)
-    probe = ["--probes", "neurons,patching", "--probe-cases", "24", "-q"]
+    probe = ["--probes", "patching,lookback", "--probe-cases", "24", "-q"]
     assert main(["probe", str(here), *probe]) in (0, 2)
     command = [sys.executable, "-m", "composcope.experiments.cli", "probe", str(there), *probe]
     process = subprocess.Popen([*command, "--engine", "ray", "--workers", "2"], env=environment)
@@ -123,7 +123,7 @@ def test_a_worker_killed_while_it_measures_leaves_the_undisturbed_tables(
         time.sleep(0.01)
     assert process.wait(600) in (0, 2) and killed
     assert read_json(there / "manifest.json")["fleet"]["lost"] >= 1
-    for name in ("neurons", "patching"):
+    for name in ("patching", "lookback"):
         same_tables(there / "probes" / name, here / "probes" / name)
 
 
