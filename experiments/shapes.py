@@ -105,7 +105,7 @@ _METRIC = _Shape(
     {k: _or_null(_NUMBER) for k in ("count", "low", "high", "bound_low", "bound_high", "n_invalid")},
     COUNT_AGAIN,
 )
-_INTERVAL = _Shape({"interval": _NAME, "high": _NUMBER}, {}, COUNT_AGAIN)
+_INTERVAL = _Shape({"interval": _NAME, "high": _or_null(_NUMBER)}, {}, COUNT_AGAIN)
 _CASE = _Shape(
     {"id": _NAME, "question": _TEXT, "answer": _TEXT}, {"parts": _OBJECTS, "chance": _or_null(_NUMBER)}, AGAIN
 )
