@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from . import exits
+from .help import Commands
 from .printing import show
 
 app = typer.Typer(
+    cls=Commands,
     help="Make benchmarks: cases.jsonl, rejected.jsonl and review.jsonl, with build.json to say how.",
     no_args_is_help=True,
 )

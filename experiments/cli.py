@@ -18,6 +18,7 @@ from . import commands, exits, run_commands
 from .asking import Asking, with_asking
 from .bench.cli import app as bench
 from .flags import with_flags
+from .help import Commands
 from .options import (
     AsJson,
     BatchSize,
@@ -49,6 +50,7 @@ from .serving import Serving, probing_engine
 
 app = typer.Typer(
     name="composcope",
+    cls=Commands,
     help="Find out where, and why, a language model fails to compose what it knows.",
     epilog="Start with: composcope demo",
     no_args_is_help=True,

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ..help import Commands
 from ..printing import show
 
-app = typer.Typer(help="Measure time, memory and exactness on this machine.", no_args_is_help=True)
+app = typer.Typer(cls=Commands, help="Measure time, memory and exactness on this machine.", no_args_is_help=True)
 
 
 @app.callback()

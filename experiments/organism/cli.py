@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import InputError
+from ..help import Commands
 from ..options import AsJson
 from ..printing import show
 from .weights import DOSES
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .train import Recipe
 
 app = typer.Typer(
+    cls=Commands,
     help="The organisms that composcope ships: small models that know the parts and fail the whole.",
     no_args_is_help=True,
 )

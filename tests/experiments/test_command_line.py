@@ -68,6 +68,20 @@ def test_every_command_shows_an_example_that_parses_and_speaks_json(
     assert "--json" in {option for p in LEAVES[path].params for option in p.opts}
 
 
+@pytest.mark.parametrize("path", [(), ("build",), ("bench",), ("organism",)], ids=str)
+def test_lists_of_commands_say_the_whole_of_what_each_does(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main([*path, "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
+    group: Any = get_command(app)
+    for name in path:
+        group = group.commands[name]
+    for name, command in group.commands.items():
+        assert f" {name} {command.get_short_help_str(999)} ".replace("- ", "-") in f"{shown} "
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_shown_and_completes(shell: str) -> None:
     command = [sys.executable, "-m", "composcope"]

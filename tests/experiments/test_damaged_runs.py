@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import runpy
 import shutil
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.metrics import Metric, dumps, from_document
 from composcope.experiments.cli import main
 from composcope.experiments.evaluate import load_run
 from composcope.experiments.run import read_cases_lines, read_config, read_json, read_lines
@@ -221,6 +223,19 @@ def test_a_document_of_a_run_is_read_only_in_its_shape(
     (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(InputError, match=re.escape(f"{tmp_path / name}: {needle}")):
         read_json(tmp_path / name)
+
+
+@pytest.mark.parametrize("high", [0.5, math.inf, math.nan, None])
+@pytest.mark.parametrize("low", [0.1, 0, -math.inf, None])
+@pytest.mark.parametrize("value", [0.3, math.inf, None])
+def test_whatever_metric_is_written_is_sound(
+    value: float | None, low: float | None, high: float | None, tmp_path: Path
+) -> None:
+    """Intervals may be open on either side, as that of d50 where a curve never comes down."""
+    row = Metric("d50", {"family": "rank"}, 3, 1, None, value, "case bootstrap", low, high)
+    (tmp_path / "metrics.json").write_text(dumps("double-gate", [row]))
+    found = read_json(tmp_path / "metrics.json")
+    assert from_document(found)[0].to_dict() == row.to_dict()
 
 
 def test_files_of_other_names_may_hold_anything(tmp_path: Path) -> None:

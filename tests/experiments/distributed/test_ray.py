@@ -9,26 +9,25 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments.cli import main
 from composcope.experiments.distributed.pool import import_ray
 from composcope.experiments.distributed.worker import Failure, Worker
-from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run import read_json
 from composcope.experiments.serving import Serving, probing_engine
 from composcope.experiments.settings import Settings
+
+from .many import rows, write_many
 
 ray = pytest.importorskip("ray", reason="extra ray is not installed")
 SameTables = Callable[[Path, Path], None]
 PLAIN = ["--format", "plain", "-q"]
 WORKERS = ["--engine", "ray", "--workers", "2"]
-WORDS = "lamp rope drum kite boot fork coin vase mask oar harp bell".split()
 
 
 @pytest.fixture(scope="module")
@@ -44,24 +43,7 @@ def cluster() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """264 cases with wholes of their own: enough that a worker can be killed before all are answered."""
-    cases = [
-        Case(
-            id=f"{a}-{b}-{k}", question=f"{k}: What is the tag of {a} plus the tag of {b}?", answer="30",
-            answer_type="number", parts=tuple(Part(f"What is the tag of {x}?", "11", "fact", "number") for x in (a, b)),
-            benchmark="many", family="sum", depth=2,
-        )
-        for a, b in permutations(WORDS, 2) for k in (1, 2)
-    ]  # fmt: skip
-    path = tmp_path_factory.mktemp("benchmarks") / "many.jsonl"
-    write_cases(cases, path)
-    return path
-
-
-def rows(run: Path) -> list[str]:
-    """Graded rows without the run's name, as a sorted list."""
-    kept = [{k: v for k, v in row.items() if k != "run"} for row in read_lines(run / "graded.jsonl")]
-    return sorted(json.dumps(row, sort_keys=True) for row in kept)
+    return write_many(tmp_path_factory.mktemp("benchmarks") / "many.jsonl", repeats=2)
 
 
 def keys(run: Path) -> list[str]:

@@ -12,21 +12,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments.cli import main
 from composcope.experiments.distributed.pool import import_ray
 from composcope.experiments.memory import _descendants
-from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run import read_json
+
+from .many import rows, write_many
 
 pytest.importorskip("ray", reason="extra ray is not installed")
 pytestmark = pytest.mark.slow
-WORDS = "lamp rope drum kite boot fork coin vase mask oar harp bell".split()
 KILLS = 6
 SameTables = Callable[[Path, Path], None]
 PLAIN = ["--format", "plain", "-q"]
@@ -34,22 +33,7 @@ PLAIN = ["--format", "plain", "-q"]
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    cases = [
-        Case(
-            id=f"{a}-{b}-{k}", question=f"{k}: What is the tag of {a} plus the tag of {b}?", answer="30",
-            answer_type="number", parts=tuple(Part(f"What is the tag of {x}?", "11", "fact", "number") for x in (a, b)),
-            benchmark="many", family="sum", depth=2,
-        )
-        for a, b in permutations(WORDS, 2) for k in range(8)
-    ]  # fmt: skip
-    path = tmp_path_factory.mktemp("benchmarks") / "many.jsonl"
-    write_cases(cases, path)
-    return path
-
-
-def rows(run: Path) -> list[str]:
-    kept = [{k: v for k, v in row.items() if k != "run"} for row in read_lines(run / "graded.jsonl")]
-    return sorted(json.dumps(row, sort_keys=True) for row in kept)
+    return write_many(tmp_path_factory.mktemp("benchmarks") / "many.jsonl", repeats=8)
 
 
 def answered(run: Path) -> list[str]:
