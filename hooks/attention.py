@@ -42,10 +42,16 @@ class Window:
     """Half-open key ranges; keys after the query have no mass."""
 
 
+class AllRead(Exception):
+    """Ends a pass of which only the masses are wanted, once the last of them are read."""
+
+
 @dataclass
 class _Tap:
     base: str
     windows: Sequence[Window | None]
+    layers: int
+    only: bool
     records: dict[int, list[Tensor | None]] = field(default_factory=dict)
 
     def record(
@@ -62,6 +68,8 @@ class _Tap:
             None if w is None else _masses(query[b], key[b], _of_sample(mask, b), w, options)
             for b, w in enumerate(self.windows)
         ]
+        if self.only and len(self.records) == self.layers:
+            raise AllRead
 
 
 _TAP: ContextVar[_Tap | None] = ContextVar("composcope_tap", default=None)
@@ -183,8 +191,12 @@ def _configs(model: PreTrainedModel) -> list[Any]:
 
 
 @contextmanager
-def attention_masses(model: PreTrainedModel, windows: Sequence[Window | None]) -> Iterator[list[Tensor | None]]:
+def attention_masses(
+    model: PreTrainedModel, windows: Sequence[Window | None], *, only: bool = False
+) -> Iterator[list[Tensor | None]]:
     """Within the block one forward pass of ``model`` records masses; after it the yielded list is filled.
+
+    With ``only`` the pass ends with ``AllRead``, to be caught within the block, before what follows the last masses.
 
     One window (or None) per sequence of the batch. The list then holds, per sequence, masses
     ``[region layer head step]`` (float32; float64 for float64 models), the share of each head's attention that goes to
@@ -196,7 +208,7 @@ def attention_masses(model: PreTrainedModel, windows: Sequence[Window | None]) -
     if base not in SUPPORTED:
         raise ModelError(f"{type(model).__name__}: attention implementation {base!r}; masses need one of {SUPPORTED}")
     before = [(c, c._attn_implementation) for c in _configs(model)]
-    tap = _Tap(base, windows)
+    tap = _Tap(base, windows, model.config.get_text_config().num_hidden_layers, only)
     token = _TAP.set(tap)
     out: list[Tensor | None] = []
     try:
@@ -218,13 +230,12 @@ def _together(tap: _Tap, layer: int, b: int) -> Tensor:
 
 
 def _collect(tap: _Tap, model: PreTrainedModel) -> list[Tensor | None]:
-    layers = model.config.get_text_config().num_hidden_layers
-    if sorted(tap.records) != list(range(layers)):
+    if sorted(tap.records) != list(range(tap.layers)):
         raise ModelError(
-            f"{type(model).__name__}: {len(tap.records)} of {layers} layers reported attention masses; its attention"
-            " does not go through transformers' AttentionInterface in every layer"
+            f"{type(model).__name__}: {len(tap.records)} of {tap.layers} layers reported attention masses; its"
+            " attention does not go through transformers' AttentionInterface in every layer"
         )
     return [
-        None if w is None else torch.stack([_together(tap, i, b) for i in range(layers)], dim=1)
+        None if w is None else torch.stack([_together(tap, i, b) for i in range(tap.layers)], dim=1)
         for b, w in enumerate(tap.windows)
     ]

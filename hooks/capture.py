@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from ..devices import free_bytes, is_out_of_memory
 from ..errors import InputError, ModelError
-from .attention import ROW_CHUNK, Window, attention_masses
+from .attention import ROW_CHUNK, AllRead, Window, attention_masses
 from .kernels import fast_products
 from .parts import decoder_of
+from .placement import is_dispatched
 
 if TYPE_CHECKING:
     from .model import Model
@@ -167,10 +168,14 @@ def _run(lm: Model, requests: Sequence[Request]) -> list[Captured]:
         if any(r.states for r in requests):
             blocks = [layer.block for layer in lm.anatomy.layers]
             stack.enter_context(_block_outputs(blocks, [r.states for r in requests], states))
-        tapped = attention_masses(lm.model, wanted) if any(wanted) else nullcontext([None] * len(requests))
+        # Behind the last layer's keys there is nothing to read where only masses are wanted.
+        only = not (any(r.states or r.hidden for r in requests) or is_dispatched(lm.model))
+        tapped = attention_masses(lm.model, wanted, only=only) if any(wanted) else nullcontext([None] * len(requests))
         masses = stack.enter_context(tapped)
         stack.enter_context(fast_products(lm.model))
-        hidden = decoder_of(lm.model)(input_ids=ids.to(lm.device), use_cache=False).last_hidden_state
+        hidden = torch.empty(0)
+        with suppress(AllRead):
+            hidden = decoder_of(lm.model)(input_ids=ids.to(lm.device), use_cache=False).last_hidden_state
     return [
         Captured(
             states=torch.stack([s.to(lm.device) for s in states[b]]) if r.states else None,

@@ -32,6 +32,11 @@ def device_of(module: nn.Module, tensor: Tensor) -> torch.device:
     return tensor.device
 
 
+def is_dispatched(model: nn.Module) -> bool:
+    """Whether accelerate moves inputs or weights while the model runs: its forward has to come to its end."""
+    return any(_hooks(module) for module in model.modules())
+
+
 @contextmanager
 def loaded(module: nn.Module) -> Iterator[None]:
     """Inside, the module's own weights are on the device that it computes on, also where they are offloaded."""

@@ -80,6 +80,23 @@ def test_the_model_is_unchanged_after_an_exception_in_the_middle(interruption: t
     assert _same(before, _snapshot(model))
 
 
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2", "olmo2", "qwen3_moe", "gpt_neox"])
+def test_a_pass_for_masses_alone_ends_with_the_last_of_them_and_gives_the_same(name: str) -> None:
+    model, ran = tiny(name), []
+    lm, window = load_model(model), Window(2, 18, ((0, 4), (4, 18)))
+    whole = capture_all(lm, [Request(IDS, masses=window, hidden=(0, 1))])[0]
+    blocks = [layer.block for layer in lm.anatomy.layers]
+    handles = [block.register_forward_hook(lambda *_, i=i: ran.append(i)) for i, block in enumerate(blocks)]
+    before = _snapshot(model)
+    alone = capture_all(lm, [Request(IDS, masses=window)])[0]
+    assert ran == list(range(len(blocks) - 1)), "the last block does not come to its end"
+    assert whole.masses is not None and alone.masses is not None and alone.hidden is None
+    assert torch.equal(alone.masses, whole.masses)
+    assert _same(before, _snapshot(model))
+    for handle in handles:
+        handle.remove()
+
+
 def test_states_are_block_outputs_and_hidden_states_what_the_head_reads() -> None:
     model = tiny("qwen3")
     got = capture_all(load_model(model), [Request(IDS[:7]), Request(IDS, states=(3, 9), hidden=(2, 18))])[1]
