@@ -3,7 +3,7 @@
 #   make demo                      the dose series of shipped organisms, opened up: runs/demo/report.html
 #   make test                      the ordinary tests
 #   make lint                      ruff and pyright
-#   make test-slow                 what takes longer: the model card recomputed in full, re-training
+#   make test-slow                 what takes longer (two hours): the model card recomputed, re-training, benchmarks
 #   make test-vllm                 the vLLM engine against a real vLLM, in an environment of its own (3.5 GB)
 #   make soak                      20 000 asks over HTTP with and without faults, and twenty times kill -9 (40 minutes)
 #   make studies                   the four papers' analyses and the validity study on the organisms: runs/studies/*
