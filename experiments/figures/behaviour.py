@@ -14,6 +14,7 @@ from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import Graded
 from . import style
 from .drawing import Drawing, caption, words
+from .grouping import grouped
 from .io import Row, RunData, having, labels, labels_by_benchmark
 from .scatters import cross, stacked
 
@@ -98,12 +99,13 @@ def family_heatmap(runs: Sequence[RunData]) -> Drawing:
     )
 
 
-def step_bars(runs: Sequence[RunData]) -> Drawing:
-    """Accuracy on each step, on both and on the whole, per model (AgentCoMa, Fig. 3)."""
-    rows = _steps(runs)
+def step_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
+    """Accuracy on each step, on both and on the whole, per model, ordered by ``group_by`` (AgentCoMa, Fig. 3)."""
+    order = grouped(having(runs, "step:0"), group_by)
+    rows = _steps(order.runs, order.names)
     if not rows:
         return words("No run here has step accuracies: the protocol compositionality-gap measures them.", runs)
-    runs = having(runs, "step:0")
+    runs = order.runs
     models = list(dict.fromkeys(r["model"] for r in rows))
     steps = list(dict.fromkeys(r["step"] for r in rows))
     fig, panels = style.grid_of(1, 1, 6.4, 1.2 + 0.27 * len(models) * (len(steps) + 1))
@@ -118,7 +120,7 @@ def step_bars(runs: Sequence[RunData]) -> Drawing:
     style.percent(ax, "x")
     style.dress(ax, "Accuracy on the parts and on the whole", grid="x")
     style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    text = f"Accuracy per step, on both steps and on the whole.{_chance(runs)}"
+    text = f"Accuracy per step, on both steps and on the whole.{order.text}{_chance(runs)}"
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {step}"))
 
 
@@ -197,13 +199,8 @@ def gap_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     ``group_by`` (``family``, ``size``, ``cost``, ``tuning``, ...) orders the models by what their study says of them, a
     color a group (Compositional GSM, Fig. 4-6).
     """
-    chosen = having(runs, "gap")
-    groups = {r.path: r.about.get(group_by) if group_by else None for r in chosen}
-    known = sorted({g for g in groups.values() if g is not None}, key=lambda g: (isinstance(g, str), g))
-    chosen = sorted(chosen, key=lambda r: known.index(g) if (g := groups[r.path]) is not None else len(known))
-    names = labels(chosen)
-    names = {p: n if groups[p] is None else f"{groups[p]} · {n}" for p, n in names.items()}
-    shades = {r.name: known.index(g) if (g := groups[r.path]) is not None else len(known) for r in chosen}
+    order = grouped(having(runs, "gap"), group_by)
+    chosen, names = order.runs, order.names
     metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "press_gap": "P(whole wrong | both right)"}
     rows = [point(r, names[r.path], m, gap=k) for k in metrics for r in chosen if (m := r.one(k))]
     if not rows:
@@ -212,7 +209,7 @@ def gap_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     for ax, (key, title) in zip(panels[0], metrics.items(), strict=True):
         mine = [r for r in rows if r["gap"] == key]
         for i, row in enumerate(mine):
-            style.points(ax, [row], [i], style.color(shades[row["run"]]), "", line=False, horizontal=True)
+            style.points(ax, [row], [i], style.color(order.places[row["model"]]), "", line=False, horizontal=True)
         ax.axvline(0, color=style.MUTED, linewidth=1)
         ax.set_yticks(range(len(mine)), [style.plain(r["model"], 28) for r in mine])
         ax.set_ylim(max(len(mine), 1) - 0.5, -0.5)
@@ -221,10 +218,7 @@ def gap_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
         else:
             style.signed_points(ax)
         style.dress(ax, title, "points" if key != "press_gap" else "share", grid="x")
-    text = "Three published gaps on the same answers; they differ by what the whole is compared with."
-    if group_by is not None:
-        missing = [n for r, n in names.items() if groups[r] is None]
-        text += f" Ordered by {group_by}." + (f" Without {group_by}: {', '.join(missing)}." if missing else "")
+    text = f"Three published gaps on the same answers; they differ by what the whole is compared with.{order.text}"
     return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {gap}"))
 
 
@@ -237,15 +231,15 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
         stable = run.one("atom_stability", per="fact") or run.one("atom_stability")
         failed = next((m for m in run.select("residual_failure", "depth_bin") if m["group"]["depth_bin"] == 4), None)
         if stable and failed and stable["value"] is not None:
-            rows.append(
-                {**point(run, names[run.path], failed), "atom_stability": stable["value"], "n_atoms": stable["n"]}
-            )
+            known = {"atom_stability": stable["value"], "x": stable["value"], "n_x": stable["n"]}
+            ends = {"x_low": stable.get("low"), "x_high": stable.get("high")}
+            rows.append({**point(run, names[run.path], failed), **known, **ends})
     if not rows:
         return words("No run here has both atom stability and residual failure at depth 4.", runs)
     fig, panels = style.grid_of(1, 1, 4.4, 3.8)
     ax = panels[0][0]
     for i, row in enumerate(rows):
-        style.points(ax, [row], [row["atom_stability"]], style.color(i), row["model"])
+        cross(ax, row, style.color(i), row["model"], stacked(i))
     style.percent(ax)
     style.percent(ax, "x")
     style.dress(
@@ -278,7 +272,7 @@ def _depth_panel(
     dotted: Collection[str] = (),
 ) -> None:
     models = list(dict.fromkeys(r["model"] for r in runs or rows))
-    depths = sorted({r["depth"] for r in rows})
+    depths = sorted({r["depth"] for r in runs or rows})
     for i, model in enumerate(models):
         mine = [r for r in rows if r["model"] == model]
         nudge = (i - (len(models) - 1) / 2) * 0.07

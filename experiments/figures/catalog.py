@@ -150,8 +150,25 @@ def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object
 
 
 def of_runs(drawing: Drawing, runs: Iterable[object]) -> Drawing:
-    """The drawing with what the runs behind it were made with."""
-    return replace(drawing, made_with=tuple(of_manifest(r.manifest) for r in runs if isinstance(r, RunData)))
+    """The drawing with what the runs behind it were made with; runs that it does not show are named in the caption."""
+    known = [r for r in runs if isinstance(r, RunData)]
+    absent = _not_shown(drawing, known)
+    said = f" Nothing to draw of: {', '.join(absent)}." if absent else ""
+    made_with = tuple(of_manifest(r.manifest) for r in known)
+    return replace(drawing, caption=drawing.caption + said, made_with=made_with)
+
+
+def _not_shown(drawing: Drawing, runs: Sequence[RunData]) -> list[str]:
+    """Runs without a row, of the protocols that are drawn (others could not have any).
+
+    None where rows do not stand for single runs, or where folders of the same name cannot be told apart.
+    """
+    names = [r.name for r in runs]
+    shown = {str(row.get("run")) for row in drawing.rows}
+    if drawing.empty is not None or not shown <= set(names) or len(set(names)) < len(names):
+        return []
+    protocols = {r.protocol for r in runs if r.name in shown}
+    return [r.name for r in runs if r.name not in shown and r.protocol in protocols]
 
 
 def _installed(figure_id: str) -> FigureFunction | None:

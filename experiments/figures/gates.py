@@ -10,7 +10,8 @@ from matplotlib.ticker import MaxNLocator
 
 from . import style
 from .behaviour import point
-from .drawing import Drawing, caption, source, words
+from .drawing import Drawing, caption, words
+from .grouping import grouped
 from .io import Row, RunData, having, labels
 
 QUADRANTS = {
@@ -31,28 +32,23 @@ def gate_funnel(runs: Sequence[RunData]) -> Drawing:
     rows = [{"run": r.name, "model": names[r.path], **stage} for r in runs for stage in _stages(r)]
     if not rows:
         return words("No run here has gate counts.", runs)
-    shown = [r for r in runs if any(row["run"] == r.name for row in rows)]
+    shown = [r for r in runs if any(row["model"] == names[r.path] for row in rows)]
     columns = min(len(shown), 4)
     lines = -(-len(shown) // columns)
     fig, panels = style.grid_of(lines, columns, 3.6, 2.1)
     axes = [ax for row in panels for ax in row]
     for ax, run in zip(axes, shown, strict=False):
-        mine = [row for row in rows if row["run"] == run.name]
+        mine = [row for row in rows if row["model"] == names[run.path]]
         top = max((row["count"] for row in mine), default=1) or 1
         for i, row in enumerate(mine):
             failed = row["stage"].startswith("whole wrong")
-            ax.barh(
-                i,
-                row["count"],
-                color=style.FAILURE if failed else style.SUCCESS,
-                alpha=0.9 if failed else 0.75,
-                height=0.62,
-            )
+            shade = style.FAILURE if failed else style.SUCCESS
+            ax.barh(i, row["count"], alpha=0.9 if failed else 0.75, height=0.62, **style.bar(row["n"], shade))
             ax.text(row["count"] + 0.02 * top, i, str(row["count"]), va="center", fontsize=8, color=style.INK)
         ax.set_yticks(range(len(mine)), [row["stage"] for row in mine])
         ax.set_ylim(len(mine) - 0.4, -0.6)
         ax.set_xlim(0, top * 1.16)
-        style.dress(ax, names[run.path], grid=None)
+        style.dress(ax, f"{style.plain(names[run.path], 24)}, {style.counted(mine[0]['n'])}", grid=None)
         ax.tick_params(left=False)
         ax.set_xticks([])
         ax.spines["bottom"].set_visible(False)
@@ -62,7 +58,7 @@ def gate_funnel(runs: Sequence[RunData]) -> Drawing:
         "Cases that pass each gate, and those that are then answered wrong. A case whose gate is unknown (an invalid "
         "answer) passes none."
     )
-    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=COUNTS))
+    return Drawing(style.finished(fig), rows, caption(text, rows, shown, "{model}", intervals=COUNTS, mark="Starred"))
 
 
 def _stages(run: RunData) -> list[Row]:
@@ -89,13 +85,14 @@ def _stages(run: RunData) -> list[Row]:
 
 def _counted(found: Sequence[tuple[str, Any]]) -> list[Row]:
     whole = found[0][1]
-    return [{"stage": s, "count": int(c), "n": whole} for s, c in found if c is not None]
+    drawn = style.weight(whole)
+    return [{"stage": s, "count": int(c), "n": whole, "drawn": drawn} for s, c in found if c is not None]
 
 
-def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
-    """Failed wholes split by which steps were right (AgentCoMa, Fig. 5)."""
-    chosen = having(runs, "quadrant")
-    names = labels(chosen)
+def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
+    """Failed wholes split by which steps were right (AgentCoMa, Fig. 5; ordered by ``group_by`` Fig. 10)."""
+    order = grouped(having(runs, "quadrant"), group_by)
+    chosen, names = order.runs, order.names
     rows = []
     for run in chosen:
         found = sorted(
@@ -119,9 +116,7 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
             if row is None or row["value"] is None:
                 continue
             row["drawn"] = style.weight(row["n"])
-            shade = _QUADRANT_COLORS[i % 4]
-            ax.barh(y, row["value"], left=left, height=0.62, edgecolor=shade,
-                    facecolor="none" if row["drawn"] == "hollow" else shade)  # fmt: skip
+            ax.barh(y, row["value"], left=left, height=0.62, **style.bar(row["n"], _QUADRANT_COLORS[i % 4]))
             if row["value"] > 0.08:
                 ink = style.INK if row["drawn"] == "hollow" else style.ON_LIGHT
                 ax.text(
@@ -129,8 +124,7 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
                 )
             left += row["value"]
         n = next((r["n"] for r in rows if r["model"] == model), 0)
-        star = "*" if n and style.weight(n) == "marked" else ""
-        ax.text(1.02, y, f"n={n}{star}", va="center", fontsize=8, color=style.MUTED)
+        ax.text(1.02, y, style.counted(n), va="center", fontsize=8, color=style.MUTED)
     ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
     ax.set_ylim(len(models) - 0.4, -0.6)
     style.percent(ax, "x")
@@ -138,6 +132,7 @@ def failure_quadrants(runs: Sequence[RunData]) -> Drawing:
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
     style.shared_legend(fig)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
+    text += order.text
     drawn = f"Bars without intervals; the csv has those of each share. {style.interval_methods(rows)}"
     return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}", intervals=drawn, mark="Starred"))
 
@@ -155,7 +150,8 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
         for role in dict.fromkeys(k for k, _ in counts):
             n = sum(v for (k, _), v in counts.items() if k == role)
             rows += [{"run": run.name, "model": names[run.path], "role": role, "outcome": o, "count": counts[role, o],
-                      "n": n, "value": counts[role, o] / n} for o in style.OUTCOME_COLORS]  # fmt: skip
+                      "n": n, "value": counts[role, o] / n, "drawn": style.weight(n)}
+                     for o in style.OUTCOME_COLORS]  # fmt: skip
     if not rows:
         return words("No run here has graded answers yet.", runs)
     bars = list(dict.fromkeys((r["model"], r["role"]) for r in rows))
@@ -163,24 +159,23 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
     ax = panels[0][0]
     left = dict.fromkeys(bars, 0.0)
     for outcome, shade in style.OUTCOME_COLORS.items():
-        for row in (r for r in rows if r["outcome"] == outcome):
+        ax.barh(0, 0, color=shade, label=outcome)  # the names, also where the first bar is hollow
+        for row in (r for r in rows if r["outcome"] == outcome and r["count"]):
             bar = (row["model"], row["role"])
-            ax.barh(bars.index(bar), row["value"], left=left[bar], height=0.66, color=shade,
-                    label=outcome if bar == bars[0] else "_nolegend_")  # fmt: skip
+            ax.barh(bars.index(bar), row["value"], left=left[bar], height=0.66, **style.bar(row["n"], shade))
             left[bar] += row["value"]
     totals = {(r["model"], r["role"]): r["n"] for r in rows}
     for y, bar in enumerate(bars):
-        ax.text(1.01, y, f"n={totals[bar]}", va="center", fontsize=7.5, color=style.MUTED)
+        ax.text(1.01, y, style.counted(totals[bar]), va="center", fontsize=7.5, color=style.MUTED)
     ax.set_yticks(range(len(bars)), [f"{style.plain(m, 24)} · {style.plain(r, 24)}" for m, r in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
     style.percent(ax, "x")
     ax.set_xlim(0, 1.12)
     style.dress(ax, "How every answer was graded", "share of answers", grid=None)
     style.shared_legend(fig)
+    text = "Outcomes of all graded answers by what was asked."
     return Drawing(
-        style.finished(fig),
-        rows,
-        f"Outcomes of all graded answers by what was asked. Counts, no intervals. {source(runs)}",
+        style.finished(fig), rows, caption(text, rows, runs, "{model}, {role}", intervals=COUNTS, mark="Starred")
     )
 
 
@@ -196,29 +191,29 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
     for run in runs:
         counts, unknown = min_k_counts(run.graded)
         n = sum(counts.values())
-        rows += [{"run": run.name, "model": names[run.path], "k": k, "count": c, "n": n, "value": c / n,
-                  "n_unknown": unknown} for k, c in sorted(counts.items(), key=lambda x: (x[0] < 0, x[0]))]  # fmt: skip
+        about = {"run": run.name, "model": names[run.path], "n": n, "n_unknown": unknown, "drawn": style.weight(n)}
+        in_order = sorted(counts.items(), key=lambda x: (x[0] < 0, x[0]))
+        rows += [{**about, "k": k, "count": c, "value": c / n} for k, c in in_order]
     if not rows:
         return words("No run here asked with scaffolds: the protocol scaffolding does.", runs)
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, len(models), 3.0, 2.8, sharey=True)
     for ax, model in zip(panels[0], models, strict=True):
         mine = [r for r in rows if r["model"] == model]
-        ax.bar(range(len(mine)), [r["count"] for r in mine], width=0.7,
-               color=[style.FAILURE if r["k"] == -1 else style.SUCCESS for r in mine])  # fmt: skip
         for i, row in enumerate(mine):
+            shade = style.FAILURE if row["k"] == -1 else style.SUCCESS
+            ax.bar(i, row["count"], width=0.7, **style.bar(row["n"], shade))
             ax.text(i, row["count"], str(row["count"]), ha="center", va="bottom", fontsize=8, color=style.INK)
         ax.set_xticks(range(len(mine)), ["none" if r["k"] == -1 else str(r["k"]) for r in mine])
-        style.dress(
-            ax, f"{style.plain(model, 24)}, n={mine[0]['n']}", "steps revealed", "cases" if ax is panels[0][0] else ""
-        )
+        title = f"{style.plain(model, 24)}, {style.counted(mine[0]['n'])}"
+        style.dress(ax, title, "steps revealed", "cases" if ax is panels[0][0] else "")
     unknown = [f"{style.plain(r['model'])} {r['n_unknown']}" for r in rows if r["n_unknown"]]
     text = "Fewest revealed steps after which the whole is right: 0 = none needed, “none” = wrong at every level." + (
         f" Left out, because an answer that decides could not be graded: {', '.join(dict.fromkeys(unknown))} cases."
         if unknown
         else ""
     )
-    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=COUNTS))
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}", intervals=COUNTS, mark="Starred"))
 
 
 def min_k_counts(graded: Sequence[Row]) -> tuple[Counter[int], int]:
@@ -252,21 +247,21 @@ def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
         for m in sorted(found, key=lambda m: -m["count"])[:top]:
             skill = m["group"].get("skill") or m["group"].get("combination") or "?"
             skill = " + ".join(map(str, skill)) if isinstance(skill, list) else str(skill)
-            rows.append(point(run, names[run.path], m, skill=skill))
+            rows.append({**point(run, names[run.path], m, skill=skill), "drawn": style.weight(m["n"])})
     if not rows:
         return words("No run here has bottleneck skills: the protocol scaffolding counts them.", runs)
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(len(models), 1, 5.6, 2.1)
     for (ax,), model in zip(panels, models, strict=True):
         mine = [r for r in rows if r["model"] == model]
-        ax.barh(range(len(mine)), [r["count"] for r in mine], color=style.SUCCESS, height=0.6)
+        for y, row in enumerate(mine):
+            ax.barh(y, row["count"], height=0.6, **style.bar(row["n"], style.SUCCESS))
         ax.set_yticks(range(len(mine)), [style.plain(r["skill"], 44) for r in mine])
         ax.set_ylim(max(len(mine), 3) - 0.4, -0.6)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        asked = mine[0]["n"]
-        style.dress(ax, f"{style.plain(model, 24)}, n={asked}" if asked else model, "cases", grid="x")
+        style.dress(ax, f"{style.plain(model, 24)}, {style.counted(mine[0]['n'])}", "cases", grid="x")
     text = (
         f"The {top} most frequent bottleneck skills per model: revealing a step that needs the skill turned a failure "
-        "into a success. n: cases that are right only with steps revealed. Counts, no intervals."
+        "into a success. n: cases that are right only with steps revealed."
     )
-    return Drawing(style.finished(fig), rows, f"{text} {source(runs)}")
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}", intervals=COUNTS, mark="Starred"))

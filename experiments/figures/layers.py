@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from matplotlib.axes import Axes
+
 from . import style
 from .drawing import Drawing, caption
+from .heatmaps import cells, color_bar, few_marks, heat, number
 from .io import ProbeData, Row, RunData
-from .mechanism import NO_CELLS, cells, color_bar, heat, missing, number, with_probe
+from .mechanism import missing, with_probe
 
 COSINES = {"dd": "within successes", "rr": "within failures", "dr": "across"}
 MEASURES = {
@@ -31,11 +34,13 @@ def patching(runs: Sequence[RunData]) -> Drawing:
     for line, model in zip(grid, models, strict=True):
         for ax, quantity in zip(line, quantities, strict=True):
             mine = [r for r in rows if r["model"] == model and r["measure"] == quantity]
-            for i, control in enumerate(dict.fromkeys(r["patch"] for r in mine)):
+            patches = list(dict.fromkeys(r["patch"] for r in mine))
+            apart = 0.012 * max(1, max(r["layer"] for r in mine) - min(r["layer"] for r in mine))
+            for i, control in enumerate(patches):
                 picked = [r for r in mine if r["patch"] == control]
-                style.points(
-                    ax, picked, [r["layer"] for r in picked], style.color(i), control, style="-" if i == 0 else "--"
-                )
+                # Equal values (all zero, often) lie beside each other, not on each other.
+                places = [r["layer"] + (i - (len(patches) - 1) / 2) * apart for r in picked]
+                style.points(ax, picked, places, style.color(i), control, style="-" if i == 0 else "--")
             if quantity.endswith("rate"):
                 style.percent(ax)
             style.whole_numbers(ax, [r["layer"] for r in mine])
@@ -84,32 +89,68 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
     rows: list[Row] = []
     for run, label, probe in found:
         for group, matrix in probe.named("step").items():
-            counts = probe.tensors.get(f"step_n.{group}")
-            known = [] if counts is None else [int(c) for c in counts]
+            known = _step_counts(probe, group)
             for row in cells(matrix, ("layer", "step"), run=run.name, model=label, group=group):
                 rows.append({**row, "n": known[row["step"]] if row["step"] < len(known) else None})
+    few_marks(rows)
+    means = [row for f in found for row in _step_rows(*f)]
     models = list(dict.fromkeys(r["model"] for r in rows))
     groups = [g for g in ("failure", "success") if any(r["group"] == g for r in rows)] or sorted(
         {r["group"] for r in rows}
     )
     values = [r["value"] for r in rows if r["value"] is not None]
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
-    fig, grid = style.grid_of(len(models), len(groups), 3.4, 2.2)
+    fig, grid = style.grid_of(len(models), len(groups) + 1, 3.4, 2.4)
     for line, (_, label, probe) in zip(grid, found, strict=True):
-        for ax, group in zip(line, groups, strict=True):
+        _step_means(line[-1], label, [r for r in means if r["model"] == label])
+        for ax, group in zip(line, groups, strict=False):
             if f"step.{group}" not in probe.tensors:
                 style.note(ax, f"no {group} cases")
                 continue
-            heat(ax, probe.tensors[f"step.{group}"], style.SEQUENTIAL, low, high)
+            known = _step_counts(probe, group)
+            heat(ax, probe.tensors[f"step.{group}"], style.SEQUENTIAL, low, high, counts=known or None)
             style.dress(ax, f"{label} · {group}", "response step", "layer", grid=None)
-    color_bar(fig, [ax for line in grid for ax in line], style.SEQUENTIAL, low, high)
+    color_bar(fig, [ax for line in grid for ax in line[:-1]], style.SEQUENTIAL, low, high)
     text = (
-        "Cosine between consecutive residual states over the response, mean over cases; later steps rest on fewer "
-        f"cases (each step's n in the csv). {style.counts(rows)}"
-    )
-    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} per layer."),
+        "Cosine between consecutive residual states over the response: by step, mean over cases, and by layer, mean "
+        "over each case's steps. Later steps rest on fewer cases (each step's n in the csv); those of fewer than 5 "
+        f"cases are frames. {style.counts(rows)} "
+        f"{style.few_cases([r for r in rows if r.get('drawn') == 'hollow'], '{model}, {group}, step {step}')} "
+        f"By layer: {style.few_cases(means, '{model}, {group}, layer {layer}')} {style.interval_methods(means)}"
+    ).replace("By layer:  ", "By layer: ")
+    return Drawing(style.finished(fig), [*rows, *means], caption(text, [], runs, intervals="Steps without intervals."),
                    {"kind": "heatmap", "x": "step", "y": "layer", "facet": "model", "panel": "group",
                     "low": low, "high": high})  # fmt: skip
+
+
+def _step_counts(probe: ProbeData, group: str) -> list[int]:
+    """Cases that reach each step."""
+    counts = probe.tensors.get(f"step_n.{group}")
+    return [] if counts is None else [int(c) for c in counts]
+
+
+def _step_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:
+    """Mean step-to-step cosine of each group per layer, with its interval over cases."""
+    fields = ("n", "value", "low", "high", "interval")
+    return [
+        {"run": run.name, "model": label, "group": r["group"], "layer": r["layer"], **{k: r.get(k) for k in fields}}
+        for r in probe.rows("step_cosine")
+        if r.get("layer") is not None
+    ]
+
+
+def _step_means(ax: Axes, label: str, rows: list[Row]) -> None:
+    if not rows:
+        return style.note(ax, "no means by layer")
+    groups = list(dict.fromkeys(r["group"] for r in rows))
+    apart = 0.01 * max(1, max(r["layer"] for r in rows))
+    for i, group in enumerate(groups):
+        mine = [r for r in rows if r["group"] == group]
+        places = [r["layer"] + (i - (len(groups) - 1) / 2) * apart for r in mine]
+        style.points(ax, mine, places, style.GROUP_COLORS.get(group, style.color(i)), group)
+    style.whole_numbers(ax, [r["layer"] for r in rows])
+    style.dress(ax, f"{label} · mean over steps", "layer", "cosine")
+    style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _patch_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:

@@ -32,19 +32,20 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
         mine = [r for r in rows if r["benchmark"] == benchmark]
         for i, name in enumerate(dict.fromkeys(r["set"] for r in mine)):
             values = np.sort([r["log10"] for r in mine if r["set"] == name])
-            few = len(values) < style.HOLLOW_BELOW
-            shares = np.arange(1, len(values) + 1) / len(values)
+            n = len(values)
+            few = n < style.HOLLOW_BELOW
+            shares = np.arange(1, n + 1) / n
             # A curve of a handful of answers is no distribution: its points are shown and not joined.
             form: dict[str, Any] = (
                 {"linestyle": "none", "marker": "o", "markerfacecolor": style.PAPER}
                 if few
-                else {"linewidth": max(1.4, 3.4 - 0.9 * i)}
+                else {"linewidth": max(1.4, 3.4 - 0.9 * i), "linestyle": "-" if n >= style.MARKED_BELOW else "--"}
             )
-            ax.plot(values, shares, color=style.color(i), drawstyle="steps-post", label=f"{name} (n={len(values)})",
+            ax.plot(values, shares, color=style.color(i), drawstyle="steps-post", label=f"{name} (n={n})",
                     **form)  # fmt: skip
             for r in mine:
                 if r["set"] == name:
-                    r["drawn"] = style.weight(len(values))
+                    r["drawn"] = style.weight(n)
         style.percent(ax)
         ax.set_xticks(_decades(mine), [_power(d) for d in _decades(mine)])
         style.dress(ax, benchmark, "size of the answer", "share of answers up to this size", grid="both")
@@ -54,8 +55,8 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
         "other, the whole is no harder by its numbers."
     )
     counted = [{**r, "n": sum(o["set"] == r["set"] and o["benchmark"] == r["benchmark"] for o in rows)} for r in rows]
-    return Drawing(style.finished(fig), counted, caption(text, counted, runs, "{benchmark}, {set}",
-                                                         intervals="Counts of cases, no intervals."))  # fmt: skip
+    said = caption(text, counted, runs, "{benchmark}, {set}", intervals="Counts of cases, no intervals.", mark="Dashed")
+    return Drawing(style.finished(fig), counted, said)
 
 
 def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:

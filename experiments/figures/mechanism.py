@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, Normalize
-from matplotlib.figure import Figure
 
 from . import style
 from .drawing import Drawing, caption, words
+from .grouping import grouped
+from .heatmaps import cells, color_bar, few_marks, heat, number, panels_of
 from .io import Array, ProbeData, Row, RunData, labels
 
 Found = list[tuple[RunData, str, ProbeData]]
@@ -29,20 +27,25 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
     for ax, (run, label, probe) in zip(axes, found, strict=False):
         matrix = np.asarray(probe.tensors["overlap"], dtype=float)
         tasks = [str(t) for t in probe.settings.get("tasks", range(len(matrix)))]
-        heat(ax, matrix, style.SEQUENTIAL, 0, 1, annotate=True)
+        mine = [
+            {"run": run.name, "model": label, "task": a, "other": b, "value": number(matrix[i, j]),
+             **_cell_count(probe, a, b)}
+            for i, a in enumerate(tasks) for j, b in enumerate(tasks)
+        ]  # fmt: skip
+        sizes = [np.nan if r["n"] is None else r["n"] for r in mine]
+        heat(ax, matrix, style.SEQUENTIAL, 0, 1, annotate=True, counts=np.reshape(sizes, matrix.shape))
+        rows += mine
         ax.set_xticks(range(len(tasks)), [style.plain(t, 14) for t in tasks], rotation=30, ha="right")
         ax.set_yticks(range(len(tasks)), [style.plain(t, 14) for t in tasks])
         style.dress(ax, label, grid=None)
-        for i, a in enumerate(tasks):
-            for j, b in enumerate(tasks):
-                rows.append({"run": run.name, "model": label, "task": a, "other": b, "value": number(matrix[i, j]),
-                             **_cell_count(probe, a, b)})  # fmt: skip
+    few_marks(rows)
     text = (
         "Overlap of the neurons selected for two tasks, mean within cases (diagonal: a task with itself in other "
         "cases)."
         f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')} {style.counts(rows)}"
     )
-    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} by group."),
+    few = style.few_cases(rows, "{model}, {task} & {other}", "Starred")
+    return Drawing(style.finished(fig), rows, caption(f"{text} {few}", [], runs, intervals=f"{NO_CELLS} by group."),
                    {"kind": "heatmap", "x": "other", "y": "task", "facet": "model", "low": 0, "high": 1})  # fmt: skip
 
 
@@ -61,12 +64,15 @@ def neuron_map(runs: Sequence[RunData]) -> Drawing:
             if kind not in maps:
                 style.note(ax, "not measured")
                 continue
-            heat(ax, maps[kind], style.SEQUENTIAL, 0, top)
-            style.dress(ax, f"{label} · {kind}", "position in the layer (bin)", "layer", grid=None)
-            rows += cells(maps[kind], ("layer", "bin"), run=run.name, model=label, kind=kind)
+            n = _map_count(probe, kind)
+            heat(ax, maps[kind], style.SEQUENTIAL, 0, top, counts=n)
+            title = f"{label} · {kind}" + (f", {style.counted(n)}" if n is not None else "")
+            style.dress(ax, title, "position in the layer (bin)", "layer", grid=None)
+            rows += few_marks(cells(maps[kind], ("layer", "bin"), run=run.name, model=label, kind=kind, n=n))
     text = (
         "Selected neurons by layer and position; the order of neurons within a layer carries no meaning by itself."
-        f"{_settings(found, 'common_neurons', 'pool')} Counts per query, without intervals."
+        f"{_settings(found, 'common_neurons', 'pool')} Counts per query, without intervals. "
+        f"{style.few_cases(rows, '{model}, {kind}', 'Starred')}"
     )
     return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=_queries(found)),
                    {"kind": "heatmap", "x": "bin", "y": "layer", "facet": "model", "panel": "kind",
@@ -100,7 +106,8 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
     rows: list[Row] = []
     for (run, label, probe), kind in panels:
         for name, matrix in _lookback_maps(probe, kind).items():
-            rows += cells(matrix, ("layer", "head"), run=run.name, model=label, kind=kind, show=name)
+            n = _ratio_count(probe, kind, name)
+            rows += few_marks(cells(matrix, ("layer", "head"), run=run.name, model=label, kind=kind, show=name, n=n))
     fig, grid = style.grid_of(len(shown), 3, 2.9, 2.2)
     reach = (
         max((abs(r["value"]) for r in rows if r["show"] == "difference" and r["value"] is not None), default=0.1) or 0.1
@@ -112,15 +119,18 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
                 style.note(ax, f"no {name} cases" if name != "difference" else "no contrast possible")
                 continue
             scale = (style.DIVERGING, -reach, reach) if name == "difference" else (style.SEQUENTIAL, 0, 1)
-            heat(ax, maps[name], *scale)
-            style.dress(ax, f"{label} · {name}", "head", "layer", grid=None)
+            n = _ratio_count(probe, kind, name)
+            heat(ax, maps[name], *scale, counts=n)
+            said = "" if n is None or name == "difference" else f", {style.counted(n)}"
+            style.dress(ax, f"{label} · {name}{said}", "head", "layer", grid=None)
     color_bar(fig, [ax for line in grid for ax in line[:2]], style.SEQUENTIAL, 0, 1)
     color_bar(fig, [line[2] for line in grid], style.DIVERGING, -reach, reach)
     asked = "whole" if shown[0][1] == "composition" else shown[0][1]
     text = (
         "Lookback ratio of each head: share of attention that goes back to the prompt, mean per token, averaged over "
         f"steps and cases, while answering the {asked}; difference = failure − success."
-        f"{_counts(found, 'lookback_ratio')}{_best_cell(found)}"
+        f"{_counts(found, 'lookback_ratio')}{_best_cell(found)} "
+        + style.few_cases([r for r in rows if r["kind"] == shown[0][1]], "{model}, {show}", "Starred")
     )
     return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} for the means."),
                    {"kind": "heatmap", "x": "head", "y": "layer", "facet": "model", "panel": "show", "switch": "kind",
@@ -136,14 +146,18 @@ def lookback_means(runs: Sequence[RunData]) -> Drawing:
     return _by_kind(runs, "lookback", "lookback_ratio", "lookback ratios", "mean lookback ratio", text)
 
 
-def min_k(runs: Sequence[RunData]) -> Drawing:
-    """Min-K%++ of the questions by what is asked (AgentCoMa, Fig. 7): higher means more like the training data."""
-    text = "Mean Min-K%++ of the question's own tokens; higher is more like text the model was trained on."
-    return _by_kind(runs, "min_k", "min_k_pp", "Min-K%++", "Min-K%++ of the question", text)
+def min_k(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
+    """Min-K%++ of the questions by what is asked (AgentCoMa, Fig. 7): higher means more like the training data.
+
+    ``group_by`` orders the panels by what the study says of the models (``tuning``, as there).
+    """
+    order = grouped([r for r in runs if r.probe("min_k") is not None], group_by)
+    text = f"Mean Min-K%++ of the question's own tokens; higher is more like text the model was trained on.{order.text}"
+    return _by_kind(order.runs or runs, "min_k", "min_k_pp", "Min-K%++", "Min-K%++ of the question", text, order.names)
 
 
-def with_probe(runs: Sequence[RunData], name: str) -> Found:
-    names = labels(runs)
+def with_probe(runs: Sequence[RunData], name: str, names: Mapping[Path, str] | None = None) -> Found:
+    names = names or labels(runs)
     return [(r, names[r.path], p) for r in runs if (p := r.probe(name)) is not None]
 
 
@@ -155,51 +169,17 @@ def missing(what: str, probe: str, runs: Sequence[RunData]) -> Drawing:
     return words(f"No run here holds {what}: the probe {probe} did not run.", runs)
 
 
-def panels_of(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    columns = min(n, 4)
-    fig, grid = style.grid_of(-(-n // columns), columns, width, height)
-    axes = [ax for row in grid for ax in row]
-    for ax in axes[n:]:
-        ax.set_axis_off()
-    return fig, axes
+def _ratio_count(probe: ProbeData, kind: str, show: str) -> int | None:
+    """Cases behind one lookback map; of a difference those of the smaller group."""
+    rows = {r["group"]: r["n"] for r in probe.rows("lookback_ratio", kind=kind) if r.get("n") is not None}
+    known = [rows[g] for g in ([show] if show != "difference" else style.GROUP_COLORS) if g in rows]
+    return min(known, default=None)
 
 
-def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *, annotate: bool = False) -> Any:
-    """A grid of colored cells, first row on top; cells that are NaN stay empty."""
-    values = np.ma.masked_invalid(np.asarray(matrix, dtype=float))
-    image = ax.imshow(values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
-    if annotate and values.size <= 100:
-        for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float)):
-            known = np.isfinite(v)
-            ink = style.legible(v, low, high, cmap) if known else style.MUTED
-            ax.text(j, i, f"{v:.2f}" if known else "–", ha="center", va="center", fontsize=8, color=ink)
-    _whole_ticks(ax, values.shape[1], values.shape[0])
-    return image
-
-
-def _whole_ticks(ax: Axes, width: int, height: int) -> None:
-    ax.set_xticks(range(0, width, max(1, -(-width // 10))))
-    ax.set_yticks(range(0, height, max(1, -(-height // 10))))
-
-
-def color_bar(fig: Figure, panels: Sequence[Axes], cmap: Colormap, low: float, high: float) -> None:
-    """One color scale for several panels."""
-    scale = ScalarMappable(Normalize(low, high), cmap)
-    bar = fig.colorbar(scale, ax=panels, location="top", shrink=0.5, aspect=40, pad=0.01)
-    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
-    bar.ax.tick_params(labelsize=7, colors=style.MUTED, length=2)
-
-
-def number(value: Any) -> float | None:
-    value = float(value)
-    return round(value, 6) if np.isfinite(value) else None
-
-
-def cells(matrix: Array, axes: tuple[str, str], **keys: Any) -> list[Row]:
-    return [
-        {**keys, axes[0]: i, axes[1]: j, "value": number(v)}
-        for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float))
-    ]
+def _map_count(probe: ProbeData, kind: str) -> int | None:
+    """Queries behind one location map."""
+    rows = [r for r in probe.rows("answer_probability", kind=kind) if r.get("group") in style.GROUP_COLORS]
+    return sum(int(r["n"]) for r in rows) if rows else None
 
 
 def _kinds(probe: ProbeData) -> list[str]:
@@ -228,9 +208,10 @@ def _cell_count(probe: ProbeData, a: str, b: str) -> Row:
     return {"n": sum(counts) if counts else None}
 
 
-def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str, axis: str, text: str) -> Drawing:
+def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str, axis: str, text: str,
+             names: Mapping[Path, str] | None = None) -> Drawing:  # fmt: skip
     """Means by kind and group of one quantity as dots with intervals, a panel per run."""
-    found = with_probe(runs, probe_name)
+    found = with_probe(runs, probe_name, names)
     fields = ("n", "value", "low", "high", "interval")
     rows = [
         {"run": run.name, "model": label, "kind": r["kind"], "group": r["group"], **{k: r.get(k) for k in fields}}

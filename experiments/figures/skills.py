@@ -128,7 +128,9 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
         ax.set_xticks(_few_ticks(len(mine)))
         style.percent_up_to(ax, max((r["value"] or 0 for r in mine), default=1))
         ax.set_xlim(0.3, max(len(mine), 4) + 0.7)
-        style.dress(ax, f"{_name(one)}, n={one.total}\nH = {one.entropy:.2f} bits", "skill", "share of steps")
+        style.dress(
+            ax, f"{_name(one)}, {style.counted(one.total)}\nH = {one.entropy:.2f} bits", "skill", "share of steps"
+        )
         rows += mine
     for ax in axes[len(maps) :]:
         ax.set_axis_off()
@@ -136,7 +138,7 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
     text = (
         "Share of all steps that call for each skill, most frequent first (gray: other); H is the entropy of the usage "
         f"without other: higher is more even.{' Skills: ' + named + '.' if named else ''} n per panel: "
-        f"{', '.join(str(m.total) for m in maps)}. {style.few_cases(rows, '{map}, skill {id}')} Counts, no intervals."
+        f"{', '.join(str(m.total) for m in maps)}. {style.few_cases(rows, '{map}', 'Starred')} Counts, no intervals."
     )
     return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(sources)}"))
 
@@ -191,17 +193,18 @@ def skill_granularity(sources: Sequence[SkillUse | RunData], top: int = 12) -> D
         order = sorted(one.usage, key=lambda s: (s == OTHER, -one.usage[s]))
         for i, s in enumerate(order):
             rows.append({"map": _name(one), "clusters": one.clusters, "skills": one.n_skills, "skill": s, "id": i + 1,
-                         "count": one.usage[s], "n": one.total})  # fmt: skip
+                         "count": one.usage[s], "n": one.total, "drawn": style.weight(one.total)})  # fmt: skip
         mine = order[:top]
-        ax.barh(range(len(mine)), [one.usage[s] for s in mine], height=0.62, color=style.SUCCESS, alpha=0.8)
+        for y, s in enumerate(mine):
+            ax.barh(y, one.usage[s], height=0.62, **style.bar(one.total, style.SUCCESS))
         ax.set_yticks(range(len(mine)), [style.plain(s, 34) for s in mine])
         ax.set_ylim(longest - 0.4, -0.6)
-        style.dress(ax, _name(one), "steps", grid="x")
+        style.dress(ax, f"{_name(one)}, {style.counted(one.total)}", "steps", grid="x")
     more = f" Skills after the first {top} are in the csv." if any(len(m.usage) > top for m in shown) else ""
     text = (
         "Skills of the map by how many steps call for them, for each number of skills asked for. Few skills lump "
         f"different steps together, many split one step.{more} n per panel: {', '.join(str(m.total) for m in shown)}. "
-        "Counts, no intervals."
+        f"{style.few_cases(rows, '{map}', 'Starred')} Counts, no intervals."
     )
     return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(sources)}"))
 

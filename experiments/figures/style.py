@@ -83,13 +83,18 @@ def percent(ax: Axes, axis: str = "y", low: float = 0.0, high: float = 1.0) -> N
 def signed_percent(ax: Axes) -> None:
     """A relative change on the x axis, with its sign."""
     ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.xaxis.set_major_formatter(lambda v, _: f"{100 * v:+.0f} %" if abs(v) > 1e-9 else "0 %")
+    ax.xaxis.set_major_formatter(lambda v, _: f"{_signed(100 * v, '.0f')} %" if abs(v) > 1e-9 else "0 %")
 
 
 def signed_points(ax: Axes) -> None:
     """A difference of rates on the x axis, in percentage points with its sign."""
     ax.xaxis.set_major_locator(MaxNLocator(6))
-    ax.xaxis.set_major_formatter(lambda v, _: f"{100 * v:+.3g}" if abs(v) > 1e-9 else "0")
+    ax.xaxis.set_major_formatter(lambda v, _: _signed(100 * v, ".3g") if abs(v) > 1e-9 else "0")
+
+
+def _signed(value: float, form: str) -> str:
+    """With a minus as long as the plus, as on every other axis."""
+    return f"{value:+{form}}".replace("-", "−")
 
 
 def whole_numbers(ax: Axes, values: Iterable[float], most: int = 10) -> None:
@@ -154,6 +159,16 @@ def weight(n: int | float | None) -> str:
     if n is None or n < HOLLOW_BELOW:
         return "hollow"
     return "marked" if n < MARKED_BELOW else "solid"
+
+
+def bar(n: int | float | None, shade: str) -> dict[str, Any]:
+    """Colors of a bar that rests on ``n`` cases: an outline alone under 5."""
+    return {"edgecolor": shade, "facecolor": "none" if weight(n) == "hollow" else shade}
+
+
+def counted(n: int | float | None) -> str:
+    """``n=12*``: the star marks fewer than 15 cases where there is no other mark."""
+    return f"n={n or 0}{'*' if weight(n) == 'marked' else ''}"
 
 
 def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: str, label: str, *, line: bool = True,

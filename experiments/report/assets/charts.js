@@ -83,7 +83,9 @@ composcope.charts = (() => {
       detail.hidden = false;
       detail.replaceChildren(about.onCell(cell));
     });
-    return [panelled(rows, chart, (mine, name) => map(mine, chart, name, pick, about)), detail];
+    // Rows of other panels of the same figure (means by layer, say) have no place in the map.
+    const cells = rows.filter((r) => [chart.x, chart.y].every((k) => r[k] !== null && r[k] !== undefined));
+    return [panelled(cells, chart, (mine, name) => map(mine, chart, name, pick, about)), detail];
   }
 
   function map(rows, chart, name, pick, about) {

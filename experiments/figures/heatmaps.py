@@ -1,0 +1,91 @@
+"""Grids of colored cells: layer by head, by step, by neuron, task by task; cells of few cases are frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Colormap, Normalize
+from matplotlib.figure import Figure
+
+from . import style
+from .io import Array, Row
+
+
+def panels_of(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    columns = min(n, 4)
+    fig, grid = style.grid_of(-(-n // columns), columns, width, height)
+    axes = [ax for row in grid for ax in row]
+    for ax in axes[n:]:
+        ax.set_axis_off()
+    return fig, axes
+
+
+def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *, annotate: bool = False,
+         counts: Any = None) -> Any:  # fmt: skip
+    """A grid of colored cells, first row on top; cells that are NaN stay empty.
+
+    ``counts`` says how many cases each cell rests on (one number, or an array that broadcasts to the cells; NaN where
+    unknown): below 5 a cell is a frame in its color.
+    """
+    values = np.ma.masked_invalid(np.asarray(matrix, dtype=float))
+    known = np.full(values.shape, np.nan) if counts is None else np.broadcast_to(counts, values.shape)
+    hollow = np.asarray(known, dtype=float) < style.HOLLOW_BELOW
+    filled = np.ma.masked_where(hollow, values)
+    image = ax.imshow(filled, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+    _frames(ax, values, hollow, image)
+    if annotate and values.size <= 100:
+        for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float)):
+            drawn = np.isfinite(v)
+            ink = style.legible(v, low, high, cmap) if drawn and not hollow[i, j] else style.MUTED
+            star = "*" if drawn and style.HOLLOW_BELOW <= known[i, j] < style.MARKED_BELOW else ""
+            ax.text(j, i, f"{v:.2f}{star}" if drawn else "–", ha="center", va="center", fontsize=8, color=ink)
+    _whole_ticks(ax, values.shape[1], values.shape[0])
+    return image
+
+
+def _frames(ax: Axes, values: Any, hollow: Array, image: Any) -> None:
+    spots = [(i, j) for i, j in np.argwhere(hollow) if not np.ma.is_masked(values[i, j])]
+    if spots:
+        corners = [
+            [(j + dx, i + dy) for dx, dy in ((-0.4, -0.4), (0.4, -0.4), (0.4, 0.4), (-0.4, 0.4))] for i, j in spots
+        ]
+        shades = [image.cmap(image.norm(values[i, j])) for i, j in spots]
+        ax.add_collection(PolyCollection(corners, facecolors="none", edgecolors=shades, linewidths=1.2))
+
+
+def _whole_ticks(ax: Axes, width: int, height: int) -> None:
+    ax.set_xticks(range(0, width, max(1, -(-width // 10))))
+    ax.set_yticks(range(0, height, max(1, -(-height // 10))))
+
+
+def color_bar(fig: Figure, panels: Sequence[Axes], cmap: Colormap, low: float, high: float) -> None:
+    """One color scale for several panels."""
+    scale = ScalarMappable(Normalize(low, high), cmap)
+    bar = fig.colorbar(scale, ax=panels, location="top", shrink=0.5, aspect=40, pad=0.01)
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+    bar.ax.tick_params(labelsize=7, colors=style.MUTED, length=2)
+
+
+def number(value: Any) -> float | None:
+    value = float(value)
+    return round(value, 6) if np.isfinite(value) else None
+
+
+def cells(matrix: Array, axes: tuple[str, str], **keys: Any) -> list[Row]:
+    return [
+        {**keys, axes[0]: i, axes[1]: j, "value": number(v)}
+        for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float))
+    ]
+
+
+def few_marks(rows: list[Row]) -> list[Row]:
+    """Rows of cells with how each is ``drawn``; unknown counts mark nothing."""
+    for r in rows:
+        if r.get("n") is not None:
+            r["drawn"] = "undefined" if r["value"] is None else style.weight(r["n"])
+    return rows

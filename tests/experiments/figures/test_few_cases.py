@@ -1,0 +1,148 @@
+"""Bars, cells and panels of few cases look like it; runs with nothing to draw are named; groups order models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Rectangle
+
+from composcope.errors import InputError
+from composcope.experiments import figures
+from composcope.experiments.figures import heatmaps, style
+from composcope.experiments.figures.drawing import Drawing
+
+GAP = "compositionality-gap"
+
+
+def _bars(drawing: Drawing, panel: int = 0) -> list[Rectangle]:
+    patches = drawing.figure.axes[panel].patches
+    return [p for p in patches if isinstance(p, Rectangle) and p.get_width() and p.get_height()]
+
+
+def _hollow(patch: Rectangle) -> bool:
+    return to_rgba(patch.get_facecolor())[3] == 0
+
+
+def _masked(image: Any) -> np.ndarray:
+    return np.ma.getmaskarray(image.get_array())
+
+
+def _texts(drawing: Drawing) -> str:
+    return " ".join(t.get_text() for ax in drawing.figure.axes for t in (*ax.texts, ax.title, ax._left_title))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["outcomes", "gate-funnel"])
+@pytest.mark.parametrize(("n", "drawn"), [(4, "hollow"), (12, "marked"), (24, "solid")])
+def test_bars_of_few_cases_are_outlines_and_the_next_ones_starred(
+    name: str, n: int, drawn: str, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=n, probes=(), protocol=GAP)
+    drawing = figures.draw(name, [run])
+    mine = [r for r in drawing.rows if r["n"] == n]
+    assert mine and {r["drawn"] for r in mine} == {drawn}
+    first = _bars(drawing)[0]
+    assert _hollow(first) == (drawn == "hollow")
+    assert (f"n={n}*" in _texts(drawing)) == (drawn == "marked")
+    said = {"hollow": "Hollow, without line or interval (n < 5): ", "marked": "Starred (n < 15): ", "solid": None}[
+        drawn
+    ]
+    assert said is None or said in drawing.caption
+    assert said is not None or "n <" not in drawing.caption
+
+
+def test_cells_of_few_cases_are_frames_in_their_color() -> None:
+    ax = style.figure(3, 3).subplots()
+    values = np.array([[0.1, 0.9], [np.nan, 0.5]])
+    image = heatmaps.heat(ax, values, style.SEQUENTIAL, 0, 1, counts=np.array([[4, 12], [2, np.nan]]), annotate=True)
+    assert _masked(image).tolist() == [[True, False], [True, False]]
+    (frames,) = (c for c in ax.collections if isinstance(c, PolyCollection))
+    assert len(frames.get_paths()) == 1
+    assert np.asarray(frames.get_edgecolor())[0] == pytest.approx(style.SEQUENTIAL(0.1))
+    assert [t.get_text() for t in ax.texts] == ["0.10", "0.90*", "–", "0.50"]
+
+
+def test_steps_that_few_cases_reach_are_frames_and_named(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=24, probes=())
+    steps = np.full((4, 3), 0.5, dtype=np.float32)
+    tensors = {"step.failure": steps, "step_n.failure": np.array([20, 6, 3]), "step.success": steps,
+               "step_n.success": np.array([20, 20, 20])}  # fmt: skip
+    means = [{"quantity": "step_cosine", "group": g, "layer": i, "n": 20, "value": 0.5, "low": 0.4, "high": 0.6,
+              "interval": "t"} for g in ("failure", "success") for i in range(4)]  # fmt: skip
+    synthetic.write_probe(run / "probes" / "trajectory", "trajectory", means, tensors, {})
+    drawing = figures.draw("cosine-trajectory", [run])
+    failure, success, by_layer = drawing.figure.axes[:3]
+    assert _masked(failure.images[0])[:, 2].all()
+    assert not _masked(success.images[0]).any()
+    assert "control, failure, step 2 (n=3)" in drawing.caption and "control, failure, step 1" not in drawing.caption
+    # The published figure: a line a group over layers, with intervals.
+    assert by_layer.get_xlabel() == "layer"
+    assert len([line for line in by_layer.lines if line.get_marker() == "o"]) == 8
+    assert [r["layer"] for r in drawing.rows if r.get("low") is not None] == [0, 1, 2, 3] * 2
+    assert "Intervals: 95 %, t." in drawing.caption
+
+
+def test_panels_of_heads_say_how_many_cases_they_rest_on(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=24, probes=("lookback",))
+    table = run / "probes" / "lookback" / "table.csv"
+    table.write_text(table.read_text().replace("lookback_ratio,failure,16", "lookback_ratio,failure,3"))
+    drawing = figures.draw("lookback", [run])
+    assert "control · failure, n=3" in _texts(drawing) and "control · success, n=16" in _texts(drawing)
+    drawn = {r["show"]: r["drawn"] for r in drawing.rows}
+    assert drawn == {"failure": "hollow", "success": "solid", "difference": "hollow"}
+    assert "control, failure (n=3)" in drawing.caption
+
+
+def test_a_run_with_nothing_to_draw_is_named(synthetic: ModuleType, tmp_path: Path) -> None:
+    synthetic.make_run(tmp_path / "a", probes=("min-k",), protocol=GAP, n=20)
+    synthetic.make_run(tmp_path / "b", probes=(), protocol=GAP, n=20, model="organism:twin")
+    synthetic.make_run(tmp_path / "c", probes=(), n=20)
+    assert figures.draw("mink", [tmp_path]).caption.endswith("Nothing to draw of: b.")
+    # Another protocol's run never has such a number, so nothing is missing.
+    assert "Nothing to draw of" not in figures.draw("gap-slopes", [tmp_path]).caption
+
+
+def test_runs_in_folders_of_one_name_are_told_apart(synthetic: ModuleType, tmp_path: Path) -> None:
+    for folder, n, model in (("x", 20, "organism:control"), ("y", 30, "organism:twin")):
+        synthetic.make_run(tmp_path / folder / "run", n=n, probes=(), protocol=GAP, model=model)
+    drawing = figures.draw("gate-funnel", [tmp_path / "x" / "run", tmp_path / "y" / "run"])
+    counts = [next(b.get_width() for b in _bars(drawing, panel)) for panel in (0, 1)]
+    assert counts == [20, 30] and all(len(_bars(drawing, panel)) <= 5 for panel in (0, 1))
+
+
+@pytest.mark.parametrize("name", ["step-bars", "failure-quadrants", "mink", "gap-bars"])
+def test_figures_are_ordered_by_what_the_study_says(name: str, synthetic: ModuleType, tmp_path: Path) -> None:
+    sizes = {"a": 70, "b": 8, "c": None}
+    for i, run in enumerate(sizes):
+        synthetic.make_run(tmp_path / run, probes=("min-k",), protocol=GAP, n=40, seed=i, model=f"org/{run}")
+    about = {r: {"label": r, **({"size": s} if s else {})} for r, s in sizes.items()}
+    (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": list(sizes), "about": about}))
+    drawing = figures.draw(name, [tmp_path], group_by="size")
+    assert list(dict.fromkeys(r["model"] for r in drawing.rows)) == ["8 · b", "70 · a", "c"]
+    assert "Ordered by size. Without size: c." in drawing.caption
+    with pytest.raises(InputError, match="--group-by cost: no model here has this field"):
+        figures.draw(name, [tmp_path], group_by="cost")
+
+
+def test_panels_of_families_share_their_depths(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=40, probes=())
+    document: dict[str, Any] = json.loads((run / "metrics.json").read_text())
+    document["metrics"].append(synthetic.rate("residual_failure", 3, 20, depth_bin=2, family="pair"))
+    (run / "metrics.json").write_text(json.dumps(document))
+    panels = [ax for ax in figures.draw("family-curves", [run]).figure.axes if ax.get_xlabel() == "depth"]
+    assert len(panels) == 3 and len({ax.get_xlim() for ax in panels}) == 1
+
+
+def test_a_scatter_over_knowledge_has_intervals_both_ways(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=80, probes=())
+    drawing = figures.draw("stability-scatter", [run])
+    (row,) = drawing.rows
+    assert row["x_low"] < row["x"] == row["atom_stability"] < row["x_high"] and row["n_x"] == 60
+    ends = [tuple(line.get_xdata()) for line in drawing.figure.axes[0].lines]  # type: ignore[arg-type]
+    assert (row["x_low"], row["x_high"]) in ends
