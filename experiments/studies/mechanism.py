@@ -5,9 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from scipy import stats
+
 from .published import beside
 from .results import Row
 from .running import Study
+
+PATCHES = (
+    ("patches that give the donor's answer", "flip_rate"),
+    ("patches that give the right answer", "corrected_rate"),
+)
+"""What the table calls them, and the probe's quantity; the paper prints the first."""
 
 
 def rows(study: Study) -> list[Row]:
@@ -20,16 +28,21 @@ def rows(study: Study) -> list[Row]:
             note = run.run.manifest.get("probe_note") or "no boundary set"
             out.append({**about, "what": "not opened up", "shown": note, "n": 0})
         if patched is not None:
-            found = [r for r in patched.rows("corrected_rate", group="donor") if r.get("count") is not None]
-            count, n = sum(int(r["count"]) for r in found), sum(int(r["n"]) for r in found)
-            text, source = beside(study.preset.name, "patch_corrected", {}, run.model.model)
-            what = "patches that give the right answer"
-            of = f" ({n // len(found)} cases × {len(found)} layers; no interval)" if found else ""
-            out.append({**about, "what": what, "shown": f"{count} of {n}{of}", "count": count,
-                        "n": n, "value": count / n if n else None, "published": text, "source": source})  # fmt: skip
+            out += [{**about, **_patches(patched, what, quantity, run.model.model)} for what, quantity in PATCHES]
         if moved is not None:
             out += [{**about, **r} for r in _cosines(moved, run.model.model)]
     return out
+
+
+def _patches(probe: Any, what: str, quantity: str, model: str) -> Row:
+    """How many patches of all layers had an effect; several layers of one pair are no independent cases."""
+    found = [r for r in probe.rows(quantity, group="donor") if r.get("count") is not None]
+    count, n = sum(int(r["count"]) for r in found), sum(int(r["n"]) for r in found)
+    text, source = beside("composition-collapse", f"patch_{quantity}", {}, model)
+    pairs = ", ".join(map(str, sorted({int(r["n"]) for r in found})))
+    of = f" ({pairs} pairs × {len(found)} layers; no interval)" if found else ""
+    return {"what": what, "shown": f"{count} of {n}{of}", "count": count, "n": n, "value": count / n if n else None,
+            "published": text, "source": source}  # fmt: skip
 
 
 def _cosines(probe: Any, model: str) -> list[Row]:
@@ -39,19 +52,26 @@ def _cosines(probe: Any, model: str) -> list[Row]:
     for r in probe.rows("prompt_end_cosine"):
         if r["layer"] in (0, last) and r.get("value") is not None:
             rows.append(_cosine_row("prompt_end_cosine", r, int(r["layer"]), last, model, f"pairs {r['group']}, "))
-    steps = {g: m for g, m in probe.named("step").items() if g in ("failure", "success")}
-    if len(steps) == 2:
-        for layer in range(len(steps["failure"])):
-            means = [_mean(steps[g][layer]) for g in ("failure", "success")]
-            value = None if None in means else means[0] - means[1]  # type: ignore[operator]
-            row = {"value": value, "n": int(probe.tensors["step_n.failure"][0] + probe.tensors["step_n.success"][0])}
-            rows.append(_cosine_row("step_cosine_difference", row, layer, last, model))
+    sides = [{int(r["layer"]): r for r in probe.rows("step_cosine", group=g)} for g in ("failure", "success")]
+    for layer in sorted(set(sides[0]) & set(sides[1])):
+        row = _difference(sides[0][layer], sides[1][layer])
+        rows.append(_cosine_row("step_cosine_difference", row, layer, last, model))
     return rows
 
 
-def _mean(values: Any) -> float | None:
-    known = [float(v) for v in values if not math.isnan(float(v))]
-    return sum(known) / len(known) if known else None
+def _difference(a: Row, b: Row) -> Row:
+    """a - b of two means over cases; Welch's interval, from the t interval of each, where both have one."""
+    if a.get("value") is None or b.get("value") is None:
+        return {"value": None, "n": (a.get("n") or 0) + (b.get("n") or 0)}
+    row: Row = {"value": a["value"] - b["value"], "n": a["n"] + b["n"]}
+    if any(r.get("interval") != "t" or r.get("low") is None or r["n"] < 2 for r in (a, b)):
+        return row
+    squares = [((r["high"] - r["low"]) / 2 / stats.t.ppf(0.975, r["n"] - 1)) ** 2 for r in (a, b)]
+    if not sum(squares):
+        return row
+    freedom = sum(squares) ** 2 / sum(q * q / (r["n"] - 1) for q, r in zip(squares, (a, b), strict=True))
+    half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(sum(squares))
+    return {**row, "low": row["value"] - half, "high": row["value"] + half, "interval": "Welch t"}
 
 
 def _cosine_row(what: str, r: Any, layer: int, last: int, model: str, where: str = "") -> Row:

@@ -13,7 +13,7 @@ from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
 from ..run import read_cases_lines
-from .published import beside
+from .published import beside, pair_name
 from .results import Row, Table, described
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def _pair_rows(study: Study, pair: Any, data: str) -> list[Row]:
     if a is None or b is None:
         missing = " and ".join(n for n, r in ((pair.a, a), (pair.b, b)) if r is None)
         return [{"pair": name, "data": data, "what": "failed", "shown": f"no run of {missing}", "n": 0}]
-    rows = []
+    rows, models = [], pair_name(a.model.model, b.model.model)
     for metric in differences(a, b, study.spec.seed):
-        text, source = beside(study.preset.name, metric.metric, metric.group, name, data)
+        text, source = beside(study.preset.name, metric.metric, metric.group, models, data)
         shown = described(metric.metric, metric.to_dict())
         rows.append({**shown, "pair": name, "data": data, "published": text, "source": source})
     return rows

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import PurePath
 from typing import Any
 
 
@@ -64,15 +65,36 @@ def group_key(group: Mapping[str, Any]) -> str:
 
 
 def name_key(name: str) -> str:
-    """A model's name without owner, case and signs: ``Qwen/Qwen2.5-7B-Instruct`` is ``qwen257binstruct``."""
-    return "".join(c for c in name.rstrip("/").rsplit("/", 1)[-1].casefold() if c.isalnum())
+    """A model's name without owner, server, case and signs: ``Qwen/Qwen2.5-7B-Instruct`` is ``qwen257binstruct``."""
+    return "".join(c for c in _last(name).casefold() if c.isalnum())
+
+
+def pair_name(a: str, b: str) -> str:
+    """Two matched models as ``ids`` in ``published.csv`` has them: names without owners, ``A - B``."""
+    return f"{_last(a)} - {_last(b)}"
+
+
+def _last(name: str) -> str:
+    return name.partition("@http")[0].rstrip("/").rsplit("/", 1)[-1]
+
+
+_STAGES = ("-final", "-scaffolded", "-arithmetic")
 
 
 def benchmark_key(spec: str) -> str:
-    """The benchmark's name in ``published.csv``: ``bamboogle:FILE`` and ``hub:tot`` are ``bamboogle`` and ``tot``."""
+    """The benchmark's name in ``published.csv``: ``bamboogle:FILE`` and ``hub:tot`` are ``bamboogle`` and ``tot``.
+
+    STaD scaffolds several benchmarks, so its files and splits say which: ``stad:DIR/gsm8k_final.jsonl`` is ``gsm8k``.
+    """
     words = spec.split(":")
-    name = words[1] if words[0] == "hub" and len(words) > 1 else words[0]
-    return name.partition("@")[0].casefold()
+    if words[0] == "hub" and len(words) > 1:
+        words = [words[1].partition("@")[0], *words[2:]]
+    if words[0].casefold() == "stad" and len(words) > 1:
+        name = PurePath(words[-1]).stem.replace("_", "-").casefold()
+        for stage in _STAGES:
+            name = name.removesuffix(stage)
+        return name
+    return words[0].casefold()
 
 
 def beside(study: str, metric: str, group: Mapping[str, Any], model: str, data: str = "") -> tuple[str, str]:

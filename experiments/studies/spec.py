@@ -19,6 +19,7 @@ The validity study also takes ``series``, folders of further trainings of the or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -33,6 +34,8 @@ GROUPS = ("family", "size", "cost", "tuning", "recipe", "specialization", "train
 """What a model can be said to be; figures and tables group and order by these."""
 OVERRIDES = ("device", "dtype", "prompting", "format", "batch_size", "pad_token", "engine", "base_url", "probe_model")
 """Options that a model may have for itself."""
+_TEXTS = tuple(k for k in (*GROUPS, *OVERRIDES) if k not in ("size", "trained_depths", "baseline", "batch_size"))
+_QUOTED = " (in quotes where YAML takes it for a number, a date or yes and no)"
 PAIR_KINDS = ("cost", "tuning", "recipe", "specialization", "size", "reference")
 _KEYS = ("study", "data", "limit", "models", "pairs", "probe_cases", "series", "only_series")
 
@@ -89,10 +92,10 @@ def from_flags(models: Sequence[str], **options: Any) -> Spec:
     return Spec(made, pairs=pairs, **options)
 
 
-def read_spec(path: str | Path, **options: Any) -> Spec:
+def read_spec(path: str | Path, study: str | None = None, **options: Any) -> Spec:
     """A spec from YAML; ``options`` that are not None or empty replace what the file says.
 
-    Raises ``InputError`` naming file and field.
+    Raises ``InputError`` naming file and field, also where the file is of another ``study``.
     """
     file = Path(path)
     if not file.is_file():
@@ -101,11 +104,15 @@ def read_spec(path: str | Path, **options: Any) -> Spec:
         raw = yaml.safe_load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as e:
         raise InputError(f"{path}: not valid YAML ({' '.join(str(e).split())})") from e
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path}: not UTF-8 text ({e.reason} at byte {e.start}); save the file as UTF-8") from e
     if isinstance(raw, dict) and raw.get("series") and "models" not in raw:
         raw["models"] = [f"organism:{dose}" for dose in DOSES]
     if not isinstance(raw, dict) or not isinstance(raw.get("models"), list) or not raw["models"]:
         raise InputError(f"{path}: field 'models' is missing or empty; give a list of {{model, label, family, ...}}")
     _known(raw, _KEYS, str(path))
+    if study is not None and raw.get("study") not in (None, study):
+        raise InputError(f"{path}: field 'study' is {raw['study']!r}, and the study is {study}; leave the field out")
     entries = [e if isinstance(e, dict) else {"model": e} for e in raw["models"]]
     labels = _labels([str(e.get("model")) for e in entries])
     models = tuple(_model(e, labels, f"{path}: models[{i}]") for i, e in enumerate(entries))
@@ -158,10 +165,19 @@ def _model(entry: Mapping[str, Any], labels: Mapping[str, str], where: str) -> S
         raise InputError(f"{where}: field 'model' is {name!r}; give a folder, a hub id, organism:DOSE or MODEL@URL")
     _known(entry, ("model", "label", *GROUPS, *OVERRIDES), where)
     size, depths = entry.get("size"), entry.get("trained_depths")
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int | float) or size <= 0):
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size < math.inf):
         raise InputError(f"{where}: field 'size' is {size!r}; give billions of parameters, such as 7 or 0.5")
     if depths is not None and (not isinstance(depths, list) or not all(isinstance(d, int) for d in depths)):
         raise InputError(f"{where}: field 'trained_depths' is {depths!r}; give a list of depths, such as [2, 4]")
+    batch_size = entry.get("batch_size")
+    if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
+        raise InputError(f"{where}: field 'batch_size' is {batch_size!r}; give a whole number of at least 1")
+    if not isinstance(entry.get("baseline") or False, bool):
+        raise InputError(f"{where}: field 'baseline' is {entry['baseline']!r}; give true or false")
+    for key in ("label", *_TEXTS):
+        value = entry.get(key)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise InputError(f"{where}: field {key!r} is {value!r}; give text{_QUOTED}")
     groups = {k: entry[k] for k in GROUPS if entry.get(k) is not None}
     options = {k: entry[k] for k in OVERRIDES if entry.get(k) is not None}
     return StudyModel(name, str(entry.get("label") or labels[name]), groups, options)
@@ -177,6 +193,8 @@ def _pairs(raw: Any, names: Sequence[str], path: str) -> tuple[Pair, ...]:
         for pair in pairs if isinstance(pairs, list) else [pairs]:
             if not isinstance(pair, list) or len(pair) != 2:
                 raise InputError(f"{path}: pairs.{kind} holds {pair!r}; give [A, B] with labels of two models")
+            if pair[0] == pair[1]:
+                raise InputError(f"{path}: pairs.{kind} compares {pair[0]!r} with itself; give two models")
             missing = [p for p in pair if p not in names]
             if missing:
                 raise InputError(f"{path}: pairs.{kind} names {missing[0]!r}, and the models are {', '.join(names)}")

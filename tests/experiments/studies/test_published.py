@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from composcope.experiments.studies import cli
-from composcope.experiments.studies.published import beside, group_key, name_key, table
+from composcope.experiments.studies.published import beside, group_key, name_key, pair_name, table
 
 _VALUE = re.compile(r"[-+]?\d+(\.\d+)?( to \d+(\.\d+)?)?")
 
@@ -63,3 +63,45 @@ def test_groups_are_compared_whatever_their_order() -> None:
     assert text == "92.9 %"
     built = {"family": "temporal_rank", "depth_bin": 4}
     assert beside("composition-collapse", "residual_failure", built, "Qwen/Qwen3-8B")[0] == "92.9 %"
+
+
+def test_a_served_model_of_the_paper_is_found_by_its_name() -> None:
+    served = "Qwen/Qwen2.5-7B-Instruct@http://127.0.0.1:8000/v1"
+    assert beside("agentcoma", "composition", {}, served) == beside(
+        "agentcoma", "composition", {}, "Qwen/Qwen2.5-7B-Instruct"
+    )
+
+
+def test_files_and_splits_of_stad_say_which_benchmark_was_scaffolded() -> None:
+    model, skill = "Qwen/Qwen2.5-3B-Instruct", {"skill": "Proportional reasoning"}
+    for data in ("stad:made/gsm8k_final.jsonl", "hub:stad:gsm8k", "stad:gsm8k_scaffolded.jsonl"):
+        assert beside("stad", "composition", {}, model, data)[0] == "80.36 % (n=1176)", data
+        assert beside("stad", "skill_accuracy", skill, model, data) == ("77 %", "STaD, Table 10")
+    assert beside("stad", "composition", {}, model, "stad:tot_arithmetic_final.jsonl")[0] == "31.84 % (n=1448)"
+    # All of the released data, or a file of another name: no model's own numbers.
+    assert "80.36" not in beside("stad", "composition", {}, model, "hub:stad")[0]
+    assert "80.36" not in beside("stad", "composition", {}, model, "stad:mine.jsonl")[0]
+
+
+def test_a_pair_of_the_paper_is_found_by_its_two_models() -> None:
+    pair = pair_name("meta-llama/Meta-Llama-3-8B-Instruct", "models/Meta-Llama-3-8B/")
+    assert beside("compositional-gsm", "pair_gain", {"quantity": "composition"}, pair)[0] == "12.6 points (n=1200)"
+    other_way = pair_name("meta-llama/Meta-Llama-3-8B", "meta-llama/Meta-Llama-3-8B-Instruct")
+    assert "Llama-3 70B" in beside("compositional-gsm", "pair_gain", {"quantity": "composition"}, other_way)[0]
+
+
+def test_recovery_by_chain_of_thought_stands_beside_the_papers() -> None:
+    text, source = beside("composition-collapse", "recovery", {"depth_bin": 6, "prompt": "cot"}, "organism:twin")
+    assert text == "Qwen3-8B thinking: 70.0 % (n=10)"
+    assert source == "Composition collapse, section 6"
+
+
+def test_stads_printed_shares_add_up() -> None:
+    """Solved alone, solved with help and unsolved are all the tasks of a combination; percentages are cut off there."""
+    shares: dict[tuple[str, str, str], dict[str, float]] = {}
+    for r in table():
+        if r.study == "stad" and r.group.startswith("combination=") and r.unit == "%":
+            shares.setdefault((r.group, r.model, r.benchmark), {})[r.metric] = float(r.value)
+    assert len(shares) == 9 * 6
+    for key, found in shares.items():
+        assert 99.9 < sum(found.values()) < 100.06, key

@@ -149,6 +149,31 @@ def test_composition_collapse_has_depths_channels_and_the_boundary_set(collapse:
     assert {r["what"] for r in _table(collapse, "mechanism")} >= {"patches that give the right answer"}
 
 
+def test_patches_and_cosines_in_the_table_are_those_of_the_probes(collapse: Path) -> None:
+    opened = 0
+    for run in io.load([collapse]):
+        rows = [r for r in _table(collapse, "mechanism") if r["model"] == run.model]
+        patched, moved = run.probe("patching"), run.probe("trajectory")
+        if patched is None or moved is None:
+            assert [r["what"] for r in rows] == ["not opened up"]
+            continue
+        found = {r["what"]: r for r in rows if r["what"].startswith("patches")}
+        flips = sum(int(r["count"]) for r in patched.rows("flip_rate", group="donor"))
+        assert int(found["patches that give the donor's answer"]["count"]) == flips
+        # What the paper counts is the donor's answer, so its number stands there and nowhere else.
+        assert found["patches that give the donor's answer"]["published"] == "Qwen3-8B: 0 % (n=160)"
+        assert not found["patches that give the right answer"]["published"]
+        differences = [r for r in rows if r["what"] == "step_cosine_difference"]
+        for layer, row in enumerate(differences):
+            means = {r["group"]: r for r in moved.rows("step_cosine", layer=layer)}
+            expected = means["failure"]["value"] - means["success"]["value"]
+            assert float(row["value"]) == pytest.approx(expected)
+            if row["low"]:
+                assert float(row["low"]) < expected < float(row["high"])
+        opened += 1
+    assert opened
+
+
 def test_the_boundary_set_is_what_the_paper_says(collapse: Path) -> None:
     opened = 0
     for run in ("control--temporal", "twin--temporal"):

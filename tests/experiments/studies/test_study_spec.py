@@ -60,11 +60,29 @@ def test_the_command_line_stands_above_the_file(tmp_path: Path) -> None:
         ("models: [a/b]\nlimit: many", "field 'limit' is 'many'"),
         ("models: [a/b]\ndatum: x", "field 'datum' is not known"),
         ("models: [", "not valid YAML"),
+        ("models: [{model: a/b, family: [x, y]}]", r"models\[0\]: field 'family' is \['x', 'y'\]; give text"),
+        ("models: [{model: a/b, tuning: no}]", "field 'tuning' is False; give text .in quotes"),
+        ("models: [{model: a/b, label: 7}]", "field 'label' is 7; give text"),
+        ("models: [{model: a/b, batch_size: many}]", "field 'batch_size' is 'many'; give a whole number"),
+        ("models: [{model: a/b, dtype: 16}]", "field 'dtype' is 16; give text"),
+        ("models: [{model: a/b, size: .nan}]", "field 'size' is nan; give billions"),
+        ("models: [{model: a/b, baseline: maybe}]", "field 'baseline' is 'maybe'; give true or false"),
+        ("models: [a/b, c/d]\npairs: {cost: [[b, b]]}", "pairs.cost compares 'b' with itself"),
     ],
 )
 def test_what_a_models_file_cannot_say_is_one_line(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         read_spec(_file(tmp_path, text))
+
+
+def test_a_models_file_of_another_study_or_encoding_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="field 'study' is 'stad', and the study is agentcoma"):
+        read_spec(_file(tmp_path, "study: stad\nmodels: [a/b]"), "agentcoma")
+    assert read_spec(_file(tmp_path, "study: stad\nmodels: [a/b]"), "stad").models[0].label == "b"
+    file = tmp_path / "latin.yaml"
+    file.write_bytes("models: [organism:none] # für".encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin\.yaml: not UTF-8 text"):
+        read_spec(file)
 
 
 def test_models_by_flag_are_compared_with_the_first() -> None:
