@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.grading import grade
 from ...evaluation.prompts import FORMATS
 
@@ -45,27 +46,41 @@ def score(
 ) -> Score:
     """Score one completion against its gold answer.
 
-    Abstentions, answers cut off (``truncated``) and completions without an answer are not right.
+    Abstentions, answers cut off (``truncated``) and completions without an answer are not right; of several answers
+    the first one counts, after which the evaluation would have stopped.
     """
     finish = "length" if truncated else "stop"
-    verdict = grade(completion, finish, gold, answer_type, tuple(aliases), format, compat="collapse")
+    verdict = grade(_first_answer(completion, format), finish, gold, answer_type, tuple(aliases), format, "collapse")
     tagged = FORMATS[format].extract == "xml"
     tags = sum(tag in completion for tag in (_OPEN, _CLOSE)) if tagged else 0
     return Score(verdict.outcome == "correct", tags, echoes(completion, format))
 
 
 def echoes(completion: str, format: str) -> bool:
-    """Whether the reasoning copies the prompt's instruction, or a tag pair of it with what stands between, verbatim."""
+    """Whether a completion copies the prompt's instruction verbatim, or its reasoning a tag pair of the instruction
+    with what stands between. White space does not matter.
+    """
+    whole, *pairs = _template(format) or [None]
+    if whole is None:
+        return False
+    reasoning = _reasoning(completion)
+    return bool(whole.search(completion)) or any(pair.search(reasoning) for pair in pairs)
+
+
+def _template(format: str) -> list[re.Pattern[str]]:
+    """A format's instruction and its tag pairs, to be found across other white space; empty without an instruction."""
     instruction = FORMATS[format].instruction
     if not instruction:
-        return False
-    reasoning = _squeeze(_reasoning(completion))
-    pairs = [m.group() for m in _SKELETON.finditer(instruction)]
-    return any(piece in reasoning for piece in map(_squeeze, [instruction, *pairs]))
+        return []
+    pieces = [instruction, *(m.group() for m in _SKELETON.finditer(instruction))]
+    return [re.compile(r"\s+".join(map(re.escape, piece.split()))) for piece in pieces]
 
 
-def _squeeze(text: str) -> str:
-    return " ".join(text.split())
+def _first_answer(completion: str, format: str) -> str:
+    """The completion up to where an evaluation stops. Copies of the template, which cost a penalty, are no answers."""
+    for piece in _template(format):
+        completion = piece.sub(" ", completion)
+    return cut_after_stop(completion, FORMATS[format].stop)[0]
 
 
 def _reasoning(completion: str) -> str:

@@ -33,8 +33,11 @@ TABLE = [
     ),
     (f"<reasoning>{INSTRUCTION}</reasoning><answer>x</answer>", False, 2, True, 0.0),
     (f"{INSTRUCTION} <answer>Amber moot, Birch siege</answer>", True, 2, True, 1.0),
-    # repeated tags earn nothing more
+    # a copy of the instruction and nothing else, also where its own tags are taken for the answer's
+    (INSTRUCTION, False, 2, True, 0.0),
+    # repeated tags earn nothing more, and the evaluation stops after the first answer
     ("<answer>x</answer><answer>Amber moot, Birch siege</answer><answer>", False, 2, False, 0.2),
+    ("<answer>Amber moot, Birch siege</answer> or <answer>x</answer>", True, 2, False, 1.2),
 ]
 
 
@@ -43,10 +46,8 @@ def test_a_completion_earns_what_the_table_says(
     completion: str, right: bool, tags: int, echo: bool, total: float
 ) -> None:
     found = score(completion, GOLD, "ordered-list")
-    assert (found.tags, found.echo) == (tags, echo)
-    if "</answer><answer>" not in completion:  # which of several answers counts is the grader's business
-        assert found.correct is right
-        assert found.total == pytest.approx(total)
+    assert (found.correct, found.tags, found.echo) == (right, tags, echo)
+    assert found.total == pytest.approx(total)
 
 
 def test_an_answer_that_was_cut_off_before_its_closing_tag_is_not_right() -> None:
