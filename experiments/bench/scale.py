@@ -119,7 +119,8 @@ def item_flops(size: Size, load: Load) -> dict[str, float]:
     return {
         "ask": answer,
         "neurons": size.prompt(n, 0) + rows * 2 * (down + size.token(n, logits=True, share=half)),
-        "lookback": size.prompt(n + r, 0) + r * 2 * size.heads * size.d_head * size.layers * (n + r / 2),
+        # the last layer's keys end the pass
+        "lookback": 2 * half * size.prompt(n + r, 0) + r * 2 * size.heads * size.d_head * layers * (n + r / 2),
         "patching": 2 * size.prompt(n) + patched * (size.token(n, logits=True, share=half) + later),
         POSITIVE: positive,
         "trajectory": size.prompt(n, 0) + size.prompt(n + 40, 0),
@@ -158,8 +159,8 @@ def decode_seconds(size: Size, load: Load, hardware: Hardware, itemsize: int = 2
     return load.response * max(moved, computed) / batch, batch
 
 
-def hours(size: Size, load: Load, hardware: Hardware, gpus: int) -> dict[str, float] | None:
-    """Hours of each step on ``gpus`` GPUs, as many copies as fit at work all the time; None where none fits.
+def seconds(size: Size, load: Load, hardware: Hardware, gpus: int) -> dict[str, float] | None:
+    """Seconds of each step on ``gpus`` GPUs, as many copies as fit at work all the time; None where none fits.
 
     Asks: prompts at the utilization given, answers as ``decode_seconds``. Probes: at the utilization given; for models
     split over several GPUs by layers only one of them works at a time, so a copy is as fast as one GPU.
@@ -171,9 +172,7 @@ def hours(size: Size, load: Load, hardware: Hardware, gpus: int) -> dict[str, fl
     speed = hardware.flops * hardware.utilization
     steps = study_flops(size, load)
     asking = size.prompt(load.prompt) / speed / each + decode_seconds(size, load, hardware)[0]
-    seconds = {name: flops / speed / copies for name, flops in steps.items()}
-    seconds["ask"] = load.asks * asking / copies
-    return {name: s / 3600 for name, s in seconds.items()}
+    return {name: flops / speed / copies for name, flops in steps.items()} | {"ask": load.asks * asking / copies}
 
 
 def graph_bytes(size: Size, load: Load, itemsize: int = 2) -> float:
@@ -203,11 +202,12 @@ def lines(load: Load | None = None, hardware: Hardware = H100) -> list[str]:
     out += [f"| {name} | " + " | ".join(f"{items[k][name]:.2g}" for k in chosen) + " |" for name in items["8B"]]
     counts = [(k, n) for k in chosen for n in (1, 8, 64)]
     out += ["", "| minutes | " + " | ".join(f"{k}, {n} GPU" for k, n in counts) + " |", "|---|" + "--:|" * len(counts)]
-    found = {(k, n): hours(chosen[k], load, hardware, n) for k, n in counts}
+    found = {(k, n): seconds(chosen[k], load, hardware, n) for k, n in counts}
     for name in items["8B"]:
-        out.append(f"| {name} | " + " | ".join(_hours(found[c], name) for c in counts) + " |")
-    total = {c: None if h is None else sum(h.values()) for c, h in found.items()}
-    out.append("| **all** | " + " | ".join("–" if t is None else f"**{_minutes(t)}**" for t in total.values()) + " |")
+        shown = ("–" if (s := found[c]) is None else minutes(s[name] / 60) for c in counts)
+        out.append(f"| {name} | " + " | ".join(shown) + " |")
+    total = ("–" if s is None else f"**{minutes(sum(s.values()) / 60)}**" for s in found.values())
+    out.append("| **all** | " + " | ".join(total) + " |")
     return out
 
 
@@ -215,13 +215,9 @@ def _row(name: str, sizes: Mapping[str, Size], value) -> str:
     return f"| {name} | " + " | ".join(value(s) for s in sizes.values()) + " |"
 
 
-def _hours(found: Mapping[str, float] | None, name: str) -> str:
-    return "–" if found is None else _minutes(found[name])
-
-
-def _minutes(hours: float) -> str:
-    minutes = 60 * hours
-    return "< 0.01" if minutes < 0.01 else f"{minutes:.2f}" if minutes < 10 else f"{minutes:.0f}"
+def minutes(value: float) -> str:
+    """Minutes as tables show them."""
+    return "< 0.01" if value < 0.01 else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
 def load_of(**changes: int | None) -> Load:

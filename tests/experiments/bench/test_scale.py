@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,32 @@ from torch.utils.flop_counter import flop_registry
 
 from composcope.errors import InputError
 from composcope.experiments.bench.presets import Shape, make
-from composcope.experiments.bench.scale import H100, SIZES, Load, Size, gpus_for, hours, item_flops, lines, load_of
+from composcope.experiments.bench.scale import (
+    H100,
+    SIZES,
+    Hardware,
+    Load,
+    Size,
+    gpus_for,
+    item_flops,
+    lines,
+    load_of,
+    seconds,
+)
+from composcope.experiments.bench.scale_studies import (
+    STUDIES,
+    Planned,
+    Training,
+    study_lines,
+    study_minutes,
+    training_seconds,
+)
+from composcope.experiments.interventions.recipes import Recipe
 from composcope.probes import lookback, neurons
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "scale.md"
 SMALL = Size(4, 64, 160, 4, 2, 300)
+PAPERS = {"agentcoma", "compositional-gsm", "stad", "composition-collapse"}
 
 
 def model() -> Any:
@@ -68,11 +91,11 @@ def test_attribution_and_lookback_cost_about_what_is_counted() -> None:
 
 def test_twice_the_gpus_take_half_the_time_and_too_few_take_none() -> None:
     load = Load()
-    one, eight = (hours(SIZES["8B"], load, H100, n) for n in (1, 8))
+    one, eight = (seconds(SIZES["8B"], load, H100, n) for n in (1, 8))
     assert one is not None and eight is not None
     assert all(eight[k] == pytest.approx(one[k] / 8) for k in one)
     assert gpus_for(SIZES["70B"], H100) == 4
-    assert hours(SIZES["70B"], load, H100, 2) is None
+    assert seconds(SIZES["70B"], load, H100, 2) is None
 
 
 def test_a_study_of_no_asks_is_refused() -> None:
@@ -80,7 +103,32 @@ def test_a_study_of_no_asks_is_refused() -> None:
         load_of(asks=0, prompt=None)
 
 
-def test_the_page_holds_the_tables_as_they_are_computed() -> None:
+def test_a_training_costs_its_tokens_and_the_weights_read_for_them() -> None:
+    """One prompt, 2 completions of 10 tokens: counted by hand for a model of one weight per multiplication."""
+    load, size, hardware = Load(prompt=0, response=10), SMALL, Hardware("", flops=1.0, bandwidth=1.0, memory=1.0)
+    recipe = Recipe("grpo", prompts=1, epochs=1, generations=2)
+    tokens = 10 * size.token(5)
+    computed = 2 * (4 * tokens + 3 * 10 * 2 * size.head) / 0.4
+    read = 10 * (2 * size.weights + 2 * 10 * size.kv_bytes())
+    assert training_seconds(size, recipe, load, hardware) == pytest.approx(computed + read)
+    sft = training_seconds(size, replace(recipe, objective="sft-answer"), load, hardware)
+    assert sft == pytest.approx((3 * tokens + 2 * 10 * 2 * size.head) / 0.4)
+
+
+def test_trainings_run_side_by_side_and_none_is_split() -> None:
+    one = training_seconds(SIZES["8B"], Recipe(), Load(), H100) / 60
+    alone, eight = (Planned("", Load(asks=0), (), (Training(Recipe(), n),)) for n in (1, 8))
+    assert study_minutes(SIZES["8B"], alone, 64) == pytest.approx(one)
+    assert study_minutes(SIZES["8B"], eight, 4) == pytest.approx(2 * one)
+    assert study_minutes(SIZES["70B"], eight, 1) is None
+
+
+def test_every_paper_has_its_study() -> None:
+    assert {s.name.partition(",")[0] for s in STUDIES} == {*PAPERS, "interventions"}
+
+
+@pytest.mark.parametrize(("name", "made"), [("bench scale", lines), ("bench scale studies", study_lines)])
+def test_the_page_holds_the_tables_as_they_are_computed(name: str, made: Callable[[], list[str]]) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    inside = text.split("<!-- bench scale -->")[1].split("<!-- end of bench scale -->")[0].strip()
-    assert inside.splitlines() == lines()
+    inside = text.split(f"<!-- {name} -->")[1].split(f"<!-- end of {name} -->")[0].strip()
+    assert inside.splitlines() == made()
