@@ -40,7 +40,10 @@ def merge_runs(runs: Sequence[str | Path], out: str | Path, reporter: Reporter) 
     config = {**configs[0], "shard": None}
     existed = out.exists()
     try:
-        _write(out, folders, config, identity, first, cases)
+        mixed = made_otherwise(folders)
+        _write(out, folders, config, identity, {**first, **({"mixed": mixed} if mixed else {})}, cases)
+        for name, values in mixed.items():
+            reporter.say(f"{out}: its answers were not all made alike: {name} {', '.join(values)}")
         reporter.say(f"{out}: {len(folders)} runs merged, {len(cases)} cases")
         return rescore(out, reporter)
     except BaseException:
@@ -76,10 +79,30 @@ def _write(
             for measured in (folder / "probes" / FOLDER).glob("*.safetensors"):
                 (run.path / "probes" / FOLDER).mkdir(parents=True, exist_ok=True)
                 shutil.copy2(measured, run.path / "probes" / FOLDER / measured.name)
-        kept = {k: first[k] for k in ("model", "engine", "numerics", "judge", "benchmark") if k in first}
+        kept = {k: first[k] for k in ("model", "engine", "numerics", "judge", "benchmark", "mixed") if k in first}
         if "benchmark" in kept:
             kept["benchmark"] = {**kept["benchmark"], "n_cases": len(cases)}
         run.record(merged=[f.name for f in folders], n_cases=len(cases), **kept)
+
+
+def made_otherwise(folders: Sequence[Path]) -> dict[str, list[str]]:
+    """By name what the runs were made with, where that is not the same: code, libraries, numerics, engine.
+
+    No reason to refuse, since answers are found by their full prompts and all are graded anew; but it has to be known.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for folder in folders:
+        manifest = read_json(folder / "manifest.json")
+        code, numerics = manifest.get("composcope") or {}, manifest.get("numerics") or {}
+        made = {
+            "composcope": " ".join(short(code[k]) for k in ("version", "source") if code.get(k)),
+            **{k: v for k, v in (manifest.get("versions") or {}).items() if k in ("torch", "transformers")},
+            **{k: numerics.get(k) for k in ("dtype", "device", "attention")},
+            "engine": (manifest.get("engine") or {}).get("provenance", {}).get("engine"),
+        }
+        for name, value in made.items():
+            found.setdefault(name, {})[short(value)] = None
+    return {name: list(values) for name, values in found.items() if len(values) > 1}
 
 
 def _common(folders: Sequence[Path]) -> dict[str, Any]:

@@ -163,6 +163,23 @@ def test_wrong_shards_are_refused_by_name(
     assert not (tmp_path / "out").exists()
 
 
+def test_shards_of_other_code_or_libraries_are_merged_and_it_is_said(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(made, study)
+    path = parts(study)[1] / "manifest.json"
+    document = json.loads(path.read_text())
+    document["composcope"]["source"] = "c" * 64
+    document["versions"]["torch"] = "2.10.0"
+    path.write_text(json.dumps(document))
+    merge_runs(parts(study), tmp_path / "out", Reporter(bars=False))
+    said = capsys.readouterr().err
+    assert "not all made alike: composcope" in said and "cccccccccccc" in said and "2.10.0" in said
+    assert set(read_json(tmp_path / "out" / "manifest.json")["mixed"]) == {"composcope", "torch"}
+    assert rows(tmp_path / "out") == rows(made / "whole")
+
+
 def test_a_shards_folder_is_no_place_for_another_shard(
     made: Path, taught: Path, case_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
