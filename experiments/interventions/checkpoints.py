@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -17,9 +18,18 @@ def kept(folder: Path) -> list[tuple[int, Path]]:
 
 def last(folder: Path) -> Path | None:
     """The newest checkpoint that was written to its end and can be continued: its state is written last."""
-    needed = ("trainer_state.json", "optimizer.pt", "scheduler.pt")
-    whole = [path for _, path in kept(folder) if all((path / name).is_file() for name in needed)]
+    whole = [path for _, path in kept(folder) if _can_continue(path)]
     return whole[-1] if whole else None
+
+
+def _can_continue(path: Path) -> bool:
+    if not all((path / name).is_file() for name in ("optimizer.pt", "scheduler.pt")):
+        return False
+    try:
+        json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # not there, or the process was killed in the middle of it
+        return False
+    return True
 
 
 def prune(folder: Path, keep_last: bool) -> None:

@@ -37,10 +37,15 @@ def sample_right(
         for case in cases
         for k in range(samples)
     }  # fmt: skip
-    texts = {(ask.case, ask.repeat): response.text for ask, response in engine.answer(list(asks.values()))}
+    # An answer that was cut off is none to learn from, whatever it says.
+    texts = {
+        (ask.case, ask.repeat): response.text.strip()
+        for ask, response in engine.answer(list(asks.values()))
+        if response.finish_reason == "stop"
+    }
     kept = []
     for case in cases:
-        drawn = (texts.get((case.id, k), "").strip() for k in range(samples))
+        drawn = (texts[case.id, k] for k in range(samples) if (case.id, k) in texts)
         right = (t for t in drawn if score(t, case.answer, case.answer_type, case.aliases, recipe.format).correct)
         if (first := next(right, None)) is not None:
             kept.append((case, first))

@@ -103,6 +103,7 @@ def _identity(recipe: Recipe, location: str, data: TrainingSet, how: How) -> dic
         "data": data.sha256,
         "seed": how.seed,
         "max_steps": how.max_steps,
+        "dtype": how.dtype,
     }
 
 

@@ -12,7 +12,16 @@ from composcope.errors import InputError
 from composcope.evaluation.engines.local import load
 from composcope.evaluation.identity import folder_weights
 from composcope.experiments import cli
-from composcope.experiments.interventions import adapters, curve, data, inference, solutions, study, training
+from composcope.experiments.interventions import (
+    adapters,
+    checkpoints,
+    curve,
+    data,
+    inference,
+    solutions,
+    study,
+    training,
+)
 from composcope.experiments.interventions.recipes import Recipe, resolve
 from composcope.experiments.interventions.reward import score
 from composcope.experiments.interventions.trainers import How, batching
@@ -97,8 +106,9 @@ def test_a_finished_training_is_kept_and_other_options_are_refused(traced: train
     again = training.train(recipe, BASE, _set(recipe), traced.folder, How(device="cpu", save_every=1))
     assert again == traced
     assert (traced.adapter / "adapter_model.safetensors").stat().st_mtime_ns == before
-    with pytest.raises(InputError, match=r"holds another training \(other seed\)"):
-        training.train(recipe, BASE, _set(recipe), traced.folder, How(seed=1, device="cpu"))
+    for how, differs in ((How(seed=1, device="cpu"), "seed"), (How(dtype="bfloat16", device="cpu"), "dtype")):
+        with pytest.raises(InputError, match=rf"holds another training \(other {differs}\)"):
+            training.train(recipe, BASE, _set(recipe), traced.folder, how)
 
 
 class _Interrupts(Reporter):
@@ -120,6 +130,18 @@ def test_an_interrupted_training_continues_to_the_same_adapter(traced: training.
     assert one.keys() == other.keys()
     for name in one:
         torch.testing.assert_close(other[name], one[name], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("state", [None, "", '{"epoch": 0.5, "glo'])
+def test_a_checkpoint_whose_writing_was_cut_off_is_not_continued(state: str | None, tmp_path: Path) -> None:
+    for step, text in ((1, "{}"), (2, state)):
+        folder = tmp_path / f"checkpoint-{step}"
+        folder.mkdir()
+        for name in (checkpoints.WEIGHTS, "optimizer.pt", "scheduler.pt"):
+            (folder / name).touch()
+        if text is not None:
+            (folder / "trainer_state.json").write_text(text)
+    assert checkpoints.last(tmp_path) == tmp_path / "checkpoint-1"
 
 
 def test_an_adapter_is_put_on_its_own_base_only(traced: training.Trained, tmp_path: Path) -> None:
