@@ -46,6 +46,12 @@ def read_checkpoints(paths: Sequence[str | Path | RunData]) -> list[Checkpoints 
     return found
 
 
+def _of_study(runs: Sequence[RunData]) -> list[Checkpoints]:
+    """The file of checkpoints of an intervention study, whose runs stand in ``runs/`` beside it."""
+    folders = dict.fromkeys(r.path.parent.parent for r in runs if r.path.parent.name == "runs")
+    return [Checkpoints(f / FILE, _read(f / FILE)) for f in folders if (f / FILE).is_file()]
+
+
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such file or folder; give {FILE} or a csv with {', '.join(_COLUMNS)}")
@@ -80,12 +86,16 @@ def _checked(raw: Any, where: str) -> Row:
 
 
 def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
-    """Accuracy over training steps, a panel per recipe, a line per metric (Compositional GSM, Fig. 7)."""
-    files = [s for s in sources if isinstance(s, Checkpoints)]
+    """Accuracy over training steps, a panel per recipe, a line per metric (Compositional GSM, Fig. 7).
+
+    Of runs, the checkpoints of the study that they belong to.
+    """
+    runs = [s for s in sources if isinstance(s, RunData)]
+    files = [s for s in sources if isinstance(s, Checkpoints)] or _of_study(runs)
     rows = [dict(row) for f in files for row in f.rows]
     if not rows:
         reason = f"No checkpoints here: give {FILE} of `composcope intervene`, or a csv with {', '.join(_COLUMNS)}."
-        return in_words(reason, [s for s in sources if isinstance(s, RunData)])
+        return in_words(reason, runs)
     recipes, metrics = (list(dict.fromkeys(r[k] for r in rows)) for k in ("recipe", "metric"))
     runs = list(dict.fromkeys(r["run"] for r in rows))
     fig, panels = style.grid_of(1, len(recipes), 4.2, 3.4, sharey=True)

@@ -15,7 +15,7 @@ BEHAVIOR = (*FIRST, "family-heatmap", "gap-bars", "gap-scatter", "step-bars", "s
             "outcomes")  # fmt: skip
 WHERE_DRAWN = ("scaffold-gain", "skill-heatmap", "skill-distribution", "context-control", "prompt-gain", "leakage",
                "distraction", "second-hop", "co-presented", "pair-gains", "channels", "size-scatter",
-               "dose-response")  # fmt: skip
+               "dose-response", "training-curve")  # fmt: skip
 """Figures of some protocols or studies: shown where there is something to draw, and else not missed."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from types import ModuleType
@@ -9,7 +10,7 @@ from types import ModuleType
 import pytest
 from typer.main import get_command
 
-from composcope.experiments import figures
+from composcope.experiments import figures, report
 from composcope.experiments.cli import app, main
 from composcope.experiments.figures.needs import MAKES
 
@@ -60,6 +61,17 @@ def test_every_figure_has_such_a_command() -> None:
 def test_a_folder_without_checkpoints_says_what_writes_them(run: Path, capsys: Capture) -> None:
     assert main(["plot", "training-curve", str(run)]) == 1
     assert "composcope intervene" in capsys.readouterr().err
+
+
+def test_a_report_over_the_runs_of_an_intervention_study_shows_its_checkpoints(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "runs" / "base-baseline", n=12, probes=())
+    assert "Accuracy over training" not in report.write([run], tmp_path).read_text()
+    rows = [{"recipe": "grpo", "step": s, "metric": "parts", "k": 3, "n": 4, "run": "a"} for s in (0, 8)]
+    (tmp_path / "training_curve.json").write_text(json.dumps({"schema": 1, "rows": rows}))
+    assert "Accuracy over training" in report.write([run], tmp_path).read_text()
+    assert (tmp_path / "figures" / "training-curve.csv").is_file()
 
 
 def test_an_unknown_figure_gets_near_matches_and_the_way_to_the_list(run: Path, capsys: Capture) -> None:
