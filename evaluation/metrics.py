@@ -103,6 +103,17 @@ def mark(n: int, note: str | None = None) -> str | None:
     return "; ".join(part for part in (few, note) if part) or None
 
 
+def quoted(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose ``interval``, ``low`` and ``high`` are those to quote: over clusters where cases share some.
+
+    What is shown to people goes through here; a row without cluster fields comes back as it is.
+    """
+    if row.get("cluster_n") is None:
+        return dict(row)
+    over = {k: row.get(f"cluster_{k}") for k in ("interval", "low", "high")}
+    return {**row, **over}
+
+
 def find(metrics: Iterable[Metric], metric: str, **group: Any) -> Metric | None:
     """The first row of a name whose group is exactly ``group``."""
     return next((m for m in metrics if m.metric == metric and dict(m.group) == group), None)

@@ -25,6 +25,7 @@ from ..evaluation.analyses import (
 from ..evaluation.analyses.base import Analysis, Source
 from ..evaluation.benchmarks.load import load
 from ..evaluation.cases import Case
+from ..evaluation.metrics import quoted
 from ..evaluation.protocols.roles import uncounted
 from .printing import table
 from .run import find_runs, read_json, read_lines, write_json, write_lines
@@ -239,11 +240,12 @@ def lines(found: Analysis) -> list[str]:
     return out + [f"warning: {w}" for w in found.warnings]
 
 
-_SHOWN = ("metric", "group", "count", "n", "value", "low", "high", "n_invalid", "note")
+_SHOWN = ("metric", "group", "count", "n", "value", "low", "high", "interval", "n_invalid", "note")
 
 
 def _metric_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: row[k] for k in _SHOWN if k in row}
+    shown = quoted(row)
+    return {k: shown[k] for k in _SHOWN if k in shown}
 
 
 __all__ = ["ANALYSES", "Options", "analyze", "human_assignment", "lines", "sources", "write"]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ComposcopeError
+from ..evaluation.metrics import quoted
 from . import exits
 from .organism.weights import DOSES
 from .progress import Reporter
@@ -181,6 +182,7 @@ def _temporal_line(job: Job) -> str:
 def _rate(row: Mapping[str, Any] | None) -> str:
     if row is None or row["value"] is None:
         return f"undefined ({_n(row)})"
+    row = quoted(row)
     text = f"{100 * row['value']:.0f} %"
     if row["low"] is not None:
         text += f" [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..evaluation.metrics import quoted
 from .run import read_json, read_lines
 
 Row = Mapping[str, Any]
@@ -87,6 +88,7 @@ def headline(document: Mapping[str, Any]) -> list[Row]:
 
 def metric_line(row: Row) -> str:
     """One metric as text: name, group, value, interval with its method, counts; never a value without n."""
+    row = quoted(row)
     group = ", ".join(f"{k}={v}" for k, v in row["group"].items())
     name = row["metric"] + (f" [{group}]" if group else "")
     text = f"{name}: {_value(row['metric'], row['value'])}"

@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from ...errors import InputError
 from ...evaluation.journal import read_journal
+from ...evaluation.metrics import quoted
 from ..run import find_runs, read_cases_lines, read_config, read_filled, read_graded_lines, read_json, read_lines
 
 Row = dict[str, Any]
@@ -58,6 +59,7 @@ class RunData:
     manifest: Mapping[str, Any]
     config: Mapping[str, Any]
     metrics: Sequence[Row]
+    """Rows of ``metrics.json``, each with the interval to quote: over clusters where cases share facts or items."""
     protocol: str
     warnings: Sequence[str] = ()
 
@@ -184,7 +186,7 @@ def read_run(folder: str | Path) -> RunData:
     config = read_config(path) if (path / "config.yaml").is_file() else {}
     file = path / "metrics.json"
     document = read_json(file) if file.is_file() else {}
-    metrics = document.get("metrics", [])
+    metrics = [quoted(m) for m in document.get("metrics", [])]
     protocol = document.get("protocol") or manifest.get("identity", {}).get("protocol") or ""
     return RunData(path.resolve(), manifest, config or {}, metrics, str(protocol), document.get("warnings", []))
 

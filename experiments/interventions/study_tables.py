@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.metrics import find, from_document
+from ...evaluation.metrics import find, from_document, quoted
 from ...evaluation.protocols.compare import compare
 from .. import provenance
 from ..evaluate import load_run
@@ -85,7 +85,8 @@ def _plain(base: str, variant: str, seed: int | None, path: Path) -> Row:
     for depth in BINS:
         row = find(metrics, "residual_failure", depth_bin=depth)
         if row is not None:
-            residual[str(depth)] = {"k": int(row.count or 0), "n": row.n, "low": row.low, "high": row.high}
+            ends = quoted(row.to_dict())
+            residual[str(depth)] = {"k": int(row.count or 0), "n": row.n, "low": ends["low"], "high": ends["high"]}
     atoms, d50 = find(metrics, "atom_stability", per="fact"), find(metrics, "d50")
     return {
         "base": base,

@@ -175,7 +175,8 @@ def _minus(text: str) -> str:
 
 
 def _count(row: Row, form: str) -> str:
-    return f"{row['count']:.0f} of {row['n']}" if form == "rate" and row.get("count") is not None else f"n = {row['n']}"
+    text = f"{row['count']:.0f} of {row['n']}" if form == "rate" and row.get("count") is not None else f"n = {row['n']}"
+    return f"{text} in {row['cluster_n']} clusters" if row.get("cluster_n") and row["n"] else text
 
 
 def _bounds(row: Row, form: str) -> str:

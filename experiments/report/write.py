@@ -117,6 +117,7 @@ def _page(
             n_cases=len(found.index["rows"]),
             cap=found.index["cap"],
             methods=headline.methods(runs),
+            clustered=any("cluster" in m for m in headline.methods(runs)),
             provenance=sections.provenance_rows,
             dropped=len(found.index["dropped"]),
             scripts=SCRIPTS,

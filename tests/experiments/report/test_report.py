@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments import report
+from composcope.experiments import report, summary
 from composcope.experiments.figures import catalog, style
 from composcope.experiments.figures.drawing import Drawing
 from composcope.experiments.figures.io import load
@@ -87,6 +87,23 @@ def test_headline_has_value_interval_count_and_chance_level(synthetic: ModuleTyp
     assert cell["interval"] == f"[{100 * row['low']:.1f},\u00a0{100 * row['high']:.1f}]"
     assert table["chance"] == "4\u00a0%"
     assert f"every part of {row['n']} cases right" in table["lead"]
+
+
+def test_where_cases_share_facts_everything_quotes_the_interval_over_clusters(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=())
+    over = {"cluster_n": 9, "cluster_interval": "cluster-bootstrap", "cluster_low": 0.111, "cluster_high": 0.888}
+    metrics = [{**synthetic.rate("residual_failure", 9, 18), **over},
+               *({**synthetic.rate("residual_failure", 9, 18, depth_bin=d), **over} for d in (2, 4)),
+               synthetic.rate("double_gate", 18, 20)]  # fmt: skip
+    (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
+    assert "[11.1 %, 88.8 %] (cluster-bootstrap), n=18" in summary.metric_line(metrics[0])
+    assert "(clopper-pearson), n=20" in summary.metric_line(metrics[-1])
+    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    assert "[11.1,\u00a088.8]" in page and "9 of 18 in 9 clusters" in page and "intervals are over clusters" in page
+    caption = (tmp_path / "out" / "figures" / "collapse-curve.txt").read_text(encoding="utf-8")
+    assert "cluster-bootstrap" in caption and "clopper-pearson" not in caption
 
 
 def test_an_end_of_an_interval_beyond_what_was_asked_is_shown_as_the_note_says_it() -> None:
