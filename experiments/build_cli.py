@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from . import exits
-from .help import Commands
+from .help import Commands, example
 from .printing import show
 
 app = typer.Typer(
@@ -43,7 +43,7 @@ def _one(spec: str | None, option: str) -> Any:
 
 @app.command(
     "compositional-gsm",
-    epilog="Example: composcope build compositional-gsm gsmhardv2.jsonl --gold gsm8k/test.jsonl --size 600 --out gsm",
+    epilog=example("build compositional-gsm gsmhardv2.jsonl --gold gsm8k/test.jsonl --size 600 --out gsm"),
 )
 def compositional_gsm(
     items: Annotated[Path, typer.Argument(help="Items with code: {question, code, answer}, or GSM-Hard rows.")],
@@ -72,7 +72,7 @@ def compositional_gsm(
     return _done(found, json)
 
 
-@app.command(epilog="Example: composcope build temporal facts.jsonl --plan d4v2 --out benchmarks/d4v2")
+@app.command(epilog=example("build temporal facts.jsonl --plan d4v2 --out benchmarks/d4v2"))
 def temporal(
     facts: Annotated[Path, typer.Argument(help="Dated facts (JSON lines or CSV): event, date, paraphrases.")],
     out: Out,
@@ -98,7 +98,7 @@ def temporal(
     return _done(found, json)
 
 
-@app.command(epilog="Example: composcope build classification memberships.jsonl --depths 2,3 --out benchmarks/chains")
+@app.command(epilog=example("build classification memberships.jsonl --depths 2,3 --out benchmarks/chains"))
 def classification(
     memberships: Annotated[Path, typer.Argument(help="JSON lines or CSV: member, class, paraphrases, domain.")],
     out: Out,
@@ -115,7 +115,7 @@ def classification(
     return _done(make(out, memberships, depths=numbers, per_cell=per_cell, seed=seed, paraphrases=paraphrases), json)
 
 
-@app.command(epilog="Example: composcope build synthetic --depths 2,3 --per-cell 5 --out benchmarks/synthetic")
+@app.command(epilog=example("build synthetic --depths 2,3 --per-cell 5 --out benchmarks/synthetic"))
 def synthetic(
     out: Out,
     families: Annotated[str, typer.Option(help="Of kinship, numerical, spatial.")] = "kinship,numerical,spatial",
@@ -138,7 +138,7 @@ def synthetic(
     return _done(found, json)
 
 
-@app.command(epilog="Example: composcope build scaffolds gsm8k:test_socratic.jsonl --human --out benchmarks/scaffolds")
+@app.command(epilog=example("build scaffolds organism:ladders --human --limit 4 --out benchmarks/scaffolds"))
 def scaffolds(
     benchmark: Annotated[str, typer.Argument(help="READER:FILE, a case file, or stad:FILE with some stages done.")],
     out: Out,
@@ -171,9 +171,7 @@ def scaffolds(
     return _done(found, json)
 
 
-@app.command(
-    epilog="Example: composcope build skills scaffolds/records.jsonl --teacher m@http://localhost:8000/v1 --out skills"
-)
+@app.command(epilog=example("build skills scaffolds/records.jsonl --teacher m@http://localhost:8000/v1 --out skills"))
 def skills(
     records: Annotated[Path, typer.Argument(help="STaD records with sub-tasks (records.jsonl of build scaffolds).")],
     out: Out,

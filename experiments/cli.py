@@ -18,7 +18,7 @@ from . import commands, exits, run_commands
 from .asking import Asking, with_asking
 from .bench.cli import app as bench
 from .flags import with_flags
-from .help import Commands
+from .help import Commands, example
 from .options import (
     AsJson,
     BatchSize,
@@ -109,7 +109,7 @@ def _go_offline(model: str, benchmark: str = "") -> None:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
-@app.command(epilog="Example: composcope investigate --model organism:control --benchmark organism:mixed --limit 40")
+@app.command(epilog=example("investigate --model organism:control --benchmark organism:mixed --limit 40"))
 @with_plugins
 @with_serving
 @with_asking
@@ -156,7 +156,7 @@ def investigate(
     return _done(found, json)
 
 
-@app.command(epilog="Example: composcope evaluate --model organism:twin --benchmark organism:temporal --limit 20")
+@app.command(epilog=example("evaluate --model organism:twin --benchmark organism:temporal --limit 20"))
 @with_plugins
 @with_serving
 @with_asking
@@ -199,7 +199,7 @@ def evaluate(
     return _done(found, json)
 
 
-@app.command(epilog="Example: composcope probe runs/control--mixed --probes lookback,min-k")
+@app.command(epilog=example("probe runs/demo/control--mixed --probes lookback,min-k"))
 @with_plugins
 def probe(
     run: RunArg,
@@ -260,7 +260,7 @@ def probe(
     return _done(found, json)
 
 
-@app.command(epilog="Example: composcope demo --out runs/demo")
+@app.command(epilog=example("demo --out runs/demo"))
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Study folder.")] = Path("runs/demo"),
     seed: Seed = 0,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from . import build_cli, exits
+from .help import example
 from .interventions import cli as intervention_cli
 from .printing import show
 from .studies import cli as study_cli
@@ -17,14 +18,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module to the command line."""
-    app.command(
-        "import", epilog="Example: composcope import results/text-davinci-003.json --out runs/imported/graded.jsonl"
-    )(import_)
+    taking = example("import results/text-davinci-003.json --out runs/imported/graded.jsonl")
+    app.command("import", epilog=taking)(import_)
     app.add_typer(build_cli.app, name="build")
-    app.command(epilog="Example: composcope analyze recovery runs/plain runs/thinking")(analyze)
+    app.command(epilog=example("analyze lengths runs/demo/control--mixed"))(analyze)
     study_cli.register(app)
     intervention_cli.register(app)
-    app.command("human-study", epilog="Example: composcope human-study agentcoma:test.csv --out study")(human_study)
+    app.command("human-study", epilog=example("human-study organism:mixed --out study"))(human_study)
 
 
 def import_(
@@ -79,7 +79,8 @@ def analyze(
     from . import analyzing
 
     if list_ or name is None:
-        show([f"{n}: {entry.about}" for n, entry in analyzing.ANALYSES.items()], False)
+        rows = [{"analysis": n, "about": entry.about} for n, entry in analyzing.ANALYSES.items()]
+        show({"schema": 1, "analyses": rows} if json else [f"{r['analysis']}: {r['about']}" for r in rows], json)
         return exits.OK
     options = analyzing.Options(
         reference=reference, annotations=annotations, sheet=sheet, key=key, kept=kept, sample=sample,

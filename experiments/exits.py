@@ -142,6 +142,14 @@ def _say(message: str) -> None:
     print(f"composcope: {message}", file=sys.stderr, flush=True)
 
 
+def _name_the_shell(arguments: Sequence[str]) -> None:
+    """``--show-completion zsh`` means zsh: typer looks which shell it is called from, unless told not to."""
+    options = ("--show-completion", "--install-completion")
+    given = any(a in options and not b.startswith("-") for a, b in pairwise(arguments))
+    if given or any(a.startswith(tuple(f"{o}=" for o in options)) for a in arguments):
+        os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"
+
+
 def run_app(app: Any, args: Sequence[str] | None, resume: Callable[[], str]) -> int:
     """Run a typer app under ``guarded``; ``--debug`` may stand anywhere before ``--``."""
     arguments = list(sys.argv[1:] if args is None else args)
@@ -149,6 +157,8 @@ def run_app(app: Any, args: Sequence[str] | None, resume: Callable[[], str]) -> 
     if "--debug" in before:
         os.environ[DEBUG] = "1"
         arguments = [a for a in before if a != "--debug"] + arguments[len(before) :]
+
+    _name_the_shell(before)
 
     def call() -> Any:
         try:

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def show(value: Any, as_json: bool) -> None:
-    """Print a document as strict JSON, or text line by line."""
+    """Print a document as strict JSON (no NaN: null stands there), or text line by line.
+
+    What the terminal's encoding cannot write, half characters of a model's answer among it, is escaped.
+    """
+    encoding = sys.stdout.encoding or "utf-8"
     if as_json:
-        print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+        strict = _strict(value)
+        text = json.dumps(strict, indent=1, ensure_ascii=False, allow_nan=False)
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError:
+            text = json.dumps(strict, indent=1, allow_nan=False)
+        print(text)
         return
     for line in [value] if isinstance(value, str) else value:
-        print(line)
+        print(str(line).encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _strict(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(v) for v in value]
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of numpy or torch
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | None) else str(value)
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:

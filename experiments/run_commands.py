@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from . import exits
+from .help import example
 from .options import AsJson, Compat, Out, Quiet, RunArg, RunArgs
 from .plugins import with_plugins
 from .printing import show
@@ -16,17 +16,17 @@ from .printing import show
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module to the command line."""
-    for command, example, name in (
-        (score, "score runs/control--mixed", None),
-        (metrics, "metrics runs/control--mixed/graded.jsonl --protocol compositionality-gap --json", None),
+    for command, line, name in (
+        (score, "score runs/demo/control--mixed", None),
+        (metrics, "metrics runs/demo/control--mixed/graded.jsonl --protocol compositionality-gap --json", None),
         (report, "report runs/demo --out runs/demo", None),
-        (plot, "plot collapse-curve runs/control--temporal --out figures", None),
+        (plot, "plot collapse-curve runs/demo --out figures", None),
         (compare, "compare runs/demo/control--mixed runs/demo/twin--mixed", None),
         (list_runs, "ls runs", "ls"),
         (merge, "merge runs/shard-1 runs/shard-2 --out runs/all", None),
         (doctor, "doctor --json", None),
     ):
-        app.command(name, epilog=f"Example: composcope {example}")(command)
+        app.command(name, epilog=example(line))(command)
 
 
 @with_plugins
@@ -64,11 +64,8 @@ def metrics(
     from .summary import metric_line
 
     document, rows = metrics_from_file(graded, protocol, cases, compat)
-    if json:
-        sys.stdout.write(document)
-    else:
-        said = [f"warning: {w}" for w in decode(document)["warnings"]]
-        show([*(metric_line(row) for row in rows), *said], False)
+    found = decode(document)
+    show(found if json else [*map(metric_line, rows), *(f"warning: {w}" for w in found["warnings"])], json)
     return exits.OK
 
 
@@ -91,7 +88,7 @@ def plot(
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders that hold several.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for png, svg and csv.")] = None,
     group_by: Annotated[
-        str | None, typer.Option(help="gap-bars: order by what the study says of models: family, cost, tuning, ...")
+        str | None, typer.Option(help="Order by what the study says of the models: family, size, cost, tuning, ...")
     ] = None,
     bands: Annotated[
         str | None, typer.Option(help="collapse-curve: shade depths, such as 2,4, or those that were trained.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..help import Commands
+from ..help import Commands, example
 from ..printing import show
 
 app = typer.Typer(cls=Commands, help="Measure time, memory and exactness on this machine.", no_args_is_help=True)
@@ -18,7 +18,7 @@ def _root() -> None:
     """Measure time, memory and exactness on this machine."""
 
 
-@app.command(epilog="Example: composcope bench probes --quick")
+@app.command(epilog=example("bench probes --quick"))
 def probes(
     preset: Annotated[str, typer.Option(help="quick, llama12 (12 layers, d=768) or gpu (Llama-3-8B shape).")] = "quick",
     quick: Annotated[bool, typer.Option("--quick", help="The same as --preset quick: small model, seconds.")] = False,
@@ -48,7 +48,7 @@ def probes(
     return 0
 
 
-@app.command(epilog="Example: composcope bench evaluation --lm-eval-python ~/.venvs/lmeval/bin/python")
+@app.command(epilog=example("bench evaluation --asks 64"))
 def evaluation(
     model: Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub id or organism:DOSE.")] = (
         "organism:control"
@@ -76,7 +76,7 @@ def evaluation(
     return 0
 
 
-@app.command(epilog="Example: composcope bench scale --prompt 1000 --asks 50000")
+@app.command(epilog=example("bench scale --prompt 1000 --asks 50000"))
 def scale(
     prompt: Annotated[int | None, typer.Option(min=1, help="Tokens of a prompt.")] = None,
     response: Annotated[int | None, typer.Option(min=1, help="Tokens of an answer.")] = None,
@@ -89,12 +89,13 @@ def scale(
 ) -> int:
     """What studies of 8B and 70B models cost on 1, 8 and 64 GPUs, by arithmetic (docs/scale.md)."""
     from .scale import lines, load_of
+    from .scale_studies import study_lines
 
     if measure:
         from .scale_measured import measured_lines
 
         found = measured_lines()
     else:
-        found = lines(load_of(prompt=prompt, response=response, asks=asks, examples=examples))
+        found = [*lines(load_of(prompt=prompt, response=response, asks=asks, examples=examples)), "", *study_lines()]
     show({"schema": 1, "lines": list(found)} if json else found, json)
     return 0

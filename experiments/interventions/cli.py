@@ -10,6 +10,7 @@ import typer
 
 from ...errors import InputError
 from .. import exits
+from ..help import example
 from ..printing import show
 from .recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, parse_depths, resolve
 
@@ -26,10 +27,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stder
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module to the command line."""
-    app.command(
-        epilog="Example: composcope intervene --recipe grpo --preset organism-v1 -m organism:control -o runs/grpo"
-    )(intervene)
-    app.command("intervene-study", epilog="Example: composcope intervene-study --out runs/interventions")(study)
+    teaching = "intervene --recipe grpo --preset organism-v1 -m organism:control -o runs/grpo"
+    app.command(epilog=example(teaching))(intervene)
+    app.command("intervene-study", epilog=example("intervene-study --out runs/interventions"))(study)
 
 
 def intervene(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import InputError
-from ..help import Commands
+from ..help import Commands, example
 from ..options import AsJson
 from ..printing import show
 from .weights import DOSES
@@ -34,7 +34,7 @@ def _recipe(steps: int | None, dose_steps: int | None) -> Recipe:
     return replace(recipe, base=base, dose=dose)
 
 
-@app.command(epilog="Example: composcope organism train --dose control --seed 0 --out organisms")
+@app.command(epilog=example("organism train --dose control --seed 0 --out organisms"))
 def train(
     out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues.")],
     dose: Annotated[str | None, typer.Option(help=f"One of {', '.join(DOSES)}.")] = None,
@@ -73,7 +73,7 @@ def train(
         show({"schema": 1, "models": made}, True)
 
 
-@app.command(epilog="Example: composcope organism measure organisms/seed-0/control/model --n 20")
+@app.command(epilog=example("organism measure organisms/seed-0/control/model --n 20"))
 def measure(
     models: Annotated[list[Path], typer.Argument(help="Model folders (default: the shipped doses).")] = [],  # noqa: B006
     n: Annotated[
@@ -103,7 +103,7 @@ def measure(
         show({"schema": 1, "models": report}, True)
 
 
-@app.command(epilog="Example: composcope organism card organisms --out weights")
+@app.command(epilog=example("organism card organisms --out weights"))
 def card(
     trained: Annotated[Path, typer.Argument(help="Folder that `organism train` wrote (its seed-N folders).")],
     out: Annotated[Path, typer.Option(help="Where models and card go.")],
@@ -127,7 +127,7 @@ def card(
     show({"schema": 1, "card": out / "CARD.md"} if json else str(out / "CARD.md"), json)
 
 
-@app.command(epilog="Example: composcope organism generate mixed --n 40 --out mixed.jsonl")
+@app.command(epilog=example("organism generate mixed --n 40 --out mixed.jsonl"))
 def generate(
     benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs or unknowable.")],
     out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import shlex
@@ -56,16 +57,32 @@ def _leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 LEAVES = dict(_leaves(get_command(app)))
 
 
+def _example(text: str) -> list[str]:
+    """The words that a shell reads where the example is copied from a help text: one command, nothing after it."""
+    copied = text.split("Example:\n", 1)[1].strip().replace("\\\n", " ")
+    assert "\n" not in copied and max(map(len, text.split("Example:\n", 1)[1].splitlines())) <= 78
+    return shlex.split(copied)
+
+
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
-def test_every_command_shows_an_example_that_parses_and_speaks_json(
-    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+def test_every_command_shows_an_example_to_copy_that_parses_and_speaks_json(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "40")  # what a terminal as narrow as that shows is still a command to copy
     assert main([*path, "--help"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    example = shlex.split(text.split("Example: ", 1)[1])
+    example = _example(capsys.readouterr().out)
     assert tuple(example[: 1 + len(path)]) == ("composcope", *path)
     LEAVES[path].make_context(path[-1], example[1 + len(path) :])
     assert "--json" in {option for p in LEAVES[path].params for option in p.opts}
+
+
+@pytest.mark.parametrize("name", ["plot", "analyze", "study"])
+def test_lists_of_names_are_machine_readable_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--list"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert main([name, "--list", "--json"]) == 0
+    (rows,) = (v for v in json.loads(capsys.readouterr().out).values() if isinstance(v, list))
+    assert said == [": ".join(row.values()) for row in rows]
 
 
 @pytest.mark.parametrize("path", [(), ("build",), ("bench",), ("organism",)], ids=str)
@@ -82,11 +99,14 @@ def test_lists_of_commands_say_the_whole_of_what_each_does(
         assert f" {name} {command.get_short_help_str(999)} ".replace("- ", "-") in f"{shown} "
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_shown_and_completes(shell: str) -> None:
+SCRIPTS = {"bash": "complete -o default -F", "zsh": "#compdef composcope", "fish": "complete --command composcope"}
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_completion_of_the_shell_that_is_named_is_shown_and_completes(shell: str) -> None:
     command = [sys.executable, "-m", "composcope"]
     shown = subprocess.run([*command, "--show-completion", shell], env=ENVIRONMENT, capture_output=True, text=True)
-    assert shown.returncode == 0 and "COMPOSCOPE_COMPLETE" in shown.stdout, shown.stderr
+    assert shown.returncode == 0 and SCRIPTS[shell] in shown.stdout, shown.stderr
     asked = {"_COMPOSCOPE_COMPLETE": f"complete_{shell}", "COMP_WORDS": "composcope inv", "COMP_CWORD": "1"}
     asked |= {"_TYPER_COMPLETE_ARGS": "composcope inv", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     found = subprocess.run(command, env={**ENVIRONMENT, **asked}, capture_output=True, text=True)
@@ -218,7 +238,7 @@ def test_no_number_may_be_below_what_makes_sense_and_the_error_says_what_does(
 ) -> None:
     least = getattr(option if hasattr(option, "min") else option.type, "min", None)
     assert least is not None, f"{option.opts[0]} takes any number; give it a least one"
-    example = shlex.split(str(LEAVES[path].epilog).split("Example: composcope ", 1)[1])
+    example = _example(str(LEAVES[path].epilog))[1:]
     assert main([*example, option.opts[0], str(least - 1)]) == 1
     said = capsys.readouterr().err
     assert f"{option.opts[0]} {least - 1}: give a number of at least {least}\n" in said and said.count("\n") == 1
