@@ -22,6 +22,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
+from .parts import attention_configs
 
 NAME = "composcope_masses"
 SUPPORTED = ("sdpa", "eager")
@@ -183,13 +184,6 @@ AttentionInterface.register(NAME, _attention)
 AttentionMaskInterface.register(NAME, _mask)
 
 
-def _configs(model: PreTrainedModel) -> list[Any]:
-    """Every configuration object of the model that names an attention implementation, once each."""
-    found = {id(c): c for m in model.modules() if hasattr(c := getattr(m, "config", None), "_attn_implementation")}
-    text = model.config.get_text_config()
-    return list({**found, id(model.config): model.config, id(text): text}.values())
-
-
 @contextmanager
 def attention_masses(
     model: PreTrainedModel, windows: Sequence[Window | None], *, only: bool = False
@@ -207,7 +201,7 @@ def attention_masses(
     base = model.config.get_text_config()._attn_implementation
     if base not in SUPPORTED:
         raise ModelError(f"{type(model).__name__}: attention implementation {base!r}; masses need one of {SUPPORTED}")
-    before = [(c, c._attn_implementation) for c in _configs(model)]
+    before = [(c, c._attn_implementation) for c in attention_configs(model)]
     tap = _Tap(base, windows, model.config.get_text_config().num_hidden_layers, only)
     token = _TAP.set(tap)
     out: list[Tensor | None] = []

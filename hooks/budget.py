@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import torch
@@ -11,10 +11,13 @@ import torch
 from ..devices import free_bytes, is_out_of_memory
 from ..errors import InputError
 from .model import Model
+from .regimes import alike
 
 T = TypeVar("T")
-LARGEST = 256 * 2**20
+LARGEST = 224 * 2**20
 """Bytes that rows take at most on a CPU: more does not make them faster."""
+MAX_TOKENS = 8192
+"""Prompt tokens in one prefill at most."""
 
 
 def row_budget(
@@ -24,7 +27,7 @@ def row_budget(
 
     Counts what one row holds: its activations in every layer (kept only with a graph), its attention over the prefix,
     its own keys and values over ``decoded`` steps, and its logits. Uses a quarter of the
-    free memory, at most 256 MB on a CPU.
+    free memory, at most 224 MB on a CPU.
     """
     a = lm.anatomy
     size = torch.finfo(lm.dtype).bits // 8
@@ -34,6 +37,31 @@ def row_budget(
     per_row = size * (per_layer * layers + cache) + 4 * 4 * a.vocab_size
     free = limit if limit is not None else _share(lm.device)
     return max(1, int(free // (per_row * max(1, n_queries))))
+
+
+def prompt_tokens(lm: Model, *, limit: int | None = None) -> int:
+    """How many prompt tokens, padding included, may run in one prefill: a quarter of the free memory, at most 8192.
+
+    Counts what is kept of a token (keys and values of every layer) and what its way through one block takes.
+    """
+    a = lm.anatomy
+    kept = 2 * a.n_layers * a.n_kv_heads * a.d_head
+    per_token = torch.finfo(lm.dtype).bits // 8 * (kept + 16 * a.d_model + 4 * a.d_mlp)
+    free = free_bytes(lm.device) if limit is None else limit
+    return MAX_TOKENS if free is None else max(1, min(MAX_TOKENS, free // 4 // per_token))
+
+
+def in_prefills(lm: Model, lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Texts by index, the longest first, in batches that fit into one prefill (one at least) and are computed alike."""
+    most = prompt_tokens(lm)
+    for together in reversed(alike(lm.model, lengths)):
+        some = list[int]()
+        for i in sorted(together, key=lambda i: -lengths[i]):
+            if some and (len(some) + 1) * lengths[some[0]] > most:
+                yield some
+                some = []
+            some.append(i)
+        yield some
 
 
 def shrinking(

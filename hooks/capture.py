@@ -22,6 +22,7 @@ from .attention import ROW_CHUNK, AllRead, Window, attention_masses
 from .kernels import fast_products
 from .parts import decoder_of
 from .placement import is_dispatched
+from .regimes import alike, angles_kept
 
 if TYPE_CHECKING:
     from .model import Model
@@ -72,18 +73,19 @@ def capture(
     limit = token_budget(lm) if max_tokens is None else max_tokens
     if max_tokens is None and limit < MAX_TOKENS and sum(len(r.ids) for r in requests) > limit:
         _say(f"little memory is free: {limit} tokens a pass instead of {MAX_TOKENS}", notes)
-    order = sorted(range(len(requests)), key=lambda i: (-len(requests[i].ids), i))
-    while order:
-        batch = order[: max(1, limit // len(requests[order[0]].ids))]
-        try:
-            found = _run(lm, [requests[i] for i in batch])
-        except (RuntimeError, MemoryError) as e:
-            if not is_out_of_memory(e):
-                raise
-            limit = _halved(batch, requests, notes, e)
-            continue
-        yield from zip(batch, found, strict=True)
-        order = order[len(batch) :]
+    for together in reversed(alike(lm.model, [len(r.ids) for r in requests])):
+        order = sorted(together, key=lambda i: (-len(requests[i].ids), i))
+        while order:
+            batch = order[: max(1, limit // len(requests[order[0]].ids))]
+            try:
+                found = _run(lm, [requests[i] for i in batch])
+            except (RuntimeError, MemoryError) as e:
+                if not is_out_of_memory(e):
+                    raise
+                limit = _halved(batch, requests, notes, e)
+                continue
+            yield from zip(batch, found, strict=True)
+            order = order[len(batch) :]
 
 
 def capture_all(
@@ -173,6 +175,7 @@ def _run(lm: Model, requests: Sequence[Request]) -> list[Captured]:
         tapped = attention_masses(lm.model, wanted, only=only) if any(wanted) else nullcontext([None] * len(requests))
         masses = stack.enter_context(tapped)
         stack.enter_context(fast_products(lm.model))
+        stack.enter_context(angles_kept(lm.model))
         hidden = torch.empty(0)
         with suppress(AllRead):
             hidden = decoder_of(lm.model)(input_ids=ids.to(lm.device), use_cache=False).last_hidden_state

@@ -23,6 +23,7 @@ from ..errors import InputError, ModelError
 from . import placement
 from .kernels import linear
 from .parts import decoder_of, input_device
+from .regimes import angles_kept
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -90,7 +91,8 @@ def head_of(model: PreTrainedModel) -> Head:
     head = Head(
         weight.detach(), None if bias is None else bias.detach(), _option(config, "final_logit_softcapping"), scale
     )
-    _verify(head, model, name)
+    with angles_kept(model):
+        _verify(head, model, name)
     return head
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Cache, DynamicCache, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Cache, PreTrainedModel
 
 from ..devices import available
 from ..errors import ModelError
-from . import placement
+from . import padding, placement, regimes
 from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
-from .parts import embedding_of, input_device
+from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
@@ -40,11 +41,13 @@ class Model:
             raise ModelError(f"{type(model).__name__} is in training mode (dropout is on); call model.eval() first")
         self.model = model
         self.tokenizer = tokenizer
-        self.anatomy = resolve(model) if anatomy is None else anatomy
         self.backend = backend
-        self.library = libraries.open_library(backend, opened, model, self.anatomy)
+        with regimes.angles_kept(model):
+            self.anatomy = resolve(model) if anatomy is None else anatomy
+            self.library = libraries.open_library(backend, opened, model, self.anatomy)
         self.computes_in: torch.dtype | None = None
         """Where it is not the weights' own (``precision.widened``)."""
+        self._running = False
         self.notes: tuple[str, ...] = ()
         if tokenizer is not None and getattr(tokenizer, "pad_token_id", None) is None:
             self.notes = (
@@ -105,7 +108,8 @@ class Model:
 
         Args:
             ids: token ids, ``batch pos``; right-pad rows of unequal length (nothing real attends to the padding).
-            mask: 1 for real tokens, ``batch pos`` (or ``batch past+pos``); not needed for right padding.
+            mask: 1 for real tokens, ``batch pos`` (or ``batch past+pos``); not needed for right padding, except in
+                models that compute long texts otherwise throughout (longrope), which ask for it.
             read: sites to keep, or a mapping from site to a reducer that is applied at once, so that only what it
                 returns is kept. A site that is also edited is read after the edit.
             edit: what to put in a site's place, as a function of what is there; must keep the shape.
@@ -113,32 +117,50 @@ class Model:
 
         Activations are attached to the graph unless grad is off, so ``torch.autograd.grad(score, run.acts[site])``
         works. Raises ``ModelError`` for sites that the model does not have, positions past its context, edits that
-        change a shape, NaN or infinite logits and a model that was put into training mode.
+        change a shape, NaN or infinite logits, a model that was put into training mode, and rows (or ``past`` and what
+        follows) on both sides of a length from which the model computes whole texts otherwise.
         """
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         changes = dict(edit or {})
         for site in (*wanted, *changes):
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
+        for what, functions in (("edit", changes), ("read", {s: f for s, f in wanted.items() if f is not None})):
+            for site, function in functions.items():
+                if not callable(function):
+                    raise ModelError(f"{what} of {site}: {type(function).__name__}; give a function of what is there")
         ids = self._check_ids(ids)
         mask = None if mask is None else mask.to(self.device)
-        if self.library is not None:
-            return self.library.run(ids, mask, wanted, changes, past)
-        return backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
+        offset = 0 if past is None else int(past.get_seq_length())
+        backend_transformers.check_shapes(ids, mask, past, offset)
+        padding.check_left(self, mask)
+        regimes.check_batch(self.model, ids, mask, offset)
+        with self._alone(), regimes.angles_kept(self.model):
+            if self.library is not None:
+                return self.library.run(ids, mask, wanted, changes, past)
+            return backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
 
     def read_trunk(self, ids: Tensor, read: Iterable[Site] | Mapping[Site, Reducer | None]) -> dict[Site, Tensor]:
         """Activations of right-padded ``batch pos`` ids without computing logits; ``read`` as in ``run``."""
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         for site in wanted:
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
-        return backend_transformers.trunk(self.model, self.anatomy, self._check_ids(ids), wanted)
+        with self._alone(), regimes.angles_kept(self.model):
+            return backend_transformers.trunk(self.model, self.anatomy, self._check_ids(ids), wanted)
 
     @torch.no_grad()
     def prefill(self, ids: Tensor, mask: Tensor | None = None) -> Cache:
         """Keys and values of ``ids`` for use as ``past``; nothing is evicted on sliding-window layers."""
         ids = self._check_ids(ids)
-        cache = DynamicCache()
+        mask = None if mask is None else mask.to(self.device)
+        backend_transformers.check_shapes(ids, mask, None, 0)
+        padding.check_left(self, mask)
+        cache = empty_cache(self.model)
         positions = backend_transformers.position_ids(ids, mask, 0, self.anatomy.context)
-        self.model(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
+        regimes.check_batch(self.model, ids, mask, 0)
+        with self._alone(), regimes.angles_kept(self.model):
+            self.model(
+                input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
+            )
         return cache
 
     def pad(self, rows: Iterable[Iterable[int]]) -> tuple[Tensor, Tensor]:
@@ -153,6 +175,20 @@ class Model:
             ids[i, : len(row)] = torch.tensor(row)
             mask[i, : len(row)] = 1
         return ids.to(self.device), mask.to(self.device)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hooks sit on the model's own modules: a second run at a time, also in another thread, would fire them."""
+        if self._running:
+            raise ModelError(
+                f"{type(self.model).__name__} is running already: an edit or reducer runs the model again, or another "
+                "thread does; read first, in a run of its own, what the edit needs"
+            )
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
 
     def _check_ids(self, ids: Tensor) -> Tensor:
         if self.model.training:

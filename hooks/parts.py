@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from ..errors import ModelError
 from . import placement
@@ -40,6 +40,18 @@ def decoder_of(model: PreTrainedModel) -> nn.Module:
     return parts[0]
 
 
+def empty_cache(model: PreTrainedModel) -> DynamicCache:
+    """For keys and values of every layer, none of them evicted; ``ModelError`` for layers that keep other things."""
+    kinds = getattr(model.config.get_text_config(decoder=True), "layer_types", None) or ()
+    others = sorted({str(k) for k in kinds} - {"full_attention", "sliding_attention", "chunked_attention"})
+    if others:
+        raise ModelError(
+            f"{type(model).__name__}: layers of type {', '.join(others)} keep something else than keys and values; "
+            "give the whole text, without a cache"
+        )
+    return DynamicCache()
+
+
 def input_device(model: PreTrainedModel) -> torch.device:
     """Where token ids go in."""
     return placement.device_of(model.get_input_embeddings(), embedding_of(model))
@@ -50,6 +62,15 @@ def embedding_of(model: PreTrainedModel) -> Tensor:
     table = model.get_input_embeddings().weight
     assert isinstance(table, Tensor)
     return table
+
+
+def attention_configs(model: PreTrainedModel) -> list[Any]:
+    """Every configuration object of the model that names an attention implementation, once each."""
+    found = [model.config, model.config.get_text_config()]
+    found += [c for m in model.modules() if hasattr(c := getattr(m, "config", None), "_attn_implementation")]
+    for config in found:  # grows on the way
+        found += [c for key in getattr(config, "sub_configs", ()) if (c := getattr(config, key, None)) is not None]
+    return list({id(c): c for c in found}.values())
 
 
 def first_tensor(x: Any) -> Tensor | None:

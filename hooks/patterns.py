@@ -21,6 +21,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
+from .parts import attention_configs
 
 NAME = "composcope"
 Native = Callable[..., "tuple[Tensor, Tensor | None]"]
@@ -106,15 +107,17 @@ def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool 
             f"{type(model).__name__}: attention does not go through transformers' AttentionInterface, "
             "so patterns, q, k, v and suffix recomputation are not available for it"
         )
-    former = str(model.config._attn_implementation)
-    if former == NAME:
+    native = str(model.config.get_text_config()._attn_implementation)
+    if native == NAME:
         raise ModelError("attention is already interposed on; leave the outer block first")
-    token = _ACTIVE.set(_Active(callback, former, without_mask))
+    before = [(c, c._attn_implementation) for c in attention_configs(model)]
+    token = _ACTIVE.set(_Active(callback, native, without_mask))
     try:
         model.set_attn_implementation(NAME)
         yield
     finally:
-        model.set_attn_implementation(former)
+        for config, name in before:
+            config._attn_implementation_internal = name
         _ACTIVE.reset(token)
 
 

@@ -26,6 +26,7 @@ from . import patterns
 from .kernels import fast_products
 from .lanes import Lanes, handed_on
 from .model import Model
+from .regimes import angles_kept, check_suffix
 from .sites import Site
 from .watches import Watch, hooked
 
@@ -140,27 +141,6 @@ def _window(call: patterns.Call, layer: int, config: Any) -> int | None:
     return None if window is None else int(window)
 
 
-def _check_regime(lm: Model, first: int, last: int) -> None:
-    """That texts ending at positions ``first`` and ``last`` are computed alike.
-
-    From some length on, models take other rotary angles for *all* positions, attend to another chunk, or scale queries.
-    """
-    config = lm.model.config.get_text_config(decoder=True)
-    ropes = getattr(config, "rope_parameters", None) or {}
-    ropes = [r for r in (ropes, *ropes.values()) if isinstance(r, dict) and r.get("rope_type") == "longrope"]
-    turns = [r["original_max_position_embeddings"] for r in ropes]
-    if "chunked_attention" in (getattr(config, "layer_types", None) or ()):
-        turns.append(config.attention_chunk_size)
-    if getattr(config, "attn_temperature_tuning", False):
-        turns.append(config.floor_scale - 1)
-    for turn in turns:
-        if first < turn <= last:
-            raise ModelError(
-                f"{type(lm.model).__name__}: texts of {first + 1} to {last + 1} tokens, and it computes those of more "
-                f"than {turn} differently; measure shorter and longer prompts apart, or generate fewer tokens"
-            )
-
-
 @torch.no_grad()
 def prefill(
     lm: Model,
@@ -180,7 +160,7 @@ def prefill(
     if lm.anatomy.context is not None and ids.shape[1] > lm.anatomy.context:
         raise ModelError(f"prompt of {ids.shape[1]} tokens: the model's context holds {lm.anatomy.context}; shorten it")
     wanted = tuple(Query(*q) for q in (queries or [(i, len(p) - 1) for i, p in enumerate(prompts)]))
-    _check_regime(lm, min(map(len, prompts)) - 1, ids.shape[1] - 1)
+    check_suffix(lm.model, min(map(len, prompts)) - 1, ids.shape[1] - 1)
     rows = torch.tensor([q.prompt for q in wanted], device=ids.device)
     cols = torch.tensor([q.position for q in wanted], device=ids.device)
     layer_of = lm.anatomy.layer_of_attention
@@ -318,7 +298,7 @@ def step(
     context = lm.anatomy.context
     if context is not None and int(positions.max()) >= context:
         raise ModelError(f"position {int(positions.max())}: the model's context holds {context} tokens; generate fewer")
-    _check_regime(lm, min(q.position for q in prefix.queries), int(positions.max()))
+    check_suffix(lm.model, min(q.position for q in prefix.queries), int(positions.max()))
     layer_of = lm.anatomy.layer_of_attention
     n_layers = lm.anatomy.n_layers
     keys: list[Tensor] = [torch.empty(0)] * n_layers
@@ -352,7 +332,7 @@ def step(
         watches.append(Watch(blocks[layer], "out", fn) if layer >= 0 else Watch(blocks[0], "in", fn))
     in_order = nullcontext() if lanes is None else handed_on(blocks, lanes, ids.shape[1])
     interposed = patterns.interpose(lm.model, attend, without_mask=True)
-    with interposed, hooked(watches, ids.shape[0]), in_order, fast_products(lm.model):
+    with interposed, hooked(watches, ids.shape[0]), in_order, fast_products(lm.model), angles_kept(lm.model):
         mask = torch.ones_like(ids)  # unused: the callback decides what is visible; keeps models from warning
         try:
             logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits

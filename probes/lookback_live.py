@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 
 from ..errors import InputError, ModelError
 from ..hooks.attention import Window, attention_masses
+from ..hooks.padding import check_left
+from ..hooks.parts import empty_cache
+from ..hooks.regimes import angles_kept, check_batch
 from .lookback_masses import Ids, Layout, Masses, Span, cue_counts, layout, spans_of
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ class _Writer:
         self.mask = torch.ones_like(self.ids)
         for row, pad in enumerate(self.pads):
             self.mask[row, :pad] = 0
-        self.cache = DynamicCache()
+        self.cache = empty_cache(lm.model)
         self.sums: list[list[Tensor]] = [[] for _ in prompts]
 
     def write(self, new: int, ends: Sequence[int], pick: Pick) -> list[tuple[list[int], Masses]]:
@@ -129,7 +131,9 @@ class _Writer:
         positions = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -self.ids.shape[1] :]
         model: Any = self.lm.model
         options = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
-        with attention_masses(model, windows) as found:
+        check_left(self.lm, self.mask)
+        check_batch(model, self.ids, self.mask, int(self.cache.get_seq_length()))
+        with attention_masses(model, windows) as found, angles_kept(model):
             logits = model(
                 input_ids=self.ids, attention_mask=self.mask if any(self.pads) else None, position_ids=positions,
                 past_key_values=self.cache, use_cache=True, **options,

@@ -19,16 +19,13 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from ..errors import InputError, ModelError
-from ..hooks.budget import row_budget, shrinking
+from ..hooks.budget import in_prefills, row_budget, shrinking
 from ..hooks.model import Model
 from ..hooks.precision import widened
 from ..hooks.rows import Prefix, Query, prefill, step
 from ..hooks.watches import frozen
 from .neuron_paths import Path, PathSite, gated, gradients
 from .neuron_quadrature import MAX_ROUNDS, START, Nodes, Panel, Rule, limit, quadrature, split, worst
-
-MAX_TOKENS = 8192
-"""Prompt tokens in one prefill."""
 
 
 @dataclass(frozen=True)
@@ -229,20 +226,6 @@ def sum_scores(panels: Sequence[Panel]) -> Tensor:
     return panels[0].scores if len(panels) == 1 else torch.stack([p.scores for p in panels]).sum(0)
 
 
-def _batches(prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Cases in prefills of similar length."""
-    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]) - len(answers[i]))
-    batch: list[int] = []
-    for i in order:
-        width = len(prompts[(batch or [i])[0]]) + len(answers[(batch or [i])[0]])
-        if batch and (len(batch) + 1) * width > MAX_TOKENS:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
 def attribute_many(
     lm: Model,
     prompts: Sequence[Sequence[int]],
@@ -284,8 +267,9 @@ def attribute_many(
     how = _How(nodes, site, max_rows, adaptive=rule == "gauss-legendre" and steps is None)
     out: dict[int, _Table] = {}
     with frozen(lm.model), widened(lm, rows_dtype):
-        for batch in _batches(prompts, answers):
-            longest = max(len(prompts[i]) + len(answers[i]) for i in batch)
+        lengths = [len(p) + len(a) - 1 for p, a in zip(prompts, answers, strict=True)]
+        for batch in in_prefills(lm, lengths):
+            longest = max(lengths[i] for i in batch)
 
             def work(rows: int | None, batch: list[int] = batch) -> dict[int, _Table]:
                 return _attribute_batch(lm, batch, prompts, answers, how._replace(max_rows=rows))

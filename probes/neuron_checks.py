@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..hooks import experts
-from ..hooks.budget import row_budget
+from ..hooks.budget import in_prefills, row_budget, shrinking
 from ..hooks.model import Model
 from ..hooks.rows import Prefix, prefill, step
 from ..hooks.watches import Watch
@@ -95,15 +95,22 @@ def _measure(
     lm: Model, variants: Sequence[_Variants], notes: Notes, *, factors: tuple[float, float]
 ) -> Iterator[tuple[int, Tensor]]:
     """Log-probabilities of each case: unchanged, each set suppressed, each set amplified."""
-    per_case = 1 + 2 * len(variants[0][2])
-    size = max(1, row_budget(lm, 1, max(len(p) for p, _, _ in variants), graph=False) // per_case)
-    order = sorted(range(len(variants)), key=lambda i: -len(variants[i][0]))
-    for start in range(0, len(order), size):
-        some = order[start : start + size]
-        prefix = prefill(lm, [variants[i][0] for i in some])
-        targets = torch.tensor([variants[i][1] for i in some], device=lm.device)
-        out = _scaled(lm, prefix, targets, [variants[i][2] for i in some], factors).double().cpu()
-        yield from zip(some, out, strict=True)
+    per_case, longest = 1 + 2 * len(variants[0][2]), max(len(p) for p, _, _ in variants)
+
+    def budget() -> int:
+        return row_budget(lm, 1, longest, graph=False)
+
+    def work(rows: int | None, some: list[int]) -> list[tuple[int, Tensor]]:
+        size, out = max(1, (rows or budget()) // per_case), []
+        for part in (some[start : start + size] for start in range(0, len(some), size)):
+            prefix = prefill(lm, [variants[i][0] for i in part])
+            targets = torch.tensor([variants[i][1] for i in part], device=lm.device)
+            found = _scaled(lm, prefix, targets, [variants[i][2] for i in part], factors).double().cpu()
+            out += zip(part, found, strict=True)
+        return out
+
+    for some in in_prefills(lm, [len(p) for p, _, _ in variants]):
+        yield from shrinking(partial(work, some=some), None, budget, notes)
 
 
 def _random_like(lm: Model, chosen: Sequence[Neuron], rng: np.random.Generator) -> list[Neuron]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from ..hooks.budget import row_budget, shrinking
+from ..hooks.budget import in_prefills, row_budget, shrinking
 from ..hooks.continuing import Variants, continue_rows
 from ..hooks.model import Model
 from ..hooks.rows import Prefix, prefill
@@ -49,6 +49,8 @@ def prompt_ends(
     """``prompt_end_states``, and the prefix to continue from where it was computed in this process."""
     if not isinstance(lm, Model):
         return prompt_end_states(lm, prompts, layers), None
+    if sum(1 for _ in in_prefills(lm, [len(p) for p in prompts])) > 1:
+        return prompt_end_states(lm, prompts, layers), None  # the prefix of all would not fit
     sites = [Site(layer, "resid_post") for layer in layers]
     prefix = prefill(lm, prompts, read=sites)
     return torch.stack([prefix.states[s] for s in sites], 1), prefix
@@ -63,8 +65,9 @@ def _prompt_ends(
     lm: Model, prompts: Sequence[Sequence[int]], notes: Notes, *, layers: Sequence[int]
 ) -> Iterator[tuple[int, Tensor]]:
     sites = [Site(layer, "resid_post") for layer in layers]
-    prefix = prefill(lm, prompts, read=sites)
-    yield from enumerate(torch.stack([prefix.states[s] for s in sites], 1))
+    for some in in_prefills(lm, [len(p) for p in prompts]):
+        prefix = prefill(lm, [prompts[i] for i in some], read=sites)
+        yield from zip(some, torch.stack([prefix.states[s] for s in sites], 1), strict=True)
 
 
 def continue_patched(
@@ -134,7 +137,7 @@ def _in_chunks(
     lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], layers: Sequence[int], max_new_tokens: int,
     stop_ids: Sequence[int], rows: int, ready: tuple[int, Prefix] | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
-    for chunk in _chunks(items, rows):
+    for chunk in _chunks(lm, items, rows):
         some, prefix = _prefix(lm, items, chunk, ready)
         found: list[dict[str, Any]] = [{"parts": []} for _ in some]
         put = [items[i][1].flatten(0, 1) for i in some]
@@ -171,18 +174,18 @@ def _prefix(
     return [*new, *known], prefill(lm, [items[i][0] for i in new]).join(ready[1], [i - ready[0] for i in known])
 
 
-def _chunks(items: Sequence[tuple[Sequence[int], Tensor]], rows: int) -> Iterator[list[int]]:
-    """Items with about as many rows together as fit at once, long prompts first; one at least."""
-    some: list[int] = []
-    taken = 0
-    for i in sorted(range(len(items)), key=lambda i: -len(items[i][0])):
-        more = 1 + items[i][1].shape[0] * items[i][1].shape[1]
-        if some and taken + more > rows:
-            yield some
-            some, taken = [], 0
-        some.append(i)
-        taken += more
-    if some:
+def _chunks(lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], rows: int) -> Iterator[list[int]]:
+    """Items with about as many rows as fit at once (one item at least), and prompts that fit into one prefill."""
+    for together in in_prefills(lm, [len(prompt) for prompt, _ in items]):
+        some: list[int] = []
+        taken = 0
+        for i in together:
+            more = 1 + items[i][1].shape[0] * items[i][1].shape[1]
+            if some and taken + more > rows:
+                yield some
+                some, taken = [], 0
+            some.append(i)
+            taken += more
         yield some
 
 

@@ -84,7 +84,7 @@ class Visit:
             x = x.reshape(*self.batch, x.shape[-1])  # some architectures flatten batch and pos
         if self.wanted and torch.is_grad_enabled() and not x.requires_grad:
             x = x.detach().requires_grad_()
-        y = x if self.edit is None else self.edit(x)
+        y = x if self.edit is None else self.edit(x.clone())  # so that edits may write into what they are given
         if not isinstance(y, Tensor) or y.shape != x.shape:
             seen = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
             raise ModelError(f"edit of {self.site}: gave {seen}, need a tensor of shape {tuple(x.shape)}")
@@ -198,14 +198,15 @@ class Inputs(NamedTuple):
 def inputs(anatomy: Anatomy, ids: Tensor, mask: Tensor | None, past: Cache | None) -> Inputs:
     """The mask over earlier tokens too, positions counted over real ones, and a cache that may grow."""
     offset = 0 if past is None else int(past.get_seq_length())
-    _check_shapes(ids, mask, past, offset)
+    check_shapes(ids, mask, past, offset)
     if mask is not None and mask.shape[1] == ids.shape[1] and offset:
         mask = torch.cat([mask.new_ones(mask.shape[0], offset), mask], 1)
     positions = position_ids(ids, mask, offset, anatomy.context)
     return Inputs(ids, mask, positions, None if past is None else private_cache(past))
 
 
-def _check_shapes(ids: Tensor, mask: Tensor | None, past: Cache | None, offset: int) -> None:
+def check_shapes(ids: Tensor, mask: Tensor | None, past: Cache | None, offset: int) -> None:
+    """``ModelError`` unless mask and earlier tokens fit ``batch pos`` ids."""
     rows, width = ids.shape
     if mask is not None:
         if tuple(mask.shape) not in ((rows, width), (rows, offset + width)):

@@ -3,7 +3,10 @@ from __future__ import annotations
 import pytest
 
 from composcope.errors import InputError
-from composcope.hooks.budget import shrinking
+from composcope.hooks import budget, load_model
+from composcope.hooks.budget import MAX_TOKENS, in_prefills, prompt_tokens, shrinking
+
+from ..tiny_models import tiny
 
 
 @pytest.mark.parametrize("rows", [0, -3])
@@ -26,3 +29,14 @@ def test_rows_are_halved_while_memory_runs_out_and_the_notes_say_so() -> None:
         "out of memory with 8 rows at once; going on with 4",
         "out of memory with 4 rows at once; going on with 2",
     ]
+
+
+def test_prompts_share_a_prefill_as_far_as_memory_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm = load_model(tiny("llama"))
+    sizes = [prompt_tokens(lm, limit=n) for n in (0, 10**6, 10**7, 10**12)]
+    assert sizes[0] == 1 and sizes == sorted(sizes) and sizes[-1] == MAX_TOKENS
+    lengths = [3, 9, 5, 8]
+    assert list(in_prefills(lm, lengths)) == [[1, 3, 2, 0]]
+    monkeypatch.setattr(budget, "free_bytes", lambda _device: 0)
+    assert list(in_prefills(lm, lengths)) == [[1], [3], [2], [0]]
+    assert list(in_prefills(lm, [])) == []

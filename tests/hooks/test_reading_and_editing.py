@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
@@ -224,3 +225,69 @@ def test_a_tokenizer_without_pad_token_is_said_and_harmless() -> None:
     ids, mask = lm.pad([[5, 6, 7], [8]])
     assert ids.tolist() == [[5, 6, 7], [8, 2, 2]]
     assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gpt_neox", "mixtral"])
+def test_an_edit_may_write_into_what_it_is_given(name: str) -> None:
+    lm = load_model(tiny(name))
+
+    def in_place(x: torch.Tensor) -> torch.Tensor:
+        x[..., -1] = 0
+        return x
+
+    def anew(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x[..., :-1], torch.zeros_like(x[..., -1:])], -1)
+
+    for kind in kinds_of(name):
+        site = Site(1, kind)  # type: ignore[arg-type]
+        before = Site(0, "resid_post")
+        with torch.no_grad():
+            got, want = (lm.run(ids_of(), read=[before, site], edit={site: f}) for f in (in_place, anew))
+        assert torch.equal(got.logits, want.logits), kind
+        assert all(torch.equal(got.acts[s], want.acts[s]) for s in (before, site)), kind
+
+
+def test_a_run_inside_a_run_is_refused_and_leaves_nothing_behind() -> None:
+    lm = load_model(tiny("llama"))
+    before = fingerprint(lm)
+
+    def again(x: torch.Tensor) -> torch.Tensor:
+        return x + lm.run(ids_of()).logits.sum()
+
+    for site in (Site(1, "resid_post"), Site(1, "pattern")):
+        with pytest.raises(ModelError, match="running already"):
+            lm.run(ids_of(), edit={site: again})
+        with pytest.raises(ModelError, match="running already"):
+            lm.run(ids_of(), read={site: again})
+    assert fingerprint(lm) == before
+    lm.run(ids_of())
+
+
+def test_values_in_place_of_functions_are_refused_by_name() -> None:
+    lm, site = load_model(tiny("llama")), Site(1, "neuron")
+    with pytest.raises(ModelError, match=r'edit of Site\(1, "neuron"\): Tensor; give a function'):
+        lm.run(ids_of(), edit={site: torch.zeros(1)})  # type: ignore[dict-item]
+    with pytest.raises(ModelError, match=r'read of Site\(1, "neuron"\): int; give a function'):
+        lm.run(ids_of(), read={site: 3})  # type: ignore[dict-item]
+
+
+def test_padding_on_the_left_is_refused_where_the_model_counts_positions_itself() -> None:
+    sizes: dict[str, Any] = dict(
+        vocab_size=97, d_model=32, decoder_layers=2, decoder_attention_heads=4, decoder_ffn_dim=56
+    )
+    torch.manual_seed(0)
+    lm = load_model(AutoModelForCausalLM.from_config(AutoConfig.for_model("blenderbot", init_std=0.3, **sizes)).eval())
+    ids, mask = ids_of(7, batch=1), torch.tensor([[0, 0, 1, 1, 1, 1, 1]])
+    with pytest.raises(ModelError, match=r"padding on the left changes what it computes.*pad on the right"):
+        lm.run(ids, mask)
+    with pytest.raises(ModelError, match="pad on the right"):
+        lm.prefill(ids, mask)
+    with torch.no_grad():
+        alone, right = lm.run(ids[:, :5]).logits, lm.run(ids, mask.flip(1)).logits[:, :5]
+    assert torch.allclose(alone, right, atol=1e-5)
+
+
+def test_a_cache_that_would_not_hold_all_that_layers_keep_is_refused() -> None:
+    lm = load_model(tiny("qwen3_next"))
+    with pytest.raises(ModelError, match="layers of type linear_attention keep something else than keys and values"):
+        lm.prefill(ids_of())

@@ -1,0 +1,97 @@
+"""Models that compute long texts otherwise than short ones: no text gets numbers that it would not get alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from composcope.errors import ModelError
+from composcope.hooks import Model, Site, load_model
+from composcope.hooks.attention import Window
+from composcope.hooks.capture import Request, capture_all
+from composcope.probes import lookback_live, neurons, patching
+
+from ..tiny_models import tiny
+
+TURN = 12
+LONGROPE = dict(rope_type="longrope", rope_theta=1e4, short_factor=[1.0] * 4, long_factor=[4.0] * 4)
+SHORT, LONG = [5 + 7 * i % 85 for i in range(8)], [9 + 5 * i % 85 for i in range(17)]
+
+
+@pytest.fixture(scope="module")
+def lm() -> Model:
+    return load_model(tiny("phi3", rope_parameters=LONGROPE, original_max_position_embeddings=TURN))
+
+
+def buffers(lm: Model) -> list[Any]:
+    return [b.tolist() for b in lm.model.buffers()]
+
+
+def test_rows_on_both_sides_are_refused_and_rows_on_one_side_are_what_they_are_alone(lm: Model) -> None:
+    ids, mask = lm.pad([SHORT, LONG])
+    with torch.no_grad():
+        with pytest.raises(ModelError, match=r"texts of 8 to 17 tokens.*more than 12 differently; measure shorter"):
+            lm.run(ids, mask)
+        with pytest.raises(ModelError, match=r"2 rows of 17 tokens without a mask.*give the mask"):
+            lm.run(ids)
+        short = lm.run(torch.tensor([SHORT])).logits
+        ids, mask = lm.pad([SHORT, LONG[:TURN]])
+        assert torch.allclose(lm.run(ids, mask).logits[:1, : len(SHORT)], short, atol=1e-5)
+        padded = torch.cat([ids, ids[:, :4]], 1), torch.cat([mask, torch.zeros(2, 4)], 1).long()
+        assert torch.allclose(lm.run(*padded).logits[:1, : len(SHORT)], short, atol=1e-5), "padding is no text"
+        alone = lm.run(torch.tensor([LONG])).logits
+        ids, mask = lm.pad([LONG, LONG[:-2]])
+        assert torch.allclose(lm.run(ids, mask).logits[:1], alone, atol=1e-5)
+
+
+def test_a_cache_from_one_side_is_not_continued_on_the_other(lm: Model) -> None:
+    ids = torch.tensor([LONG])
+    past = lm.prefill(ids[:, : TURN - 2])
+    with torch.no_grad():
+        same = lm.run(ids[:, TURN - 2 : TURN], past=past).logits
+        assert torch.allclose(same, lm.run(ids[:, :TURN]).logits[:, -2:], atol=1e-5)
+        with pytest.raises(ModelError, match=r"texts of 10 to 13 tokens.*or run without past"):
+            lm.run(ids[:, TURN - 2 : TURN + 1], past=past)
+
+
+def test_what_a_pass_captures_of_each_text_is_what_it_gives_alone(lm: Model) -> None:
+    texts = [LONG, SHORT, LONG[:-1], SHORT[:-1]]
+    requests = [Request(t, (0, 3), Window(2, 6, ((0, 2), (2, 6))), (0, len(t))) for t in texts]
+    for request, got in zip(requests, capture_all(lm, requests), strict=True):
+        (alone,) = capture_all(lm, [request])
+        for name in ("states", "masses", "hidden"):
+            assert torch.allclose(getattr(got, name), getattr(alone, name), atol=1e-5), name
+
+
+def test_probes_measure_short_and_long_prompts_side_by_side(lm: Model) -> None:
+    together = neurons.attribute_many(lm, [SHORT, LONG], [[7], [9]], 3).mean
+    for got, prompt, answer in zip(together, (SHORT, LONG), ([7], [9]), strict=True):
+        assert torch.allclose(got, neurons.attribute(lm, prompt, answer, 3), atol=1e-6)
+    how: dict[str, Any] = dict(max_new_tokens=2, controls=(), stop_ids=(), keep="all")
+    both = patching.prompt_end_sweep(lm, [LONG, SHORT], [SHORT, LONG], **how).tensors
+    for d, donor in enumerate((LONG, SHORT)):
+        for r, recipient in enumerate((SHORT, LONG)):
+            one = patching.prompt_end_sweep(lm, [donor], [recipient], **how).tensors
+            assert torch.allclose(both["first_logits"][d, r], one["first_logits"][0, 0], atol=1e-4)
+            assert torch.equal(both["tokens"][d, r], one["tokens"][0, 0])
+
+
+def test_writing_does_not_cross_the_length(lm: Model) -> None:
+    lookback_live.generate(lm, [SHORT], TURN - len(SHORT) + 1, eos=())
+    with pytest.raises(ModelError, match="more than 12 differently"):
+        lookback_live.generate(lm, [SHORT], TURN - len(SHORT) + 2, eos=())
+
+
+def test_buffers_of_rotary_angles_are_as_before(lm: Model) -> None:
+    before = buffers(lm)
+    with torch.no_grad():
+        lm.run(torch.tensor([LONG]), read=[Site(0, "pattern")])
+    capture_all(lm, [Request(LONG, hidden=(0, 2))])
+    neurons.attribute(lm, LONG, [7], 2)
+    assert buffers(lm) == before
+    with torch.no_grad():
+        lm.model(torch.tensor([LONG]))
+        assert buffers(lm) != before, "a plain forward pass writes them"
+        lm.model(torch.tensor([SHORT]))
