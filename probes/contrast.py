@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -24,12 +25,15 @@ from .effects import (
     cliffs_delta,
     cluster_robust_p,
     codes,
+    constant,
     difference_interval,
     finite,
     hedges_g,
     hedges_g_paired,
     mean_interval,
     smallest_detectable,
+    spreads,
+    welch_p,
 )
 from .matching import Matched, match
 from .result import ProbeResult, Row
@@ -119,17 +123,22 @@ def _between_p(
     a: Array, b: Array, clusters: tuple[Clusters, Clusters], test: BetweenTest, resamples: int, seed: int
 ) -> tuple[str, float]:
     pooled = np.concatenate([a, b])
-    if np.ptp(pooled) == 0:
+    if constant(pooled):
         return "none (no variation)", 1.0
     joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
     group = codes(joint, pooled.size, "groups")
     if test == "auto" and group is not None:
+        own = [len(set(g)) for g in (group[: a.size], group[a.size :])]
+        if min(own) < 2:
+            return "none (one cluster in a group)", float("nan")
+        if constant(a) and constant(b):
+            return _all_apart(*own) if sum(own) == len(set(group)) else ("none (clusters in both groups)", float("nan"))
         design = np.column_stack([np.ones(pooled.size), np.r_[np.ones(a.size), np.zeros(b.size)]])
         return "cluster-robust t", cluster_robust_p(pooled, design, group)
     if group is not None:
         raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
     if test in ("auto", "welch"):
-        return "Welch t", float(stats.ttest_ind(a, b, equal_var=False).pvalue)
+        return _all_apart(a.size, b.size) if constant(a) and constant(b) else ("Welch t", welch_p(a, b))
     if test == "mann-whitney":
         return "Mann-Whitney", float(stats.mannwhitneyu(a, b).pvalue)
     found = stats.permutation_test(
@@ -137,6 +146,11 @@ def _between_p(
         rng=np.random.default_rng(seed),
     )  # fmt: skip
     return "permutation", float(found.pvalue)
+
+
+def _all_apart(n: int, m: int) -> tuple[str, float]:
+    """Where groups differ and nothing varies within them t is infinite: how rarely labels fall so is what there is."""
+    return "label permutation (no variation within groups)", (2 if n == m else 1) / comb(n + m, n)
 
 
 def paired(
@@ -151,6 +165,9 @@ def paired(
     ``test="auto"`` is the paired t test, cluster-robust where cases share clusters. Errors as in ``between``.
     """
     _check_options(test, PairedTest, level, resamples)
+    lengths = {len(v) for v in roles.values() if not isinstance(v, Mapping)}
+    if len(lengths) > 1:
+        raise InputError(f"roles {list(roles)} have {sorted(lengths)} values; align them, or give them by case id")
     table = {name: _by_case(v) for name, v in roles.items()}
     if len(table) < 2 or not all(table.values()):
         raise NoCasesError(f"roles {list(table)} have sizes {[len(v) for v in table.values()]}; give at least two")
@@ -158,13 +175,25 @@ def paired(
     rows = []
     for first, second in combinations(table, 2):
         shared = [c for c in table[first] if c in table[second]]
-        d = finite([table[first][c] - table[second][c] for c in shared], f"{first} - {second}")
+        sides = [finite([table[role][c] for c in shared], f"role {role!r}") for role in (first, second)]
+        d = _differences(*sides)
         group = None if near is None else [near.get(c) for c in shared]
         dropped = len(set(table[first]) | set(table[second])) - len(shared)
         row: Row = {"quantity": quantity, "group": f"{first} - {second}", "n": len(shared), "n_dropped": dropped}
         rows.append(row | _paired_row(d, group, test, level, resamples, seed))
     settings = {"level": level, "resamples": resamples, "seed": seed, "test": test}
     return ProbeResult("contrast", adjust(rows, family or quantity), settings=settings)
+
+
+def _differences(a: Array, b: Array) -> Array:
+    """a - b, where what is left by rounding alone neither differs from 0 nor from case to case."""
+    d = a - b
+    if not d.size:
+        return d
+    scale = float(max(np.abs(a).max(), np.abs(b).max()))
+    if not spreads(float(d.min()), float(d.max()), scale):
+        d = np.full_like(d, d.mean())
+    return np.where(np.abs(d) <= 1e-12 * scale, 0.0, d)
 
 
 def _check_options(test: str, known: Any, level: float, resamples: int) -> None:
@@ -191,6 +220,8 @@ def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, se
         return "none (no difference)", 1.0
     group = codes(clusters, d.size, "cases")
     if test == "auto" and group is not None:
+        if constant(d):
+            return "sign test of clusters (no variation)", 2.0 ** (1 - len(set(group)))
         return "cluster-robust t", cluster_robust_p(d, np.ones((d.size, 1)), group)
     if group is not None:
         raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
@@ -266,7 +297,7 @@ def map_test(
     largest = np.abs(null).max(1)
     p = (1 + (largest[:, None] >= np.abs(statistic) * (1 - 1e-12)).sum(0)) / (1 + permutations)
     difference = (flat_x.mean(0) - flat_y.mean(0)).reshape(cells)
-    threshold = float(np.quantile(largest, level))
+    threshold = float(np.quantile(largest, level, method="higher" if np.isinf(largest).any() else "linear"))
     n = (len(x), len(y))
     return MapTest(difference, statistic.reshape(cells), p.reshape(cells), threshold, n, permutations, method)
 
@@ -299,12 +330,16 @@ def _welch_t(data: Array, labels: Array) -> Array:
     mean_a, mean_b = labels @ data / n, (1 - labels) @ data / m
     var_a = np.maximum(labels @ squares / n - mean_a**2, 0) / np.maximum(n - 1, 1)
     var_b = np.maximum((1 - labels) @ squares / m - mean_b**2, 0) / np.maximum(m - 1, 1)
-    scale = np.sqrt(var_a + var_b)
-    return np.divide(mean_a - mean_b, scale, out=np.zeros_like(scale), where=scale > 1e-12)
+    return _over(mean_a - mean_b, np.sqrt(var_a + var_b))
 
 
 def _one_sample_t(data: Array, signs: Array) -> Array:
     n = data.shape[0]
     mean = signs @ data / n
-    scale = np.sqrt(np.maximum((data**2).mean(0) - mean**2, 0) / (n - 1))
-    return np.divide(mean, scale, out=np.zeros_like(mean), where=scale > 1e-12)
+    return _over(mean, np.sqrt(np.maximum((data**2).mean(0) - mean**2, 0) / (n - 1)))
+
+
+def _over(difference: Array, error: Array) -> Array:
+    """t: 0 where neither differs, infinite where groups differ and nothing varies within them."""
+    sure = np.where(np.abs(difference) > 1e-9, np.copysign(np.inf, difference), 0.0)
+    return np.divide(difference, error, out=sure, where=error > 1e-12)

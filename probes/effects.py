@@ -86,8 +86,25 @@ def difference_interval(
         weights = _weights(int(group.max()) + 1, resamples, seed)
         draws = _cluster_means(x, group[: x.size], weights) - _cluster_means(y, group[x.size :], weights)
         return _with_spread(Estimate(value, *_percentiles(draws, level), "cluster bootstrap"))
-    bounds = stats.ttest_ind(x, y, equal_var=False).confidence_interval(level)
-    return Estimate(value, float(bounds.low), float(bounds.high), "Welch t")
+    if constant(x) and constant(y):
+        return Estimate(value, np.nan, np.nan, NO_SPREAD)
+    error, freedom = _welch(x, y)
+    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
+    return Estimate(value, value - half, value + half, "Welch t")
+
+
+def welch_p(x: Array, y: Array) -> float:
+    """Two-sided p of Welch's t test; NaN where neither group varies."""
+    if constant(x) and constant(y):
+        return float("nan")
+    error, freedom = _welch(x, y)
+    return float(2 * stats.t.sf(abs(float(x.mean() - y.mean())) / error, freedom))
+
+
+def _welch(x: Array, y: Array) -> tuple[float, float]:
+    """Standard error of the difference of means, and Welch's degrees of freedom."""
+    a, b = x.var(ddof=1) / x.size, y.var(ddof=1) / y.size
+    return float(np.sqrt(a + b)), float((a + b) ** 2 / (a**2 / (x.size - 1) + b**2 / (y.size - 1)))
 
 
 NO_SPREAD = "no spread"
@@ -97,6 +114,11 @@ NO_SPREAD = "no spread"
 def spreads(low: float, high: float, scale: float = 0.0) -> bool:
     """Whether an interval has a width beyond the rounding of its bounds; ``scale`` is that of what they came from."""
     return bool(high - low > 1e-12 * max(abs(low), abs(high), abs(scale), 1e-300))
+
+
+def constant(x: Array) -> bool:
+    """Whether values are all the same, up to the rounding of float64."""
+    return not x.size or not spreads(float(x.min()), float(x.max()))
 
 
 def _with_spread(e: Estimate) -> Estimate:
@@ -134,7 +156,11 @@ def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Estimate:
     if n < 2 or m < 2:
         return Estimate(np.nan, np.nan, np.nan, "none")
     pooled = np.sqrt(((n - 1) * x.var(ddof=1) + (m - 1) * y.var(ddof=1)) / (n + m - 2))
-    g = _standardized(float(x.mean() - y.mean()), float(pooled), n + m - 2)
+    if constant(np.concatenate([x, y])):
+        g = 0.0
+    else:
+        sd = 0.0 if constant(x) and constant(y) else float(pooled)
+        g = _standardized(float(x.mean() - y.mean()), sd, n + m - 2)
     return _effect(g, (n + m) / (n * m) + g**2 / (2 * (n + m)), level)
 
 

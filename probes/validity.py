@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
-from .effects import Array, Clusters, Estimate, codes, finite, hedges_g, mean_interval
+from .effects import NO_SPREAD, Array, Clusters, Estimate, codes, constant, finite, hedges_g, mean_interval, welch_p
 from .result import ProbeResult, Row
 
 stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
@@ -26,9 +26,9 @@ def auroc(
 ) -> Estimate:  # fmt: skip
     """Probability that a positive scores above a negative, ties counting half; 0.5 = cannot tell them apart.
 
-    Interval: DeLong's variance on the logit scale (Clopper-Pearson on the smaller group where the sample separates
-    perfectly), or a percentile bootstrap over clusters where cases share them. Raises ``NoCasesError`` for an empty
-    side.
+    Interval: DeLong's variance on the logit scale, or a percentile bootstrap over clusters where cases share them;
+    Clopper-Pearson on the smaller group (or its clusters) where the sample separates perfectly, none where all scores
+    are tied. Raises ``NoCasesError`` for an empty side.
     """
     x, y = finite(positive, "positives"), finite(negative, "negatives")
     if not x.size or not y.size:
@@ -37,14 +37,19 @@ def auroc(
     group = codes(joint, x.size + y.size, "scores")
     wins = (x[:, None] > y[None]) + 0.5 * (x[:, None] == y[None])
     value = float(wins.mean())
-    if group is not None:
-        return Estimate(value, *_cluster_auroc(wins, group, level, resamples, seed), "cluster bootstrap")
     if value in (0.0, 1.0):
-        bound = ((1 - level) / 2) ** (1 / min(x.size, y.size))
-        return Estimate(value, *((bound, 1.0) if value else (0.0, 1 - bound)), "Clopper-Pearson (smaller group)")
+        units = min(x.size, y.size) if group is None else min(len(set(g)) for g in (group[: x.size], group[x.size :]))
+        bound = ((1 - level) / 2) ** (1 / units)
+        name = f"Clopper-Pearson ({'' if group is None else 'clusters of the '}smaller group)"
+        return Estimate(value, *((bound, 1.0) if value else (0.0, 1 - bound)), name)
+    if group is not None:
+        low, high = _cluster_auroc(wins, group, level, resamples, seed)
+        return Estimate(value, low, high, NO_SPREAD if np.isnan(low) else "cluster bootstrap")
     if min(x.size, y.size) < 2:
         return Estimate(value, float("nan"), float("nan"), "none")
     variance = wins.mean(1).var(ddof=1) / x.size + wins.mean(0).var(ddof=1) / y.size
+    if variance == 0:  # every comparison is a tie, so that other samples would have been, too
+        return Estimate(value, float("nan"), float("nan"), NO_SPREAD)
     half = stats.norm.ppf((1 + level) / 2) * np.sqrt(variance) / (value * (1 - value))
     logit = np.log(value / (1 - value))
     low, high = 1 / (1 + np.exp(-(logit - half))), 1 / (1 + np.exp(-(logit + half)))
@@ -61,7 +66,16 @@ def _cluster_auroc(
     weight = a.sum(1) * b.sum(1)
     total = np.einsum("ri,ij,rj->r", a, wins, b, optimize=True)
     values = np.divide(total, weight, out=np.full(resamples, np.nan), where=weight > 0)
-    low, high = np.nanpercentile(values, [50 * (1 - level), 50 * (1 + level)])
+    return _ends(values, level)
+
+
+def _ends(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Percentile interval; NaN where resampling always gives the same."""
+    known = np.asarray(draws, dtype=np.float64)
+    known = known[np.isfinite(known)]
+    if constant(known):
+        return float("nan"), float("nan")
+    low, high = np.percentile(known, [50 * (1 - level), 50 * (1 + level)])
     return float(low), float(high)
 
 
@@ -92,7 +106,7 @@ def _two_sided_auroc(
         "quantity": f"{quantity}: auroc", "group": f"{first} - {second}", "n": int(x.size + y.size),
         "n_first": int(x.size), "n_second": int(y.size), **_columns(found), "effect": g.value, "effect_low": g.low,
         "effect_high": g.high, "effect_size": "hedges_g", "test": "label permutation",
-        "p": shuffled_p(x, y, permutations=permutations, seed=seed),
+        "p": shuffled_p(x, y, permutations=permutations, seed=seed, clusters=clusters),
         "verdict": _unless_few(_verdict(found, 0.5), int(x.size), int(y.size)),
     }  # fmt: skip
     return ProbeResult("validity", [row], settings={"permutations": permutations, "seed": seed})
@@ -121,21 +135,40 @@ def _unless_few(verdict: str, first: int, second: int) -> str:
 
 def shuffled_p(
     first: ArrayLike, second: ArrayLike, statistic: Callable[[Array, Array], float] | None = None, *,
-    permutations: int = 2000, seed: int = 0,
+    permutations: int = 2000, seed: int = 0, clusters: tuple[Clusters, Clusters] = (None, None),
 ) -> float:  # fmt: skip
-    """Two-sided p of a statistic (default: AUROC) when labels are shuffled; its distance from the shuffled mean."""
+    """Two-sided p of a statistic (default: AUROC) when labels are shuffled; its distance from the shuffled mean.
+
+    With ``clusters`` whole clusters keep their label together; NaN where one has cases on both sides.
+    """
     x, y = finite(first, "first"), finite(second, "second")
-    pooled = np.concatenate([x, y])
-    rng = np.random.default_rng(seed)
-    orders = rng.permuted(np.tile(np.arange(pooled.size), (permutations, 1)), axis=1)
+    if permutations < 1 or not x.size or not y.size:
+        raise InputError(f"{x.size} and {y.size} values, permutations={permutations}; give at least one of each")
+    joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
+    group = codes(joint, x.size + y.size, "scores")
+    unit = np.arange(x.size + y.size) if group is None else group
+    if set(unit[: x.size]) & set(unit[x.size :]):
+        return float("nan")
+    pooled, is_first = np.concatenate([x, y]), np.r_[np.ones(x.size, bool), np.zeros(y.size, bool)]
+    n_first, n_units = len(set(unit[: x.size])), len(set(unit))
+    orders = np.random.default_rng(seed).permuted(np.tile(np.arange(n_units), (permutations, 1)), axis=1)
+    drawn = np.zeros(orders.shape, bool)
+    np.put_along_axis(drawn, orders[:, :n_first], True, 1)
+    drawn = drawn[:, unit]
     if statistic is None:
         ranks = stats.rankdata(pooled)
-        own, null = ranks[: x.size].sum(), ranks[orders[:, : x.size]].sum(1)
+        own, null = _auroc_of(ranks, is_first[None])[0], _auroc_of(ranks, drawn)
     else:
         own = statistic(x, y)
-        null = np.array([statistic(pooled[o[: x.size]], pooled[o[x.size :]]) for o in orders])
+        null = np.array([statistic(pooled[d], pooled[~d]) for d in drawn])
     center = null.mean()
     return float((1 + (np.abs(null - center) >= abs(own - center) * (1 - 1e-12)).sum()) / (1 + permutations))
+
+
+def _auroc_of(ranks: Array, first: NDArray[np.bool_]) -> Array:
+    """AUROC of the cases that ``first`` [draw case] marks against the others."""
+    n = first.sum(1)
+    return (first @ ranks - n * (n + 1) / 2) / (n * (ranks.size - n))
 
 
 def dose_series(
@@ -157,20 +190,22 @@ def dose_series(
         raise NoCasesError(f"doses have {[int(v.size) for v in values.values()]} scores; give at least two doses")
     near: dict[str, Clusters] = {k: None if clusters is None else clusters.get(k) for k in values}
     rows: list[Row] = []
+    fewest = min(v.size for v in values.values())
     for name, v in values.items():
         mean = _columns(mean_interval(v, near[name], seed=seed))
         rows.append({"quantity": quantity, "group": name, "n": int(v.size), **mean})
     order = np.concatenate([np.full(v.size, i, float) for i, v in enumerate(values.values())])
     pooled = np.concatenate(list(values.values()))
     trend = _trend(order, pooled, near, values, seed)
-    p = _jonckheere_p(order, pooled, expected, permutations, seed)
+    p = _jonckheere_p(order, pooled, _units(values, near), expected, permutations, seed)
     means = [float(v.mean()) for v in values.values()]
     sign = 1 if expected == "increasing" else -1
+    verdict = _verdict(trend if sign > 0 else Estimate(-trend.value, -trend.high, -trend.low, ""), 0.0)
     rows.append({
         "quantity": f"{quantity}: trend", "group": " < ".join(values), "n": int(pooled.size), **_columns(trend),
         "effect": trend.value, "effect_size": "kendall_tau_b", "test": "Jonckheere-Terpstra, label permutation",
         "p": p, "monotone": all(sign * (b - a) > 0 for a, b in pairwise(means)), "expected": expected,
-        "verdict": _verdict(trend if sign > 0 else Estimate(-trend.value, -trend.high, -trend.low, ""), 0.0),
+        "verdict": f"cannot say ({fewest} at a dose)" if verdict == "no" and fewest < ENOUGH else verdict,
     })  # fmt: skip
     return ProbeResult("validity", rows, settings={"permutations": permutations, "seed": seed, "expected": expected})
 
@@ -225,9 +260,10 @@ def _trend(
         picked = [_resample(v, g, rng) for v, g in zip(arrays, groups, strict=True)]
         doses = np.concatenate([np.full(x.size, i, float) for i, x in enumerate(picked)])
         draws.append(_tau(doses, np.concatenate(picked)))
-    low, high = np.nanpercentile(draws, [2.5, 97.5])
+    low, high = _ends(draws)
     clustered = any(g is not None for g in groups)
-    return Estimate(value, float(low), float(high), f"{'cluster ' if clustered else ''}bootstrap within doses")
+    method = f"{'cluster ' if clustered else ''}bootstrap within doses"
+    return Estimate(value, low, high, NO_SPREAD if np.isnan(low) else method)
 
 
 def _tau(order: Array, values: Array) -> float:
@@ -243,7 +279,19 @@ def _resample(values: Array, group: NDArray[np.intp] | None, rng: np.random.Gene
     return values[np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])]
 
 
-def _jonckheere_p(order: Array, values: Array, expected: str, permutations: int, seed: int) -> float:
+def _units(values: Mapping[str, Array], clusters: Mapping[str, Clusters]) -> NDArray[np.intp]:
+    """What carries one label: every case, or the cases of a cluster within a dose together."""
+    found, start = [], 0
+    for name, v in values.items():
+        group = codes(clusters[name], v.size, name)
+        found.append(start + (np.arange(v.size) if group is None else group))
+        start = int(found[-1].max()) + 1
+    return np.concatenate(found)
+
+
+def _jonckheere_p(
+    order: Array, values: Array, unit: NDArray[np.intp], expected: str, permutations: int, seed: int
+) -> float:
     """Permutation p of J = sum over dose pairs of Mann-Whitney counts, in the expected direction."""
     levels = np.unique(order)
     sign = np.sign(values[None, :] - values[:, None])
@@ -255,7 +303,8 @@ def _jonckheere_p(order: Array, values: Array, expected: str, permutations: int,
         return float(np.triu(counts, 1).sum()) * (1 if expected == "increasing" else -1)
 
     own = statistic(order)
-    null = np.array([statistic(rng.permutation(order)) for _ in range(permutations)])
+    of_unit = order[np.unique(unit, return_index=True)[1]]
+    null = np.array([statistic(rng.permutation(of_unit)[unit]) for _ in range(permutations)])
     return float((1 + (null >= own - 1e-9).sum()) / (1 + permutations))
 
 
@@ -275,12 +324,22 @@ def planted_recovery(
     x = finite(baseline, "baseline")
     if x.size < 2 or n < 2:
         raise NoCasesError(f"{x.size} baseline scores and n={n}; give at least two of each")
+    if trials < 1 or not len(effects) or not 0 < alpha < 1 or not 0 < power <= 1:
+        raise InputError(
+            f"trials={trials}, {len(effects)} effects, alpha={alpha}, power={power}; need trials and effects, "
+            "0 < alpha < 1 and 0 < power <= 1"
+        )
+    if plant is None and constant(x):
+        raise InputError(
+            f"baseline: all {x.size} scores are equal, so an effect in standard deviations is none; give other scores, "
+            "or plant=..."
+        )
     rng = np.random.default_rng(seed)
     sd = float(x.std(ddof=1))
     put = plant or (lambda scores, effect: scores + effect * sd)
-    p_of = test or (lambda a, b: float(stats.ttest_ind(a, b, equal_var=False).pvalue))
+    p_of = test or welch_p
     rows: list[Row] = []
-    for effect in sorted(effects):
+    for effect in sorted(effects, key=abs):
         found = 0
         for _ in range(trials):
             a, b = rng.choice(x, n), rng.choice(x, n)

@@ -1,0 +1,110 @@
+"""What contrasts and known-answer tests say where nothing varies, everything ties, or one cluster is all there is."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from composcope.errors import InputError
+from composcope.probes import contrast, effects, validity
+from composcope.probes.result import ProbeResult, Row
+
+
+def _last(result: ProbeResult) -> Row:
+    return dict(result.table[-1])
+
+
+def test_groups_that_differ_without_any_spread_get_the_p_of_their_labels_and_no_interval() -> None:
+    equal = _last(contrast.between({"a": [1.0] * 5, "b": [2.0] * 5}))
+    assert equal["p"] == pytest.approx(2 / math.comb(10, 5))
+    assert math.isnan(equal["low"]) and equal["interval"] == effects.NO_SPREAD
+    assert _last(contrast.between({"a": [1.0] * 2, "b": [2.0] * 5}))["p"] == pytest.approx(1 / math.comb(7, 2))
+
+
+def test_a_difference_that_is_rounding_is_none() -> None:
+    row = _last(contrast.between({"a": [0.1 + 0.2] * 4, "b": [0.3] * 4}))
+    assert (row["p"], row["effect"]) == (1.0, 0.0)
+    a = np.array([0.3, 0.7, 1.1, 2.3])
+    shifted = _last(contrast.paired({"a": (a + 0.1).tolist(), "b": a.tolist()}))
+    assert shifted["p"] == 2.0**-3 and shifted["value"] == pytest.approx(0.1)
+    assert _last(contrast.paired({"a": (a * 3 / 3).tolist(), "b": a.tolist()}))["p"] == 1.0
+
+
+def test_one_cluster_in_a_group_gives_no_p() -> None:
+    values = {"a": [1.0, 1.1, 1.2, 1.0], "b": [2.0, 2.0, 2.1, 2.0]}
+    row = _last(contrast.between(values, clusters={"a": list("xxxx"), "b": list("zzzz")}))
+    assert math.isnan(row["p"]) and "one cluster" in row["test"] and math.isnan(row["low"])
+    apart = {"a": [1.0] * 4, "b": [2.0] * 4}
+    row = _last(contrast.between(apart, clusters={"a": list("xxyy"), "b": list("zzww")}))
+    assert row["p"] == pytest.approx(2 / math.comb(4, 2))
+    same = _last(contrast.paired({"a": [1, 2, 3, 4], "b": [0, 1, 2, 3]}, clusters=list("xxyy")))
+    assert same["p"] == 0.5
+
+
+def test_sequences_of_different_length_are_not_aligned() -> None:
+    with pytest.raises(InputError, match=r"\[2, 3\] values"):
+        contrast.paired({"a": [1, 2, 3], "b": [1, 2]})
+
+
+def test_welch_is_the_librarys_without_its_warnings() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=7), rng.normal(0.5, 3, size=4)
+    theirs: Any = stats.ttest_ind(x, y, equal_var=False)
+    assert effects.welch_p(x, y) == pytest.approx(theirs.pvalue)
+    bounds, ours = theirs.confidence_interval(0.9), effects.difference_interval(x, y, level=0.9)
+    assert (ours.low, ours.high) == pytest.approx((bounds.low, bounds.high))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        contrast.between({"a": [1.0, 1.0, 1.0], "b": [1.0, 2.0, 3.0]})
+        validity.planted_recovery([1.0, 2.0], n=2, trials=30)
+
+
+def test_scores_that_all_tie_say_nothing_however_many_they_are() -> None:
+    row = _last(validity.failure_auroc([1.0] * 20, [1.0] * 20))
+    assert row["value"] == 0.5 and math.isnan(row["low"]) and row["verdict"].startswith("cannot say")
+    row = _last(validity.dose_series({"a": [1.0] * 20, "b": [1.0] * 20}))
+    assert row["value"] == 0 and math.isnan(row["low"]) and row["verdict"].startswith("cannot say")
+
+
+def test_labels_are_shuffled_over_clusters_where_there_are_any() -> None:
+    clusters = (list("aabb"), list("ccdd"))
+    low, high = [1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]
+    # Two of the six ways to label four clusters are as far apart.
+    assert validity.shuffled_p(low, high, clusters=clusters) == pytest.approx(1 / 3, abs=0.04)
+    assert validity.shuffled_p(low, high) == pytest.approx(2 / math.comb(8, 4), abs=0.02)
+    assert math.isnan(validity.shuffled_p(low, high, clusters=(list("aabb"), list("bbdd"))))
+    row = _last(validity.failure_auroc(high, low, clusters=clusters))
+    assert row["low"] == pytest.approx(0.025**0.5) and row["p"] > 0.2
+    doses = {"a": low, "b": high}
+    alone = _last(validity.dose_series(doses))["p"]
+    together = _last(validity.dose_series(doses, clusters={"a": clusters[0], "b": clusters[1]}))["p"]
+    assert alone < 0.05 < together
+
+
+def test_a_trend_over_a_handful_is_not_called_a_no() -> None:
+    assert _last(validity.dose_series({"a": [1.0, 2.0], "b": [3.0, 2.0]}))["verdict"] == "cannot say (2 at a dose)"
+
+
+def test_cells_that_differ_without_any_spread_are_found() -> None:
+    ones, zeros = np.ones((12, 2)), np.zeros((12, 2))
+    for paired in (False, True):
+        found = contrast.map_test(ones, zeros, paired=paired, permutations=200)
+        assert found.p.tolist() == [pytest.approx(1 / 201)] * 2 and np.isfinite(found.threshold)
+        assert contrast.map_test(ones, ones, paired=paired, permutations=50).p.tolist() == [1.0, 1.0]
+
+
+def test_effects_that_cannot_be_planted_are_refused() -> None:
+    for scores, effects_, trials, text in (
+        ([1.0, 1.0, 1.0], (0.5,), 5, "all 3 scores are equal"),
+        ([1.0, 2.0], (), 5, "0 effects"),
+        ([1.0, 2.0], (0.5,), 0, "trials=0"),
+    ):
+        with pytest.raises(InputError, match=text):
+            validity.planted_recovery(scores, n=5, effects=effects_, trials=trials)
+    below = validity.planted_recovery(np.random.default_rng(0).normal(size=50), n=20, trials=50, effects=(-2, -0.5, 0))
+    assert [r["effect"] for r in below.table[:3]] == [0, -0.5, -2] and -2 < below.table[-1]["value"] < -0.5
