@@ -5,8 +5,10 @@ composcope.chooser = (() => {
 
   // make(box, wanted(case) -> boolean, show(file, entry, run)): two lists, and what is said about what was kept.
   function make(box, probe, wanted, show) {
+    // Cases with a sweep over positions come first where sweeps are looked at.
+    const swept = (c) => probe === "patching" && c.sweep;
     return need("pictures").then((index) => {
-      const runs = index.runs.map((run, i) => ({ ...run, number: i, cases: run.cases.filter(wanted) })).filter((r) => r.cases.length);
+      const runs = index.runs.map((run, i) => ({ ...run, number: i, cases: run.cases.filter(wanted).sort((a, b) => swept(b) - swept(a)) })).filter((r) => r.cases.length);
       if (!runs.length) {
         box.replaceChildren(el("p", { class: "absent" }, "No single cases were kept for this view. `composcope probe RUN --case-details 4` keeps them."));
         return null;
@@ -22,7 +24,7 @@ composcope.chooser = (() => {
         state.run = run;
         state.at = at;
         models.value = String(runs.indexOf(run));
-        cases.replaceChildren(...run.cases.map((c, i) => el("option", { value: i, selected: i === at }, `${c.case} (${c.group || "?"})`)));
+        cases.replaceChildren(...run.cases.map((c, i) => el("option", { value: i, selected: i === at }, `${c.case} (${c.group || "?"}${swept(c) ? ", token by token" : ""})`)));
         cases.value = String(at);
         note.textContent = [run.notes[probe], ...index.notes].filter(Boolean).join(" ");
         return open();

@@ -2,6 +2,8 @@
 "use strict";
 composcope.heatmap = (() => {
   const { el, showTip, hideTip, colors } = composcope;
+  // Pixels: browsers draw nothing on a wider canvas, and a map of a long prompt has a column for each token.
+  const WIDEST = 16000;
   const short = (v, most = 14) => { const s = String(v).replace(/\s/g, " ").trim(); return s.length > most ? `${s.slice(0, most - 1)}…` : s; };
 
   // about: {xs, ys, value(i, j), low, high, diverging, name, xlabel, tell(i, j) -> lines, pick(i, j), numbers, tokens}
@@ -45,7 +47,7 @@ composcope.heatmap = (() => {
 
   function drawAll(canvas, about, size, here) {
     const { left, wide, tall, width, height } = size;
-    const ratio = Math.max(2, devicePixelRatio || 1);
+    const ratio = Math.min(Math.max(2, devicePixelRatio || 1), WIDEST / width);
     canvas.width = width * ratio;
     canvas.height = height * ratio;
     if (about.tokens) canvas.style.width = `${width}px`;

@@ -97,6 +97,13 @@
     if (caption) unfoldable(caption);
   }
 
+  // On a narrow page a picture that is hardly wider is made to fit; a wide one keeps its letters legible and scrolls.
+  for (const picture of document.querySelectorAll(".still")) {
+    const fit = () => picture.classList.toggle("fits", picture.naturalWidth > 0 && picture.naturalWidth < 1.2 * innerWidth);
+    picture.addEventListener("load", fit);
+    fit();
+  }
+
   for (const box of document.querySelectorAll("[data-view]")) whenSeen(box, () => VIEWS[box.dataset.view](box));
   whenSeen(document.getElementById("cases"), () => cases.start(), "800px");
 
