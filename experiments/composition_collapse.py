@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FAMILIES = ("successor", "interval", "temporal_successor", "temporal_interval_decoy", "temporal_interval")
 SUCCESS_DEPTH, FAILURE_DEPTH = 4, 6
-MAX_PAIRS, STEPS, NEW_TOKENS = 16, 40, 40
+MAX_PAIRS, STEPS, MOST_NEW_TOKENS = 16, 40, 512
 LAYERS, LAYERS_OF = (0, 4, 8, 12, 16, 20, 24, 28, 32, 35), 36
 
 
@@ -53,14 +53,18 @@ def probe(opened: Opened) -> None:
 
 
 def patch(lm: Any, examples: Sequence[Any], layers: Sequence[int], seed: int = 0) -> Any:
-    """The prompt-end sweep over donors x recipients, each donor used before any is used twice, 16 pairs at most."""
-    from ..probes.patching import prompt_end_sweep
+    """The prompt-end sweep over donors x recipients, each donor used before any is used twice, 16 pairs at most.
+
+    Continued for as long as the longest own answer, and judged by the donor's and by the recipient's gold answer.
+    """
+    from ..probes.patching import graders, new_tokens, prompt_end_sweep
 
     donors, recipients = ([e for e in examples if e.group == g] for g in ("success", "failure"))
     chosen = boundary_pairs(len(donors), len(recipients))
     return prompt_end_sweep(
-        lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in recipients], chosen, layers, NEW_TOKENS,
-        donor_answers=[e.answer_ids for e in donors], recipient_answers=[e.answer_ids for e in recipients], seed=seed,
+        lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in recipients], chosen, layers,
+        new_tokens(lm, examples, MOST_NEW_TOKENS), donor_answers=[e.answer_ids for e in donors],
+        recipient_answers=[e.answer_ids for e in recipients], graders=graders(lm, recipients, donors), seed=seed,
     )  # fmt: skip
 
 

@@ -28,6 +28,19 @@ _ROLE = re.compile(r"whole|part:\d+")
 
 
 @dataclass(frozen=True)
+class Gold:
+    """What an answer to the question is judged by: the arguments of ``evaluation.grading.grade``."""
+
+    answer: str
+    answer_type: str
+    format: str
+    aliases: tuple[str, ...] = ()
+    unknowable: bool = False
+    stop: tuple[str, ...] = ()
+    """Texts that end a response."""
+
+
+@dataclass(frozen=True)
 class Example:
     """What a probe runs on. Token ids are those that were fed and generated, never re-tokenized text."""
 
@@ -54,6 +67,8 @@ class Example:
     cluster: str | None = None
     few_shot_span: tuple[int, int] | None = None
     """Half-open range of prompt positions that hold worked examples, where the prompt has any."""
+    gold: Gold | None = None
+    """None where other continuations of the prompt cannot be judged."""
 
 
 def from_case_sets(
@@ -174,6 +189,8 @@ class _Writer:
             question_span=self._span(ask, text, prompt_ids, _question(case, part, ask), where),
             family=case.family, depth=case.depth, operation=case.operation, cluster=case.cluster,
             few_shot_span=self._few_shot_span(ask, text, prompt_ids, where),
+            gold=Gold(ask.gold, ask.answer_type, ask.format, tuple(ask.aliases), case.unknowable and role == "whole",
+                      tuple(ask.stop)),
         )  # fmt: skip
 
     def _gold(self, source: Case | Part, format: str) -> str:

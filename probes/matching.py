@@ -93,7 +93,8 @@ def match(
     Cases are matched on the example of ``role``; every role of a matched case is kept. Within a stratum the assignment
     has as many pairs as possible whose lengths differ by at most ``caliper`` of the longer one (or one token), and
     among those the smallest total difference. The answer may be that no contrast is possible (``Matched.possible``).
-    Raises ``InputError`` for an unknown field, when no example has the role, and for prompts of different templates.
+    Raises ``InputError`` for an unknown field, when no example has the role, for a case that has it twice, and for
+    prompts of different templates.
     """
     unknown = [name for name in on if name not in Example.__dataclass_fields__]
     if unknown:
@@ -101,6 +102,11 @@ def match(
     chosen = [e for e in examples if e.role == role]
     if examples and not chosen:
         raise InputError(f"no example has the role {role!r}; roles are {sorted({e.role for e in examples})}")
+    seen: set[str] = set()
+    for e in chosen:
+        if e.case in seen:
+            raise InputError(f"case {e.case!r}: several examples of role {role!r}; give each case once, in one group")
+        seen.add(e.case)
     check_templates(chosen)
     strata: dict[tuple[Any, ...], dict[str, list[Example]]] = defaultdict(lambda: {"failure": [], "success": []})
     for e in chosen:

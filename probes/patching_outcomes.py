@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 from torch import Tensor
 
+from ..evaluation.asks import Grade
 from ..evaluation.statistics import clopper_pearson
 from .effects import mean_interval
 from .result import Row
 
-RATES = ("flip_rate", "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")
-MEANS = ("kl", "kl_from_donor", "tokens_before_divergence", "answer_log_prob", "donor_log_prob")
+RATES = ("flip_rate", "abstain_rate", "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")
+MEANS = (
+    "kl", "kl_from_donor", "tokens_before_divergence", "answer_log_prob", "donor_log_prob", "answer_probability",
+    "donor_probability", "logit_difference",
+)  # fmt: skip
+Grader = Callable[[int, Sequence[int]], Grade]
+"""Judges what a continuation (token ids, its end token included) says, by the gold answer of the i-th prompt."""
 
 
 @dataclass(frozen=True)
@@ -29,33 +39,88 @@ class Outcome:
     """Quantity to a value per layer; rates as 0 or 1, NaN where undefined"""
 
 
+class Said(NamedTuple):
+    """What became of continuations, 0 or 1 per layer; NaN where it is undefined or cannot be judged."""
+
+    flip: Tensor
+    abstain: Tensor
+    corrected: Tensor
+
+
+class Graders(NamedTuple):
+    """By the recipients' and by the donors' gold answers."""
+
+    recipient: Grader
+    donor: Grader
+
+    def said(self, recipient: int, donor: int, tokens: Tensor, base: Tensor) -> Said:
+        """Outcomes of continuations ``layer step`` of which ``base`` is the unpatched one (-1 after the end).
+
+        A flip gives the donor's gold answer, where unpatched another one was given; abstaining is a change, too.
+        """
+        before = [grade(i, _text(base)) for grade, i in zip(self, (recipient, donor), strict=True)]
+        own, others = (
+            [grade(i, _text(row)) for row in tokens] for grade, i in zip(self, (recipient, donor), strict=True)
+        )
+        nan = [math.nan] * len(own)
+        return Said(
+            flip=_known(others, "correct") if before[1].outcome != "correct" else _column(nan),
+            abstain=_known(own, "abstained") if before[0].outcome != "abstained" else _column(nan),
+            corrected=_known(own, "correct"),
+        )
+
+
+def _text(tokens: Tensor) -> tuple[int, ...]:
+    return tuple(int(t) for t in tokens if t >= 0)
+
+
+def _column(values: Sequence[float]) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def _known(grades: Sequence[Grade], outcome: str) -> Tensor:
+    return _column([math.nan if g.outcome == "invalid" else float(g.outcome == outcome) for g in grades])
+
+
 def compare(
     source: str, pair: tuple[int | None, int], patched: tuple[Tensor, Tensor], base: tuple[Tensor, Tensor],
-    donor: tuple[Tensor, Tensor], gold: tuple[int, int], answer: Sequence[int] | None,
+    donor: tuple[Tensor, Tensor], gold: tuple[int, int], answer: Sequence[int] | None, said: Said | None = None,
 ) -> Outcome:  # fmt: skip
     """Compare patched continuations ``(layer step, layer vocab)`` with the unpatched and the donor's own.
 
-    ``gold``: first tokens of the recipient's and of the donor's answer. ``answer``: the recipient's gold answer. A flip
-    is undefined where donor and unpatched recipient say the same.
+    ``gold``: first tokens of the recipient's and of the donor's answer. ``answer``: the recipient's gold answer.
+    Without ``said`` a flip is a continuation that is the donor's token by token, undefined where donor and unpatched
+    recipient say the same, and nothing abstains.
     """
     tokens, logits = patched
     donor_tokens, donor_logits = donor
     log_p, log_q = logits.double().log_softmax(-1), base[1].double().log_softmax(-1)
     unchanged = (tokens == base[0]).all(-1)
-    flip = (tokens == donor_tokens).all(-1)
-    distinct = not torch.equal(donor_tokens, base[0])
     nan = torch.full(unchanged.shape, torch.nan, dtype=torch.float64)
+    if said is None:
+        distinct = not torch.equal(donor_tokens, base[0])
+        flip = (tokens == donor_tokens).all(-1).double() if distinct else nan
+        said = Said(flip, nan, nan if answer is None else _starts_with(tokens, answer).double())
+        # Where flips are undefined a continuation that is the donor's is the unpatched one.
+        other = (~unchanged & ~(flip == 1)).double()
+    else:
+        judged = ~(said.corrected.isnan() & ~unchanged)
+        other = torch.where(judged, (~unchanged & ~(said.flip == 1) & ~(said.abstain == 1)).double(), nan)
     values = {
         "kl": divergence(log_q, log_p),
         "kl_from_donor": divergence(donor_logits.double().log_softmax(-1), log_p),
         "argmax_changed": (tokens[:, 0] != base[0][0]).double(),
         "tokens_before_divergence": _before_divergence(tokens, base[0]),
         "unchanged_rate": unchanged.double(),
-        "flip_rate": flip.double() if distinct else nan,
-        "other_rate": (~unchanged & ~flip).double(),
-        "corrected_rate": nan if answer is None else _starts_with(tokens, answer).double(),
+        "flip_rate": said.flip,
+        "abstain_rate": said.abstain,
+        "other_rate": other,
+        "corrected_rate": said.corrected,
         "answer_log_prob": log_p[:, gold[0]],
         "donor_log_prob": log_p[:, gold[1]],
+        "answer_probability": log_p[:, gold[0]].exp(),
+        "donor_probability": log_p[:, gold[1]].exp(),
+        "logit_difference": log_p[:, gold[1]] - log_p[:, gold[0]],
     }
     return Outcome(source, pair[0], pair[1], values)
 
@@ -81,9 +146,15 @@ def _starts_with(tokens: Tensor, answer: Sequence[int]) -> Tensor:
 
 def independent_pairs(outcomes: Sequence[Outcome]) -> int:
     """How many of the pairs can be picked so that no donor and no recipient occurs twice."""
-    recipients = {o.recipient for o in outcomes}
-    donors = {o.donor for o in outcomes if o.donor is not None}
-    return min(len(recipients), len(donors)) if donors else len(recipients)
+    recipients = sorted({o.recipient for o in outcomes})
+    donors = sorted({o.donor for o in outcomes if o.donor is not None})
+    if not donors:
+        return len(recipients)
+    table = np.zeros((len(donors), len(recipients)), dtype=np.int8)
+    for o in outcomes:
+        if o.donor is not None:
+            table[donors.index(o.donor), recipients.index(o.recipient)] = 1
+    return int((maximum_bipartite_matching(csr_array(table)) >= 0).sum())
 
 
 def _rate(quantity: str, values: list[float], outcomes: Sequence[Outcome]) -> Row:
@@ -112,7 +183,7 @@ def summarize(
     tensors: dict[str, Tensor] = {}
     for source in dict.fromkeys(o.source for o in outcomes):
         mine = [o for o in outcomes if o.source == source]
-        for quantity in (*MEANS, *RATES):
+        for quantity in (q for q in (*MEANS, *RATES) if q in mine[0].values):
             curve = []
             for i, layer in enumerate(layers):
                 row = _row(quantity, mine, i)

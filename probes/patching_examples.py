@@ -1,0 +1,105 @@
+"""Patching over labelled examples: successes are put into the failures matched to them, and answers are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from ..errors import NoCasesError
+from ..evaluation.asks import Grade
+from ..evaluation.engines.base import cut_after_stop
+from ..evaluation.engines.text import decode, special_thinking_marks
+from ..evaluation.grading import grade
+from ..hooks.model import Model
+from .examples import Example, Gold
+from .matching import match
+from .patching_outcomes import Grader
+from .patching_prompt_end import CONTROLS, prompt_end_sweep
+from .result import ProbeResult
+
+FEWEST_TOKENS, MOST_TOKENS = 24, 64
+
+
+def over_examples(
+    lm: Model, examples: Sequence[Example], *, role: str = "whole", max_pairs: int = 16,
+    layers: Sequence[int] | None = None, max_new_tokens: int | None = None, controls: Sequence[str] = CONTROLS,
+    seed: int = 0,
+) -> ProbeResult:  # fmt: skip
+    """Donors are the successes, recipients the failures, matched one to one on family, depth, operation and length.
+
+    Continuations are judged by the rules that graded the responses where examples carry what to judge by
+    (``Example.gold``) and the model has a tokenizer; else outcomes are token by token. ``max_new_tokens`` is by default
+    as many as the longest of the examples' own responses has, 24 to 64. Where nothing matches, successes are paired
+    with failures at random and a warning says so. Raises ``NoCasesError`` without both groups.
+    """
+    mine = [e for e in examples if e.role == role]
+    by_case: Mapping[str, Example] = {e.case: e for e in mine}
+    groups = {g: [e for e in mine if e.group == g] for g in ("failure", "success")}
+    if not all(groups.values()):
+        sizes = {g: len(v) for g, v in groups.items()}
+        raise NoCasesError(f"role {role!r}: {sizes}; patching needs failures to patch and successes to patch from")
+    found = match(examples, role=role)
+    warnings = [found.note]
+    matched = [(by_case[f], by_case[s]) for f, s in found.pairs][:max_pairs]
+    if not matched:
+        n = min(max_pairs, *(len(v) for v in groups.values()))
+        order = torch.randperm(len(groups["success"]), generator=torch.Generator().manual_seed(seed)).tolist()
+        matched = [(f, groups["success"][i]) for f, i in zip(groups["failure"][:n], order, strict=False)]
+        warnings.append(f"no matched pairs: {n} failures are paired with successes at random")
+    recipients, donors = [f for f, _ in matched], [s for _, s in matched]
+    pairs = [(i, i) for i in range(len(matched))]
+    tokens = new_tokens(lm, [*recipients, *donors]) if max_new_tokens is None else max_new_tokens
+    got = prompt_end_sweep(
+        lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in recipients], pairs, layers, tokens,
+        donor_answers=[e.answer_ids for e in donors], recipient_answers=[e.answer_ids for e in recipients],
+        graders=graders(lm, recipients, donors), controls=controls, seed=seed,
+    )  # fmt: skip
+    settings = {**got.settings, "cases": [(s.case, f.case) for f, s in matched], "role": role}
+    drop = ("tokens", "top_tokens", "top_log_probs")  # donor x recipient grids, of which only the diagonal was run
+    tensors = {k: v for k, v in got.tensors.items() if k not in drop}
+    axes = {k: v for k, v in got.axes.items() if k not in drop}
+    for name in drop:
+        tensors[name] = torch.stack([got.tensors[name][i, i] for i, _ in pairs])
+        axes[name] = ("pair", *got.axes[name][2:])
+    return ProbeResult("patching", got.table, tensors, axes, settings, [*warnings, *got.warnings])
+
+
+def new_tokens(lm: Model, examples: Sequence[Example], most: int = MOST_TOKENS) -> int:
+    """How many tokens continuations need: as many as the longest own response, 24 to ``most``, within the context."""
+    wanted = min(most, max(FEWEST_TOKENS, *(len(e.response_ids) for e in examples)))
+    if lm.anatomy.context is None:
+        return wanted
+    # The last token is not fed.
+    room = lm.anatomy.context + 1 - max(len(e.prompt_ids) for e in examples)
+    return max(1, min(wanted, room))
+
+
+def graders(lm: Model, recipients: Sequence[Example], donors: Sequence[Example]) -> tuple[Grader, Grader] | None:
+    """``prompt_end_sweep``'s graders by the examples' gold answers; None where there is no gold or no tokenizer."""
+    if lm.tokenizer is None or any(e.gold is None for e in (*recipients, *donors)):
+        return None
+    return _grader(lm, recipients), _grader(lm, donors)
+
+
+def _grader(lm: Model, examples: Sequence[Example]) -> Grader:
+    marks, known = special_thinking_marks(lm.tokenizer), {}
+
+    def judge(i: int, ids: Sequence[int]) -> Grade:
+        gold = examples[i].gold
+        assert gold is not None
+        key = gold, tuple(ids)
+        if key not in known:
+            text = decode(lm.tokenizer, ids, lm.eos_ids, marks)
+            known[key] = _graded(text, bool(ids) and ids[-1] in lm.eos_ids, gold)
+        return known[key]
+
+    return judge
+
+
+def _graded(text: str, ended: bool, gold: Gold) -> Grade:
+    said = cut_after_stop(text, gold.stop)[0]
+    reason = "stop" if ended or len(said) < len(text) or said.endswith(gold.stop) else "length"
+    return grade(
+        said, reason, gold.answer, gold.answer_type, gold.aliases, gold.format, unknowable=gold.unknowable
+    )  # fmt: skip

@@ -1,0 +1,282 @@
+"""Prompt-end sweep: every donor's state at the last prompt position, after every block, with its controls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError, NoCasesError
+from ..hooks.model import Model
+from .patching_engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
+from .patching_outcomes import Grader, Graders, Outcome, Said, compare, summarize
+from .result import ProbeResult
+
+Control = Literal["identity", "random", "noise", "positive"]
+CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")
+POSITIVE_PAIRS = 4
+"""Pairs of equal length on which the whole-prompt control is run."""
+Ids = Sequence[int]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Which donors go into which recipient."""
+
+    pairs: list[tuple[int, int]]
+    """(donor, recipient)"""
+    recipients: list[int]
+    donors_of: list[list[int]]
+    """Per recipient in ``recipients``."""
+
+    @property
+    def width(self) -> int:
+        return max(map(len, self.donors_of))
+
+
+def _plan(n_donors: int, n_recipients: int, pairs: Sequence[tuple[int, int]] | None) -> _Plan:
+    if not n_donors or not n_recipients:
+        raise NoCasesError(f"{n_donors} donors and {n_recipients} recipients; patching needs at least one of each")
+    chosen = [(d, r) for d in range(n_donors) for r in range(n_recipients)] if pairs is None else list(pairs)
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise InputError(f"{len(chosen)} pairs with repetitions or none at all; give distinct (donor, recipient) pairs")
+    for d, r in chosen:
+        if not (0 <= d < n_donors and 0 <= r < n_recipients):
+            raise InputError(f"pair ({d}, {r}): there are {n_donors} donors and {n_recipients} recipients, from 0")
+    recipients = sorted({r for _, r in chosen})
+    return _Plan(chosen, recipients, [[d for d, r in chosen if r == mine] for mine in recipients])
+
+
+def _sources(
+    own: Tensor | None, donors: Tensor, plan: _Plan, controls: Sequence[str], seed: int
+) -> tuple[Tensor, list[str]]:
+    """States to put in, ``recipient source layer d_model``, and the name of every source."""
+    width = plan.width
+    index = torch.tensor([d + [d[0]] * (width - len(d)) for d in plan.donors_of], device=donors.device)
+    states, names = [donors[index]], ["donor"] * width
+    if own is None:
+        return states[0], names
+    generator = torch.Generator().manual_seed(seed)
+    if "identity" in controls:
+        states.append(own[:, None])
+        names.append("identity")
+    if "random" in controls and len(plan.recipients) > 1:
+        shift = torch.randint(1, len(plan.recipients), (len(plan.recipients),), generator=generator)
+        other = (torch.arange(len(plan.recipients)) + shift) % len(plan.recipients)
+        states.append(own[other.to(own.device)][:, None])
+        names.append("random")
+    if "noise" in controls:
+        first = donors[index[:, 0]]
+        noise = torch.randn(own.shape, generator=generator).to(own)
+        size = (first - own).norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
+        states.append((own + size * noise)[:, None])
+        names.append("noise")
+    return torch.cat(states, 1), names
+
+
+def prompt_end_sweep(
+    lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], pairs: Sequence[tuple[int, int]] | None = None,
+    layers: Sequence[int] | None = None, max_new_tokens: int = 16, keep: Literal["summary", "all"] = "summary", *,
+    donor_answers: Sequence[Ids] | None = None, recipient_answers: Sequence[Ids] | None = None,
+    graders: tuple[Grader, Grader] | None = None, controls: Sequence[str] = CONTROLS,
+    stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None,
+) -> ProbeResult:  # fmt: skip
+    """Replace the recipient's prompt-end state by the donor's after each block, and continue greedily.
+
+    Args:
+        donors, recipients: prompts as token ids, whole template included.
+        pairs: (donor, recipient) indices; all combinations by default.
+        layers: blocks after which to patch (default: all).
+        keep: ``all`` also keeps first logits, ``donor recipient layer vocab``.
+        donor_answers, recipient_answers: gold answers as token ids. Their first tokens' log-probabilities are
+            reported, and a continuation that starts with the recipient's gold answer is ``corrected``. By default the
+            donor's and the recipient's own continuations stand in, and nothing is called corrected.
+        graders: judge what continuations say, by the gold answer of a recipient and by that of a donor: each takes the
+            prompt's index and token ids and returns a ``Grade``. Then ``flip_rate``, ``abstain_rate`` and
+            ``corrected_rate`` are about answers, not about tokens, and continuations without an answer are left out of
+            them (``n``) and said in the warnings.
+        controls: any of ``identity``, ``random`` (another recipient's state), ``noise`` (norm-matched), ``positive``
+            (all prompt positions of an equally long donor; up to 4 pairs).
+        stop_ids: tokens that end a continuation; default the model's end-of-sequence tokens.
+
+    Table, per source and layer: ``kl`` (nats, of the patched first-token distribution from the unpatched one),
+    ``kl_from_donor`` (0 after the last block, and for the positive control everywhere), ``argmax_changed``,
+    ``tokens_before_divergence``, ``flip_rate`` (becomes the donor's continuation; graded: gives its gold answer),
+    ``abstain_rate`` (turns to an abstention), ``corrected_rate`` (gives the recipient's gold answer),
+    ``unchanged_rate`` (token by token), ``other_rate`` (changed, and neither the donor's nor an abstention),
+    ``answer_log_prob``, ``donor_log_prob``, the probabilities, and ``logit_difference`` (donor's answer minus
+    recipient's). Pairs that share members are not independent: rates of zero are bounded with as many pairs as can be
+    formed without sharing.
+
+    Tensors: the same by layer (controls as ``kl.identity``, ...), ``tokens`` ``donor recipient layer step`` (-1 after
+    the end and for pairs left out), ``base_tokens``, ``donor_tokens``, ``top_tokens``, ``top_log_probs``.
+    """
+    plan = _plan(len(donors), len(recipients), pairs)
+    chosen = _layers(lm, layers)
+    stops = tuple(lm.eos_ids if stop_ids is None else stop_ids)
+    unknown = set(controls) - set(CONTROLS)
+    if unknown or keep not in ("summary", "all") or max_new_tokens < 1:
+        raise InputError(
+            f"controls {sorted(unknown)}, keep {keep!r}, max_new_tokens {max_new_tokens}: controls are {CONTROLS}, "
+            "keep is summary or all, and at least one token is needed"
+        )
+    # Of the recipients' own states, the controls are made.
+    prompts = [recipients[r] for r in plan.recipients]
+    own = prompt_end_states(lm, prompts, chosen) if {"identity", "random", "noise"} & set(controls) else None
+    ends, prefix = prompt_ends(lm, donors, chosen)
+    states, names = _sources(own, ends, plan, controls, seed)
+    warnings = _ends(donors, recipients)
+    got = continue_patched(
+        lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings, plain=donors, ready=prefix
+    )
+    donor = (got.plain, got.plain_logits)
+    vocab = lm.anatomy.vocab_size
+    gold = _first_tokens(recipient_answers, got.base, plan.recipients, len(recipients), vocab)
+    donor_gold = _first_tokens(donor_answers, donor[0], range(len(donors)), len(donors), vocab)
+    judge = None if graders is None else Graders(*graders)
+    outcomes = _outcomes(got, names, plan, donor, (gold, donor_gold), recipient_answers, judge)
+    if "random" in controls and "random" not in names:
+        warnings.append("one recipient only: no random control")
+    if "positive" in controls:
+        extra = _positive(lm, donors, recipients, plan, chosen, (max_new_tokens, stops))
+        outcomes += _compare_positive(extra, plan, got, donor, (gold, donor_gold), recipient_answers, judge)
+        if not extra:
+            warnings.append("no pair of equally long prompts: no positive control")
+    rows, tensors, axes = summarize(outcomes, chosen)
+    if judge is not None and (unjudged := sum(int(o.values["corrected_rate"].isnan().sum()) for o in outcomes)):
+        warnings.append(
+            f"{unjudged} of {len(outcomes) * len(chosen)} continuations hold no answer that can be judged (within "
+            f"{max_new_tokens} tokens): they are left out of flips, abstentions and corrections"
+        )
+    more, more_axes = _kept(got, plan, (len(donors), len(recipients)), donor[0], keep)
+    settings: dict[str, Any] = {
+        "layers": list(chosen), "pairs": plan.pairs, "max_new_tokens": max_new_tokens, "stop_ids": list(stops),
+        "site": "residual stream after the block, last prompt position", "controls": list(controls), "seed": seed,
+        "answer_log_prob": "first token of the gold answer" if recipient_answers else "first token of own continuation",
+        "outcomes": "token by token" if graders is None else "answers, graded",
+        "keep": keep, "dtype": str(lm.dtype),
+    }  # fmt: skip
+    return ProbeResult("patching", rows, {**tensors, **more}, {**axes, **more_axes}, settings, warnings)
+
+
+def _ends(donors: Sequence[Ids], recipients: Sequence[Ids]) -> list[str]:
+    """Token ids do not say what is template; different last tokens are a sign of two templates."""
+    last = {int(p[-1]) for p in (*donors, *recipients) if len(p)}
+    if len(last) < 2:
+        return []
+    return [f"prompts end with {len(last)} different tokens: what is put in was not computed for the same token"]
+
+
+def _layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
+    n = lm.anatomy.n_layers
+    chosen = list(range(n)) if layers is None else sorted(set(layers))
+    if not chosen or chosen[0] < 0 or chosen[-1] >= n:
+        raise InputError(f"layers {list(layers or [])}: the model has {n} layers (0-{n - 1})")
+    return chosen
+
+
+def _first_tokens(
+    answers: Sequence[Ids] | None, instead: Tensor, which: Sequence[int] | range, n: int, vocab: int
+) -> Tensor:
+    if answers is None:
+        return instead[:, 0]
+    if len(answers) != n:
+        raise InputError(f"{len(answers)} answers for {n} prompts; give one of each")
+    for i in which:
+        if not len(answers[i]):
+            raise InputError(f"answer {i}: no token; every case needs its gold answer")
+        if not all(0 <= int(t) < vocab for t in answers[i]):
+            raise InputError(f"answer {i}: ids {list(answers[i])[:3]}; the vocabulary has {vocab}; wrong tokenizer?")
+    return torch.tensor([answers[i][0] for i in which])
+
+
+def _outcomes(
+    got: Continuations, names: Sequence[str], plan: _Plan, own: tuple[Tensor, Tensor], gold: tuple[Tensor, Tensor],
+    answers: Sequence[Ids] | None, judge: Graders | None,
+) -> list[Outcome]:  # fmt: skip
+    out = []
+    for i, recipient in enumerate(plan.recipients):
+        for s, name in enumerate(names):
+            donor = plan.donors_of[i][s] if name == "donor" and s < len(plan.donors_of[i]) else None
+            if name == "donor" and donor is None:
+                continue  # padding of recipients with fewer donors
+            reference = plan.donors_of[i][0] if donor is None else donor
+            out.append(
+                compare(
+                    name, (donor, recipient), (got.tokens[i, s], got.logits[i, s]),
+                    (got.base[i], got.base_logits[i]), (own[0][reference], own[1][reference]),
+                    (int(gold[0][i]), int(gold[1][reference])), None if answers is None else answers[recipient],
+                    _said(judge, recipient, reference, got.tokens[i, s], got.base[i]),
+                )
+            )  # fmt: skip
+    return out
+
+
+def _said(judge: Graders | None, recipient: int, donor: int, tokens: Tensor, base: Tensor) -> Said | None:
+    return None if judge is None else judge.said(recipient, donor, tokens, base)
+
+
+def _positive(
+    lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], plan: _Plan, layers: Sequence[int],
+    how: tuple[int, tuple[int, ...]],
+) -> list[tuple[int, int, Tensor, Tensor]]:  # fmt: skip
+    equal = [(d, r) for d, r in plan.pairs if len(donors[d]) == len(recipients[r])][:POSITIVE_PAIRS]
+    found = transplant_pairs(lm, [(donors[d], recipients[r]) for d, r in equal], layers, *how) if equal else []
+    return [(d, r, tokens, logits) for (d, r), (tokens, logits) in zip(equal, found, strict=True)]
+
+
+def _compare_positive(
+    extra: Sequence[tuple[int, int, Tensor, Tensor]], plan: _Plan, got: Continuations, own: tuple[Tensor, Tensor],
+    gold: tuple[Tensor, Tensor], answers: Sequence[Ids] | None, judge: Graders | None,
+) -> list[Outcome]:  # fmt: skip
+    out = []
+    for d, r, tokens, logits in extra:
+        i = plan.recipients.index(r)
+        out.append(
+            compare(
+                "positive", (d, r), (tokens, logits), (got.base[i], got.base_logits[i]), (own[0][d], own[1][d]),
+                (int(gold[0][i]), int(gold[1][d])), None if answers is None else answers[r],
+                _said(judge, r, d, tokens, got.base[i]),
+            )
+        )  # fmt: skip
+    return out
+
+
+def _kept(
+    got: Continuations, plan: _Plan, size: tuple[int, int], donor_tokens: Tensor, keep: str
+) -> tuple[dict[str, Tensor], dict[str, tuple[str, ...]]]:
+    """Per-pair tensors over the full donor x recipient grid; -1 or NaN for pairs left out."""
+    n_layers, steps = got.tokens.shape[2:]
+    vocab = got.logits.shape[-1]
+    k = min(TOP, vocab)
+    tokens = torch.full((*size, n_layers, steps), -1, dtype=torch.long)
+    top = torch.full((*size, n_layers, k), -1, dtype=torch.long)
+    top_p = torch.full((*size, n_layers, k), torch.nan)
+    logits = torch.full((*size, n_layers, vocab), torch.nan) if keep == "all" else None
+    base = torch.full((size[1], steps), -1, dtype=torch.long)
+    for i, r in enumerate(plan.recipients):
+        base[r] = got.base[i]
+        for s, d in enumerate(plan.donors_of[i]):
+            tokens[d, r] = got.tokens[i, s]
+            best = got.logits[i, s].log_softmax(-1).topk(k)
+            top[d, r], top_p[d, r] = best.indices, best.values
+            if logits is not None:
+                logits[d, r] = got.logits[i, s]
+    grid = ("donor", "recipient", "layer")
+    out = {
+        "tokens": tokens,
+        "top_tokens": top,
+        "top_log_probs": top_p,
+        "base_tokens": base,
+        "donor_tokens": donor_tokens,
+    }
+    axes: dict[str, tuple[str, ...]] = {
+        "tokens": (*grid, "step"), "top_tokens": (*grid, "rank"), "top_log_probs": (*grid, "rank"),
+        "base_tokens": ("recipient", "step"), "donor_tokens": ("donor", "step"),
+    }  # fmt: skip
+    if logits is not None:
+        out["first_logits"], axes["first_logits"] = logits, (*grid, "vocab")
+    return out, axes

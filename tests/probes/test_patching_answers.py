@@ -1,0 +1,131 @@
+"""Patched continuations judged as answers: flips, abstentions, corrections, and what cannot be judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+
+from composcope.errors import InputError
+from composcope.evaluation.asks import Grade
+from composcope.evaluation.grading import grade
+from composcope.experiments.members import as_examples, compositions
+from composcope.experiments.settings import Settings
+from composcope.experiments.targets import load_target
+from composcope.hooks import Model, load_model
+from composcope.probes import patching
+from composcope.probes.examples import Example, Gold
+from composcope.probes.patching_examples import _graded
+from composcope.probes.patching_outcomes import Graders, Outcome, independent_pairs
+
+from ..tiny_models import tiny
+
+RIGHT, DONORS, UNSURE = 5, 6, 7
+NOTHING = 8
+
+
+def _by(right: int) -> patching.Grader:
+    """The first token is the answer; 8 is none."""
+
+    def judge(i: int, ids: Sequence[int]) -> Grade:
+        if ids[0] == NOTHING:
+            return Grade("invalid", None, None, "no-answer")
+        outcome = "correct" if ids[0] == right else "abstained" if ids[0] == UNSURE else "incorrect"
+        return Grade(outcome, str(ids[0]))
+
+    return judge
+
+
+def test_answers_flip_abstain_or_are_corrected_and_what_is_no_answer_is_undefined() -> None:
+    graders = Graders(_by(RIGHT), _by(DONORS))
+    tokens = torch.tensor([[RIGHT, 1], [DONORS, 2], [UNSURE, -1], [9, 9], [NOTHING, 3]])
+    said = graders.said(0, 0, tokens, torch.tensor([9, 9]))
+    assert said.corrected[:4].tolist() == [1, 0, 0, 0] and said.flip[:4].tolist() == [0, 1, 0, 0]
+    assert said.abstain[:4].tolist() == [0, 0, 1, 0]
+    assert all(math.isnan(float(x[4])) for x in said)
+    # Nothing turns to what was there before.
+    assert graders.said(0, 0, tokens, torch.tensor([UNSURE, -1])).abstain.isnan().all()
+    assert graders.said(0, 0, tokens, torch.tensor([DONORS, -1])).flip.isnan().all()
+
+
+def test_graded_sweeps_count_answers_and_say_what_they_could_not_judge() -> None:
+    lm = load_model(tiny("llama"))
+    donors, recipients = [[5, 31, 77, 12], [9, 9, 51, 80]], [[60, 3, 3, 14], [18, 22, 41, 7]]
+
+    def judge(i: int, ids: Sequence[int]) -> Grade:
+        if ids[0] % 5 == 0:
+            return Grade("invalid", None, None, "no-answer")
+        return Grade("abstained" if ids[0] % 2 else "correct", str(ids[0]))
+
+    got = patching.prompt_end_sweep(
+        lm, donors, recipients, max_new_tokens=2, stop_ids=(), controls=(), graders=(judge, judge)
+    )
+    rows = {(r["quantity"], r["layer"]): r for r in got.table}
+    first = got.tensors["tokens"][..., 0].flatten(0, 1)  # pair layer
+    for layer in range(3):
+        known = first[:, layer] % 5 != 0
+        row = rows["corrected_rate", layer]
+        assert (row["n"], row["count"]) == (int(known.sum()), int((known & (first[:, layer] % 2 == 0)).sum()))
+    lost = int((first % 5 == 0).sum())
+    assert got.settings["outcomes"] == "answers, graded"
+    assert (f"{lost} of 12 continuations" in " ".join(got.warnings)) == (lost > 0)
+    gap = got.tensors["donor_log_prob"] - got.tensors["answer_log_prob"]
+    assert torch.allclose(got.tensors["logit_difference"], gap, atol=1e-5)
+    assert ((got.tensors["answer_probability"] >= 0) & (got.tensors["answer_probability"] <= 1)).all()
+
+
+def test_pairs_are_independent_only_as_far_as_they_can_be_formed_without_sharing() -> None:
+    star = [Outcome("donor", d, r, {}) for d, r in ((0, 0), (0, 1), (0, 2), (1, 0), (2, 0))]
+    assert independent_pairs(star) == 2
+    assert independent_pairs([Outcome("donor", d, r, {}) for d in range(3) for r in range(4)]) == 3
+    assert independent_pairs([Outcome("identity", None, r, {}) for r in range(4)]) == 4
+
+
+@pytest.fixture(scope="module")
+def organism() -> tuple[Model, list[Example]]:
+    target = load_target(Settings("organism:control", "organism:mixed"))
+    held = as_examples(target, compositions(6, 0)[1])
+    cases = list(dict.fromkeys(e.case for e in held))
+    return target.hooks(), [replace(e, group="failure" if e.case in cases[:3] else "success") for e in held]
+
+
+def test_continuations_of_examples_are_judged_like_their_responses(organism: tuple[Model, list[Example]]) -> None:
+    lm, examples = organism
+    got = patching.over_examples(lm, examples, max_pairs=3, layers=[0, lm.anatomy.n_layers - 1], controls=("identity",))
+    gold = {e.case: e.gold for e in examples if e.role == "whole"}
+    assert got.settings["outcomes"] == "answers, graded" and got.settings["max_new_tokens"] >= 24
+    rows = {(r["quantity"], r["group"], r["layer"]): r for r in got.table}
+    for i, layer in enumerate((0, lm.anatomy.n_layers - 1)):
+        right = []
+        for (_, recipient), tokens in zip(got.settings["cases"], got.tensors["tokens"][:, i].tolist(), strict=True):
+            of, ids = gold[recipient], [t for t in tokens if t >= 0]
+            assert of is not None
+            text = lm.tokenizer.decode(ids, skip_special_tokens=True)
+            ended = "stop" if ids[-1] in lm.eos_ids else "length"
+            found = grade(text, ended, of.answer, of.answer_type, of.aliases, of.format)
+            right.append(found.outcome)
+        row = rows["corrected_rate", "donor", layer]
+        assert (row["count"], row["n"]) == (right.count("correct"), len(right) - right.count("invalid"))
+    assert rows["abstain_rate", "identity", 0]["count"] == 0 == rows["flip_rate", "identity", 0]["count"]
+    bare = [replace(e, gold=None) for e in examples]
+    plain = patching.over_examples(lm, bare, max_pairs=3, layers=[0], controls=(), max_new_tokens=2)
+    assert plain.settings["outcomes"] == "token by token"
+    assert all(r["n"] == 0 for r in plain.table if r["quantity"] == "abstain_rate")
+
+
+def test_a_stop_text_ends_what_is_judged() -> None:
+    gold = Gold("12", "number", "xml", stop=("</answer>",))
+    assert _graded("<answer>12</answer> and then <answer>13", False, gold).outcome == "correct"
+    assert _graded("<answer>12", False, gold).outcome == "invalid"
+    assert _graded("<answer>UNKNOWN</answer>", True, gold).outcome == "abstained"
+
+
+def test_a_case_that_comes_twice_is_refused(organism: tuple[Model, list[Example]]) -> None:
+    lm, examples = organism
+    whole = next(e for e in examples if e.role == "whole")
+    for again in (whole, replace(whole, group="success")):
+        with pytest.raises(InputError, match="several examples of role 'whole'"):
+            patching.over_examples(lm, [*examples, again])
