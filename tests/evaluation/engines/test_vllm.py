@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +19,11 @@ import pytest
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import vllm
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.experiments.cli import main
 from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.run import read_json
 
 pytestmark = pytest.mark.vllm
+SITE = Path(__file__).resolve().parents[3] / ".site"
 PYTHON = os.environ.get("VLLM_PYTHON", ".venv-vllm/bin/python")
 # 1 GB of cache blocks is plenty for an organism; without it vLLM takes half of the machine.
 OPTIONS = ("--enforce-eager",)
@@ -166,12 +167,18 @@ def test_memory_is_bounded_over_ten_thousand_asks(engine: vllm.VllmEngine, asks:
     assert answered == 10_000 and after[0] - before[0] < 50 and after[1] - before[1] < 1024 + 150
 
 
+def _investigate(*options: str) -> None:
+    """In a process of its own: the server of the other tests, still running, is no child of it."""
+    environment = {**os.environ, "PYTHONPATH": str(SITE)}
+    subprocess.run([sys.executable, "-m", "composcope", "investigate", *options], env=environment, check=True)
+
+
 def test_one_command_asks_with_vllm_and_probes_with_transformers(folder: str, tmp_path: Path) -> None:
     study = ["-m", folder, "-b", "organism:mixed", "--limit", "25", "--probe-cases", "6", "--quiet"]
     study += ["--probes", "lookback"]
     served = ["--engine", "vllm", "--vllm-python", PYTHON, "--vllm-args", " ".join(OPTIONS), "--vllm-timeout", "3600"]
-    assert main(["investigate", *study, *served, "-o", str(tmp_path / "vllm")]) == 0
-    assert main(["investigate", *study, "-o", str(tmp_path / "here")]) == 0
+    _investigate(*study, *served, "-o", str(tmp_path / "vllm"))
+    _investigate(*study, "-o", str(tmp_path / "here"))
     tables = [(tmp_path / run / "probes" / "lookback" / "table.csv").read_text() for run in ("vllm", "here")]
     assert tables[0] == tables[1]
     metrics = [read_json(tmp_path / run / "metrics.json") for run in ("vllm", "here")]
