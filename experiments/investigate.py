@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import NoCasesError
+from ..errors import InputError, NoCasesError
 from ..evaluation.cases import Case
 from ..evaluation.protocols.base import Protocol
 from . import asking, exits, rendering, summary
@@ -213,12 +213,18 @@ def probe_part(settings: Settings, folder: str | Path, part: str, *, quiet: bool
     """Measure one part (``i/n``) of what the probes of an evaluated run need, into the run's store of measurements.
 
     Any number of parts may be measured at the same time; nothing else of the run is written. When all are there, the
-    same without a part puts them together. Returns a line per probe.
+    same without a part puts them together. Returns a line per probe. Raises ``InputError`` for a run that is probed on
+    Ray workers, which share the work out themselves.
     """
     from ..probes import examples
     from . import probing
 
     shard, path = shards.parse(part), Path(folder)
+    if settings.serving.engine == "ray":
+        raise InputError(
+            f"--shard {part}: is measured in this process, and the engine is ray; add --engine transformers, or leave "
+            "out --shard, since workers share the work out themselves"
+        )
     reporter = Reporter(None, quiet=quiet)
     found = behavior.load_run(path)
     with closing(load_target(settings, path, reporter.say)) as target:

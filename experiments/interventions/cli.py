@@ -12,6 +12,7 @@ from ...errors import InputError
 from .. import exits
 from ..help import example
 from ..printing import show
+from .options import check
 from .recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, parse_depths, resolve
 
 RecipeName = Annotated[str, typer.Option("--recipe", help=f"One of {', '.join((*OBJECTIVES, *INFERENCE))}.")]
@@ -67,13 +68,14 @@ def intervene(
     quiet: Quiet = False,
 ) -> int:
     """Teach a model to compose (LoRA; SFT or GRPO), or steer and patch the failures of a run without training."""
+    check(recipe, locals())
     if recipe in INFERENCE:
         return _infer(recipe, run, model, cases, layers, max_tokens, seed, device, json, quiet)
     made = resolve(
-        recipe, preset, parse_depths(depths) if depths else None, solutions=solutions, format=format, prompts=prompts,
-        epochs=epochs, learning_rate=learning_rate, rank=rank, alpha=alpha, beta=beta, generations=generations,
-        prompts_per_step=prompts_per_step, examples_per_step=examples_per_step, micro_batch=micro_batch,
-        max_tokens=max_tokens,
+        recipe, preset, None if depths is None else parse_depths(depths), solutions=solutions, format=format,
+        prompts=prompts, epochs=epochs, learning_rate=learning_rate, rank=rank, alpha=alpha, beta=beta,
+        generations=generations, prompts_per_step=prompts_per_step, examples_per_step=examples_per_step,
+        micro_batch=micro_batch, max_tokens=max_tokens,
     )  # fmt: skip
     if run is not None:
         raise InputError(f"{run}: a run is for steering and patching; {recipe} takes --model and --out")

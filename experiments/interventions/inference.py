@@ -74,6 +74,7 @@ def intervene(
     from ...probes.examples import from_case_sets
     from ..evaluate import load_run
     from ..run import read_config
+    from ..serving import probing_engine
     from ..settings import from_config
     from ..targets import load_target
 
@@ -81,6 +82,10 @@ def intervene(
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
     config = read_config(run)
     changes: dict[str, Any] = {"device": device, **({"model": model} if model else {})}
+    answered = config.get("serving") or {}
+    if answered.get("engine") == "ray":  # workers answered; steering wants the weights here
+        workers = ("workers", "gpus_per_worker", "ray_address")
+        changes["serving"] = probing_engine(answered, dict.fromkeys(workers), "transformers", None)
     target = load_target(from_config(config, **changes))
     found = load_run(run)
     asks, responses = found.per_case()

@@ -60,11 +60,8 @@ def echoes(completion: str, format: str) -> bool:
     """Whether a completion copies the prompt's instruction verbatim, or its reasoning a tag pair of the instruction
     with what stands between. White space does not matter.
     """
-    whole, *pairs = _template(format) or [None]
-    if whole is None:
-        return False
-    reasoning = _reasoning(completion)
-    return bool(whole.search(completion)) or any(pair.search(reasoning) for pair in pairs)
+    pieces, reasoning = _template(format), _reasoning(completion)
+    return any(piece.search(completion if i == 0 else reasoning) for i, piece in enumerate(pieces))
 
 
 def _template(format: str) -> list[re.Pattern[str]]:

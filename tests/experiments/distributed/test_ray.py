@@ -18,6 +18,7 @@ from composcope.errors import InputError
 from composcope.experiments.cli import main
 from composcope.experiments.distributed.pool import import_ray
 from composcope.experiments.distributed.worker import Failure, Worker
+from composcope.experiments.investigate import probe_part
 from composcope.experiments.run import read_json
 from composcope.experiments.serving import Serving, probing_engine
 from composcope.experiments.settings import Settings
@@ -142,6 +143,12 @@ def test_without_ray_there_is_one_clear_error(
 def test_options_that_do_not_belong_together_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="--"):
         Serving(**options)
+
+
+def test_a_part_of_the_probes_is_not_measured_on_workers(tmp_path: Path) -> None:
+    settings = Settings(model="organism:control", benchmark="organism:mixed", serving=Serving(engine="ray", workers=2))
+    with pytest.raises(InputError, match="add --engine transformers, or leave out --shard"):
+        probe_part(settings, tmp_path, "1/2")
 
 
 def test_a_run_is_probed_where_the_command_says() -> None:

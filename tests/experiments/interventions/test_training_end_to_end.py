@@ -164,11 +164,13 @@ def test_checkpoints_are_asked_parts_and_wholes(traced: training.Trained) -> Non
 def test_the_exported_model_is_a_plain_folder_for_every_command(
     traced: training.Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Evaluate it, then steer and patch its failures."""
+    """Evaluate it, then steer and patch its failures, also where Ray workers answered: the weights are wanted here."""
     run = tmp_path / "run"
     model = ["--model", str(traced.model), "--benchmark", "organism:temporal", "--format", "xml", "--limit", "4"]
     assert cli.main(["evaluate", *model, "--compat", "collapse", "--out", str(run), "--device", "cpu", "-q"]) == 0
-    for recipe in ("steering", "patching"):
+    config = run / "config.yaml"
+    for recipe, engine in (("steering", "transformers"), ("patching", "ray")):
+        config.write_text(config.read_text().replace("engine: transformers", f"engine: {engine}"))
         command = ["intervene", str(run), "--recipe", recipe, "--cases", "3", "--max-tokens", "24", "-q"]
         assert cli.main([*command, "--layers", "1,3", "--device", "cpu"]) == 0
     said = capsys.readouterr().out
@@ -197,6 +199,11 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
         (["--recipe", "steering"], "give an evaluated run"),
         (["--recipe", "steering", "nowhere"], "nowhere"),
         (["nowhere", "--recipe", "grpo", "-m", BASE, "-o", "x"], "a run is for steering and patching"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", ""], "give whole numbers with commas"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--limit", "3"], "--limit 3: is of --curve"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--layers", "1"], "--layers 1: is for steering and patching"),
+        (["--recipe", "sft-answer", "-m", BASE, "-o", "x", "--beta", "0"], "--beta 0.0: is for grpo"),
+        (["nowhere", "--recipe", "steering", "--depths", "2"], "--depths 2: is for sft-answer and sft-trace and grpo"),
     ],
 )
 def test_mistakes_are_one_line(
