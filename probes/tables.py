@@ -18,18 +18,49 @@ from .matching import match
 from .result import Row
 
 T = TypeVar("T")
+K = TypeVar("K")
 Values = list[tuple[Example, T]]
 GROUPS = ("failure", "success")
+SAME = 1e-6
+"""Values this close, relative to the largest one, are the same value: float32 rounds a sum by how it was batched."""
 
 
 def by_case(values: Sequence[tuple[Example, float]]) -> dict[tuple[str, str], dict[str, float]]:
-    """Values by (kind, group) and case: parts of one kind are averaged within their case, NaN values left out."""
+    """Values by (kind, group) and case: parts of one kind are averaged within their case, NaN values left out.
+
+    What differs by rounding alone is made equal (``settled``), so that ranks and tests do not hang on it.
+    """
     raw: dict[tuple[str, str], dict[str, list[float]]] = {}
     for example, value in values:
         cell = raw.setdefault((example.kind, example.group), {})
         if np.isfinite(value):
             cell.setdefault(example.case, []).append(value)
-    return {key: {case: float(np.mean(v)) for case, v in cell.items()} for key, cell in raw.items()}
+    return _settled({key: {case: float(np.mean(v)) for case, v in cell.items()} for key, cell in raw.items()})
+
+
+def settled(values: np.ndarray) -> np.ndarray:
+    """Values with those that are the same up to ``SAME`` replaced by their mean.
+
+    Values are the same that follow each other at no more than that distance; a chain of them that reaches ten times as
+    far is no rounding, and stays.
+    """
+    if len(values) < 2:
+        return values
+    order = np.argsort(values, kind="stable")
+    ranked, step = values[order], SAME * np.abs(values).max()
+    group = np.concatenate([[0], np.cumsum(np.diff(ranked) > step)])
+    first, last = (np.searchsorted(group, group, side) for side in ("left", "right"))
+    means = np.bincount(group, ranked)[group] / (last - first)
+    out = np.empty_like(values)
+    width = ranked[last - 1] - ranked[first]
+    out[order] = np.where((width > 0) & (width <= 10 * step), means, ranked)
+    return out
+
+
+def _settled(cells: Mapping[K, Mapping[str, float]]) -> dict[K, dict[str, float]]:
+    """All values of all cells, settled together."""
+    flat = iter(settled(np.array([x for cell in cells.values() for x in cell.values()], dtype=np.float64)).tolist())
+    return {key: {case: next(flat) for case in cell} for key, cell in cells.items()}
 
 
 def kinds_of(examples: Sequence[Example]) -> list[str]:
@@ -129,7 +160,7 @@ def matched_rows(
         if pairs:
             row: Row = {"quantity": quantity, "n": 0, **impossible(f"{NO_CONTRAST}: no matched pair has both values")}
             if sides["failure"]:
-                row = paired(sides, quantity=quantity, clusters=cluster, seed=seed).table[0]
+                row = paired(_settled(sides), quantity=quantity, clusters=cluster, seed=seed).table[0]
             rows.append({**row, "group": "matched failure - success", "kind": kind})
     return adjust(rows, f"{quantity}: matched failure - success")
 

@@ -1,0 +1,55 @@
+"""Values of examples on their way into a table: what differs by rounding alone is the same value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from composcope.probes.examples import Example
+from composcope.probes.tables import SAME, Values, group_rows, matched_rows, settled
+
+RNG = np.random.default_rng(0)
+TIED = {"failure": [-27.0, -27.0, -12.5, -12.5, -3.0, -3.0], "success": [-27.0, -27.0, -27.0, -12.5, -3.0, -3.0]}
+
+
+def values(noise: float) -> Values[float]:
+    """One number per case, many of them equal up to ``noise``, relative to the largest."""
+    found = []
+    for group, numbers in TIED.items():
+        for i, x in enumerate(numbers):
+            example = Example(f"{group}-{i}", "whole", "composition", group, (1, 2), (3,), (4,), 0, (0, 1))
+            found.append((example, x + 27 * noise * float(RNG.uniform(-1, 1))))
+    return found
+
+
+def test_ties_that_rounding_broke_are_ties_again() -> None:
+    exact, rounded = (group_rows("q", values(noise)) for noise in (0.0, 2e-7))
+    for a, b in zip(exact, rounded, strict=True):
+        assert a.keys() == b.keys()
+        for name, x in a.items():
+            assert b[name] == (pytest.approx(x, rel=1e-5, nan_ok=True) if isinstance(x, float) else x), name
+
+
+def test_matched_cases_whose_values_differ_by_rounding_do_not_differ() -> None:
+    numbers = values(2e-7)
+    same = [(e, -27.0 * (1 + 1e-7 * i)) for i, (e, _) in enumerate(numbers)]
+    examples = [e for e, _ in same]
+    pairs = [(f"failure-{i}", f"success-{i}") for i in range(6)]
+    [row] = matched_rows("q", examples, pairs, lambda i, n: same[i][1])
+    assert row["value"] == 0 and row["p"] == 1
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=30))
+def test_values_move_by_no_more_than_rounding_and_keep_their_order(found: list[float]) -> None:
+    x = np.array(found)
+    y = settled(x)
+    assert np.abs(y - x).max(initial=0) <= 10 * SAME * np.abs(x).max(initial=0)
+    order = np.argsort(x, kind="stable")
+    assert (np.diff(y[order]) >= 0).all()
+
+
+def test_values_that_lie_close_all_along_a_range_stay_as_they_are() -> None:
+    x = 1000 + np.linspace(0, 1, 2000)
+    assert (settled(x) == x).all()
