@@ -107,7 +107,7 @@ class Anatomy:
 
 def _width(module: nn.Module) -> int | None:
     """Output width of a linear layer of any make, ``None`` for other modules."""
-    for name in ("out_features", "nf"):
+    for name in ("out_features", "nf", "outfeatures"):
         if isinstance(getattr(module, name, None), int):
             return int(getattr(module, name))
     return None
@@ -122,8 +122,8 @@ def _attention(block: nn.Module) -> tuple[str, nn.Module]:
         if ("attn" in name or "attention" in name) and any(_width(m) for m in child.modules()):
             return name, child
     raise ModelError(
-        f"{type(block).__name__}: no attention among its children {[n for n, _ in block.named_children()]}; "
-        "pass anatomy=Anatomy(...)"
+        f"{type(block).__name__}: no attention with linear layers among its children "
+        f"{[f'{n} ({type(c).__name__})' for n, c in block.named_children()]}; pass anatomy=Anatomy(...)"
     )
 
 

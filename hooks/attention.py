@@ -23,6 +23,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
 from .parts import attention_configs
+from .regimes import check_chosen
 
 NAME = "composcope_masses"
 SUPPORTED = ("sdpa", "eager")
@@ -170,6 +171,7 @@ def _attention(
     tap = _TAP.get()
     if tap is None:
         raise ModelError(f"attention implementation {NAME!r} is only valid inside attention_masses()")
+    check_chosen(type(module).__name__, getattr(module, "config", None), key.shape[2], kwargs)
     tap.record(module, query, key, attention_mask, _options(module, scaling, query, kwargs))
     attend = _base_attention(tap.base, module)
     return attend(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **kwargs)

@@ -86,7 +86,7 @@ class Model:
         """sha256 over name, type, shape and bytes of every weight and buffer that a checkpoint would hold."""
         digest = hashlib.sha256()
         for name, value in placement.state_of(self.model):
-            for tensor in value if isinstance(value, tuple | list) else (value,):
+            for tensor in placement.tensors_in(value):
                 if not isinstance(tensor, Tensor):  # quantized modules keep settings beside their weights
                     digest.update(f"{name}:{tensor}".encode())
                     continue

@@ -22,6 +22,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
 from .parts import attention_configs
+from .regimes import check_chosen
 
 NAME = "composcope"
 Native = Callable[..., "tuple[Tensor, Tensor | None]"]
@@ -76,6 +77,7 @@ def _dispatch(
     active = _ACTIVE.get()
     if active is None:
         raise ModelError(f'attention implementation "{NAME}" is only for use inside composcope; set "sdpa" or "eager"')
+    check_chosen(type(module).__name__, getattr(module, "config", None), key.shape[2], kwargs)
     call = Call(module, query, key, value, attention_mask, kwargs, _native(module, active.native_name))
     return active.callback(call), None
 

@@ -64,3 +64,15 @@ def state_of(model: nn.Module) -> Iterator[tuple[str, Any]]:
         module = model.get_submodule(path)
         with loaded(module):
             yield name, getattr(module, leaf)
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """What a quantized layer keeps under one name, piece by piece: tensors, those inside of tensors, settings."""
+    if isinstance(value, tuple | list):
+        for part in value:
+            yield from tensors_in(part)
+    elif hasattr(type(value), "__tensor_flatten__"):
+        for name in value.__tensor_flatten__()[0]:
+            yield from tensors_in(getattr(value, name))
+    else:
+        yield value

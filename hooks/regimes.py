@@ -7,8 +7,9 @@ depend on nothing but the position itself; only suffix recomputation cannot cros
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +26,26 @@ def rotary_turns(model: PreTrainedModel) -> list[int]:
     return sorted({int(r["original_max_position_embeddings"]) for r in ropes})
 
 
+def keys_chosen(config: Any) -> int | None:
+    """Among how many keys a text may have before the model itself chooses which of them a token attends to.
+
+    ``None``: it never does. Where its scores tie (they are cut off at zero), the choice depends on padding as well.
+    """
+    blocks = getattr(config, "index_topk_blocks", None)
+    found = blocks * config.index_block_size if blocks else getattr(config, "index_topk", None)
+    return None if found is None else int(found)
+
+
+def check_chosen(name: str, config: Any, n_keys: int, options: Mapping[str, Any]) -> None:
+    """``ModelError`` for a call of an attention function that leaves the choice of keys to a kernel that knows it."""
+    limit = keys_chosen(config)
+    if limit is not None and n_keys > limit and any(k.endswith("indices") for k in options):
+        raise ModelError(
+            f"{name}: of {n_keys} keys it chooses {limit} itself (sparse attention), which holds in its own kernels "
+            f"only; attention is read and recomputed in texts of up to {limit} tokens"
+        )
+
+
 def turns(model: PreTrainedModel) -> list[int]:
     """Lengths: what follows is computed otherwise than what is before, be it by text or by position."""
     config = model.config.get_text_config(decoder=True)
@@ -37,11 +58,12 @@ def turns(model: PreTrainedModel) -> list[int]:
 
 
 def alike(model: PreTrainedModel, lengths: Sequence[int]) -> list[list[int]]:
-    """Which texts may stand in one batch: their indices, by the angles that they get alone."""
-    groups: dict[int, list[int]] = {}
-    limits = rotary_turns(model)
+    """Indices of texts that may stand in one batch, so that each gets what it gets alone; shorter ones first."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    limits, most = rotary_turns(model), keys_chosen(model.config.get_text_config(decoder=True))
     for i, n in enumerate(lengths):
-        groups.setdefault(sum(n > turn for turn in limits), []).append(i)
+        width = n if most is not None and n > most else 0  # texts of exactly this length, without padding
+        groups.setdefault((sum(n > turn for turn in limits), width), []).append(i)
     return [groups[k] for k in sorted(groups)]
 
 
@@ -56,9 +78,15 @@ def check_batch(model: PreTrainedModel, ids: Tensor, mask: Tensor | None, past: 
     Rows of one batch without a mask may be of any length, so that one is asked for where lengths matter.
     """
     limits = rotary_turns(model)
+    rows, width = ids.shape
+    most = keys_chosen(model.config.get_text_config(decoder=True))
+    if most is not None and past + width > most and (rows > 1 if mask is None else not bool(mask.all())):
+        raise ModelError(
+            f"{type(model).__name__}: {rows} rows of {past + width} tokens; of more than {most} keys it chooses some "
+            "itself, and others where there is padding: give rows of one length, with a mask of ones"
+        )
     if not limits:
         return
-    rows, width = ids.shape
     if mask is None and rows > 1 and past + width > limits[0]:
         raise ModelError(
             f"{type(model).__name__}: {rows} rows of {past + width} tokens without a mask; it computes texts of more "

@@ -336,8 +336,8 @@ def step(
         mask = torch.ones_like(ids)  # unused: the callback decides what is visible; keeps models from warning
         try:
             logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
-        except RuntimeError as e:
-            if is_out_of_memory(e) or not re.search(r"shape|view|size", str(e)):
+        except (RuntimeError, TypeError) as e:
+            if is_out_of_memory(e) or not re.search(r"shape|view|size|NoneType", str(e)):
                 raise
             raise ModelError(
                 f"{type(lm.model).__name__}: its forward pass does not take rows added on the way; suffix "

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
 
+from .contrast import adjust, between
 from .examples import Example
 from .lookback_live import Generated, generate
 from .lookback_masses import Form, Ids, Masses, iter_masses, masses
 from .result import ProbeResult, Row
 from .spread import Notes, spread
-from .tables import Values, cell_maps, group_rows, matched_pairs, matched_rows
+from .tables import Values, by_case, cell_maps, group_rows, kinds_of, matched_pairs, matched_rows
 
 if TYPE_CHECKING:
     from ..hooks.model import Model
@@ -53,7 +55,9 @@ def over_examples(
     failures matched to successes (``matched failure - success``); kinds against each other within cases. That for the
     published form, for the sums, which do not depend on how many keys there are, for the mean attention mass on each
     region (``mass_sink``, ``mass_template``, ``mass_question``, ...), and as ``lookback_ratio_length_matched`` over
-    the first steps only: as many as the shortest response of the case (or of the matched pair) has.
+    the first steps only: as many as the shortest response of the case (or of the matched pair) has. For the published
+    form kinds are also compared as if they were of different cases (``lookback_ratio_unpaired``, Welch's t), as
+    AgentCoMa does; the paired test is the right one.
     ``steps`` caps the steps used everywhere. Tensors: ``ratio.{kind}.{group}`` and ``difference.{kind}`` (failure -
     success) ``[layer head]``, with ``p.{kind}`` from a maximum-statistic permutation over the whole map.
     """
@@ -74,6 +78,7 @@ def over_examples(
     for name, values in scalars.items():
         rows += group_rows(name, [(examples[i], v) for i, v in values.items()], seed=seed)
         rows += matched_rows(name, examples, pairs, lambda i, _, v=values: v.get(i, np.nan), seed=seed)
+    rows += _unpaired([(examples[i], v) for i, v in scalars.get("lookback_ratio", {}).items()], seed)
     rows += _length_matched(examples, by_step, pairs, seed)
     tensors, axes, map_rows = cell_maps(
         "ratio", "lookback_ratio_map", maps, ("layer", "head"), permutations=permutations, seed=seed
@@ -112,6 +117,19 @@ def _measure(
                 "scalars": {name: float(value) for name, value in own.items()},
             },
         )
+
+
+def _unpaired(values: Values[float], seed: int) -> list[Row]:
+    """Kinds against each other within a group, their pairing by case left aside: a declared family of its own."""
+    name, cells = "lookback_ratio_unpaired", by_case(values)
+    rows: list[Row] = []
+    for group in sorted({g for _, g in cells}):
+        for a, b in combinations(kinds_of([e for e, _ in values]), 2):
+            sides = {kind: list(cells.get((kind, group), {}).values()) for kind in (a, b)}
+            if all(sides.values()):
+                row = between(sides, quantity=name, test="welch", seed=seed).table[-1]
+                rows.append({**row, "kind": f"{a} - {b}", "group": group})
+    return adjust(rows, f"{name}: kinds")
 
 
 def _length_matched(

@@ -8,6 +8,7 @@ token of a text is never scored. Scores of different lengths, dtypes or tokenize
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -189,11 +190,17 @@ def membership(
 ) -> dict[str, Estimate]:
     """AUROC of known members of the training data against non-members, per score, with intervals.
 
-    0.5 = the score cannot tell them apart. Texts too short for k are left out.
+    0.5 = the score cannot tell them apart. Texts too short for k, or with an impossible token, are left out of a score,
+    with a warning. ``validity.membership_auroc`` on the scores adds n and a p by shuffled labels.
     """
     from .validity import auroc
 
     scores = [score(lm, texts, k, **options) for texts in (members, non_members)]  # type: ignore[arg-type]
+    for side, found in zip(("members", "non-members"), scores, strict=True):
+        for name, x in found._asdict().items():
+            if lost := int((~np.isfinite(x)).sum()):
+                note = f"{name}: {lost} of {len(x)} {side} have no score at k={k} and are left out"
+                warnings.warn(note, RuntimeWarning, stacklevel=2)
     pairs = {name: [x[np.isfinite(x)] for x in (getattr(s, name) for s in scores)] for name in MinKScores._fields}
     return {name: auroc(a, b) for name, (a, b) in pairs.items()}
 
@@ -212,9 +219,9 @@ def over_examples(
     ``min_k_pp.{kind}.{group}`` ``[case]``, ``by_ratio.{kind}.{group}`` ``[ratio]``, ``tokens.{kind}.{group}``
     ``[case]`` (scored tokens: the scores depend on them).
     """
-    warnings: list[str] = []
+    said: list[str] = []
     texts = [(e.prompt_ids, e.question_span if question_only else None) for e in examples]
-    tokens = [TokenScores(**t) for t in collect(lm, partial(_measure, max_tokens=max_tokens), texts, warnings)]
+    tokens = [TokenScores(**t) for t in collect(lm, partial(_measure, max_tokens=max_tokens), texts, said)]
     scores = aggregate(tokens, k)
     columns = {"min_k_pp": scores.min_k_pp, "min_k": scores.min_k, "log_prob": scores.log_prob}
     columns["z_median"] = np.array([np.median(t.z) for t in tokens])
@@ -253,9 +260,9 @@ def over_examples(
         "small_sigma_tokens": delicate, "short_texts": short, "matched": note,
     }  # fmt: skip
     if short:
-        warnings.append(f"{short} questions have too few tokens for k={k} and are left out")
+        said.append(f"{short} questions have too few tokens for k={k} and are left out")
     if unbounded := sum(not np.isfinite(t.z).all() for t in tokens):
-        warnings.append(f"{unbounded} questions hold an impossible token (z is minus infinity) and are left out")
+        said.append(f"{unbounded} questions hold an impossible token (z is minus infinity) and are left out")
     if delicate:
-        warnings.append(f"{delicate} scored tokens have sigma < {SMALL_SIGMA}: their z is extreme; see z_median")
-    return ProbeResult("min_k", rows, tensors, axes, settings, warnings)
+        said.append(f"{delicate} scored tokens have sigma < {SMALL_SIGMA}: their z is extreme; see z_median")
+    return ProbeResult("min_k", rows, tensors, axes, settings, said)

@@ -1,7 +1,9 @@
-"""How far scores computed in half precision are from those computed in float32 on the same weights."""
+"""How far cheaper scores are from those they stand for: half precision from float32, activation x gradient from the
+integral."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,11 +34,13 @@ class Agreement(NamedTuple):
     """Share of the ``v`` largest scores that both have."""
 
 
-def agreement(half: Tensor, full: Tensor, v: int) -> Agreement:
-    """``half`` and ``full``: scores ``layer neuron``. NaN where all scores are 0 or equal."""
-    a, b = half.double().flatten(), full.double().flatten()
+def agreement(cheap: Tensor, full: Tensor, v: int) -> Agreement:
+    """``cheap`` and ``full``: scores ``layer neuron``. NaN where all scores are 0 or equal."""
+    a, b = cheap.double().flatten(), full.double().flatten()
     top = [set(x.topk(min(v, x.numel())).indices.tolist()) for x in (a, b)]
     error = float((a - b).abs().max() / b.abs().max())
+    if a.min() == a.max() or b.min() == b.max():
+        return Agreement(error, math.nan, math.nan)
     ranks: Any = stats.spearmanr(a, b)
     return Agreement(error, float(ranks.statistic), len(top[0] & top[1]) / len(top[0]))
 
@@ -52,6 +56,17 @@ def measure(
         yield i, list(agreement(half, full, v))
 
 
+def measure_estimate(
+    lm: Model, queries: Sequence[tuple[Sequence[int], Sequence[int]]], notes: Notes, *, rule: Rule, steps: int | None,
+    v: int,
+) -> Iterator[tuple[int, list[float]]]:  # fmt: skip
+    """``Agreement`` of activation x gradient with the integral, of each query (prompt, answer)."""
+    prompts, answers = [list(p) for p, _ in queries], [list(a) for _, a in queries]
+    cheap = attribute_many(lm, prompts, answers, rule="gradient").mean
+    full = attribute_many(lm, prompts, answers, steps, rule).mean
+    yield from enumerate(list(agreement(a, b, v)) for a, b in zip(cheap, full, strict=True))
+
+
 class Measured(NamedTuple):
     rows: list[Row]
     note: str
@@ -62,15 +77,35 @@ def agreement_rows(
     steps: int | None, v: int, dtype: str, seed: int,
 ) -> Measured:  # fmt: skip
     """Rows ``rows_error``, ``rows_spearman`` and ``rows_overlap`` on evenly spaced (prompt, answer, cluster)."""
+    what: Any = partial(measure, rule=rule, steps=steps, v=v, dtype=dtype)
+    rows, worst, n = _measured(lm, queries, what, "rows", seed)
+    return Measured(rows, f"in the weights' own they differ by up to {worst:.1%} of the largest ({n} queries)")
+
+
+def estimate_rows(
+    lm: Model | Fleet, queries: Sequence[tuple[Sequence[int], Sequence[int], str | None]], *, rule: Rule,
+    steps: int | None, v: int, seed: int,
+) -> list[Row]:  # fmt: skip
+    """How well activation x gradient would have done: ``gradient_error``, ``gradient_spearman``, ``gradient_overlap``.
+
+    On up to 8 evenly spaced (prompt, answer, cluster), as in ``Agreement``.
+    """
+    return _measured(lm, queries, partial(measure_estimate, rule=rule, steps=steps, v=v), "gradient", seed)[0]
+
+
+def _measured(
+    lm: Model | Fleet, queries: Sequence[tuple[Sequence[int], Sequence[int], str | None]], what: Any, name: str,
+    seed: int,
+) -> tuple[list[Row], float, int]:  # fmt: skip
+    """Rows of each field of ``Agreement``, the largest error and the number of queries."""
     n = min(SAMPLE, len(queries))
     sample = [queries[i * len(queries) // n] for i in range(n)]
-    what: Any = partial(measure, rule=rule, steps=steps, v=v, dtype=dtype)
     found = torch.tensor(collect(lm, what, [(p, a) for p, a, _ in sample]), dtype=torch.float64)
     rows: list[Row] = []
-    for name, values in zip(Agreement._fields, found.T, strict=True):
+    for field, values in zip(Agreement._fields, found.T, strict=True):
         known = [i for i in range(n) if bool(values[i].isfinite())]
         if known:
             near = [sample[i][2] for i in known]
-            rows.append({**summary_row(f"rows_{name}", "all", values[known].numpy(), near, seed=seed), "kind": "all"})
-    worst = float(found[:, 0].nan_to_num(nan=0.0).max())
-    return Measured(rows, f"in the weights' own they differ by up to {worst:.1%} of the largest ({n} queries)")
+            row = summary_row(f"{name}_{field}", "all", values[known].numpy(), near, seed=seed)
+            rows.append({**row, "kind": "all"})
+    return rows, float(found[:, 0].nan_to_num(nan=0.0).max()), n

@@ -16,7 +16,7 @@ from ..errors import NoCasesError
 from ..hooks.model import Model
 from ..hooks.precision import widens
 from .examples import Example
-from .neuron_agreement import agreement_rows
+from .neuron_agreement import agreement_rows, estimate_rows
 from .neuron_attribution import attribute_many
 from .neuron_checks import causal_check
 from .neuron_quadrature import Rule, limit
@@ -29,6 +29,8 @@ from .tables import Values, group_rows, kinds_of
 Ids = Sequence[int]
 POOL = 64
 """Examples whose full scores are held at once."""
+ROUNDING = 1e-5
+"""Nats: a log-probability in float32 moves by a few millionths with the shape of its batch."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,17 @@ def over_examples(
     Table, per pair of kinds and group: ``neuron_overlap`` (overlap coefficient within cases), the same between
     different cases (``_mismatched``), between different cases with the same first answer token (``_same_answer``),
     their difference (``_excess`` = matched - mismatched), ``neuron_jaccard``, and the pooled and chance levels; failure
-    against success for each; then ``answer_probability``, and the causal check: log ratios of the answer's
-    probability with the chosen neurons silenced or doubled, beside random neurons of the same layers.
+    against success for each; then ``answer_probability``, how far activation x gradient is from these scores on up to
+    8 queries (``gradient_error``, ``gradient_spearman``, ``gradient_overlap``), and the causal check: log ratios of the
+    answer's probability with the chosen neurons silenced or doubled (0 up to 1e-5), beside random neurons of the same
+    layers.
 
     Tensors: ``overlap`` (and ``.failure``, ``.success``) ``[task task]``, whose diagonal compares a task with itself
     in other cases; ``location_map.{kind}`` ``[layer bin]`` and ``layer_marginal.{kind}`` ``[layer]`` (also by group),
-    counts per query. Raises ``NoCasesError`` without examples, ``InputError`` for fewer than 3 queries.
+    counts per query. Raises ``NoCasesError`` for fewer than 3 examples.
     """
-    if not examples:
-        raise NoCasesError("no examples; give at least one labelled failure or success")
+    if len(examples) < 3:
+        raise NoCasesError(f"{len(examples)} examples; inverse cluster attribution needs 3 queries in the pool")
     own, wide = lm, widens(lm, rows_dtype)
     lm = InDtype(own, str(rows_dtype)) if wide else own  # type: ignore[assignment]
     found = _attribute(lm, examples, answer_tokens, rule, steps, t)
@@ -85,8 +89,10 @@ def over_examples(
         "draws": draws, "largest_gap": max(found.gap), "diagonal": "a task with itself in other cases",
     }  # fmt: skip
     warnings = _warnings(lm, examples, chosen, found)
+    sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.cluster) for e in examples]
+    if rule != "gradient":
+        rows += estimate_rows(lm, sample, rule=rule, steps=steps, v=v, seed=seed)
     if wide:
-        sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.cluster) for e in examples]
         more = agreement_rows(own, sample, rule=rule, steps=steps, v=v, dtype=str(rows_dtype), seed=seed)
         rows, settings = rows + more.rows, {**settings, "rows_dtype": str(rows_dtype)}
         warnings.append(f"weights in {own.dtype}, scores in {rows_dtype}: {more.note}")
@@ -183,7 +189,7 @@ def _overlap_rows(examples: Sequence[Example], chosen: Selection, n_neurons: int
             second = [(e, s) for e, s in by_kind[b] if e.group == group]
             for name, values in _per_case(first, second).items():
                 quantities.setdefault(name, []).extend((replace(e, kind=label), x) for e, x in values)
-            extra += _level_rows(label, group, [s for _, s in first], [s for _, s in second], n_neurons)
+            extra += _level_rows(label, group, first, second, n_neurons)
     rows = [r for name, values in quantities.items() if values for r in group_rows(name, values, seed=seed)]
     return rows + extra
 
@@ -212,17 +218,21 @@ def _per_case(
 
 
 def _level_rows(
-    label: str, group: str, first: Sequence[list[Neuron]], second: Sequence[list[Neuron]], n_neurons: int
-) -> list[Row]:
-    """Pooled overlap and chance level: no interval, they are not means over cases."""
-    sizes = [max(len(x), len(y)) for x, y in zip(first, second, strict=False) if x and y]
-    pooled = share([n for s in first for n in s], [n for s in second for n in s]).overlap
-    chance = sum(sizes) / len(sizes) / n_neurons if sizes else math.nan
+    label: str, group: str, first: Sequence[tuple[Example, list[Neuron]]],
+    second: Sequence[tuple[Example, list[Neuron]]], n_neurons: int,
+) -> list[Row]:  # fmt: skip
+    """Pooled overlap and chance levels: no interval, they are not means over cases; n counts pairs within cases."""
+    sizes = [max(len(x), len(y)) for e, x in first for o, y in second if e.case == o.case and x and y]
+    union = [{n for _, s in side for n in s} for side in (first, second)]
+    pooled = share(*map(sorted, union))
     base: Row = {"group": group, "kind": label, "n": len(sizes), "low": math.nan, "high": math.nan, "interval": "none"}
-    return [
-        {"quantity": "neuron_overlap_pooled", "value": pooled, **base},
-        {"quantity": "neuron_overlap_chance", "value": chance, **base},
-    ]
+    levels = {
+        "neuron_overlap_pooled": pooled.overlap,
+        "neuron_jaccard_pooled": pooled.jaccard,
+        "neuron_overlap_pooled_chance": max(map(len, union)) / n_neurons if all(union) else math.nan,
+        "neuron_overlap_chance": sum(sizes) / len(sizes) / n_neurons if sizes else math.nan,
+    }
+    return [{"quantity": name, "value": value, **base} for name, value in levels.items()]
 
 
 def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draws: int, seed: int) -> list[Row]:
@@ -238,7 +248,7 @@ def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draw
         ("suppress_log_ratio", "suppressed", "random_suppressed"),
         ("amplify_log_ratio", "amplified", "random_amplified"),
     ):
-        changed, random = check.change(own).tolist(), check.change(control).tolist()
+        changed, random = (_beyond_rounding(check.change(which)).tolist() for which in (own, control))
         for quantity, values in (
             (name, changed),
             (f"{name}_random", random),
@@ -246,6 +256,11 @@ def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draw
         ):
             rows += group_rows(quantity, [(examples[i], x) for i, x in zip(some, values, strict=True)], seed=seed)
     return rows
+
+
+def _beyond_rounding(change: Tensor) -> Tensor:
+    """Changes of a log-probability; those of no more than ``ROUNDING`` are none, so that ranks do not hang on it."""
+    return torch.where(change.abs() > ROUNDING, change, torch.zeros_like(change))
 
 
 def _tensors(

@@ -44,8 +44,14 @@ def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Ca
     """
     text = str(spec)
     name, colon, rest = text.partition(":")
-    if not colon or Path(text).expanduser().is_file():
-        return read_cases(Path(text).expanduser())
+    path = Path(text).expanduser()
+    if not colon or path.is_file():
+        if path.suffix.lower() == ".csv" and path.is_file():
+            raise InputError(
+                f"{text}: a CSV is read by a reader's name, such as agentcoma:{text} for AgentCoMa's columns; other "
+                "cases are given as JSON lines, one case a line"
+            )
+        return read_cases(path)
     loaders = {**READERS, **(named or {})}
     loader = loaders.get(name) or _installed(name)
     if loader is None:

@@ -98,7 +98,11 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
         found = sorted(
             ((str(m["group"]["quadrant"]), m) for m in run.select("quadrant", "quadrant")), key=_quadrant_order
         )
-        rows += [point(run, names[run.path], m, quadrant=q) for q, m in found]
+        rows += [
+            {**point(run, names[run.path], m, quadrant=q),
+             "drawn": "undefined" if m["value"] is None else style.weight(m["n"])}
+            for q, m in found
+        ]  # fmt: skip
     if not rows:
         return words("No run here has failure quadrants: the protocol compositionality-gap counts them.", runs)
     if not any(r["n"] for r in rows):
@@ -113,9 +117,8 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
         left = 0.0
         for i, key in enumerate(keys):
             row = next((r for r in rows if r["model"] == model and r["quadrant"] == key), None)
-            if row is None or row["value"] is None:
+            if row is None or not row["value"]:  # nothing, and an edge would be seen
                 continue
-            row["drawn"] = style.weight(row["n"])
             ax.barh(y, row["value"], left=left, height=0.62, **style.bar(row["n"], _QUADRANT_COLORS[i % 4]))
             if row["value"] > 0.08:
                 ink = style.INK if row["drawn"] == "hollow" else style.ON_LIGHT

@@ -13,6 +13,7 @@ import typer
 from ...errors import InputError
 from ..asking import Asking, with_asking
 from ..flags import with_flags
+from ..help import example
 from ..printing import show
 from ..serving import Serving
 
@@ -37,7 +38,7 @@ def preset(name: str) -> Any:
 def register(app: typer.Typer) -> None:
     """Add ``study`` to the command line."""
     command = with_asking(with_flags(study, "serving", Serving))
-    app.command("study", epilog="Example: composcope study agentcoma --model organism:control --limit 20")(command)
+    app.command("study", epilog=example("study agentcoma --model organism:control --limit 20"))(command)
 
 
 def study(
@@ -83,7 +84,8 @@ def study(
 ) -> int:
     """A paper's analyses over one or several models: runs, tables beside the published numbers, figures, a page."""
     if list_ or name is None:
-        show([f"{n}: {about}" for n, (_, about) in STUDIES.items()], False)
+        rows = [{"study": n, "about": about} for n, (_, about) in STUDIES.items()]
+        show({"schema": 1, "studies": rows} if json else [f"{r['study']}: {r['about']}" for r in rows], json)
         return 0
     chosen = preset(name)
     from .preset import Options
@@ -93,7 +95,10 @@ def study(
     given |= {"series": tuple(map(str, series or ())), "only_series": only_series}
     if models is not None and model:
         raise InputError("--model and --models: give one of them; a models file holds all models")
-    spec = read_spec(models, **given) if models is not None else from_flags(model or _default_models(name), **given)
+    if models is not None:
+        spec = read_spec(models, chosen.name, **given)
+    else:
+        spec = from_flags(model or _default_models(name), **given)
     _check(spec)
     if not any(d.startswith("hub:") for d in spec.data) and all(_local(m.model) for m in spec.models):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -36,8 +36,12 @@ def _by_kind(run: StudyRun, probe: str, quantity: str) -> dict[str, tuple[int, f
 def means(study: Study, probe: str, quantity: str, scale: float) -> list[Row]:
     """Mean over all questions of each kind, with the t interval of a mean, variance and standard deviation."""
     rows: list[Row] = []
+    opened = {run.path: _by_kind(run, probe, quantity) for run in study.runs}
     for run in study.runs:
-        for kind, (n, mean, sd) in _by_kind(run, probe, quantity).items():
+        if not opened[run.path] and (run.note or any(opened.values())):
+            why = run.note or "the probe found nothing"
+            rows.append({"model": run.label, "data": run.data, "what": "not opened up", "shown": why, "n": 0})
+        for kind, (n, mean, sd) in opened[run.path].items():
             half = stats.t.ppf(0.975, n - 1) * sd / math.sqrt(n) if n > 1 else math.nan
             text, source = beside(study.preset.name, quantity, {"kind": kind}, run.model.model, run.data)
             low, high = (None, None) if math.isnan(half) else (mean - half, mean + half)

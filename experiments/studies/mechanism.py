@@ -25,8 +25,7 @@ def rows(study: Study) -> list[Row]:
         patched, moved = run.run.probe("patching"), run.run.probe("trajectory")
         about = {"model": run.label, "data": run.data}
         if patched is None and moved is None:
-            note = run.run.manifest.get("probe_note") or "no boundary set"
-            out.append({**about, "what": "not opened up", "shown": note, "n": 0})
+            out.append({**about, "what": "not opened up", "shown": run.note or "no boundary set", "n": 0})
         if patched is not None:
             out += [{**about, **_patches(patched, what, quantity, run.model.model)} for what, quantity in PATCHES]
         if moved is not None:

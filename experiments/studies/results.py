@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ComposcopeError, NotAskedError
+from ...evaluation.metrics import quoted
 from ..figures.drawing import encodable, to_csv
 from ..progress import Reporter
 from ..run import write_json, write_text
@@ -155,6 +156,7 @@ def _row(
 
 def described(name: str, metric: Mapping[str, Any]) -> Row:
     """The numbers of a metric row, and how they are written."""
+    metric = quoted(metric)
     return {
         "what": name,
         "group": ", ".join(f"{k} {_compact(str(v))}" for k, v in metric.get("group", {}).items()),
@@ -217,10 +219,10 @@ def write(
     for table in tables:
         rows = [{k: v for k, v in r.items() if k != "shown"} for r in table.rows]
         write_text(study.folder / "tables" / f"{table.name}.csv", encodable(to_csv(rows)))
-    drawn = _figures(study, reporter) if figures and study.runs else []
+    drawn, not_drawn = _figures(study, reporter) if figures and study.runs else ([], {})
     page = _report(study, reporter) if report and study.runs else None
     seconds = round(time.monotonic() - start, 1)
-    text = markdown(study, tables, drawn, page)
+    text = markdown(study, tables, drawn, page, not_drawn)
     write_json(
         study.folder / "study.json",
         {
@@ -237,21 +239,22 @@ def write(
     return path
 
 
-def _figures(study: Study, reporter: Reporter) -> list[str]:
-    """Draw the preset's figures; those that have nothing to show are said."""
+def _figures(study: Study, reporter: Reporter) -> tuple[list[str], dict[str, str]]:
+    """Draw the preset's figures; returns them, and why the others have nothing to show."""
     from ..figures import catalog, io
     from ..figures.drawing import write as write_figure
 
     runs = io.load([r.path for r in study.runs])
-    drawn = []
+    drawn, empty = [], {}
     for name in study.preset.figures:
         drawing = catalog.draw(name, runs)
         if drawing.empty is None:
             write_figure(drawing, name, study.folder / "figures")
             drawn.append(name)
         else:
+            empty[name] = drawing.empty
             reporter.say(f"figure {name}: {drawing.empty}")
-    return drawn
+    return drawn, empty
 
 
 def _report(study: Study, reporter: Reporter) -> str | None:
@@ -264,8 +267,14 @@ def _report(study: Study, reporter: Reporter) -> str | None:
         return None
 
 
-def markdown(study: Study, tables: Sequence[Table], figures: Sequence[str], page: str | None = None) -> str:
-    """The study as one page of text: models, tables beside the paper's numbers, figures, what it does not reproduce."""
+def markdown(
+    study: Study, tables: Sequence[Table], figures: Sequence[str], page: str | None = None,
+    empty: Mapping[str, str] | None = None,
+) -> str:  # fmt: skip
+    """The study as one page of text: models, tables beside the paper's numbers, figures, what it does not reproduce.
+
+    ``empty`` has the figures that have nothing to show, with the reason.
+    """
     preset = study.preset
     out = [f"# {preset.title}", ""]
     out += [f"Study `{preset.name}`: {_many(len(study.spec.models), 'model')} on {', '.join(study.data)}.", ""]
@@ -285,10 +294,16 @@ def markdown(study: Study, tables: Sequence[Table], figures: Sequence[str], page
     for name in figures:
         out += [f"## Figure {name}", "", f"![{name}](figures/{name}.png)", ""]
         out += [(study.folder / "figures" / f"{name}.txt").read_text(encoding="utf-8").strip(), ""]
+    if empty:
+        out += ["## Figures with nothing to draw", "", *(f"* {name}: {_line(why)}" for name, why in empty.items()), ""]
     out += [f"The page with every answer: [{page}]({page})", ""] if page else []
     if preset.notes:
         out += ["## What this does not reproduce", "", *(f"* {n}" for n in preset.notes), ""]
     return "\n".join(out)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _many(n: int, what: str) -> str:

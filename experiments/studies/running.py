@@ -43,6 +43,11 @@ class StudyRun:
     def label(self) -> str:
         return self.model.label
 
+    @property
+    def note(self) -> str:
+        """Why the model was not opened up; empty where it was, or was not to be."""
+        return str(self.run.manifest.get("probe_note") or "")
+
 
 @dataclass
 class Study:

@@ -15,8 +15,10 @@ from torch import Tensor
 from composcope.errors import InputError, ModelError, NoCasesError
 from composcope.hooks import Model, load_model
 from composcope.probes import neurons
+from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
 from composcope.probes.neuron_attribution import _TargetProbability
+from composcope.probes.neuron_examples import _beyond_rounding
 
 from ..oracles import neurons as oracle
 from ..tiny_models import tiny
@@ -365,6 +367,13 @@ def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
     assert (tmp_path / "table.csv").is_file()
     with pytest.raises(NoCasesError):
         neurons.over_examples(lm, [])
+
+
+def test_changes_within_rounding_are_no_changes() -> None:
+    change = torch.tensor([3e-6, -2e-6, 1e-3, -0.5, 0.0], dtype=torch.float64)
+    assert _beyond_rounding(change).tolist() == [0, 0, 1e-3, -0.5, 0]
+    noisy = change + torch.tensor([-4e-6, 3e-6, 1e-6, -1e-6, 2e-6])
+    assert [cliffs_delta(_beyond_rounding(x)[:2], [0.0, 0.0]) for x in (change, noisy)] == [0, 0]
 
 
 @pytest.mark.parametrize("model", GOLDEN)

@@ -151,6 +151,13 @@ def test_specs_are_a_path_a_reader_or_a_name_handed_down(tmp_path: Path) -> None
         load(f"bamboogle:{tmp_path / 'absent.json'}")
 
 
+def test_a_bare_csv_is_pointed_to_its_reader(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text("question,answer\nHow many?,3\n")
+    with pytest.raises(InputError, match=r"mine\.csv: a CSV is read by a reader's name, such as agentcoma:.*mine\.csv"):
+        load(str(file))
+
+
 def test_the_released_bamboogle_file_reads_whole(shared: Path) -> None:
     cases = load(f"bamboogle:{shared / 'data' / 'bamboogle.json'}")
     assert len(cases) == 125 and all(len(c.parts) == 2 for c in cases)

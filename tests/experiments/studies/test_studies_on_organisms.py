@@ -11,13 +11,17 @@ from typing import Any
 import pytest
 
 from composcope.errors import NotAskedError
+from composcope.experiments import agentcoma as agentcoma_study
 from composcope.experiments import composition_collapse
 from composcope.experiments.cli import main
 from composcope.experiments.figures import io
 from composcope.experiments.run import read_json
+from composcope.experiments.studies import kinds
 from composcope.experiments.studies.kinds import pooled
 from composcope.experiments.studies.opening import scaled_layers
 from composcope.experiments.studies.recounting import recount
+from composcope.experiments.studies.running import Study, StudyRun
+from composcope.experiments.studies.spec import StudyModel, from_flags
 
 
 def _table(study: Path, name: str) -> list[dict[str, str]]:
@@ -42,6 +46,7 @@ def test_agentcoma_puts_its_tables_beside_the_printed_numbers(agentcoma: Path) -
     page = (agentcoma / "study.md").read_text()
     assert "## Lookback ratio by question type (Table 3), %" in page and "figures/mink.png" in page
     assert "data are gated" in page
+    assert "## Figures with nothing to draw" not in page
     assert read_json(agentcoma / "study.json")["runs"] == ["control--mixed"]
 
 
@@ -56,6 +61,29 @@ def test_agentcoma_opens_the_model_up_on_all_questions(agentcoma: Path) -> None:
     assert all(float(r["p"]) <= float(r["p_adjusted"]) <= 1 for r in tests)
     neurons = io.load([agentcoma])[0].probe("neurons")
     assert neurons is not None and neurons.settings["rule"] == "reference" and neurons.settings["v"] == 20
+
+
+def test_a_model_that_could_not_be_opened_up_stands_in_the_tables_with_its_reason(
+    agentcoma: Path, tmp_path: Path
+) -> None:
+    for name in ("opened", "closed"):
+        shutil.copytree(agentcoma / "control--mixed", tmp_path / name)
+    shutil.rmtree(tmp_path / "closed" / "probes")
+    manifest = read_json(tmp_path / "closed" / "manifest.json") | {"probe_note": "only the server knows this model"}
+    (tmp_path / "closed" / "manifest.json").write_text(json.dumps(manifest))
+    spec = from_flags(["models/opened", "models/closed"])
+    runs = [StudyRun(m, "organism:mixed", tmp_path / m.label) for m in spec.models]
+    rows = kinds.means(Study(spec, agentcoma_study.PRESET, tmp_path, ("organism:mixed",), runs), "min-k", "min_k_pp", 1)
+    assert [r["model"] for r in rows] == ["opened"] * 3 + ["closed"]
+    assert (rows[-1]["what"], rows[-1]["shown"]) == ("not opened up", "only the server knows this model")
+    # Nobody asked for probes: nothing is missing.
+    (tmp_path / "closed" / "manifest.json").write_text(json.dumps(manifest | {"probe_note": None}))
+    alone = Study(spec, agentcoma_study.PRESET, tmp_path, ("organism:mixed",), [StudyRun(*_parts(runs[1]))])
+    assert kinds.means(alone, "min-k", "min_k_pp", 1) == []
+
+
+def _parts(run: StudyRun) -> tuple[StudyModel, str, Path]:
+    return run.model, run.data, run.path
 
 
 def test_the_same_answers_are_counted_as_the_paper_counts(agentcoma: Path) -> None:
@@ -119,6 +147,8 @@ def test_compositional_gsm_has_the_gap_the_controls_and_the_pairs(gsm: Path) -> 
     pairs = _table(gsm, "pairs")
     assert {r["pair"] for r in pairs} == {"tuning: twin − none"}
     runs = {r.model: r for r in io.load([gsm])}
+    page = (gsm / "study.md").read_text()
+    assert ("* prompt-gain: No run here asked wholes in another way" in page) != ("figures/prompt-gain.png" in page)
     gain = next(r for r in pairs if r["group"] == "quantity composition")
     assert float(gain["value"]) == pytest.approx(
         _metric(runs["twin"].path, "composition")["value"] - _metric(runs["none"].path, "composition")["value"]
