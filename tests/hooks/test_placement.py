@@ -154,6 +154,71 @@ def test_a_quantized_head_is_refused_by_name_where_its_weight_is_needed(make: ty
     assert neurons.attribute(lm, PROMPT, [30]).shape == (3, 56)
 
 
+class Packed(torch.Tensor):
+    """A tensor without memory of its own, made of others, as torchao's are: codes and a scale per row."""
+
+    codes: Tensor
+    scale: Tensor
+
+    @staticmethod
+    def __new__(cls, codes: Tensor, scale: Tensor) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, codes.shape, dtype=scale.dtype, device=codes.device)
+
+    def __init__(self, codes: Tensor, scale: Tensor):
+        self.codes, self.scale = codes, scale
+
+    def __tensor_flatten__(self) -> Any:
+        return ["codes", "scale"], None
+
+    def __repr__(self, **_: Any) -> str:
+        return "Packed"
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.detach.default:
+            return cls(args[0].codes, args[0].scale)
+
+        def plain(x: Any) -> Any:
+            return x.codes.to(x.scale.dtype) * x.scale if isinstance(x, Packed) else x
+
+        return func(*[plain(x) for x in args], **(kwargs or {}))
+
+
+def packed(model: Any) -> Any:
+    for module in (m for block in model.model.layers for m in block.modules() if isinstance(m, nn.Linear)):
+        scale = module.weight.detach().abs().amax(1, keepdim=True) / 127
+        codes = (module.weight.detach() / scale).round().to(torch.int8)
+        module.weight = nn.Parameter(Packed(codes, scale), requires_grad=False)
+    return model
+
+
+def test_tensors_made_of_tensors_are_read_and_name_the_model_by_what_they_hold() -> None:
+    lm, other = load_model(packed(tiny("llama"))), packed(tiny("llama"))
+    here = plain(replaced(tiny("llama"), Int8Linear))
+    assert isinstance(lm.model.model.layers[1].mlp.down_proj.weight, Packed)  # type: ignore[union-attr, index]
+    with torch.no_grad():
+        sites = [Site(1, k) for k in KINDS]  # type: ignore[arg-type]
+        a, b = lm.run(IDS, read=sites), here.run(IDS, read=sites)
+    assert all(torch.allclose(a.acts[s], b.acts[s], atol=1e-5) for s in sites)
+    assert torch.allclose(neurons.attribute(lm, PROMPT, [30]), neurons.attribute(here, PROMPT, [30]), atol=1e-6)
+    assert load_model(packed(tiny("llama"))).identity == lm.identity
+    other.model.layers[2].mlp.down_proj.weight.codes[0, 0] += 1
+    assert load_model(other).identity != lm.identity, "one code of one weight"
+
+
+def test_layers_that_spell_their_widths_as_gptq_kernels_do_are_found() -> None:
+    model = replaced(tiny("llama"), Int8Linear)
+    for module in [m for m in model.modules() if isinstance(m, Int8Linear)]:
+        module.outfeatures = module.out_features  # type: ignore[assignment]
+        del module.out_features
+    lm, here = load_model(model), load_model(replaced(tiny("llama"), Int8Linear))
+    with torch.no_grad():
+        sites = [Site(1, k) for k in KINDS]  # type: ignore[arg-type]
+        a, b = lm.run(IDS, read=sites), here.run(IDS, read=sites)
+    assert all(torch.equal(a.acts[s], b.acts[s]) for s in sites)
+    assert torch.equal(neurons.attribute(lm, PROMPT, [30]), neurons.attribute(here, PROMPT, [30]))
+
+
 class Kernel(Int8Linear):
     """As inference kernels are: no derivative."""
 
