@@ -132,7 +132,7 @@ class Model:
         mask = None if mask is None else mask.to(self.device)
         offset = 0 if past is None else int(past.get_seq_length())
         backend_transformers.check_shapes(ids, mask, past, offset)
-        padding.check_left(self, mask)
+        padding.check_left(self.model, self.anatomy, mask)
         regimes.check_batch(self.model, ids, mask, offset)
         with self._alone(), regimes.angles_kept(self.model):
             if self.library is not None:
@@ -153,7 +153,7 @@ class Model:
         ids = self._check_ids(ids)
         mask = None if mask is None else mask.to(self.device)
         backend_transformers.check_shapes(ids, mask, None, 0)
-        padding.check_left(self, mask)
+        padding.check_left(self.model, self.anatomy, mask)
         cache = empty_cache(self.model)
         positions = backend_transformers.position_ids(ids, mask, 0, self.anatomy.context)
         regimes.check_batch(self.model, ids, mask, 0)
@@ -205,10 +205,10 @@ class Model:
         if ids.dim() != 2 or ids.numel() == 0:
             raise ModelError(f"token ids of shape {tuple(ids.shape)}; need a non-empty batch x pos")
         rows = int(embedding_of(self.model).shape[0])
-        if int(ids.min()) < 0 or int(ids.max()) >= rows:
-            raise ModelError(
-                f"token id {int(ids.max())} (or below 0): the model's vocabulary has {rows}; wrong tokenizer?"
-            )
+        lowest, highest = int(ids.min()), int(ids.max())
+        if lowest < 0 or highest >= rows:
+            wrong = lowest if lowest < 0 else highest
+            raise ModelError(f"token id {wrong}: the model's vocabulary has {rows}; wrong tokenizer?")
         return ids.to(self.device)
 
 

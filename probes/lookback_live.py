@@ -131,7 +131,7 @@ class _Writer:
         positions = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -self.ids.shape[1] :]
         model: Any = self.lm.model
         options = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
-        check_left(self.lm, self.mask)
+        check_left(model, self.lm.anatomy, self.mask)
         check_batch(model, self.ids, self.mask, int(self.cache.get_seq_length()))
         with attention_masses(model, windows) as found, angles_kept(model):
             logits = model(

@@ -15,7 +15,8 @@ from .. import statistics
 from ..metrics import Metric
 from ..protocols import counting
 from ..protocols.counting import Truth
-from ..protocols.double_gate import Gated, atom_table, gate_cases
+from ..protocols.double_gate import atom_table, gate_cases
+from ..protocols.gated import Gated
 from .base import Analysis, Source, distinct
 
 Kind = Literal["pure", "knowledge-gap", "mixed"]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import statistics
 from ..metrics import HOLLOW_BELOW, Metric
 from . import counting
 from .counting import Truth
-
-if TYPE_CHECKING:
-    from .double_gate import Gated
+from .gated import Gated
 
 CONTROL_DEPTH = 2
 Curve = dict[int, list[tuple[Truth, Truth]]]

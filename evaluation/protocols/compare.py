@@ -20,7 +20,8 @@ from ..metrics import Metric, find, mark
 from . import counting
 from .base import Graded
 from .counting import Item
-from .double_gate import DoubleGate, Gated, gate_cases
+from .double_gate import DoubleGate, gate_cases
+from .gated import Gated
 
 MATCHED_WITHIN = 0.02
 

@@ -20,26 +20,9 @@ from . import collapse_depth, counting
 from .asking import ask_again, ask_part, ask_whole, check_formats, pending
 from .base import CaseSet, Entry, Evidence, Graded, Reduction
 from .counting import Item, Truth
+from .gated import Gated
 
 _PARAPHRASE = ":paraphrase:"
-
-
-@dataclass(frozen=True)
-class Gated:
-    """A case with what its gates and its whole say."""
-
-    item: Item
-    atom: Truth
-    """None also where it has no atoms (see ``has_atoms``)."""
-    has_atoms: bool
-    sub: Truth
-    whole: Truth
-    evidence: tuple[Evidence, ...] = field(repr=False, default=())
-
-    @property
-    def double(self) -> Truth:
-        """Both gates; the sub-question gate alone where there are no atoms."""
-        return counting.all_of([self.atom, self.sub]) if self.has_atoms else self.sub
 
 
 @dataclass(frozen=True)

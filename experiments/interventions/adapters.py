@@ -47,7 +47,6 @@ def merge(model: str, training: str | Path, out: str | Path) -> Path:
     that the adapter was trained on.
     """
     from ...evaluation.engines.local import load
-    from .training import read_manifest
 
     source, folder, target = resolve_model(model), Path(training), Path(out)
     check_base(source.location, read_manifest(folder), str(folder))
@@ -62,8 +61,6 @@ def merge(model: str, training: str | Path, out: str | Path) -> Path:
 
 def check_base(location: str, manifest: dict[str, Any], where: str) -> None:
     """Raise ``InputError`` unless ``location`` holds the weights that an adapter was trained on."""
-    from .training import base_hash
-
     wanted, found = manifest["identity"]["base_weights"], base_hash(location)
     if wanted != found:
         raise InputError(
@@ -88,3 +85,19 @@ def adapter_of(training: str | Path) -> Path:
     if read_json(folder / "manifest.json").get("status") != "complete":
         raise InputError(f"{folder}: training is not finished; run its command again")
     return folder / "adapter"
+
+
+def base_hash(location: str) -> str:
+    """Hash of a base model's weights: of its files, or the name of a model on the hub."""
+    from ...evaluation.identity import folder_weights
+
+    return folder_weights(location) if Path(location).is_dir() else location
+
+
+def read_manifest(folder: str | Path) -> dict[str, Any]:
+    """The manifest of a training. Raises ``InputError`` for a folder that is none."""
+    path = Path(folder) / "manifest.json"
+    found = read_json(path) if path.is_file() else {}
+    if "base_weights" not in found.get("identity", {}):
+        raise InputError(f"{folder}: no training here; give a folder that `composcope intervene` wrote")
+    return found

@@ -164,8 +164,9 @@ def study(
     """Baseline against three recipes and four depth mixes, on two bases, with the probes before and after."""
     _offline(model)
     from . import study as job
+    from .study_text import markdown
 
     _one_thread(model, device)
     found = job.run(job.Study(model, seeds, size, second), out, device=device, quiet=quiet)
-    show(found.to_dict() if json else found.lines(), json)
+    show(found.to_dict() if json else markdown(found), json)
     return exits.OK

@@ -19,7 +19,7 @@ from ..progress import Reporter
 from ..run import read_json, read_lines, write_json
 from ..sources import limit_cases, resolve_model
 from . import checkpoints
-from .training import read_manifest
+from .adapters import check_base, read_manifest, with_adapter
 
 FILE = "training_curve.json"
 Row = dict[str, Any]
@@ -35,7 +35,6 @@ def measure(
     for a base that the adapters do not belong to.
     """
     from ...evaluation.engines.local import load
-    from .adapters import check_base, with_adapter
 
     folder = Path(training)
     manifest = read_manifest(folder)

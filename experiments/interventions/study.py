@@ -19,7 +19,7 @@ from ..asking import Asking
 from ..progress import Reporter
 from ..run import locked
 from ..settings import Settings
-from . import curve, study_tables, training
+from . import curve, study_tables, study_text, training
 from .data import ORGANISM, training_set
 from .recipes import PRESETS, Recipe
 from .study_tables import Findings
@@ -232,7 +232,7 @@ def _finish(study: Study, folder: Path, reporter: Reporter) -> Findings:
     if rows:
         curve.write(rows, folder)
     found = study_tables.collect(study, done, {b: p for b, p in baselines.items() if p.is_dir()}, doses, rows, folder)
-    found.write(folder)
+    study_text.write(found, folder)
     reporter.say(f"{len(done)} trained models evaluated; tables: {folder / 'study.md'}")
     return found
 

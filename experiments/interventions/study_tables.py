@@ -19,7 +19,7 @@ from ...evaluation.metrics import find, from_document, quoted
 from ...evaluation.protocols.compare import compare
 from .. import provenance
 from ..evaluate import load_run
-from ..run import read_json, write_json, write_text
+from ..run import read_json
 
 BINS = (2, 4, 6, 8)
 Row = dict[str, Any]
@@ -41,16 +41,6 @@ class Findings:
 
     def to_dict(self) -> Row:
         return asdict(self)
-
-    def write(self, folder: Path) -> None:
-        write_json(folder / "study.json", self.to_dict())
-        write_text(folder / "study.md", "\n".join(self.lines()) + "\n")
-
-    def lines(self) -> list[str]:
-        """The tables as Markdown."""
-        from .study_text import markdown
-
-        return markdown(self)
 
 
 def collect(

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from .study_tables import Findings
+from ..run import write_json, write_text
+from .study_tables import Findings
 
 _BINS = (2, 4, 6, 8)
 Row = Mapping[str, Any]
+
+
+def write(found: Findings, folder: Path) -> None:
+    """``study.json`` and ``study.md``."""
+    write_json(folder / "study.json", found.to_dict())
+    write_text(folder / "study.md", "\n".join(markdown(found)) + "\n")
 
 
 def markdown(found: Findings) -> list[str]:

@@ -20,7 +20,7 @@ from .. import provenance
 from ..progress import Reporter
 from ..run import locked, read_json, write_json, write_lines
 from ..sources import resolve_model
-from . import checkpoints
+from . import adapters, checkpoints
 from .data import TrainingSet, target
 from .recipes import Recipe
 
@@ -98,20 +98,13 @@ def train(
 def _identity(recipe: Recipe, location: str, data: TrainingSet, how: How) -> dict[str, Any]:
     """What makes a training this one and no other."""
     return {
-        "base_weights": base_hash(location),
+        "base_weights": adapters.base_hash(location),
         "recipe": recipe.to_dict(),
         "data": data.sha256,
         "seed": how.seed,
         "max_steps": how.max_steps,
         "dtype": how.dtype,
     }
-
-
-def base_hash(location: str) -> str:
-    """Hash of a base model's weights: of its files, or the name of a model on the hub."""
-    from ...evaluation.identity import folder_weights
-
-    return folder_weights(location) if Path(location).is_dir() else location
 
 
 def _same_training(folder: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
@@ -126,7 +119,6 @@ def _run(
     recipe: Recipe, location: str, name: str, data: TrainingSet, folder: Path, how: How, reporter: Reporter
 ) -> dict[str, Any]:
     from ...evaluation.engines.local import load
-    from .adapters import export
     from .trainers import build, row
 
     base, tokenizer = load(location, dtype=how.dtype, device=how.device)
@@ -143,7 +135,7 @@ def _run(
         reporter.say(f"{folder}: continues from {last.name}")
     trainer.train(resume_from_checkpoint=str(last) if last else None)
     write_lines(folder / "log.jsonl", trainer.state.log_history)
-    export(trainer.model, tokenizer, folder, name)
+    adapters.export(trainer.model, tokenizer, folder, name)
     checkpoints.prune(folder / "checkpoints", keep_last=False)
     return {**facts, "steps": trainer.state.global_step, "numerics": numerics}
 
@@ -163,12 +155,3 @@ def _solutions(
         )
     reporter.say(f"self-generated solutions: {len(kept)} of {len(data.cases)} training questions have a right one")
     return kept, {"solutions": {"questions": len(data.cases), "kept": len(kept)}}
-
-
-def read_manifest(folder: str | Path) -> dict[str, Any]:
-    """The manifest of a training. Raises ``InputError`` for a folder that is none."""
-    path = Path(folder) / "manifest.json"
-    found = read_json(path) if path.is_file() else {}
-    if "base_weights" not in found.get("identity", {}):
-        raise InputError(f"{folder}: no training here; give a folder that `composcope intervene` wrote")
-    return found

@@ -9,7 +9,8 @@ from ...errors import ComposcopeError
 from ...evaluation.cases import Case, case_from_dict
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import Graded
-from ...evaluation.protocols.double_gate import Gated, gate_cases
+from ...evaluation.protocols.double_gate import gate_cases
+from ...evaluation.protocols.gated import Gated
 from ..figures.io import RunData
 
 PASSED, ATOMS, PARTS, OPEN = "passed every gate", "stopped at the atoms", "stopped at the parts", "not decided"

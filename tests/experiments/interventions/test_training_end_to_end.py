@@ -66,7 +66,7 @@ def test_sft_on_traces_trains_and_exports(traced: training.Trained) -> None:
 
 def _check(done: training.Trained, objective: str) -> None:
     assert done.steps == 2
-    manifest = training.read_manifest(done.folder)
+    manifest = adapters.read_manifest(done.folder)
     assert manifest["status"] == "complete"
     assert manifest["identity"]["base_weights"] == folder_weights(weights.path("control"))
     assert manifest["identity"]["recipe"]["objective"] == objective
