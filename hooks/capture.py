@@ -140,14 +140,18 @@ def check_last(lm: Any, response: Sequence[int], where: str) -> None:
         raise InputError(f"{where}: token id {int(response[-1])}; the model has {vocab} embeddings; wrong tokenizer?")
 
 
-def _check(request: Request, where: str, lm: Model) -> None:
-    n, vocab = len(request.ids), lm.anatomy.vocab_size
-    if n == 0:
+def check_ids(lm: Any, ids: Sequence[int], where: str) -> None:
+    """``InputError`` where there are no token ids, or one is outside the vocabulary."""
+    vocab = lm.anatomy.vocab_size
+    if not len(ids):
         raise InputError(f"{where}: no token ids; give at least one")
-    if not (0 <= min(request.ids) and max(request.ids) < vocab):
-        raise InputError(
-            f"{where}: ids lie in {min(request.ids)}..{max(request.ids)}; the model has {vocab} embeddings"
-        )
+    if not (0 <= min(ids) and max(ids) < vocab):
+        raise InputError(f"{where}: ids lie in {min(ids)}..{max(ids)}; the model has {vocab} embeddings")
+
+
+def _check(request: Request, where: str, lm: Model) -> None:
+    n = len(request.ids)
+    check_ids(lm, request.ids, where)
     limit = lm.anatomy.context
     if limit is not None and n > limit:
         raise InputError(

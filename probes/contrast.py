@@ -218,6 +218,7 @@ def _paired_row(d: Array, clusters: Clusters, test: PairedTest, level: float, re
 def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, seed: int) -> tuple[str, float]:
     if np.all(d == 0):
         return "none (no difference)", 1.0
+    d = d / np.abs(d).max()  # squares of very small differences would be 0
     group = codes(clusters, d.size, "cases")
     if test == "auto" and group is not None:
         if constant(d):
@@ -282,14 +283,17 @@ def map_test(
         raise InputError("maps hold NaN or infinite cells; average over the steps where they are defined first")
     cells = x.shape[1:]
     flat_x, flat_y = x.reshape(len(x), -1), y.reshape(len(y), -1)
+    # t has no scale; what counts as rounding has: that of the cell's own values.
+    scale = np.maximum(np.abs(flat_x).max(0), np.abs(flat_y).max(0))
+    a, b = (v / np.where(scale > 0, scale, 1.0) for v in (flat_x, flat_y))
     rng = np.random.default_rng(seed)
     if paired:
-        data, null = flat_x - flat_y, None
+        data, null = a - b, None
         signs = _flips(codes(clusters[0], len(x), "cases"), len(x), permutations, rng)
         statistic, null = _one_sample_t(data, np.ones((1, len(x))))[0], _one_sample_t(data, signs)
         method = "sign-flip maximum statistic"
     else:
-        data = np.concatenate([flat_x, flat_y])
+        data = np.concatenate([a, b])
         labels = _relabel(clusters, len(x), len(y), permutations, rng)
         own = np.r_[np.ones(len(x)), np.zeros(len(y))][None]
         statistic, null = _welch_t(data, own)[0], _welch_t(data, labels)

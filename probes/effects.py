@@ -69,7 +69,7 @@ def mean_interval(
         return _with_spread(Estimate(mean, *_percentiles(draws, level), "cluster bootstrap"))
     if x.size < 2:
         return Estimate(mean, np.nan, np.nan, "none")
-    half = float(stats.t.ppf((1 + level) / 2, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size))
+    half = float(stats.t.ppf((1 + level) / 2, x.size - 1)) * _sd(x) / np.sqrt(x.size)
     return _with_spread(Estimate(mean, mean - half, mean + half, "t"))
 
 
@@ -103,8 +103,15 @@ def welch_p(x: Array, y: Array) -> float:
 
 def _welch(x: Array, y: Array) -> tuple[float, float]:
     """Standard error of the difference of means, and Welch's degrees of freedom."""
-    a, b = x.var(ddof=1) / x.size, y.var(ddof=1) / y.size
-    return float(np.sqrt(a + b)), float((a + b) ** 2 / (a**2 / (x.size - 1) + b**2 / (y.size - 1)))
+    a, b = _sd(x) / np.sqrt(x.size), _sd(y) / np.sqrt(y.size)
+    error = float(np.hypot(a, b))
+    return error, float(1 / ((a / error) ** 4 / (x.size - 1) + (b / error) ** 4 / (y.size - 1)))
+
+
+def _sd(x: Array) -> float:
+    """Standard deviation, also of numbers whose squares float64 cannot hold (products of probabilities)."""
+    scale = np.abs(x - x[0]).max()
+    return float(scale * (x / scale).std(ddof=1)) if scale > 0 else 0.0
 
 
 NO_SPREAD = "no spread"
@@ -155,7 +162,7 @@ def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Estimate:
     n, m = x.size, y.size
     if n < 2 or m < 2:
         return Estimate(np.nan, np.nan, np.nan, "none")
-    pooled = np.sqrt(((n - 1) * x.var(ddof=1) + (m - 1) * y.var(ddof=1)) / (n + m - 2))
+    pooled = np.hypot(np.sqrt(n - 1) * _sd(x), np.sqrt(m - 1) * _sd(y)) / np.sqrt(n + m - 2)
     if constant(np.concatenate([x, y])):
         g = 0.0
     else:
@@ -169,7 +176,7 @@ def hedges_g_paired(differences: ArrayLike, level: float = 0.95) -> Estimate:
     d = finite(differences, "differences")
     if d.size < 2:
         return Estimate(np.nan, np.nan, np.nan, "none")
-    g = _standardized(float(d.mean()), float(d.std(ddof=1)), d.size - 1)
+    g = _standardized(float(d.mean()), _sd(d), d.size - 1)
     return _effect(g, 1 / d.size + g**2 / (2 * d.size), level)
 
 

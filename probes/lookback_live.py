@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..errors import InputError, ModelError
 from ..hooks.attention import Window, attention_masses
+from ..hooks.capture import check_ids
 from ..hooks.padding import check_left
 from ..hooks.parts import empty_cache
 from ..hooks.regimes import angles_kept, check_batch
@@ -64,6 +65,8 @@ def generate(
         layout(len(p), cues[i], len(p) + max_new_tokens, questions[i], examples[i], f"prompt {i}")
         for i, p in enumerate(prompts)
     ]
+    for i, prompt in enumerate(prompts):
+        check_ids(lm, prompt, f"prompt {i}")
     _check_context(lm, prompts, max_new_tokens)
     ends = tuple(lm.eos_ids if eos is None else eos)
     out: dict[int, tuple[list[int], Masses]] = {}

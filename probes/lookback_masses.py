@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -98,10 +99,13 @@ def layout(
 ) -> Layout:
     """Key ranges of a prompt of ``prompt`` tokens, ``cue`` of them new, in a sequence of ``end``; they tile all keys.
 
-    Raises ``InputError`` for spans that are empty, outside the prompt, or that overlap.
+    Raises ``InputError`` for spans that are empty, outside the prompt, or that overlap, and for worked examples without
+    a question.
     """
     context = prompt - cue
     ranges: list[Span] = [(0, context), (context, end)]
+    if question is None and few_shot is not None:
+        raise InputError(f"{where}: few_shot span {few_shot} without a question span; regions need the question's")
     if question is None:
         return Layout(prompt, context, tuple(ranges), ())
     names = ["sink"]
@@ -123,7 +127,7 @@ def layout(
 
 def cue_counts(cue_tokens: int | Sequence[int], prompts: Sequence[Ids]) -> list[int]:
     """Cue tokens of every prompt, checked: at least one token must be context."""
-    cues = [cue_tokens] * len(prompts) if isinstance(cue_tokens, int) else list(cue_tokens)
+    cues = [int(cue_tokens)] * len(prompts) if isinstance(cue_tokens, int | Integral) else [int(c) for c in cue_tokens]
     if len(cues) != len(prompts):
         raise InputError(f"{len(prompts)} prompts, {len(cues)} cue_tokens; give one of each")
     for i, (prompt, cue) in enumerate(zip(prompts, cues, strict=True)):

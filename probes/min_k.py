@@ -175,6 +175,7 @@ def length_matched(values: Array, n: int, k: float = 0.2, *, draws: int = 200, s
 
     Takes away that a longer text has more chances of a low token; NaN where int(n * k) is 0.
     """
+    lowest(values, k)  # refuses a bad ratio
     if not 0 < n <= len(values):
         raise InputError(f"cannot match {len(values)} tokens to a length of {n}")
     count = int(n * k)

@@ -37,7 +37,7 @@ class CausalCheck:
     suppressed: Tensor
     amplified: Tensor
     random_suppressed: Tensor
-    """case draw: as many random neurons of the same layers"""
+    """case draw: as many random neurons of the same layers; NaN where a layer has not as many others"""
     random_amplified: Tensor
 
     def change(self, which: str) -> Tensor:
@@ -76,6 +76,9 @@ def causal_check(
     sets = [[list(chosen), *(_random_like(lm, chosen, rng) for _ in range(draws))] for chosen in neurons]
     variants = [(prompt, answer[0], s) for prompt, answer, s in zip(prompts, answers, sets, strict=True)]
     out = torch.stack(collect(lm, partial(_measure, factors=(suppress, amplify)), variants))
+    for row, (chosen, *random) in zip(out, sets, strict=True):
+        if len(random[0]) < len(chosen):
+            row[2 : 2 + draws] = row[3 + draws :] = torch.nan
     base, low, high = out[:, 0], out[:, 1 : 2 + draws], out[:, 2 + draws :]
     return CausalCheck(base, low[:, 0], high[:, 0], low[:, 1:], high[:, 1:])
 

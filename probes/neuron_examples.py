@@ -29,6 +29,7 @@ from .tables import Values, group_rows, kinds_of
 Ids = Sequence[int]
 POOL = 64
 """Examples whose full scores are held at once."""
+SURE = 1e-6
 ROUNDING = 1e-5
 """Nats: a log-probability in float32 moves by a few millionths with the shape of its batch."""
 
@@ -159,6 +160,12 @@ def _warnings(lm: Model, examples: Sequence[Example], chosen: Selection, found: 
     empty = sum(not n for n in chosen.neurons)
     if empty:
         out.append(f"{empty} of {len(examples)} queries have no key neuron; their overlaps are undefined and left out")
+    impossible = sum(p == 0 for p in found.probability)
+    if impossible:
+        out.append(f"{impossible} queries: the answer's probability is 0 in {lm.dtype}; nothing can be attributed")
+    certain = sum(p > 1 - SURE for p in found.probability)
+    if certain:
+        out.append(f"{certain} queries: the answer's probability is within {SURE} of 1; its gradient is rounding")
     if found.unconverged:
         out.append(f"{found.unconverged} (query, layer) pairs miss completeness by more than 1 % after refinement")
     if lm.anatomy.n_experts:
@@ -260,7 +267,7 @@ def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draw
 
 def _beyond_rounding(change: Tensor) -> Tensor:
     """Changes of a log-probability; those of no more than ``ROUNDING`` are none, so that ranks do not hang on it."""
-    return torch.where(change.abs() > ROUNDING, change, torch.zeros_like(change))
+    return torch.where(change.abs() <= ROUNDING, torch.zeros_like(change), change)
 
 
 def _tensors(

@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,8 +97,8 @@ def select_clusters(
     n = len(clusters)
     if n < 3:
         raise InputError(f"{n} queries; inverse cluster attribution needs at least 3 in the pool")
-    if v < 1 or not 0 <= t < 1 or not 0 <= u <= 1:
-        raise InputError(f"t={t}, u={u}, v={v}; need 0 <= t < 1, 0 <= u <= 1 and v >= 1")
+    if not isinstance(v, Integral) or v < 1 or not 0 <= t < 1 or not 0 <= u <= 1:
+        raise InputError(f"t={t}, u={u}, v={v}; need 0 <= t < 1, 0 <= u <= 1 and a whole number v >= 1")
     df = Counter(n for c in clusters for n in c)
     common = frozenset(neuron for neuron, count in df.items() if count > int(u * n))
     ranked = [_rank(c, df, n, common if remove_common else frozenset(), v) for c in clusters]
@@ -169,6 +170,10 @@ class Overlap:
 
     def mean(self, which: str = "matched", measure: str = "overlap") -> float:
         """Mean over defined pairs; NaN when there is none."""
+        if which not in ("matched", "mismatched") or measure not in Shared._fields:
+            raise InputError(
+                f"{measure} of {which} pairs: give one of {', '.join(Shared._fields)} of (mis)matched ones"
+            )
         values = [getattr(s, measure) for s in getattr(self, which)]
         values = [x for x in values if not math.isnan(x)]
         return float(np.mean(values)) if values else math.nan
@@ -184,6 +189,8 @@ def overlap(a: Sequence[Sequence[Neuron]], b: Sequence[Sequence[Neuron]], n_neur
     """
     if len(a) != len(b):
         raise InputError(f"{len(a)} and {len(b)} sets; overlap compares the same cases, one set of each per case")
+    if n_neurons < max((len(set(s)) for s in (*a, *b)), default=0) or n_neurons < 1:
+        raise InputError(f"n_neurons={n_neurons}: the model has at least as many neurons as a set")
     matched = [share(x, y) for x, y in zip(a, b, strict=True)]
     mismatched = [share(x, y) for i, x in enumerate(a) for j, y in enumerate(b) if i != j]
     sizes = [max(len(x), len(y)) for x, y in zip(a, b, strict=True) if x and y]
@@ -201,6 +208,8 @@ def location_map(sets: Sequence[Sequence[Neuron]], n_layers: int, d_mlp: int, bi
 
     Neurons have no order within a layer, so bins along the index are cosmetic; the sum over bins is what can be read.
     """
+    if bins < 1:
+        raise InputError(f"bins={bins}; a map has at least one for each layer")
     counts = torch.zeros(n_layers, bins, dtype=torch.float64)
     for neurons in sets:
         for layer, index in neurons:

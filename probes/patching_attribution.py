@@ -23,7 +23,7 @@ from ..hooks.model import Model
 from ..hooks.sites import Kind, Site
 from ..hooks.watches import frozen
 from .effects import mean_interval
-from .patching_positions import Cell, Direction, Ids, Pair, check_pairs, sweep
+from .patching_positions import Cell, Direction, Ids, Pair, check_pairs, chosen_layers, sweep
 from .result import ProbeResult, Row
 
 TOP = 0.1
@@ -54,12 +54,13 @@ def attribution_patching(
         raise InputError(f'units "{units}": use positions or heads')
     kind = "head" if units == "heads" else kind
     pairs = check_pairs(lm, donors, recipients, answers, kind, direction)
-    chosen = list(range(lm.anatomy.n_layers)) if layers is None else list(layers)
+    chosen = chosen_layers(lm, layers)
     sites = [Site(layer, kind) for layer in chosen]
     estimate = torch.stack([_estimate(lm, pair, sites, units) for pair in pairs]).float()
     cells = _cells(lm, len(recipients[0]), units)
     patched = _verified(lm, pairs, sites, cells, verify, seed, max_batch)
-    rows = [_row(q, v) for q, v in _agreement(estimate, patched).items()] if verify != 0 else []
+    agreement = _agreement(estimate, patched)
+    rows = [_row(q, v) for q, v in agreement.items()] if verify != 0 else []
     axes = ("pair", "layer", "position" if units == "positions" else "head")
     settings: dict[str, Any] = {
         "kind": kind, "units": units, "layers": chosen, "direction": direction, "answers": [list(a) for a in answers],
@@ -67,6 +68,8 @@ def attribution_patching(
         "dtype": str(lm.dtype), "metric": "logit of the source's answer minus that of the unpatched run's",
     }  # fmt: skip
     warnings = [] if verify != 0 else ["a screen without verification: estimates are not effects"]
+    if verify != 0 and (few := len(pairs) - len(agreement["spearman"])):
+        warnings.append(f"{few} of {len(pairs)} pairs: fewer than 3 cells verified, or none differs; no agreement")
     tensors = {"estimate": estimate, "patched": patched}
     return ProbeResult("attribution_patching", rows, tensors, dict.fromkeys(tensors, axes), settings, warnings)
 

@@ -63,7 +63,7 @@ def position_sweep(
         raise InputError(f"head {head} of kind {kind}: give kind='head' and a head below {lm.anatomy.n_heads}")
     n = len(recipients[0])
     where = _within(range(n) if positions is None else positions, n)
-    chosen = list(range(lm.anatomy.n_layers)) if layers is None else list(layers)
+    chosen = chosen_layers(lm, layers)
     width = slice(None) if head is None else slice(head * lm.anatomy.d_head, (head + 1) * lm.anatomy.d_head)
     cells = [Cell((p,), width) for p in where]
     tensors = sweep(lm, pairs, [Site(layer, kind, expert) for layer in chosen], cells, max_batch)
@@ -72,7 +72,8 @@ def position_sweep(
         "answers": [list(a) for a in answers], "dtype": str(lm.dtype),
     }  # fmt: skip
     rows = [_best(tensors["recovered"][:, i], layer, where, "position") for i, layer in enumerate(chosen)]
-    return ProbeResult("position_sweep", rows, tensors, dict.fromkeys(tensors, ("pair", "layer", "position")), settings)
+    axes = dict.fromkeys(tensors, ("pair", "layer", "position"))
+    return ProbeResult("position_sweep", rows, tensors, axes, settings, undefined(tensors["recovered"]))
 
 
 def head_sweep(
@@ -87,7 +88,7 @@ def head_sweep(
     pairs = check_pairs(lm, donors, recipients, answers, "head", direction)
     n, d = len(recipients[0]), lm.anatomy.d_head
     where = tuple(_within(range(n) if positions is None else positions, n))
-    chosen = list(range(lm.anatomy.n_layers)) if layers is None else list(layers)
+    chosen = chosen_layers(lm, layers)
     heads = list(range(lm.anatomy.n_heads))
     cells = [Cell(where, slice(h * d, (h + 1) * d)) for h in heads]
     tensors = sweep(lm, pairs, [Site(layer, "head") for layer in chosen], cells, max_batch)
@@ -96,7 +97,8 @@ def head_sweep(
         "answers": [list(a) for a in answers], "dtype": str(lm.dtype),
     }  # fmt: skip
     rows = [_best(tensors["recovered"][:, i], layer, heads, "head") for i, layer in enumerate(chosen)]
-    return ProbeResult("head_sweep", rows, tensors, dict.fromkeys(tensors, ("pair", "layer", "head")), settings)
+    axes = dict.fromkeys(tensors, ("pair", "layer", "head"))
+    return ProbeResult("head_sweep", rows, tensors, axes, settings, undefined(tensors["recovered"]))
 
 
 def check_pairs(
@@ -119,6 +121,23 @@ def check_pairs(
     if direction == "noising":
         return [(r, d, (a[1], a[0])) for d, r, a in zip(donors, recipients, answers, strict=True)]
     return list(zip(donors, recipients, answers, strict=True))
+
+
+def chosen_layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
+    """All layers, or those asked for; ``InputError`` for none and for those that the model does not have."""
+    n = lm.anatomy.n_layers
+    found = list(range(n)) if layers is None else list(layers)
+    if not found or not all(0 <= layer < n for layer in found):
+        raise InputError(f"layers {found}: the model has {n} layers (0-{n - 1})")
+    return found
+
+
+def undefined(recovered: Tensor) -> list[str]:
+    """A warning where pairs have no way to recover: ``pair ...``, NaN for a whole pair."""
+    alike = int(recovered.isnan().flatten(1).all(1).sum())
+    if not alike:
+        return []
+    return [f"{alike} of {len(recovered)} pairs: source and run have the same logit difference; recovered is undefined"]
 
 
 def _within(positions: Sequence[int], n: int) -> list[int]:

@@ -324,6 +324,8 @@ def planted_recovery(
     x = finite(baseline, "baseline")
     if x.size < 2 or n < 2:
         raise NoCasesError(f"{x.size} baseline scores and n={n}; give at least two of each")
+    if n != int(n) or not np.isfinite(np.asarray(effects, dtype=float)).all():
+        raise InputError(f"n={n}, effects {list(effects)}: give a whole number of cases, and finite effects")
     if trials < 1 or not len(effects) or not 0 < alpha < 1 or not 0 < power <= 1:
         raise InputError(
             f"trials={trials}, {len(effects)} effects, alpha={alpha}, power={power}; need trials and effects, "
@@ -342,7 +344,7 @@ def planted_recovery(
     for effect in sorted(effects, key=abs):
         found = 0
         for _ in range(trials):
-            a, b = rng.choice(x, n), rng.choice(x, n)
+            a, b = rng.choice(x, int(n)), rng.choice(x, int(n))
             found += p_of(np.asarray(put(a, effect)), b) < alpha
         ci = stats.binomtest(found, trials).proportion_ci(method="exact")
         rows.append({

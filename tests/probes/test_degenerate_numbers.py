@@ -108,3 +108,24 @@ def test_effects_that_cannot_be_planted_are_refused() -> None:
             validity.planted_recovery(scores, n=5, effects=effects_, trials=trials)
     below = validity.planted_recovery(np.random.default_rng(0).normal(size=50), n=20, trials=50, effects=(-2, -0.5, 0))
     assert [r["effect"] for r in below.table[:3]] == [0, -0.5, -2] and -2 < below.table[-1]["value"] < -0.5
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-13, 1e-100, 1e-200, 1e100])
+def test_the_size_of_the_numbers_does_not_matter(scale: float) -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(1.5, size=(8, 3)), rng.normal(size=(8, 3))
+    for paired in (False, True):
+        small, plain = (contrast.map_test(a * s, b * s, paired=paired, permutations=200) for s in (scale, 1.0))
+        assert np.array_equal(small.p, plain.p) and np.allclose(small.statistic, plain.statistic)
+    columns = ("p", "effect", "effect_low", "cliffs_delta")
+    for make in (contrast.between, contrast.paired):
+        small, plain = (_last(make({"a": a[:, 0] * s, "b": b[:, 0] * s})) for s in (scale, 1.0))  # type: ignore[arg-type]
+        assert all(small[c] == pytest.approx(plain[c]) for c in columns if c in plain)
+        assert small["low"] == pytest.approx(plain["low"] * scale, rel=1e-6)
+
+
+def test_planted_effects_and_their_cases_are_numbers() -> None:
+    scores = [1.0, 2.0, 4.0, 3.0]
+    for n, effects_ in ((2.5, (0.0,)), (3, (math.nan,))):
+        with pytest.raises(InputError, match="whole number of cases"):
+            validity.planted_recovery(scores, n=n, effects=effects_, trials=3)  # type: ignore[arg-type]

@@ -114,3 +114,57 @@ def test_differences_that_are_all_the_same_get_the_p_of_their_signs() -> None:
 def test_two_pairs_have_no_effect_size_rather_than_zero() -> None:
     row = contrast.paired({"a": [5.0, 7.0], "b": [1.0, 2.0]}).table[0]
     assert row["value"] == 4.5 and np.isnan(row["effect"]) and np.isnan(row["effect_low"])
+
+
+def test_prompts_outside_the_vocabulary_are_refused_before_anything_is_generated(lm: Model) -> None:
+    for prompt, says in (([1, 500], r"prompt 0: ids lie in 1\.\.500"), ([1, -2], r"ids lie in -2\.\.1")):
+        with pytest.raises(InputError, match=says):
+            lookback.generate(lm, [prompt], 2)
+    with pytest.raises(ModelError, match="token id -2: the model's vocabulary"):
+        neurons.attribute(lm, [1, -2], [3])
+
+
+def test_worked_examples_without_a_question_are_not_passed_over(lm: Model) -> None:
+    with pytest.raises(InputError, match=r"few_shot span \(1, 2\) without a question span"):
+        lookback.masses(lm, [P], [[3]], few_shot_spans=[(1, 2)])
+
+
+def test_cue_tokens_may_be_numbers_of_numpy(lm: Model) -> None:
+    cues: Any = np.int64(2)
+    assert torch.equal(lookback.ratios(lm, [P], [[3]], cues)[0], lookback.ratios(lm, [P], [[3]], 2)[0])
+
+
+def test_sweeps_over_no_layer_are_refused_and_pairs_without_a_way_to_recover_are_said(lm: Model) -> None:
+    other = [1, 9, 6, 7, 8]
+    for sweep in (patching.position_sweep, patching.head_sweep, patching.attribution_patching):
+        for layers in ([], [9], [-1]):
+            with pytest.raises(InputError, match="layers"):
+                sweep(lm, [other], [P], [(3, 4)], layers=layers)
+    same = patching.position_sweep(lm, [P, other], [P, P], [(3, 4), (3, 4)], positions=[-1])
+    assert "1 of 2 pairs" in same.warnings[0] and bool(same.tensors["recovered"][0].isnan().all())
+    screen = patching.attribution_patching(lm, [P], [P], [(3, 4)])
+    assert "1 of 1 pairs" in screen.warnings[0] and all(row["n"] == 0 for row in screen.table)
+
+
+def test_options_of_sets_that_make_no_sense_are_refused() -> None:
+    scores = [torch.rand(3, 8)] * 3
+    v: Any = 2.5
+    with pytest.raises(InputError, match=r"v=2\.5"):
+        neurons.select(scores, v=v)
+    with pytest.raises(InputError, match="n_neurons=0"):
+        neurons.overlap([[(0, 1)]], [[(0, 1)]], 0)
+    with pytest.raises(InputError, match="cosine of matched"):
+        neurons.overlap([[(0, 1)]], [[(0, 1)]], 24).mean(measure="cosine")
+    with pytest.raises(InputError, match="bins=0"):
+        neurons.location_map([[(0, 1)]], 3, 8, bins=0)
+    with pytest.raises(InputError, match="k is 2"):
+        min_k.length_matched(np.arange(5.0), 3, k=2)
+
+
+def test_too_few_other_neurons_give_no_random_control_rather_than_an_empty_one(lm: Model) -> None:
+    width = lm.anatomy.n_neurons
+    most: Any = [(0, i) for i in range(width - 2)]
+    found = neurons.causal_check(lm, [P, P], [[3], [3]], [most, [(0, 1)]], draws=2)
+    assert found.random_suppressed.isnan().all(1).tolist() == [True, False]
+    assert found.random_amplified.isnan().all(1).tolist() == [True, False]
+    assert bool(found.suppressed.isfinite().all()) and bool(found.amplified.isfinite().all())
