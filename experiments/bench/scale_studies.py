@@ -41,8 +41,8 @@ STUDIES = (
     Planned("agentcoma", Load(500, 200, 5 * 260 + 30, 3 * 260, nodes=21), ("ask", "neurons", "lookback", "min-k")),
     # 1,200 pairs; Q1, Q2, the pair, Q2 beside an independent Q1, Q2's original, code; with and without the instruction.
     Planned("compositional-gsm", Load(1800, 250, 12 * 1200), ("ask",)),
-    # 3,393 cases of 4.56 steps; the whole, every step, and for the half that fails 3.56 scaffolds and a placeholder.
-    Planned("stad", Load(250, 300, round(3393 * (1 + 4.56 + 0.5 * 4.56))), ("ask",)),
+    # 3,397 cases (1,448, 1,176 and 773) of 4.56 steps; the whole, every step, and for the half that fails 3.56 scaffolds and a placeholder.
+    Planned("stad", Load(250, 300, round(3397 * (1 + 4.56 + 0.5 * 4.56))), ("ask",)),
     # The benchmark and its wholes again with chain of thought; 16 pairs patched, here at all layers.
     Planned("composition-collapse", Load(120, 100, D4V2 + 390, 3 * 32, 16, continuation=40), _PATCHED),
     # 3 seeds of 7 variants, 3 of them on a second base too; every model and the two bases evaluated.
@@ -93,8 +93,15 @@ def study_lines(hardware: Hardware = H100, gpus: Sequence[int] = (1, 8, 64)) -> 
     heads = ["minutes", "asks", "prompt + answer", "opened up", *(f"{name}, {n} GPU" for name, n in columns)]
     out = [f"| {' | '.join(heads)} |", "|---|" + "--:|" * (len(heads) - 1)]
     for study in STUDIES:
-        load, opened = study.load, str(study.load.examples) if len(study.steps) > 1 else "–"
+        load, opened = study.load, _opened(study)
         times = [study_minutes(SIZES[name], study, n, hardware) for name, n in columns]
         cells = [study.name, f"{load.asks:,}", f"{load.prompt} + {load.response}", opened]
         out.append(f"| {' | '.join([*cells, *('–' if t is None else minutes(t) for t in times)])} |")
     return out
+
+
+def _opened(study: Planned) -> str:
+    """Prompts that a study's probes run on; trajectories alone are those of the wholes, one prompt in three."""
+    if len(study.steps) == 1:
+        return "–"
+    return str(study.load.examples // (3 if study.steps == _PATCHED else 1))

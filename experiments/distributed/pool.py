@@ -22,6 +22,9 @@ TRIES = 3
 OBJECT_STORE = 512 << 20
 """Bytes of shared memory for a cluster of our own; results are small, and Ray spills what does not fit."""
 
+_TOKEN = "; is it up? where it asks for a token (Ray's default from 2.60 on), set RAY_AUTH_MODE=token"
+"""Ray never sends a token to an address that was given, unless told to, and calls that a failure to connect."""
+
 
 @dataclass
 class Item:
@@ -66,6 +69,8 @@ class Pool:
         self._starting: dict[Any, Any] = {}
         """Pending ``load`` -> worker."""
         self._failed_starts = 0
+        self._unfit: str | None = None
+        """Why a worker could not even be made: another one there would not be either."""
         try:
             for _ in range(self.workers):
                 self._start()
@@ -88,10 +93,11 @@ class Pool:
             quiet |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
         try:
             self.ray.init(address=address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as e:
+        except (ConnectionError, ValueError, RuntimeError, TimeoutError, self.ray.exceptions.RayError) as e:
             where = "a cluster on this machine cannot be started" if address is None else "cannot be joined"
             line = next((x for x in str(e).splitlines() if x.strip()), type(e).__name__)
-            raise InputError(f"--ray-address {address or '(none)'}: {where} ({line})") from e
+            hint = _TOKEN if address not in (None, "auto") and "RAY_AUTH_MODE" not in os.environ else ""
+            raise InputError(f"--ray-address {address or '(none)'}: {where} ({line}){hint}") from e
 
     def _shares(self) -> tuple[int, int, float]:
         """Number of workers, and CPUs and GPUs of each."""
@@ -160,6 +166,11 @@ class Pool:
         worker = self._starting.pop(ref)
         about = self._result(ref)
         if about is None:
+            if self._unfit:
+                raise ModelError(
+                    f"a worker cannot be started ({self._unfit}); install the same composcope, with its libraries, "
+                    "on every node"
+                )
             self._failed_starts += 1
             self.lost += 1
             self.say("a worker was lost while it loaded the model; another one is started")
@@ -188,7 +199,8 @@ class Pool:
 
         try:
             value = self.ray.get(ref)
-        except (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError, lost.OutOfMemoryError):
+        except (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError, lost.OutOfMemoryError) as e:
+            self._unfit = _not_made(str(e))
             return None
         if isinstance(value, Failure):
             raise value.error()
@@ -227,3 +239,9 @@ class Pool:
         self._starting.clear()
         if self.ours:
             self.ray.shutdown()
+
+
+def _not_made(said: str) -> str | None:
+    """The last line of the error with which a worker's constructor ended, if it is that which lost the worker."""
+    lines = [x.strip() for x in said.splitlines() if x.strip()]
+    return lines[-1] if lines and "creation task" in lines[0] else None

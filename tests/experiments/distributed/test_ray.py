@@ -16,7 +16,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.experiments.cli import main
-from composcope.experiments.distributed.pool import import_ray
+from composcope.experiments.distributed.pool import Pool, _not_made, import_ray
 from composcope.experiments.distributed.worker import Failure, Worker
 from composcope.experiments.investigate import probe_part
 from composcope.experiments.run import read_json
@@ -123,6 +123,30 @@ def test_another_version_or_other_code_on_a_node_is_one_clear_error() -> None:
         assert isinstance(found, Failure)
         assert "install the same package on every node" in str(found.error())
         assert code["version"] in found.message
+
+
+def test_a_node_without_the_package_is_told_from_a_lost_worker() -> None:
+    made = "The actor died because of an error raised in its creation task, ray::Worker\n\nModuleNotFoundError: No x\n"
+    assert _not_made(made) == "ModuleNotFoundError: No x"
+    assert _not_made("The actor died unexpectedly before finishing this task.\n\tpid: 1") is None
+
+
+@pytest.mark.parametrize(("mode", "hinted"), [(None, True), ("token", False), ("disabled", False)])
+def test_a_cluster_that_cannot_be_joined_may_ask_for_a_token(
+    mode: str | None, hinted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(**_: Any) -> None:
+        raise ConnectionError("Failed to connect to Ray cluster at h:1")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", refused)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    if mode is not None:
+        monkeypatch.setenv("RAY_AUTH_MODE", mode)
+    serving = Serving(engine="ray", workers=1, ray_address="h:1")
+    with pytest.raises(InputError, match=r"--ray-address h:1: cannot be joined \(Failed to connect") as found:
+        Pool(Settings("organism:control", "organism:mixed", serving=serving), print)
+    assert ("RAY_AUTH_MODE=token" in str(found.value)) is hinted
 
 
 def test_without_ray_there_is_one_clear_error(
