@@ -41,7 +41,8 @@ STUDIES = (
     Planned("agentcoma", Load(500, 200, 5 * 260 + 30, 3 * 260, nodes=21), ("ask", "neurons", "lookback", "min-k")),
     # 1,200 pairs; Q1, Q2, the pair, Q2 beside an independent Q1, Q2's original, code; with and without the instruction.
     Planned("compositional-gsm", Load(1800, 250, 12 * 1200), ("ask",)),
-    # 3,397 cases (1,448, 1,176 and 773) of 4.56 steps; the whole, every step, and for the half that fails 3.56 scaffolds and a placeholder.
+    # 1,448 + 1,176 + 773 cases of 4.56 steps; the whole, every step, and for the half that fails 3.56 scaffolds and a
+    # placeholder.
     Planned("stad", Load(250, 300, round(3397 * (1 + 4.56 + 0.5 * 4.56))), ("ask",)),
     # The benchmark and its wholes again with chain of thought; 16 pairs patched, here at all layers.
     Planned("composition-collapse", Load(120, 100, D4V2 + 390, 3 * 32, 16, continuation=40), _PATCHED),
