@@ -45,7 +45,7 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
     for i, depth in enumerate(shaded):
         ax.axvspan(depth - 0.45, depth + 0.45, color=style.MUTED, alpha=0.14, linewidth=0, zorder=0,
                    label="trained depth" if i == 0 else "_nolegend_")  # fmt: skip
-    style.legend(ax, loc="upper left")
+    style.shared_legend(fig)
     text = "Residual failure: share of wholes answered wrong among cases that passed both gates, by depth."
     if shaded:
         text += f" Shaded: trained depths ({', '.join(map(str, shaded))}){'; dotted: baseline' if dotted else ''}."
@@ -88,15 +88,29 @@ def family_heatmap(runs: Sequence[RunData]) -> Drawing:
     for row in rows:
         row["drawn"] = "undefined" if row["value"] is None else style.weight(row["n"])
         cell(ax, columns.index((row["family"], row["depth"])), models.index(row["model"]), row)
-    ax.set_xticks(range(len(columns)), [f"{style.plain(f, 12)}\n{d}" for f, d in columns])
     ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
     ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(len(models) - 0.5, -0.5)
-    style.dress(ax, "Residual failure, %", "family and depth", grid=None)
+    style.dress(ax, "Residual failure, %", "depth, family", grid=None)
+    _depths_of_families(ax, columns)
     text = "Residual failure in percent; cells with n < 5 are outlined without a color."
     return Drawing(
         style.finished(fig), rows, caption(text, rows, runs, "{model}, {family}, depth {depth}", mark="Starred")
     )
+
+
+def _depths_of_families(ax: Axes, columns: Sequence[tuple[str, int]]) -> None:
+    """Depths below the columns, and once below its depths the family, whole and in as many lines as it takes."""
+    ax.set_xticks(range(len(columns)), [str(depth) for _, depth in columns])
+    places: dict[str, list[int]] = {}
+    for x, (family, _) in enumerate(columns):
+        places.setdefault(family, []).append(x)
+    names = [style.broken(family, 8 * len(xs)) for family, xs in places.items()]
+    ax.xaxis.remove_overlapping_locs = False
+    ax.set_xticks([sum(xs) / len(xs) for xs in places.values()], names, minor=True)
+    ax.tick_params(axis="x", which="minor", length=0, pad=16, labelsize=8, labelcolor=style.MUTED)
+    for xs in list(places.values())[1:]:
+        ax.axvline(xs[0] - 0.5, color=style.GRID, linewidth=0.8)
 
 
 def step_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
@@ -138,11 +152,12 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
         for i, model in enumerate(models):
             mine = [r for r in rows if r["model"] == model and r["benchmark"] == benchmark]
             nudge = (i - (len(models) - 1) / 2) * 0.05
-            style.points(ax, mine, [steps.index(r["step"]) + nudge for r in mine], style.color(i), model)
+            places = [steps.index(r["step"]) + nudge for r in mine]
+            style.points(ax, mine, places, style.color(i), model, style=style.dash(i))
         ax.set_xticks(range(len(steps)), steps)
         style.percent(ax)
         style.dress(ax, benchmark, y="accuracy")
-        style.legend(ax, loc="lower left")
+    style.shared_legend(fig)
     text = f"Accuracy from the single steps to both to the whole.{_chance(runs)}{_gaps(runs)}"
     cell_name = "{model}, {step}" if len(benchmarks) == 1 else "{model}, {benchmark}, {step}"
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, cell_name),
@@ -171,7 +186,7 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     style.percent(ax)
     style.percent(ax, "x")
     style.dress(ax, "Below the curve: worse than independent steps", "√(S1 · S2)", "accuracy on the whole", grid="both")
-    style.legend(ax, loc="upper left")
+    style.shared_legend(fig)
     text = (
         "Accuracy on the whole against the geometric mean of both steps; the curve: what independent steps would give."
     )
@@ -245,7 +260,7 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
     style.dress(
         ax, "Knowing is not composing", "atoms right in every wording", "residual failure at depth 4", grid="both"
     )
-    style.legend(ax, loc="upper left")
+    style.shared_legend(fig)
     text = "Residual failure at depth 4 against the share of atoms that are right in every wording."
     return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
 
@@ -276,7 +291,7 @@ def _depth_panel(
     for i, model in enumerate(models):
         mine = [r for r in rows if r["model"] == model]
         nudge = (i - (len(models) - 1) / 2) * 0.07
-        line = ":" if model in dotted else "-"
+        line = ":" if model in dotted else style.dash(i)
         style.points(ax, mine, [r["depth"] + nudge for r in mine], style.color(i), model, style=line)
     ax.set_xticks(depths)
     ax.set_xlim(min(depths) - 0.6, max(depths) + 0.6)

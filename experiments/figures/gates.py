@@ -106,7 +106,7 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     if not rows:
         return words("No run here has failure quadrants: the protocol compositionality-gap counts them.", runs)
     if not any(r["n"] for r in rows):
-        return words("No whole was wrong in these runs, so there are no failures to split by their steps.", runs)
+        return words("No whole was judged wrong in these runs, so there are no failures to split by their steps.", runs)
     models = list(dict.fromkeys(r["model"] for r in rows))
     keys = list(dict.fromkeys(r["quadrant"] for r in rows))
     fig, panels = style.grid_of(1, 1, 6.6, 1.3 + 0.42 * len(models))
@@ -212,7 +212,8 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         style.dress(ax, title, "steps revealed", "cases" if ax is panels[0][0] else "")
     unknown = [f"{style.plain(r['model'])} {r['n_unknown']}" for r in rows if r["n_unknown"]]
     text = "Fewest revealed steps after which the whole is right: 0 = none needed, “none” = wrong at every level." + (
-        f" Left out, because an answer that decides could not be graded: {', '.join(dict.fromkeys(unknown))} cases."
+        " Left out, because an answer that decides was not asked for or could not be graded: "
+        f"{', '.join(dict.fromkeys(unknown))} cases."
         if unknown
         else ""
     )
@@ -220,7 +221,7 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
 
 
 def min_k_counts(graded: Sequence[Row]) -> tuple[Counter[int], int]:
-    """Cases by k (-1: no level helped), and how many are unknown because an invalid answer decides."""
+    """Cases by k (-1: no level helped), and how many are unknown: an invalid or a missing answer decides."""
     levels: dict[str, dict[int, str]] = {}
     for g in graded:
         if g["role"] == "whole" or str(g["role"]).startswith("scaffold:"):
@@ -230,6 +231,7 @@ def min_k_counts(graded: Sequence[Row]) -> tuple[Counter[int], int]:
     unknown = 0
     for by_level in levels.values():
         if len(by_level) < 2 and by_level.get(0) != "correct":
+            unknown += 1  # one step only, or its scaffolds were never asked
             continue
         right = [k for k, o in sorted(by_level.items()) if o == "correct"]
         k = right[0] if right else -1

@@ -96,10 +96,15 @@ class RunData:
         return self.config.get(key) or self.manifest.get("identity", {}).get(key) or self.name
 
     def select(self, metric: str, *by: str) -> list[Row]:
-        """Metric rows of a name that are grouped by exactly ``by``; constant keys (model, prompt) do not count."""
+        """Metric rows of a name that are grouped by exactly ``by``; constant keys (model, prompt) do not count.
+
+        Where cases were asked in other ways too (self-ask, ...), the rows of the usual way.
+        """
         keys = set(by)
         free = {"model", "prompt"} - keys
-        return [m for m in self.metrics if m["metric"] == metric and set(m.get("group") or {}) - free == keys]
+        found = [m for m in self.metrics if m["metric"] == metric and set(m.get("group") or {}) - free == keys]
+        usual = [m for m in found if "prompt" not in (m.get("group") or {})]
+        return found if "prompt" in keys or not usual else usual
 
     def one(self, metric: str, **group: Any) -> Row | None:
         """The metric row of a name whose group is exactly ``group``."""

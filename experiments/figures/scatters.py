@@ -99,7 +99,7 @@ def draw(runs: Sequence[RunData], kind: Scatter) -> Drawing:
     style.percent(ax)
     style.percent(ax, "x")
     style.dress(ax, kind.title, kind.x, kind.y, grid="both")
-    style.legend(ax, loc="upper left")
+    style.shared_legend(fig)
     text = f"{kind.y[:1].upper()}{kind.y[1:]} against {kind.x}, over the same cases; dashed: equal. {kind.text}"
     return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
 
@@ -110,7 +110,7 @@ def cross(ax: Axes, row: Row, shade: str, label: str, size: float = 5.5) -> None
         row["drawn"] = "undefined"
         return
     few = {**row, "n": min(row["n"] or 0, row["n_x"] or 0)}
-    style.points(ax, [few], [row["x"]], shade, label, size=size)
+    style.points(ax, [few], [row["x"]], shade, label, size=size, line=False)
     row["drawn"] = few["drawn"]
     if row["drawn"] not in ("hollow", "undefined") and None not in (row.get("x_low"), row.get("x_high")):
         ends = [row["x_low"], row["x_high"]]

@@ -7,6 +7,7 @@ or interval, cells with fewer than 15 are diamonds, and what is undefined is nam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -36,6 +37,11 @@ DIVERGING: Colormap = LinearSegmentedColormap.from_list(
 
 def color(i: int) -> str:
     return PALETTE[i % len(PALETTE)]
+
+
+def dash(i: int) -> str:
+    """The line of the i-th model: where the colors begin again, the lines differ."""
+    return ("-", "--", "-.")[i // len(PALETTE) % 3]
 
 
 def figure(width: float, height: float) -> Figure:
@@ -114,6 +120,17 @@ def lines(text: str, width: int) -> str:
     return "\n".join(plain(part) for line in str(text).split("\n") for part in _wrapped(line, width).split("\n"))
 
 
+def broken(name: str, width: int) -> str:
+    """A name in lines of about ``width``, broken at its own joints, for a label under a narrow column."""
+    pieces = re.findall(r"[^\s_.:/-]*[\s_.:/-]?", plain(name))
+    found = [""]
+    for piece in pieces:
+        if found[-1] and len(found[-1]) + len(piece.rstrip()) > width:
+            found.append("")
+        found[-1] += piece
+    return "\n".join(plain(line.strip(), width + 6) for line in found)
+
+
 def legend(ax: Axes, **options: Any) -> None:
     """The names of one panel's marks; give a place, since searching for the best one takes longer than drawing."""
     handles, names = ax.get_legend_handles_labels()
@@ -122,14 +139,20 @@ def legend(ax: Axes, **options: Any) -> None:
 
 
 def shared_legend(fig: Figure) -> None:
-    """The names of all panels' marks, once, above them."""
+    """The names of all panels' marks, once, above them: never over a mark, in as many columns as the width takes."""
     found: dict[str, Any] = {}
     for ax in fig.axes:
         found |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if found:
+        column = 0.075 * max(map(len, found)) + 0.6  # inches of the longest name at this size, with its mark
+        columns = min(max(int(fig.get_figwidth() / column), 1), 6)
+        lines = -(-len(found) // columns)
+        if lines > 1:
+            fig.set_figheight(fig.get_figheight() + 0.17 * (lines - 1))
         fig.legend(
-            found.values(), found.keys(), loc="outside upper left", ncols=6, frameon=False, fontsize=8, labelcolor=INK
-        )
+            found.values(), found.keys(), loc="outside upper left", ncols=columns, frameon=False, fontsize=8,
+            handlelength=2.8, labelcolor=INK,
+        )  # fmt: skip
 
 
 def note(ax: Axes, text: str) -> None:
@@ -177,7 +200,7 @@ def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: 
 
     Each row has ``value`` (None where undefined), ``low``, ``high`` and ``n``; its ``drawn`` is filled in.
     """
-    shown = plain(label, 40)
+    shown = plain(label, 60)
     joined: list[tuple[float, float]] = []
     for place, row in zip(x, rows, strict=True):
         row["drawn"] = "undefined" if row.get("value") is None else weight(row.get("n"))
@@ -189,8 +212,10 @@ def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: 
             joined.append(spot)
             _interval(ax, row, place, shade, horizontal)
         marker = "D" if row["drawn"] == "marked" else "o"
-        ax.plot(*spot, marker, color=shade, markerfacecolor=PAPER if hollow else shade, markersize=size,
-                markeredgewidth=1.3, zorder=3, label=shown)  # fmt: skip
+        # One point draws no line, but its name in the legend shows how the series is drawn.
+        ax.plot(*spot, marker=marker, linestyle=style if line else "none", color=shade, linewidth=1.6,
+                markerfacecolor=PAPER if hollow else shade, markersize=size, markeredgewidth=1.3, zorder=3,
+                label=shown)  # fmt: skip
         shown = "_nolegend_"
     if line and len(joined) > 1:
         ax.plot(*zip(*joined, strict=True), style, color=shade, linewidth=1.6, alpha=0.9, zorder=2)

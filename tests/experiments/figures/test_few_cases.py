@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -146,3 +147,55 @@ def test_a_scatter_over_knowledge_has_intervals_both_ways(synthetic: ModuleType,
     assert row["x_low"] < row["x"] == row["atom_stability"] < row["x_high"] and row["n_x"] == 60
     ends = [tuple(line.get_xdata()) for line in drawing.figure.axes[0].lines]  # type: ignore[arg-type]
     assert (row["x_low"], row["x_high"]) in ends
+
+
+def test_another_way_to_ask_does_not_enter_the_quadrants_of_the_usual_one(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=60, probes=(), protocol=GAP)
+    document: dict[str, Any] = json.loads((run / "metrics.json").read_text())
+    usual = [m for m in document["metrics"] if m["metric"] == "quadrant" and set(m["group"]) == {"quadrant"}]
+    document["metrics"] += [synthetic.rate("quadrant", 1, 2, **m["group"], prompt="self-ask") for m in usual]
+    (run / "metrics.json").write_text(json.dumps(document))
+    rows = figures.draw("failure-quadrants", [run]).rows
+    assert sorted((r["quadrant"], r["n"]) for r in rows) == sorted((m["group"]["quadrant"], m["n"]) for m in usual)
+
+
+def _models(synthetic: ModuleType, folder: Path, n: int, name: str, **made: Any) -> list[Path]:
+    return [synthetic.make_run(folder / f"{name}-{i}", n=20, probes=(), model=f"org/{name}-{i}", seed=i, **made)
+            for i in range(n)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "made"), [("collapse-curve", {}), ("gap-scatter", {"protocol": GAP})])
+def test_names_of_many_models_stand_beside_the_marks_and_within_the_figure(
+    name: str, made: dict[str, Any], synthetic: ModuleType, tmp_path: Path
+) -> None:
+    runs = _models(synthetic, tmp_path, 9, "a-model-with-a-long-name-7B-Instruct", **made)
+    figure = figures.draw(name, runs).figure
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert len(legend.get_texts()) >= 9
+    assert box.x1 <= figure.bbox.x1 + 1 and box.y1 <= figure.bbox.y1 + 1
+    assert not any(box.overlaps(ax.get_window_extent()) for ax in figure.axes)
+
+
+def test_more_models_than_colors_have_other_lines(synthetic: ModuleType, tmp_path: Path) -> None:
+    figure = figures.draw("collapse-curve", _models(synthetic, tmp_path, 9, "m")).figure
+    handles = {str(line.get_label()): line for line in figure.axes[0].lines if str(line.get_label()).startswith("m-")}
+    assert len({(str(line.get_color()), line.get_linestyle()) for line in handles.values()}) == 9
+
+
+def test_long_names_of_families_stand_once_and_whole_below_their_depths(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=80, probes=())
+    document: dict[str, Any] = json.loads((run / "metrics.json").read_text())
+    document["metrics"] += [synthetic.rate("residual_failure", 3, 20, depth_bin=d, family=f)
+                            for f in ("temporal_interval_decoy", "temporal_successor") for d in (4, 6)]  # fmt: skip
+    (run / "metrics.json").write_text(json.dumps(document))
+    figure = figures.draw("family-heatmap", [run]).figure
+    figure.draw_without_rendering()
+    labels = figure.axes[0].get_xticklabels(minor=True)
+    names = [t.get_text().replace("\n", "") for t in labels]
+    assert names.count("temporal_interval_decoy") == names.count("temporal_successor") == 1
+    boxes = [t.get_window_extent() for t in labels]
+    assert not any(a.overlaps(b) for a, b in pairwise(boxes))

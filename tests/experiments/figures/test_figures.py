@@ -120,7 +120,7 @@ def test_quadrants_of_runs_without_a_wrong_whole_are_words(synthetic: ModuleType
         if row["metric"] == "quadrant":
             row.update(n=0, value=None, low=None, high=None, count=0)
     (run / "metrics.json").write_text(json.dumps(document))
-    assert "No whole was wrong" in str(catalog.draw("failure-quadrants", [run]).empty)
+    assert "No whole was judged wrong" in str(catalog.draw("failure-quadrants", [run]).empty)
 
 
 def test_the_caption_lists_cells_with_few_cases(synthetic: ModuleType, tmp_path: Path) -> None:
