@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ..errors import ModelError
-from . import experts
+from . import experts, patterns
 from .layouts import Layout, cut
-from .parts import blocks_of
+from .parts import blocks_of, stated
 from .trace import Event, Trace
 
 
@@ -67,6 +67,8 @@ class Layer:
     """What holds the experts' weights in a mixture of experts."""
     n_neurons: int = 0
     """Neurons of this layer, over all experts; 0: as many as ``Anatomy`` says."""
+    heads: tuple[int, int] = (0, 0)
+    """Query heads and key-value heads of this layer; 0: as many as ``Anatomy`` says."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Anatomy:
     n_heads: int
     n_kv_heads: int
     d_head: int
+    """The widest where layers differ; ``heads`` says how many each of them has."""
     d_model: int
     d_mlp: int
     """Neurons per layer (of the widest); per expert for mixtures of experts."""
@@ -93,6 +96,11 @@ class Anatomy:
     @property
     def n_layers(self) -> int:
         return len(self.layers)
+
+    def heads(self, layer: int) -> tuple[int, int]:
+        """Query heads and key-value heads of one layer; in some architectures layers differ."""
+        mine = self.layers[layer].heads
+        return mine[0] or self.n_heads, mine[1] or self.n_kv_heads
 
     @property
     def n_neurons(self) -> int:
@@ -170,7 +178,7 @@ def _experts(module: nn.Module) -> nn.Module | None:
 
 
 def _resolve_layer(trace: Trace, i: int, block: nn.Module, sizes: tuple[int, int, int]) -> Layer:
-    d_model, n_q, n_kv = sizes
+    d_model, *heads_of_all = sizes
     pre, post = trace.ends[i]
     events = trace.events[i]
     name, attn = _attention(block)
@@ -200,8 +208,10 @@ def _resolve_layer(trace: Trace, i: int, block: nn.Module, sizes: tuple[int, int
     down = None if moe else downs[-1]
     calls = [c for c in trace.calls if c.module is attn or any(c.module is m for m in attn.modules())]
     heads: list[Projection | None] = [None, None, None]
+    n_q, n_kv = heads_of_all
     if len(calls) == 1:
         wanted = (calls[0].query, calls[0].key, calls[0].value)
+        n_q, n_kv = (int(w.shape[1]) for w in wanted[:2])
         heads = [_projection(_once(inside), w, n_q, n_kv, p) for p, w in enumerate(wanted)]
     return Layer(
         block=block,
@@ -219,6 +229,7 @@ def _resolve_layer(trace: Trace, i: int, block: nn.Module, sizes: tuple[int, int
         up=_ups(rest, down),
         mlp=moe[0] if moe else None if not down or "." not in down.name else getattr(block, down.name.split(".")[0]),
         experts=moe[1] if moe else None,
+        heads=(n_q, n_kv),
     )
 
 
@@ -278,24 +289,28 @@ def resolve(model: PreTrainedModel) -> Anatomy:
     """Find and verify the anatomy of a causal language model, or raise ``ModelError`` with what was seen."""
     config: Any = model.config.get_text_config(decoder=True)
     for name in ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size"):
-        if not isinstance(getattr(config, name, None), int):
+        if not isinstance(stated(config, name), int):
             raise ModelError(
                 f"{type(model).__name__}: its config says no {name}, as in models without attention; not supported"
             )
     blocks = list(blocks_of(model))
-    n_q = int(config.num_attention_heads)
-    n_kv = int(getattr(config, "num_key_value_heads", None) or n_q)
+    n_q = int(stated(config, "num_attention_heads"))
+    n_kv = int(stated(config, "num_key_value_heads") or n_q)
     d_model = int(config.hidden_size)
     trace = Trace(model, blocks)
+    if any(map(_sees_later, trace.calls)):
+        raise ModelError(
+            f"{type(model).__name__}: tokens attend to later ones; probes need attention that is causal, in which no "
+            "token changes what is before it"
+        )
     grouped = {int(c.key.shape[1]) for c in trace.calls}
-    n_kv = grouped.pop() if len(grouped) == 1 else n_kv  # configs may state what the model does not use
+    n_kv = max(grouped) if grouped else n_kv  # configs may state what the model does not use
     if len(trace.ends) != len(blocks):
         raise ModelError(f"{type(model).__name__}: {len(trace.ends)} of {len(blocks)} blocks ran in a forward pass")
     layers = tuple(_resolve_layer(trace, i, b, (d_model, n_q, n_kv)) for i, b in enumerate(blocks))
     inputs = {id(e.module): e.inputs for events in trace.events for e in events}
-    head = inputs[id(layers[0].out)]
-    assert head is not None
-    context = getattr(config, "max_position_embeddings", None)
+    widths_of_heads = [_width_of_head(inputs[id(x.out)], x.heads[0]) for x in layers]
+    context = stated(config, "max_position_embeddings")
     layers = tuple(replace(layer, n_neurons=_n_neurons(layer, inputs)) for layer in layers)
     mixtures = [layer.experts for layer in layers if layer.down is None]
     known = [m for m in mixtures if m is not None and experts.readable(m)]
@@ -306,14 +321,14 @@ def resolve(model: PreTrainedModel) -> Anatomy:
             f"{sorted(widths)}); not supported"
         )
     dense = max(layer.n_neurons for layer in layers)
-    stated = getattr(config, "moe_intermediate_size", 0) or getattr(config, "intermediate_size", 0)
-    d_mlp = widths.pop() if widths else dense or int(stated or 0)
+    said = stated(config, "moe_intermediate_size") or stated(config, "intermediate_size")
+    d_mlp = widths.pop() if widths else dense or int(said or 0)
     n_experts = counts.pop() if counts else _stated_experts(config) if mixtures else None
     return Anatomy(
         layers=layers,
         n_heads=n_q,
         n_kv_heads=n_kv,
-        d_head=int(head.shape[-1]) // n_q,
+        d_head=max(widths_of_heads),
         d_model=d_model,
         d_mlp=d_mlp,
         vocab_size=int(config.vocab_size),
@@ -335,6 +350,18 @@ def _n_neurons(layer: Layer, inputs: dict[int, Tensor | None]) -> int:
 
 def _stated_experts(config: Any) -> int | None:
     for name in ("num_local_experts", "num_experts", "n_routed_experts"):
-        if isinstance(getattr(config, name, None), int):
-            return int(getattr(config, name))
+        if isinstance(stated(config, name), int):
+            return int(stated(config, name))
     return None
+
+
+def _width_of_head(x: Tensor | None, n: int) -> int:
+    return 0 if x is None else int(x.shape[-1]) // n
+
+
+def _sees_later(call: patterns.Call) -> bool:
+    """Whether the first of two tokens attends to the second."""
+    if not isinstance(call.mask, Tensor) or call.mask.dim() != 4:
+        return not getattr(call.module, "is_causal", True)
+    entry = call.mask[0, 0, 0, 1]
+    return bool(entry) if entry.dtype is torch.bool else float(entry) > torch.finfo(entry.dtype).min / 2

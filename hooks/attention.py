@@ -231,6 +231,12 @@ def _collect(tap: _Tap, model: PreTrainedModel) -> list[Tensor | None]:
             f"{type(model).__name__}: {len(tap.records)} of {tap.layers} layers reported attention masses; its"
             " attention does not go through transformers' AttentionInterface in every layer"
         )
+    counts = sorted({r.shape[1] for records in tap.records.values() for r in records if r is not None})
+    if len(counts) > 1:
+        raise ModelError(
+            f"{type(model).__name__}: layers have different numbers of heads ({', '.join(map(str, counts))}); masses "
+            "by layer and head need one number for all"
+        )
     return [
         None if w is None else torch.stack([_together(tap, i, b) for i in range(tap.layers)], dim=1)
         for b, w in enumerate(tap.windows)

@@ -57,6 +57,14 @@ def input_device(model: PreTrainedModel) -> torch.device:
     return placement.device_of(model.get_input_embeddings(), embedding_of(model))
 
 
+def stated(config: Any, name: str) -> Any:
+    """What a config says of the whole model, ``None`` where it says nothing; of its first layer where layers differ."""
+    try:
+        return getattr(config, name, None)
+    except RuntimeError:  # transformers' configs of layers that differ give such values layer by layer only
+        return getattr(config.per_layer_config[0], name, None)
+
+
 def embedding_of(model: PreTrainedModel) -> Tensor:
     """The token embedding: vocab d_model; without data where it is offloaded."""
     table = model.get_input_embeddings().weight

@@ -26,6 +26,7 @@ from . import patterns
 from .kernels import fast_products
 from .lanes import Lanes, handed_on
 from .model import Model
+from .parts import stated
 from .regimes import angles_kept, check_suffix
 from .sites import Site
 from .watches import Watch, hooked
@@ -125,7 +126,7 @@ def _window(call: patterns.Call, layer: int, config: Any) -> int | None:
     """The layer's sliding window, as announced to the kernel; checked against the mask that the kernel was given."""
     window = call.kwargs.get("sliding_window")
     if window is None and getattr(config, "layer_types", None) is None:
-        window = getattr(config, "sliding_window", None)  # some models put it into the mask only
+        window = stated(config, "sliding_window")  # some models put it into the mask only
     n = call.key.shape[2]
     if call.mask is None:
         # Kernels are left without a mask when plain causal attention does.

@@ -23,7 +23,7 @@ from ..hooks.model import Model
 from ..hooks.sites import Kind, Site
 from ..hooks.watches import frozen
 from .effects import mean_interval
-from .patching_positions import Cell, Direction, Ids, Pair, check_pairs, chosen_layers, sweep
+from .patching_positions import Cell, Direction, Ids, Pair, check_pairs, chosen_layers, head_count, sweep
 from .result import ProbeResult, Row
 
 TOP = 0.1
@@ -56,8 +56,8 @@ def attribution_patching(
     pairs = check_pairs(lm, donors, recipients, answers, kind, direction)
     chosen = chosen_layers(lm, layers)
     sites = [Site(layer, kind) for layer in chosen]
+    cells = _cells(lm, len(recipients[0]), units, chosen)
     estimate = torch.stack([_estimate(lm, pair, sites, units) for pair in pairs]).float()
-    cells = _cells(lm, len(recipients[0]), units)
     patched = _verified(lm, pairs, sites, cells, verify, seed, max_batch)
     agreement = _agreement(estimate, patched)
     rows = [_row(q, v) for q, v in agreement.items()] if verify != 0 else []
@@ -86,15 +86,15 @@ def _estimate(lm: Model, pair: Pair, sites: Sequence[Site], units: Units) -> Ten
     out = []
     for site, gradient in zip(sites, gradients, strict=True):
         product = ((goal[site] - got.acts[site].detach()) * gradient)[0].double()  # pos width
-        by_head = product.unflatten(-1, (lm.anatomy.n_heads, -1)) if units == "heads" else None
+        by_head = product.unflatten(-1, (lm.anatomy.heads(site.layer)[0], -1)) if units == "heads" else None
         out.append((product.sum(-1) if by_head is None else by_head.sum((0, 2))).cpu())
     return torch.stack(out)
 
 
-def _cells(lm: Model, n: int, units: Units) -> list[Cell]:
-    d = lm.anatomy.d_head
+def _cells(lm: Model, n: int, units: Units, layers: Sequence[int]) -> list[Cell]:
     if units == "heads":
-        return [Cell(tuple(range(n)), slice(h * d, (h + 1) * d)) for h in range(lm.anatomy.n_heads)]
+        heads = head_count(lm, layers)
+        return [Cell(tuple(range(n)), h, heads) for h in range(heads)]
     return [Cell((p,)) for p in range(n)]
 
 

@@ -29,10 +29,16 @@ Pair = tuple[Ids, Ids, tuple[int, int]]
 
 
 class Cell(NamedTuple):
-    """One thing to put in: some positions of a site, its whole width or a part of it."""
+    """One thing to put in: some positions of a site, its whole width or one head of ``n``."""
 
     positions: tuple[int, ...]
-    width: slice = slice(None)
+    head: int | None = None
+    n: int = 1
+
+    def part(self, width: int) -> slice:
+        """Heads may be wider in some layers than in others."""
+        d = width // self.n
+        return slice(None) if self.head is None else slice(self.head * d, (self.head + 1) * d)
 
 
 def position_sweep(
@@ -59,13 +65,13 @@ def position_sweep(
     (layer, position); ``attribution_patching`` estimates all of them from two forward passes and one backward pass.
     """
     pairs = check_pairs(lm, donors, recipients, answers, kind, direction)
-    if head is not None and (kind != "head" or not 0 <= head < lm.anatomy.n_heads):
-        raise InputError(f"head {head} of kind {kind}: give kind='head' and a head below {lm.anatomy.n_heads}")
     n = len(recipients[0])
     where = _within(range(n) if positions is None else positions, n)
     chosen = chosen_layers(lm, layers)
-    width = slice(None) if head is None else slice(head * lm.anatomy.d_head, (head + 1) * lm.anatomy.d_head)
-    cells = [Cell((p,), width) for p in where]
+    heads = 1 if head is None else head_count(lm, chosen)
+    if head is not None and (kind != "head" or not 0 <= head < heads):
+        raise InputError(f"head {head} of kind {kind}: give kind='head' and a head below {heads}")
+    cells = [Cell((p,), head, heads) for p in where]
     tensors = sweep(lm, pairs, [Site(layer, kind, expert) for layer in chosen], cells, max_batch)
     settings: dict[str, Any] = {
         "kind": kind, "head": head, "expert": expert, "layers": chosen, "positions": where, "direction": direction,
@@ -86,11 +92,11 @@ def head_sweep(
     Arguments and tensors as in ``position_sweep``, with axes ``pair layer head``.
     """
     pairs = check_pairs(lm, donors, recipients, answers, "head", direction)
-    n, d = len(recipients[0]), lm.anatomy.d_head
+    n = len(recipients[0])
     where = tuple(_within(range(n) if positions is None else positions, n))
     chosen = chosen_layers(lm, layers)
-    heads = list(range(lm.anatomy.n_heads))
-    cells = [Cell(where, slice(h * d, (h + 1) * d)) for h in heads]
+    heads = list(range(head_count(lm, chosen)))
+    cells = [Cell(where, h, len(heads)) for h in heads]
     tensors = sweep(lm, pairs, [Site(layer, "head") for layer in chosen], cells, max_batch)
     settings: dict[str, Any] = {
         "kind": "head", "layers": chosen, "positions": list(where), "direction": direction,
@@ -130,6 +136,14 @@ def chosen_layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
     if not found or not all(0 <= layer < n for layer in found):
         raise InputError(f"layers {found}: the model has {n} layers (0-{n - 1})")
     return found
+
+
+def head_count(lm: Model, layers: Sequence[int]) -> int:
+    """Heads of each of the layers; ``InputError`` where they differ."""
+    counts = {lm.anatomy.heads(layer)[0] for layer in layers}
+    if len(counts) > 1:
+        raise InputError(f"layers {list(layers)} have {sorted(counts)} heads; give layers that have equally many")
+    return counts.pop()
 
 
 def undefined(recovered: Tensor) -> list[str]:
@@ -201,7 +215,8 @@ def _put(value: Tensor, cells: Sequence[Cell]) -> Callable[[Tensor], Tensor]:
         y = x.clone()
         for row, cell in enumerate(cells):
             at = torch.tensor(cell.positions, device=x.device)
-            y[row, at, cell.width] = value[at, cell.width].to(x)
+            part = cell.part(x.shape[-1])
+            y[row, at, part] = value[at, part].to(x)
         return y
 
     return edit

@@ -99,6 +99,15 @@ MORE: dict[str, dict[str, Any]] = {
         model_type="gptj", vocab_size=97, n_embd=32, n_inner=56, n_layer=3, n_head=4, n_positions=64, rotary_dim=4,
         initializer_range=0.3,
     ),
+    "gemma4_text": dict(
+        GQA, model_type="gemma4_text", num_hidden_layers=4, head_dim=8, global_head_dim=12, attention_k_eq_v=True,
+        num_global_key_value_heads=1, sliding_window=5, hidden_size_per_layer_input=0, num_kv_shared_layers=0,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+    ),
+    "laguna": dict(
+        MOE, model_type="laguna", head_dim=8, num_attention_heads_per_layer=[4, 4, 8], sliding_window=5,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+    ),
 }  # fmt: skip
 """Architectures that the matrix covers and the other tests do not: relatives, mixtures, and some that probes refuse."""
 
@@ -120,6 +129,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "granitemoeshared": (
         dict(MOE, model_type="granitemoeshared", shared_intermediate_size=24), "self_attn and shared_mlp do not add up"
+    ),
+    "gemma3_text": (
+        dict(
+            GQA, model_type="gemma3_text", head_dim=8, sliding_window=5, query_pre_attn_scalar=8,
+            use_bidirectional_attention=True,
+        ),
+        "tokens attend to later ones",
     ),
     "minimax": (dict(MOE, model_type="minimax", head_dim=8, block_size=16), "do not add up"),
 }  # fmt: skip

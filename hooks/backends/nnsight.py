@@ -63,7 +63,6 @@ class NNsight:
         every += [(direct.Tap(m, "expert"), found) for m, found in direct.by_experts(taps, visits).items()]
         todo = [(at, visit, self._at(at)) for at, visit in sorted(every, key=lambda x: self._rank(x[0]))]
         maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
-        heads = (self.anatomy.n_heads, self.anatomy.n_kv_heads)
         with ExitStack() as stack:
             if maps:
                 callback = direct.pattern_callback(self.envoy._module, self.anatomy, self.path_of, maps)
@@ -77,7 +76,7 @@ class NNsight:
             )
             with tracer:
                 for tap, visit, module in todo:
-                    _visit(tap, visit, module, heads)
+                    _visit(tap, visit, module, self.anatomy)
                 logits = nnsight.save(self.envoy.output.logits)
         check_logits(logits, f"{type(self.model).__name__} in nnsight")
         return Run(logits, direct.kept(visits))
@@ -114,7 +113,7 @@ class NNsight:
         return order
 
 
-def _visit(tap: direct.Tap, visit: Any, module: Any, heads: tuple[int, int]) -> None:
+def _visit(tap: direct.Tap, visit: Any, module: Any, anatomy: Anatomy) -> None:
     """Inside a trace: send one site's value through its visit, or those of a module's experts through theirs."""
     if tap.side == "expert":
         args, kwargs = module.inputs
@@ -128,6 +127,7 @@ def _visit(tap: direct.Tap, visit: Any, module: Any, heads: tuple[int, int]) -> 
         if p is None:
             module.output = direct.replace_first(output, visit(y))
             return
+        heads = anatomy.heads(visit.site.layer)
         x = cut(y, p.layout, p.part, *heads)
         assert x is not None
         module.output = paste(y, visit(x), p.layout, p.part, *heads)

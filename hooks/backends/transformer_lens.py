@@ -133,7 +133,7 @@ class TransformerLens:
         return Run(logits, direct.kept(visits))
 
     def _hook(self, at: direct.Tap | None, visit: direct.Visit) -> Callable[..., Tensor | None]:
-        heads = (self.anatomy.n_heads, self.anatomy.n_kv_heads)
+        heads = self.anatomy.heads(visit.site.layer)
 
         def hook(x: Tensor, hook: Any) -> Tensor | None:
             if at is not None and at.side == "in-place":

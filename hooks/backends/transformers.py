@@ -236,14 +236,13 @@ def visited(
 ) -> Values:
     """Call ``forward`` with every site read and edited on the way; hooks are gone afterwards, whatever happened."""
     visits = visits_of(shape, read, edit)
-    heads = (anatomy.n_heads, anatomy.n_kv_heads)
     maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
     handles: list[Any] = []
     try:
         taps = {s: tap(anatomy.layers[s.layer], s) for s in visits if s not in maps}
         for site, at in taps.items():
             if at.side != "expert":
-                handles.append(install(at, visits[site], heads))
+                handles.append(install(at, visits[site], anatomy.heads(site.layer)))
         for module, of_experts in by_experts(taps, visits).items():
             handles.append(install_experts(module, of_experts))
         with ExitStack() as stack:

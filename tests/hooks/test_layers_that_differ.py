@@ -1,0 +1,103 @@
+"""Layers of one model with other numbers of heads, or wider ones: each is read and written by its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from composcope.errors import InputError, ModelError
+from composcope.hooks import Model, Site, load_model
+from composcope.hooks.sites import KINDS
+from composcope.probes import lookback, patching
+
+from ..tiny_models import REFUSED, tiny
+
+IDS = torch.tensor([[5, 31, 77, 12, 40, 8, 66, 23]])
+DONOR, RECIPIENT, ANSWERS = IDS[0].tolist(), [18, 22, 41, 7, 7, 63, 50, 36], [(4, 9)]
+BACKENDS = ("transformers", "nnsight")
+
+
+def opened(name: str, backend: str = "transformers") -> Model:
+    if backend != "transformers":
+        pytest.importorskip(backend)
+    return load_model(tiny(name), backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "heads", "widths"),
+    [("gemma4_text", [(4, 2), (4, 1), (4, 2), (4, 1)], [8, 12, 8, 12]), ("laguna", [(4, 2), (4, 2), (8, 2)], [8] * 3)],
+)
+def test_every_layer_is_read_and_edited_with_its_own_heads(
+    name: str, heads: list[Any], widths: list[int], backend: str
+) -> None:
+    lm = opened(name, backend)
+    n = lm.anatomy.n_layers
+    assert [lm.anatomy.heads(i) for i in range(n)] == heads and lm.anatomy.d_head == max(widths)
+    for i, ((n_q, n_kv), d) in enumerate(zip(heads, widths, strict=True)):
+        sites = {k: Site(i, k) for k in KINDS if not (k == "neuron" and lm.anatomy.layers[i].experts)}  # type: ignore[arg-type]
+        with torch.no_grad():
+            plain, run = lm.model(IDS).logits, lm.run(IDS, read=sites.values())
+            assert torch.equal(run.logits, plain)
+            shapes = {k: tuple(run.acts[s].shape) for k, s in sites.items()}
+            assert shapes["q"] == (1, n_q, 8, d) and shapes["k"] == (1, n_kv, 8, d)
+            assert shapes["head"] == (1, 8, n_q * d) and shapes["pattern"] == (1, n_q, 8, 8)
+            for site in sites.values():
+                assert torch.equal(lm.run(IDS, edit={site: lambda x: x}).logits, plain) or site.kind == "pattern"
+                assert not torch.equal(lm.run(IDS, edit={site: lambda x: 1.3 * x + 0.1}).logits, plain)
+
+
+@pytest.mark.parametrize(("name", "layers"), [("gemma4_text", None), ("laguna", [2])])
+def test_a_sweep_over_heads_puts_in_whole_heads_of_every_layer(name: str, layers: list[int] | None) -> None:
+    lm = opened(name)
+    got = patching.head_sweep(lm, [DONOR], [RECIPIENT], ANSWERS, layers=layers).tensors["logit_difference"][0]
+    screen = patching.attribution_patching(
+        lm, [DONOR], [RECIPIENT], ANSWERS, units="heads", layers=layers, verify=None
+    ).tensors
+    base = screen["patched"][0]
+    for row, layer in enumerate(layers or range(lm.anatomy.n_layers)):
+        site, (n, _) = Site(layer, "head"), lm.anatomy.heads(layer)
+        for head in range(n):
+            with torch.no_grad():
+                value = lm.run(IDS, read=[site]).acts[site]
+
+                def put(x: Tensor, head: int = head, n: int = n, value: Tensor = value) -> Tensor:
+                    y = x.unflatten(-1, (n, -1)).clone()
+                    y[:, :, head] = value.unflatten(-1, (n, -1))[:, :, head]
+                    return y.flatten(-2)
+
+                run = torch.tensor([RECIPIENT])
+                logits = lm.run(run, edit={site: put}).logits[0, -1]
+                before = lm.run(run).logits[0, -1]
+            expected = float(logits[4] - logits[9])
+            assert float(got[row, head]) == pytest.approx(expected, abs=1e-4)
+            assert float(base[row, head]) == pytest.approx(expected - float(before[4] - before[9]), abs=1e-4)
+            one = patching.position_sweep(
+                lm, [DONOR], [RECIPIENT], ANSWERS, kind="head", head=head, layers=[layer], positions=range(8)
+            )
+            assert one.tensors["logit_difference"].shape == (1, 1, 8)
+
+
+def test_one_table_over_layers_of_unequal_numbers_of_heads_is_refused() -> None:
+    lm = opened("laguna")
+    for sweep in (patching.head_sweep, lambda *a: patching.attribution_patching(*a, units="heads")):
+        with pytest.raises(InputError, match=r"layers \[0, 1, 2\] have \[4, 8\] heads; give layers that have equally"):
+            sweep(lm, [DONOR], [RECIPIENT], ANSWERS)
+    with pytest.raises(InputError, match=r"layers \[0, 1, 2\] have \[4, 8\] heads"):
+        patching.position_sweep(lm, [DONOR], [RECIPIENT], ANSWERS, kind="head", head=1)
+    with pytest.raises(InputError, match="give kind='head' and a head below 4"):
+        patching.position_sweep(lm, [DONOR], [RECIPIENT], ANSWERS, kind="head", head=5, layers=[0])
+    with pytest.raises(ModelError, match=r"Laguna.*: layers have different numbers of heads \(4, 8\); masses"):
+        lookback.ratios(lm, [DONOR], [[3, 4]], 1)
+    assert torch.equal(lm.run(IDS).logits, lm.model(IDS).logits)
+
+
+@pytest.mark.parametrize("attn", ["sdpa", "eager"])
+def test_attention_to_later_tokens_is_refused_when_the_model_is_opened(attn: str) -> None:
+    with pytest.raises(ModelError, match="Gemma3ForCausalLM: tokens attend to later ones"):
+        load_model(tiny("gemma3_text", attn=attn))
+    assert "gemma3_text" in REFUSED
+    load_model(tiny("gemma3_text", attn=attn, use_bidirectional_attention=False))
