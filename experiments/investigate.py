@@ -19,11 +19,12 @@ from . import asking, exits, rendering, summary
 from . import evaluate as behavior
 from .distributed import shards
 from .evaluate import Evaluated
+from .loading import load_target
 from .progress import Reporter
 from .run import Run, open_run, write_json
 from .settings import Settings, default_out
 from .sources import Benchmark, load_benchmark
-from .targets import Target, load_target
+from .targets import Target
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,14 @@ def _asked(settings: Settings, benchmark: Benchmark) -> _Asked:
 
 
 def _check(asked: _Asked, settings: Settings, target: Target) -> None:
-    """Raises ``InputError`` for cases that the protocol cannot ask, and for examples that fill the model's context."""
-    for case in asked.cases:
-        asked.protocol.asks(case, {})
+    """Refuse, before the run's folder is made, what cannot be asked.
+
+    Raises ``InputError`` for cases that the protocol cannot ask and for examples that fill the model's context,
+    ``ModelError`` for a chat template that cannot put the asks.
+    """
+    asks = [ask for case in asked.cases for ask in asked.protocol.asks(case, {})]
+    if hasattr(target.engine, "prompt_ids"):  # one of each kind: a template that refuses it refuses it now
+        target.engine.prompt_ids(list({(ask.prompting, ask.thinking): ask for ask in asks}.values()))
     context = getattr(target.engine, "context", None)
     asking.check_room(asked.protocol, asked.cases, settings.asking, target.tokenizer, context)
 
@@ -163,6 +169,8 @@ def _evaluate(
         f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {asked.protocol.name}"
         + asking.format_notice(settings.format, benchmark.format)
     )
+    if (notice := _thinking_notice(asked, settings, target)) is not None:
+        reporter.say(f"{run.name}: {notice}")
     found = behavior.evaluate(
         run,
         asked.cases,
@@ -180,6 +188,23 @@ def _evaluate(
     rendering.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
     run.record(n_invalid=found.n_invalid, stopped=found.stopped)
     return found
+
+
+def _thinking_notice(asked: _Asked, settings: Settings, target: Target) -> str | None:
+    """Said of a template with a switch that nobody has set: models of that kind often think first, unasked."""
+    if target.tokenizer is None or settings.prompting == "raw":
+        return None
+    if all(ask.thinking is not None for ask in asked.protocol.asks(asked.cases[0], {})):
+        return None
+    from ..evaluation.engines.text import has_thinking_switch
+
+    if not has_thinking_switch(target.tokenizer):
+        return None
+    return (
+        "the chat template can switch thinking on or off and is left to its default, where thoughts count against the "
+        "token budget of the answer and a stop string in them ends it; --no-thinking, or --thinking (with a budget of "
+        "its own, --thinking-tokens), says which"
+    )
 
 
 def _judge(settings: Settings) -> Any:

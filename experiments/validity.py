@@ -34,7 +34,7 @@ from .organism.series import Series
 from .provenance import file_hash, source_hash, text_hash
 from .run import read_json, write_json
 from .settings import Settings
-from .targets import Target, load_target
+from .targets import Target
 from .validity_scores import SCORES, Score, Values, measure
 
 N_CASES = 60

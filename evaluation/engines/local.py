@@ -24,7 +24,7 @@ from ..identity import local_identity
 from ..journal import ask_identity
 from .base import THINKING_OPENED, error_response, think
 from .decoding import Row, decode_batch
-from .text import THINKING_MARKS, StopFinder, decode, special_thinking_marks
+from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
 
 MAX_ROWS = 256
 
@@ -137,30 +137,25 @@ class LocalEngine:
         if prompting == "raw":
             return self.tokenizer(prompts, padding=False, truncation=False).input_ids
         if not self.tokenizer.chat_template:
-            name = self.folder or getattr(self.tokenizer, "name_or_path", "") or "the model"
             raise ModelError(
-                f"{name}: the tokenizer has no chat template; ask with prompting 'raw', or give it a template"
+                f"{self._name}: the tokenizer has no chat template; ask with prompting 'raw', or give it a template"
             )
         if thinking is None:
             return self._render(prompts)
         found = self._render(prompts, **think(thinking))
         if thinking and found == self._render(prompts, **think(False)):
             raise ModelError(
-                f"{self.folder or 'the model'}: the chat template has no thinking mode (its prompt is the same with "
+                f"{self._name}: the chat template has no thinking mode (its prompt is the same with "
                 "and without enable_thinking); ask without thinking, or use a model that has one"
             )
         return found
 
     def _render(self, prompts: list[str], **options: Any) -> list[list[int]]:
-        talks = [[{"role": "user", "content": prompt}] for prompt in prompts]
-        return self.tokenizer.apply_chat_template(
-            talks,
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=False,
-            padding=False,
-            **{**self.chat_options, **options},
-        )
+        return chat_ids(self.tokenizer, prompts, self._name, **{**self.chat_options, **options})
+
+    @property
+    def _name(self) -> str:
+        return str(self.folder or getattr(self.tokenizer, "name_or_path", "") or "the model")
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
         """Answer every ask, longest prompts first, each as soon as its row has finished.

@@ -5,9 +5,42 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from .base import cut_after_stop
+from jinja2 import TemplateError
+
+from ...errors import ModelError
+from .base import cut_after_stop, think
 
 THINKING_MARKS = ("<think>", "</think>")
+
+
+def chat_ids(tokenizer: Any, prompts: Sequence[str], name: str, **options: Any) -> list[list[int]]:
+    """Token ids of each prompt as the only user message of a conversation, the reply about to begin.
+
+    Raises ``ModelError`` for a chat template that refuses such a conversation, is broken, or leaves the prompt out.
+    """
+    talks = [[{"role": "user", "content": prompt}] for prompt in prompts]
+    options = {"add_generation_prompt": True, **options}
+    fix = f"mend the chat template of {name}, or ask with prompting 'raw' (--prompting raw)"
+    try:
+        if talks:  # some templates want content in parts, and write nothing of a plain text
+            shown = str(tokenizer.apply_chat_template(talks[0], tokenize=False, **options))
+            if "".join(prompts[0].split()) not in "".join(shown.split()):
+                raise ModelError(f"{name}: the chat template leaves the question out of the prompt; {fix}")
+        return tokenizer.apply_chat_template(talks, tokenize=True, return_dict=False, padding=False, **options)
+    except (TemplateError, TypeError) as e:
+        raise ModelError(
+            f"{name}: the chat template does not take a conversation of one user message ({e}); {fix}"
+        ) from e
+
+
+def has_thinking_switch(tokenizer: Any) -> bool:
+    """Whether the chat template writes another prompt when told to think than when told not to."""
+    talk = [{"role": "user", "content": "?"}]
+    told = [
+        tokenizer.apply_chat_template(talk, add_generation_prompt=True, tokenize=False, **think(on))
+        for on in (True, False)
+    ]
+    return told[0] != told[1]
 
 
 def decode(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int], kept: Mapping[int, str] | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,28 @@ def test_the_text_keeps_the_marks_of_thinking(thinker: Path) -> None:
     opened = engine.tokenizer.decode(response.prompt_ids).endswith("<think>\n")
     assert response.text.startswith("<think>") != opened
     assert (response.provenance or {}).get("thinking_opened", False) == opened
+
+
+def test_a_switch_of_thinking_that_nobody_has_set_is_said(
+    thinker: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_cases(cases(), tmp_path / "cases.jsonl")
+    study = ["evaluate", "-m", str(thinker), "-b", str(tmp_path / "cases.jsonl"), "--format", "plain", "--limit", "1"]
+    said = {}
+    for name, more in {"unset": [], "off": ["--no-thinking"], "raw": ["--prompting", "raw"]}.items():
+        main([*study, *more, "-o", str(tmp_path / name), "--answer-tokens", "4"])
+        said[name] = "can switch thinking on or off" in capsys.readouterr().err
+    assert said == {"unset": True, "off": False, "raw": False}
+
+
+def test_thinking_that_the_template_does_not_have_is_refused_before_there_is_a_run(
+    thinker: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(thinker, bare)
+    (bare / "chat_template.jinja").write_text("{{ messages[0]['content'] }}", encoding="utf-8")
+    write_cases(cases(), tmp_path / "cases.jsonl")
+    study = ["evaluate", "-m", str(bare), "-b", str(tmp_path / "cases.jsonl"), "-o", str(tmp_path / "run"), "--quiet"]
+    assert main([*study, "--thinking"]) == 1
+    assert "no thinking mode" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

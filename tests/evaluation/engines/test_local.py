@@ -359,3 +359,20 @@ def test_thinking_goes_to_the_template_and_a_template_without_it_is_refused(
     assert without.prompt_ids([make_ask(thinking=False)]) == without.prompt_ids([make_ask()])
     with pytest.raises(ModelError, match="no thinking mode"):
         without.prompt_ids([make_ask(thinking=True)])
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ raise_exception('A system message is required') }}", "does not take a conversation of one user message"),
+        ("{{ messages[0]['content'] ", "does not take a conversation of one user message"),
+        ("{% for part in messages[0]['content'] %}{{ part['text'] }}{% endfor %}Reply:", "leaves the question out"),
+    ],
+)
+def test_a_chat_template_that_cannot_put_a_question_is_refused_in_one_line(
+    make_llama: Any, make_tokenizer: Any, make_ask: Any, template: str, message: str
+) -> None:
+    engine = LocalEngine(make_llama(), make_tokenizer(template=template))
+    with pytest.raises(ModelError, match=rf"chat template {message}.*--prompting raw"):
+        engine.prompt_ids([make_ask()])
+    assert len(engine.prompt_ids([make_ask(prompting="raw")])) == 1
