@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from .asking import Asking
 from .studies import kinds, pairs
-from .studies.preset import Preset
-from .studies.results import Table, metric_rows
-from .studies.running import Study
+from .studies.results import metric_rows
+from .studies.study import Preset, Study, Table
 
 if TYPE_CHECKING:
     from .studies.opening import Opened
@@ -97,6 +96,6 @@ PRESET = Preset(
 )  # fmt: skip
 
 if __name__ == "__main__":
-    from .studies.cli import main
+    from .studies.script import main
 
     raise SystemExit(main(PRESET.name))

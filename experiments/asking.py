@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
 from ..errors import InputError
+from ..evaluation.asks import Ask
 from .flags import with_flags
 
 _PROTOCOLS = {
@@ -184,8 +186,6 @@ def check_room(protocol: Any, cases: Sequence[Any], asking: Asking, tokenizer: A
     """
     if asking.few_shot is None or tokenizer is None or context is None:
         return
-    from .planning import prompt_lengths
-
     asks = [ask for case in cases for ask in protocol.asks(case, {})]
     longest, ask = max(zip(prompt_lengths(tokenizer, asks), asks, strict=True), key=lambda pair: pair[0])
     if longest + min(ROOM, ask.max_tokens) > context:
@@ -195,6 +195,21 @@ def check_room(protocol: Any, cases: Sequence[Any], asking: Asking, tokenizer: A
             f"--few-shot {asking.few_shot}: with its examples the prompt of role {ask.role!r}, case {ask.case!r}, has "
             f"{longest} tokens, and the model a context of {context} (max_position_embeddings): {fix}"
         )
+
+
+def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
+    """Tokens of each prompt as the model is fed it, in the order of the asks."""
+    lengths: list[int] = []
+    rest = iter(asks)
+    while block := list(islice(rest, 512)):
+        chats = [a for a in block if a.prompting == "chat"]
+        raws = [a for a in block if a.prompting == "raw"]
+        talks = [[{"role": "user", "content": a.prompt}] for a in chats]
+        fed = tokenizer.apply_chat_template(talks, add_generation_prompt=True, return_dict=False) if chats else []
+        completed = tokenizer([a.prompt for a in raws]).input_ids if raws else []
+        by_ask = dict(zip(map(id, [*chats, *raws]), map(len, [*fed, *completed]), strict=True))
+        lengths += [by_ask[id(a)] for a in block]
+    return lengths
 
 
 def with_asking(command: Callable[..., Any]) -> Callable[..., Any]:

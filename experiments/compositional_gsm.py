@@ -15,9 +15,8 @@ from typing import Any
 
 from .asking import Asking
 from .studies import pairs
-from .studies.preset import Preset
-from .studies.results import Table, metric_rows
-from .studies.running import Study
+from .studies.results import metric_rows
+from .studies.study import Preset, Study, Table
 
 
 def _bare(group: Mapping[str, Any]) -> bool:
@@ -76,6 +75,6 @@ PRESET = Preset(
 )  # fmt: skip
 
 if __name__ == "__main__":
-    from .studies.cli import main
+    from .studies.script import main
 
     raise SystemExit(main(PRESET.name))

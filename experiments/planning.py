@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 
 from ..evaluation.asks import Ask, Grade
@@ -38,7 +37,7 @@ def plan_lines(settings: Settings) -> list[str]:
     cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
     right, wrong = (all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
-    prompt_tokens = sum(prompt_lengths(tokenizer, most))
+    prompt_tokens = sum(asking.prompt_lengths(tokenizer, most))
     roles = 1 + max(len(case.parts) for case in benchmark.cases)
     response_tokens = sum(ask.max_tokens for ask in most)
     # A journalled answer holds its prompt, both token-id lists as numbers, and about 400 bytes around them.
@@ -80,21 +79,6 @@ def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[As
             found.update({(ask.prompt, ask.repeat): ask for ask in new if (ask.prompt, ask.repeat) not in found})
             graded.update({ask.role: Grade(outcome, ask.gold) for ask in new})
     return list(found.values())
-
-
-def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
-    """Tokens of each prompt as the model is fed it, in the order of the asks."""
-    lengths: list[int] = []
-    rest = iter(asks)
-    while block := list(islice(rest, 512)):
-        chats = [a for a in block if a.prompting == "chat"]
-        raws = [a for a in block if a.prompting == "raw"]
-        talks = [[{"role": "user", "content": a.prompt}] for a in chats]
-        fed = tokenizer.apply_chat_template(talks, add_generation_prompt=True, return_dict=False) if chats else []
-        completed = tokenizer([a.prompt for a in raws]).input_ids if raws else []
-        by_ask = dict(zip(map(id, [*chats, *raws]), map(len, [*fed, *completed]), strict=True))
-        lengths += [by_ask[id(a)] for a in block]
-    return lengths
 
 
 def _probe_lines(settings: Settings, n_cases: int, roles: int, layers: int) -> list[str]:

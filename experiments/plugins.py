@@ -26,9 +26,10 @@ import typer
 
 from ..errors import ComposcopeError, InputError
 from .flags import with_flags
+from .provenance import PLUGIN_PREFIX
 
 KINDS = ("BENCHMARKS", "PROTOCOLS", "PROBES", "FIGURES")
-_PREFIX = "composcope_plugin_"
+BUILT_IN_PROBES = ("neurons", "lookback", "patching", "trajectory", "min-k")
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,6 @@ def load(path: str | Path) -> dict[str, tuple[str, ...]]:
     return {kind: tuple(items) for kind, items in found.items() if items}
 
 
-def loaded() -> list[dict[str, str]]:
-    """The plugin files of this process with the hash of their content, for a run's manifest."""
-    files = [Path(str(m.__file__)) for name, m in sorted(sys.modules.items()) if name.startswith(_PREFIX)]
-    return [{"file": f.name, "sha256": hashlib.sha256(f.read_bytes()).hexdigest()} for f in files]
-
-
 def probe_names() -> tuple[str, ...]:
     """Names of the probes that plugin files brought."""
     return tuple(_PROBES)
@@ -95,7 +90,7 @@ _PROBES: dict[str, Callable[..., Any]] = {}
 def _imported(path: Path) -> ModuleType:
     """The module of a file; a file is imported once in a process."""
     key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
-    name = f"{_PREFIX}{key}"
+    name = f"{PLUGIN_PREFIX}{key}"
     if name in sys.modules:
         return sys.modules[name]
     from importlib.util import module_from_spec, spec_from_file_location
@@ -148,9 +143,7 @@ def _make_known(kind: str, name: str, item: Callable[..., Any]) -> bool:
 
         TITLES.setdefault(name, (item.__doc__ or name).strip().splitlines()[0].rstrip("."))
     else:
-        from .settings import PROBES
-
-        if name in PROBES:
+        if name in BUILT_IN_PROBES:
             return False
         known = _PROBES
     return known.setdefault(name, item) is item

@@ -172,7 +172,7 @@ def inputs_hash(name: str, examples: Sequence[Example], settings: Settings, mode
     if settings.rows_dtype is not None:
         about.append(settings.rows_dtype)
     if name not in PROBES:
-        about.append(plugins.loaded())
+        about.append(provenance.plugin_files())
     return provenance.text_hash([json.dumps(about, sort_keys=True, default=str), *(repr(asdict(e)) for e in examples)])
 
 

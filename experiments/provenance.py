@@ -7,15 +7,19 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from .files import write_text
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARIES = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "tokenizers", "matplotlib")
 _SOURCE_FOLDERS = ("evaluation", "hooks", "probes", "experiments")
+PLUGIN_PREFIX = "composcope_plugin_"
+"""Begins the module names of plugin files."""
 
 
 def file_hash(path: str | Path) -> str:
@@ -63,6 +67,12 @@ def _git(*args: str) -> str:
 def code() -> dict[str, Any]:
     """Version, commit and source hash of composcope itself."""
     return {"version": __version__, "commit": git_commit(), "source": source_hash()}
+
+
+def plugin_files() -> list[dict[str, str]]:
+    """The plugin files of this process with the hash of their content."""
+    files = [Path(str(m.__file__)) for name, m in sorted(sys.modules.items()) if name.startswith(PLUGIN_PREFIX)]
+    return [{"file": f.name, "sha256": file_hash(f)} for f in files]
 
 
 def libraries(names: Iterable[str] = LIBRARIES) -> dict[str, str | None]:
@@ -128,8 +138,6 @@ def beside(table: str | Path) -> Path:
 
 def write_beside(table: str | Path, made_with: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Path:
     """Write what a csv file was made with (one run, or several) beside it."""
-    from .run import write_text
-
     runs = [made_with] if isinstance(made_with, Mapping) else list(made_with)
     document = {"@context": "http://www.w3.org/ns/csvw", "url": Path(table).name, "composcope:runs": runs}
     # ASCII: names from outside may hold halves of surrogate pairs, which no UTF-8 file can.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import shlex
 import sys
@@ -23,26 +22,10 @@ from typing import Any
 
 from ..errors import InputError, JournalError
 from ..evaluation import reading
-from . import memory, plugins, provenance, shapes
+from . import memory, provenance, shapes
+from .files import write_text
 
 SCHEMA = 1
-
-
-def write_text(path: str | Path, text: str) -> Path:
-    """Write a file atomically: a reader sees the old content or the new one, never half of it."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as f:
-            f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return path
 
 
 def write_json(path: str | Path, value: Mapping[str, Any]) -> Path:
@@ -258,7 +241,7 @@ def short(value: Any, most: int = 60) -> str:
 def _begin(run: Run, identity: Mapping[str, Any]) -> None:
     calls = [*run.manifest.get("invocations", []), {"started": _now(), "command": command_line()}]
     run.manifest.setdefault("created", _now())
-    loaded = plugins.loaded()
+    loaded = provenance.plugin_files()
     run.record(
         run=run.name,
         status="running",

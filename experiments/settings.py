@@ -12,7 +12,7 @@ from . import asking, plugins
 from .asking import Asking
 from .serving import Serving, address
 
-PROBES = ("neurons", "lookback", "patching", "trajectory", "min-k")
+PROBES = plugins.BUILT_IN_PROBES
 DTYPES = ("float32", "bfloat16", "float16")
 
 

@@ -16,9 +16,8 @@ from typing import Any
 
 from .asking import Asking
 from .studies import pairs
-from .studies.preset import Preset
-from .studies.results import Row, Table, metric_rows
-from .studies.running import Study, StudyRun
+from .studies.results import metric_rows
+from .studies.study import Preset, Row, Study, StudyRun, Table
 
 TOP_COMBINATIONS, TOP_BOTTLENECKS, TOP_SKILLS = 3, 5, 10
 """How many the paper prints."""
@@ -100,6 +99,6 @@ PRESET = Preset(
 )  # fmt: skip
 
 if __name__ == "__main__":
-    from .studies.cli import main
+    from .studies.script import main
 
     raise SystemExit(main(PRESET.name))

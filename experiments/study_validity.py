@@ -19,10 +19,9 @@ from .organism import series as organism_series
 from .organism.series import Series
 from .organism.weights import DOSES
 from .run import read_json
-from .studies.preset import Preset
-from .studies.results import Row, Table, metric_rows
-from .studies.running import Study
+from .studies.results import metric_rows
 from .studies.spec import Spec, StudyModel
+from .studies.study import Preset, Row, Study, Table
 
 MODELS = tuple(f"organism:{dose}" for dose in DOSES)
 
@@ -127,6 +126,6 @@ PRESET = Preset(
 )
 
 if __name__ == "__main__":
-    from .studies.cli import main
+    from .studies.script import main
 
     raise SystemExit(main(PRESET.name))

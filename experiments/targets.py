@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, ModelError
@@ -75,25 +74,16 @@ def label(name: str) -> str:
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
-def load_target(settings: Settings, run: Path | None = None, say: Callable[[str], None] | None = None) -> Target:
-    """Load a model and its tokenizer from a folder, the cache or the hub, or connect to the server that has it.
+def load_local(settings: Settings, say: Callable[[str], None]) -> Target:
+    """Load a model and its tokenizer from a folder, the cache or the hub into this process.
 
-    ``run`` is where a server of our own writes its log, ``say`` hears what it is doing. Close the target when done.
-    Raises ``InputError`` or ``ModelError`` for names, folders, weights and servers that cannot be used.
+    Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
     """
-    from . import served
-
-    if served.is_served(settings):
-        return served.load_served(settings, run or Path(), say or to_stderr)
-    if settings.serving.engine == "ray":
-        from .distributed.target import load_fleet
-
-        return load_fleet(settings, run or Path(), say or to_stderr)
-    source = resolve_model(settings.model)
     from ..evaluation.engines.local import LocalEngine
 
+    source = resolve_model(settings.model)
     model, tokenizer = load_weights(source.location, settings.dtype, settings.device)
-    set_padding(tokenizer, settings.pad_token, source.location, say or to_stderr)
+    set_padding(tokenizer, settings.pad_token, source.location, say)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     engine = LocalEngine(

@@ -28,6 +28,7 @@ from ..probes.matching import match
 from ..probes.result import ProbeResult, Row
 from . import validity_over_seeds as over_seeds
 from .evaluate import Evaluated, load_run
+from .loading import load_target
 from .members import as_examples, compositions
 from .organism import series as organism_series
 from .organism.series import Series

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,24 @@ def test_imports_only_go_down(path: Path) -> None:
             target = _imported_package(path, node)
             if target in PACKAGES:
                 assert target in ALLOWED[top], f"{path}:{node.lineno}: {top} must not import {target}"
+
+
+def _imported_modules(path: Path) -> set[Path]:
+    """The modules of the house that a module takes names from: at its top, in functions, for types."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            for name in node.names:
+                near = (folder / f"{name.name}.py", folder / name.name / "__init__.py", folder.with_suffix(".py"))
+                found.add(next((p for p in near if p.is_file()), folder / "__init__.py"))
+    return found - {path}
+
+
+def test_no_imports_go_in_circles() -> None:
+    graph = {path: _imported_modules(path) for path in _modules()}
+    assert graph[ROOT / "experiments" / "cli.py"] > {ROOT / "experiments" / "commands.py"}
+    TopologicalSorter(graph).prepare()  # CycleError names the modules of a circle
 
 
 def test_importing_the_package_and_the_command_line_does_not_load_torch() -> None:

@@ -93,11 +93,11 @@ class Worker:
         import torch
 
         from ..exits import quiet_libraries
-        from ..targets import load_target
+        from ..targets import load_local, to_stderr
 
         quiet_libraries()
         torch.set_num_threads(self.threads)
-        self.target = load_target(self.settings)
+        self.target = load_local(self.settings, to_stderr)
         return {
             "host": platform.node(),
             "pid": os.getpid(),

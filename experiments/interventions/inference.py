@@ -73,10 +73,10 @@ def intervene(
     """
     from ...probes.examples import from_case_sets
     from ..evaluate import load_run
+    from ..loading import load_target
     from ..run import read_config
     from ..serving import probing_engine
     from ..settings import from_config
-    from ..targets import load_target
 
     if recipe not in ("steering", "patching"):
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")

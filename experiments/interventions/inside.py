@@ -75,9 +75,9 @@ def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
 
 def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], device: str | None) -> Values:
     """Every probe's number per case, for one model."""
+    from ..loading import load_target
     from ..run import read_config
     from ..settings import from_config
-    from ..targets import load_target
 
     if len(cases) < 2:
         return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -132,10 +131,3 @@ def _check(spec: Any) -> None:
 
 def _local(model: str) -> bool:
     return model.startswith("organism:") or Path(model).expanduser().exists()
-
-
-def main(name: str) -> int:
-    """A study as a script: ``python -m composcope.experiments.agentcoma --model M``."""
-    from ..cli import main as composcope
-
-    return composcope(["study", name, *sys.argv[1:]])

@@ -11,8 +11,7 @@ from scipy import stats
 
 from ...evaluation.statistics import holm
 from .published import beside
-from .results import Row
-from .running import Study, StudyRun
+from .study import Row, Study, StudyRun
 
 
 def pooled(rows: Sequence[Mapping[str, Any]]) -> tuple[int, float, float]:

@@ -8,8 +8,7 @@ from typing import Any
 from scipy import stats
 
 from .published import beside
-from .results import Row
-from .running import Study
+from .study import Row, Study
 
 PATCHES = (
     ("patches that give the donor's answer", "flip_rate"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
 from ..run import read_cases_lines
 from .published import beside, pair_name
-from .results import Row, Table, described
-
-if TYPE_CHECKING:
-    from .running import Study, StudyRun
+from .results import described
+from .study import Row, Study, StudyRun, Table
 
 _STEPS = {"part:0": "step:0", "part:1": "step:1", "whole": "composition"}
 

@@ -1,50 +1,15 @@
-"""A paper's own choices as one frozen object: what is asked, how, of which data, and what comes out."""
+"""The settings of one run of a study: the paper's choices, then the command line's, then the model's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..asking import Asking
 from ..serving import Serving
 from ..settings import Settings
 from .spec import Spec, StudyModel
-
-if TYPE_CHECKING:
-    from .opening import Opened
-    from .results import Table
-    from .running import Study
-
-
-@dataclass(frozen=True)
-class Preset:
-    """What one paper did."""
-
-    name: str
-    title: str
-    protocol: str
-    data: tuple[str, ...]
-    """Organism benchmarks of the paper's shape: what the study runs on without ``--data``."""
-    tables: Callable[[Study], Sequence[Table]]
-    figures: tuple[str, ...]
-    probe: Callable[[Opened], None] | None = None
-    """How the paper opened models up; None where it did not."""
-    format: str = "cot"
-    prompting: str | None = None
-    asking: Asking = field(default_factory=Asking)
-    """The paper's way to ask; organisms are asked in the few words that they know (``organism_asking``)."""
-    organism_asking: Asking = field(default_factory=Asking)
-    organism_limit: Mapping[str, int] = field(default_factory=dict)
-    """Cases per family x depth of organism data without ``--limit``: minutes, not hours, on a laptop."""
-    headline: tuple[str, ...] = ()
-    """Metrics over all cases that stand side by side in the table of models."""
-    compat: str | None = None
-    """The paper's grading and counting, shown beside ours."""
-    notes: tuple[str, ...] = ()
-    """What the preset does not reproduce, and why."""
-    models: Callable[[Spec], Spec] | None = None
-    """Checks the models before anything runs, and adds those of ``--series``; None: any models, no series."""
+from .study import Preset
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import ComposcopeError, NotAskedError
 from ...evaluation.metrics import quoted
@@ -20,28 +19,13 @@ from ..progress import Reporter
 from ..run import write_json, write_text
 from .published import beside
 from .recounting import find, recount
+from .study import Row, Study, StudyRun, Table
 
-if TYPE_CHECKING:
-    from .running import Study, StudyRun
-
-Row = dict[str, Any]
 _DIFFERENCES = frozenset(
     "gap independence_gap distraction leakage delta_atom delta_comp conflation pair_gain pair_gap".split()
 )
 _NUMBERS = frozenset("d50 mean_k mean_k_solvable delta_depth".split())
 _RELATIVE = frozenset(["code_gain"])
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of a study."""
-
-    name: str
-    title: str
-    rows: Sequence[Row]
-    note: str = ""
-    columns: Sequence[str] = field(default=())
-    """Shown as text, in this order; empty: the usual ones that any row has."""
 
 
 MEANINGS = {

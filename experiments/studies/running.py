@@ -8,72 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
-from .. import exits
 from .. import investigate as job
-from ..figures.io import RunData, read_run
 from ..progress import Reporter
 from ..run import command_line, differing, locked, read_json, write_json
 from ..serving import address
 from ..sources import load_benchmark, resolve_model
-from . import opening
-from .preset import Options, Preset, settings
-from .spec import Spec, StudyModel, groups_document, slug
-
-
-@dataclass(frozen=True)
-class StudyRun:
-    """One run of a study."""
-
-    model: StudyModel
-    data: str
-    path: Path
-
-    @cached_property
-    def run(self) -> RunData:
-        """The run folder as data."""
-        return read_run(self.path)
-
-    @property
-    def label(self) -> str:
-        return self.model.label
-
-    @property
-    def note(self) -> str:
-        """Why the model was not opened up; empty where it was, or was not to be."""
-        return str(self.run.manifest.get("probe_note") or "")
-
-
-@dataclass
-class Study:
-    """A study while and after it runs."""
-
-    spec: Spec
-    preset: Preset
-    folder: Path
-    data: tuple[str, ...]
-    runs: list[StudyRun] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    """What could not be run, with the reason, by run name."""
-    n_invalid: int = 0
-    stopped: list[str] = field(default_factory=list)
-
-    def of(self, data: str) -> list[StudyRun]:
-        """The runs on one data set, in the order of the models."""
-        return [r for r in self.runs if r.data == data]
-
-    def one(self, label: str, data: str) -> StudyRun | None:
-        """The run of a model on a data set; None where it failed."""
-        return next((r for r in self.of(data) if r.label == label), None)
-
-    def exit_code(self) -> int:
-        """1 when a run failed, 2 when answers without a judgement remain, else 0."""
-        return exits.USER_ERROR if self.failed else exits.INVALID_REMAINS if self.n_invalid else exits.OK
+from . import opening, results
+from .preset import Options, settings
+from .spec import Spec, groups_document, slug
+from .study import Preset, Study, StudyRun
 
 
 def conduct(
@@ -91,8 +38,6 @@ def conduct(
 
     Raises ``ComposcopeError`` for what is wrong before anything runs: models, data, options, another study's folder.
     """
-    from . import results
-
     start, options = time.monotonic(), options or Options()
     spec = _with_series(preset, spec)
     data = spec.data or preset.data

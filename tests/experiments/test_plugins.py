@@ -9,7 +9,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import Case
 from composcope.evaluation.benchmarks import load as load_cases
-from composcope.experiments import plugins
+from composcope.experiments import plugins, provenance
 from composcope.experiments.settings import Settings, parse_probes
 
 READER = "from composcope.evaluation import Case\n\ndef read(file):\n    return [Case('a', 'Q?', file)]\n\n"
@@ -26,7 +26,7 @@ def test_a_benchmark_of_a_plugin_is_read_by_its_name(tmp_path: Path) -> None:
     assert plugins.load(path) == {"BENCHMARKS": ("one-case",)}
     assert plugins.load(path) == {"BENCHMARKS": ("one-case",)}  # naming it twice is no mistake
     assert load_cases("one-case:yes") == [Case("a", "Q?", "yes")]
-    assert {"file": "mine.py"}.items() <= plugins.loaded()[-1].items() or len(plugins.loaded()) > 1
+    assert {"file": "mine.py"}.items() <= provenance.plugin_files()[-1].items() or len(provenance.plugin_files()) > 1
 
 
 def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from composcope.evaluation.asks import Grade
 from composcope.evaluation.grading import grade
 from composcope.experiments.members import as_examples, compositions
 from composcope.experiments.settings import Settings
-from composcope.experiments.targets import load_target
+from composcope.experiments.loading import load_target
 from composcope.hooks import Model, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example, Gold

@@ -20,8 +20,8 @@ from composcope.experiments.studies import kinds
 from composcope.experiments.studies.kinds import pooled
 from composcope.experiments.studies.opening import scaled_layers
 from composcope.experiments.studies.recounting import recount
-from composcope.experiments.studies.running import Study, StudyRun
 from composcope.experiments.studies.spec import StudyModel, from_flags
+from composcope.experiments.studies.study import Study, StudyRun
 
 
 def _table(study: Path, name: str) -> list[dict[str, str]]:
