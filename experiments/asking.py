@@ -199,13 +199,15 @@ def check_room(protocol: Any, cases: Sequence[Any], asking: Asking, tokenizer: A
 
 def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
     """Tokens of each prompt as the model is fed it, in the order of the asks."""
+    from ..evaluation.engines.text import chat_ids
+
+    name = str(getattr(tokenizer, "name_or_path", "") or "the model")
     lengths: list[int] = []
     rest = iter(asks)
     while block := list(islice(rest, 512)):
         chats = [a for a in block if a.prompting == "chat"]
         raws = [a for a in block if a.prompting == "raw"]
-        talks = [[{"role": "user", "content": a.prompt}] for a in chats]
-        fed = tokenizer.apply_chat_template(talks, add_generation_prompt=True, return_dict=False) if chats else []
+        fed = chat_ids(tokenizer, [a.prompt for a in chats], name) if chats else []
         completed = tokenizer([a.prompt for a in raws]).input_ids if raws else []
         by_ask = dict(zip(map(id, [*chats, *raws]), map(len, [*fed, *completed]), strict=True))
         lengths += [by_ask[id(a)] for a in block]
