@@ -44,6 +44,9 @@ def intervene(
     evaluation: Evaluation = None,
     solutions: Annotated[str | None, typer.Option(help=f"sft-trace: {' or '.join(SOLUTIONS)}.")] = None,
     format: Annotated[str | None, typer.Option(help="Prompt format of training and evaluation.")] = None,
+    thinking: Annotated[
+        bool | None, typer.Option("--thinking/--no-thinking", help="Switch the chat template's thinking on or off.")
+    ] = None,
     prompts: Annotated[int | None, typer.Option(min=1, help="Whole questions trained on.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over them.")] = None,
     learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak of the learning rate.")] = None,
@@ -75,7 +78,7 @@ def intervene(
         recipe, preset, None if depths is None else parse_depths(depths), solutions=solutions, format=format,
         prompts=prompts, epochs=epochs, learning_rate=learning_rate, rank=rank, alpha=alpha, beta=beta,
         generations=generations, prompts_per_step=prompts_per_step, examples_per_step=examples_per_step,
-        micro_batch=micro_batch, max_tokens=max_tokens,
+        micro_batch=micro_batch, max_tokens=max_tokens, thinking=thinking,
     )  # fmt: skip
     if run is not None:
         raise InputError(f"{run}: a run is for steering and patching; {recipe} takes --model and --out")

@@ -87,7 +87,8 @@ def _ask(
 
     recipe = manifest["recipe"]
     prompting = "chat" if getattr(tokenizer, "chat_template", None) else "raw"
-    protocol = asking.protocol("double-gate", recipe["format"], prompting, asking.Asking(compat="collapse"))
+    how = asking.Asking(compat="collapse", thinking=recipe.get("thinking"))
+    protocol = asking.protocol("double-gate", recipe["format"], prompting, how)
     with Journal(folder / "curve" / f"step-{step}") as journal:
         engine = LocalEngine(model, tokenizer)
         found = pipeline.evaluate(cases, protocol, engine, journal, grade=partial(grade, compat="collapse"))

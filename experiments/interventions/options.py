@@ -12,7 +12,7 @@ _SFT = ("sft-answer", "sft-trace")
 READ_BY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("out", "depths", "preset", "evaluation", "format", "prompts", "epochs", "learning_rate", "rank", "alpha",
-         "micro_batch", "max_steps", "save_every", "curve", "limit", "dtype"),
+         "micro_batch", "max_steps", "save_every", "curve", "limit", "dtype", "thinking"),
         OBJECTIVES,
     ),
     **dict.fromkeys(("beta", "generations", "prompts_per_step"), ("grpo",)),
@@ -24,15 +24,13 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
 
 
 def check(recipe: str, given: Mapping[str, Any]) -> None:
-    """Raise ``InputError`` for an option (None or False: not given) that the recipe does not read."""
+    """Raise ``InputError`` for an option (None, or False of a flag: not given) that the recipe does not read."""
     for name, recipes in READ_BY.items():
         value = given.get(name)
         unread = recipe not in recipes and recipe in (*OBJECTIVES, *INFERENCE)
-        if unread and value is not None and value is not False:  # 0 is a value
-            shown = "" if value is True else f" {value}"
-            raise InputError(
-                f"--{name.replace('_', '-')}{shown}: is for {' and '.join(recipes)}, and the recipe is {recipe}; "
-                "leave it out"
-            )
+        if unread and value is not None and (value is not False or name == "thinking"):  # 0 is a value
+            option = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
+            shown = option if isinstance(value, bool) else f"{option} {value}"
+            raise InputError(f"{shown}: is for {' and '.join(recipes)}, and the recipe is {recipe}; leave it out")
     if given.get("limit") is not None and not given.get("curve"):
         raise InputError(f"--limit {given['limit']}: is of --curve; add --curve, or leave it out")

@@ -52,6 +52,8 @@ class Recipe:
     format: str = "xml"
     solutions: str = "written"
     """SFT-trace: ``written`` worked answers, or the model's ``self``-sampled ones that are right."""
+    thinking: bool | None = None
+    """Whether the chat template is told to think first, as an evaluation's ``--thinking``; None: left to it."""
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -74,7 +76,10 @@ class Recipe:
             raise InputError(f"--dropout {self.dropout}: give a number from 0 to below 1")
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "depths": list(self.depths)}
+        found = {**asdict(self), "depths": list(self.depths)}
+        if self.thinking is None:  # what was trained before there was a choice is the same training
+            del found["thinking"]
+        return found
 
 
 def _check_format(format: str, objective: str) -> None:

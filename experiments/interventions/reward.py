@@ -43,12 +43,16 @@ def score(
     format: str = "xml",
     *,
     truncated: bool = False,
+    thinking: bool = False,
 ) -> Score:
     """Score one completion against its gold answer.
 
     Abstentions, answers cut off (``truncated``) and completions without an answer are not right; of several answers
-    the first one counts, after which the evaluation would have stopped.
+    the first one counts, after which the evaluation would have stopped. With ``thinking`` switched on, only what
+    follows the block counts, here as there.
     """
+    if thinking:
+        completion = completion.rpartition("</think>")[2] if "</think>" in completion else ""
     finish = "length" if truncated else "stop"
     verdict = grade(_first_answer(completion, format), finish, gold, answer_type, tuple(aliases), format, "collapse")
     tagged = FORMATS[format].extract == "xml"
@@ -100,14 +104,22 @@ class Rewards:
 
     __name__ = "composition"
 
-    def __init__(self, format: str, max_tokens: int) -> None:
-        self.format, self.max_tokens = format, max_tokens
+    def __init__(self, format: str, max_tokens: int, thinking: bool = False) -> None:
+        self.format, self.max_tokens, self.thinking = format, max_tokens, thinking
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
         """One reward per completion; ``columns`` are the data set's (gold, answer_type, aliases) and trl's own."""
         ids = columns.get("completion_ids") or [()] * len(completions)
         scores = [
-            score(text_of(c), gold, kind, aliases, self.format, truncated=len(i) >= self.max_tokens)
+            score(
+                text_of(c),
+                gold,
+                kind,
+                aliases,
+                self.format,
+                truncated=len(i) >= self.max_tokens,
+                thinking=self.thinking,
+            )
             for c, gold, kind, aliases, i in zip(
                 completions, columns["gold"], columns["answer_type"], columns["aliases"], ids, strict=True
             )

@@ -32,7 +32,7 @@ def sample_right(
         (case.id, k): Ask(
             case.id, "whole", question(case, recipe), case.answer, case.answer_type, recipe.format, case.aliases,
             max_tokens=recipe.max_tokens, prompting=prompting, temperature=recipe.temperature, seed=seed * 1009 + k,
-            repeat=k,
+            repeat=k, thinking=recipe.thinking,
         )
         for case in cases
         for k in range(samples)
@@ -46,7 +46,12 @@ def sample_right(
     kept = []
     for case in cases:
         drawn = (texts[case.id, k] for k in range(samples) if (case.id, k) in texts)
-        right = (t for t in drawn if score(t, case.answer, case.answer_type, case.aliases, recipe.format).correct)
+        right = (t for t in drawn if _is_right(t, case, recipe))
         if (first := next(right, None)) is not None:
             kept.append((case, first))
     return kept
+
+
+def _is_right(text: str, case: Case, recipe: Recipe) -> bool:
+    thinking = bool(recipe.thinking)
+    return score(text, case.answer, case.answer_type, case.aliases, recipe.format, thinking=thinking).correct

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.cases import Case
+from ...evaluation.engines.base import think
 from ..progress import Reporter
 from . import checkpoints
 from .data import question
@@ -41,7 +42,8 @@ def row(recipe: Recipe, case: Case, completion: str, chat: bool) -> dict[str, An
         gold = {"gold": case.answer, "answer_type": case.answer_type, "aliases": list(case.aliases)}
         return {"prompt": asked, **gold, "case": case.id}
     said = [{"role": "assistant", "content": completion}] if chat else f" {completion}"
-    return {"prompt": asked, "completion": said}
+    told = {} if recipe.thinking is None else {"chat_template_kwargs": think(recipe.thinking)}
+    return {"prompt": asked, "completion": said, **told}
 
 
 def lora(recipe: Recipe) -> Any:
@@ -76,12 +78,13 @@ def build(
         return _quiet(SFTTrainer(args=args, **shared))
     from .reward import Rewards
 
-    rewards: Any = Rewards(recipe.format, recipe.max_tokens)
+    rewards: Any = Rewards(recipe.format, recipe.max_tokens, thinking=bool(recipe.thinking))
     batch = batching(recipe.prompts_per_step * recipe.generations, recipe.micro_batch)
     args = GRPOConfig(
         **common, **batch,
         num_generations=recipe.generations, beta=recipe.beta, temperature=recipe.temperature,
         max_completion_length=recipe.max_tokens,
+        chat_template_kwargs=None if recipe.thinking is None else think(recipe.thinking),
     )  # fmt: skip
     return _quiet(GRPOTrainer(args=args, reward_funcs=[rewards], **shared))
 

@@ -8,18 +8,22 @@ every other command takes), ``checkpoints/``, ``training.jsonl``, ``evaluation.j
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
-from ...evaluation.cases import case_to_dict
+from ...evaluation.cases import Case, case_to_dict
+from ...evaluation.engines.base import think
+from ...evaluation.engines.text import chat_ids
+from ...evaluation.identity import file_sha256
 from .. import provenance
 from ..progress import Reporter
 from ..run import locked, read_json, write_json, write_lines
-from ..sources import resolve_model
+from ..sources import hash_cases, resolve_model
 from . import adapters, checkpoints
 from .data import TrainingSet, target
 from .recipes import Recipe
@@ -72,9 +76,14 @@ def train(
         reporter = reporter or Reporter(folder / "log.txt", quiet=True)
         identity = _identity(recipe, source.location, data, how)
         before = read_json(folder / "manifest.json") if (folder / "manifest.json").is_file() else {}
-        _same_training(folder, before.get("identity"), identity)
+        if before.get("status") == "complete" or checkpoints.kept(folder / "checkpoints"):
+            _same_training(folder, before.get("identity"), identity)
+        evaluated = _about_cases(data.evaluation)
         if before.get("status") == "complete" and (folder / "model" / "config.json").is_file():
             reporter.say(f"{folder}: trained already, kept")
+            if before.get("evaluation") != evaluated:  # other cases to evaluate are no other training
+                write_lines(folder / "evaluation.jsonl", (case_to_dict(c) for c in data.evaluation))
+                write_json(folder / "manifest.json", {**before, "evaluation": evaluated})
             return Trained(folder, before["steps"], before["seconds"])
         write_lines(folder / "training.jsonl", (case_to_dict(c) for c in data.cases))
         write_lines(folder / "evaluation.jsonl", (case_to_dict(c) for c in data.evaluation))
@@ -82,6 +91,8 @@ def train(
             "identity": identity,
             "base": model,
             "recipe": recipe.to_dict(),
+            "training": _about_cases(data.cases),
+            "evaluation": evaluated,
             "composcope": provenance.code(),
             "versions": provenance.libraries(LIBRARIES),
             "machine": provenance.machine(),
@@ -107,6 +118,12 @@ def _identity(recipe: Recipe, location: str, data: TrainingSet, how: How) -> dic
     }
 
 
+def _about_cases(cases: Sequence[Case]) -> dict[str, Any]:
+    """How many cases there are of each depth, and their hash."""
+    depths = Counter(str(c.depth) for c in cases)
+    return {"cases": len(cases), "by_depth": dict(sorted(depths.items())), "sha256": hash_cases(cases)}
+
+
 def _same_training(folder: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
     differ = [k for k in now if before is not None and before.get(k) != now[k]]
     if differ:
@@ -126,8 +143,9 @@ def _run(
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     tokenizer.padding_side = "left"
-    pairs, facts = _solutions(recipe, data, base, tokenizer, how, reporter)
     chat = bool(getattr(tokenizer, "chat_template", None))
+    _check_thinking(recipe, tokenizer, name)
+    pairs, facts = _solutions(recipe, data, base, tokenizer, how, reporter)
     rows = [row(recipe, case, text, chat) for case, text in pairs]
     trainer = build(recipe, base, tokenizer, rows, folder, how, reporter)
     last = checkpoints.last(folder / "checkpoints")
@@ -135,9 +153,22 @@ def _run(
         reporter.say(f"{folder}: continues from {last.name}")
     trainer.train(resume_from_checkpoint=str(last) if last else None)
     write_lines(folder / "log.jsonl", trainer.state.log_history)
+    trained = sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)
     adapters.export(trainer.model, tokenizer, folder, name)
     checkpoints.prune(folder / "checkpoints", keep_last=False)
-    return {**facts, "steps": trainer.state.global_step, "numerics": numerics}
+    adapter = {"sha256": file_sha256(folder / "adapter" / checkpoints.WEIGHTS), "parameters": trained}
+    return {**facts, "adapter": adapter, "steps": trainer.state.global_step, "numerics": numerics}
+
+
+def _check_thinking(recipe: Recipe, tokenizer: Any, name: str) -> None:
+    """Raise ``InputError`` where thinking cannot be switched as the recipe says."""
+    if recipe.thinking is None:
+        return
+    if not getattr(tokenizer, "chat_template", None):
+        raise InputError(f"--{'' if recipe.thinking else 'no-'}thinking: {name} has no chat template; leave it out")
+    on, off = (chat_ids(tokenizer, ["?"], name, **think(told)) for told in (True, False))
+    if recipe.thinking and on == off:
+        raise InputError(f"--thinking: the chat template of {name} has no thinking mode; leave it out")
 
 
 def _solutions(

@@ -54,6 +54,13 @@ def test_an_answer_that_was_cut_off_before_its_closing_tag_is_not_right() -> Non
     assert not score("<reasoning>one two three", "three", "text", truncated=True).correct
 
 
+def test_with_thinking_only_what_follows_the_block_counts() -> None:
+    thought, said = "<answer>1402</answer>?", "<reasoning>r</reasoning><answer>1402</answer>"
+    assert score(f"<think>{thought}</think>{said}", "1402", "date", thinking=True).total == pytest.approx(1.2)
+    assert score(f"{thought}</think>\n<answer>7</answer>", "1402", "date", thinking=True).total == pytest.approx(0.2)
+    assert score(f"<think>{thought} and so on", "1402", "date", thinking=True, truncated=True).total == 0
+
+
 def test_years_within_one_year_match_under_the_consistency_rule() -> None:
     assert score("<answer>1401</answer>", "1402", "date").correct
     assert not score("<answer>1399</answer>", "1402", "date").correct

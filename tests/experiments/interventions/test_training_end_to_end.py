@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 from composcope.errors import InputError
-from composcope.evaluation.engines.local import load
-from composcope.evaluation.identity import folder_weights
+from composcope.evaluation.asks import Ask
+from composcope.evaluation.engines.local import LocalEngine, load
+from composcope.evaluation.identity import file_sha256, folder_weights
 from composcope.experiments import cli
 from composcope.experiments.interventions import (
     adapters,
@@ -20,6 +23,7 @@ from composcope.experiments.interventions import (
     inference,
     solutions,
     study,
+    trainers,
     training,
 )
 from composcope.experiments.interventions.recipes import Recipe, resolve
@@ -109,6 +113,57 @@ def test_a_finished_training_is_kept_and_other_options_are_refused(traced: train
     for how, differs in ((How(seed=1, device="cpu"), "seed"), (How(dtype="bfloat16", device="cpu"), "dtype")):
         with pytest.raises(InputError, match=rf"holds another training \(other {differs}\)"):
             training.train(recipe, BASE, _set(recipe), traced.folder, how)
+
+
+def test_other_evaluation_cases_are_no_other_training_and_take_the_place_of_the_old(
+    traced: training.Trained, tmp_path: Path
+) -> None:
+    recipe, how = _recipe("sft-trace"), How(device="cpu", save_every=1)
+    folder = tmp_path / "copy"
+    shutil.copytree(traced.folder, folder)
+    usual = _set(recipe)
+    manifest = adapters.read_manifest(folder)
+    assert manifest["evaluation"]["cases"] == len(usual.evaluation)
+    assert manifest["training"] == {"cases": 4, "by_depth": {"2": 1, "4": 3}, "sha256": usual.sha256}
+    assert manifest["adapter"]["sha256"] == file_sha256(folder / "adapter" / checkpoints.WEIGHTS)
+    other = replace(usual, evaluation=usual.evaluation[:2])
+    training.train(recipe, BASE, other, folder, how)
+    assert [row["id"] for row in read_lines(folder / "evaluation.jsonl")] == [c.id for c in other.evaluation]
+    assert adapters.read_manifest(folder)["evaluation"]["cases"] == 2
+
+
+def test_a_folder_where_nothing_was_trained_yet_takes_other_options(tmp_path: Path) -> None:
+    recipe = _recipe("sft-trace", prompts=2)
+    with pytest.raises(InputError, match="--thinking: the chat template of organism:control has no thinking mode"):
+        training.train(replace(recipe, thinking=True), BASE, _set(recipe), tmp_path, How(device="cpu", max_steps=1))
+    assert training.train(recipe, BASE, _set(recipe), tmp_path, How(device="cpu", max_steps=1)).steps == 1
+
+
+SWITCH = (
+    "{% for m in messages %}{% if m.role == 'user' %}{% if enable_thinking is defined and not enable_thinking %}Now. "
+    "{% endif %}Question: {{ m.content }}\nAnswer:{% else %} {{ m.content }}{{ eos_token }}{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("thinking", [None, False, True])
+@pytest.mark.parametrize("objective", ["sft-answer", "grpo"])
+def test_what_is_trained_on_is_the_prompt_that_an_evaluation_asks(
+    objective: str, thinking: bool | None, tmp_path: Path
+) -> None:
+    base, tokenizer = load(str(weights.path("control")), device="cpu")
+    tokenizer.chat_template = SWITCH
+    recipe = _recipe(objective, prompts=2, thinking=thinking)
+    case = data.training_set(data.ORGANISM, recipe).cases[0]
+    ask = Ask(case.id, "whole", data.question(case, recipe), case.answer, case.answer_type, thinking=thinking)
+    (asked,) = LocalEngine(base, tokenizer).prompt_ids([ask])
+    rows = [trainers.row(recipe, case, "x", chat=True)]
+    trainer = trainers.build(recipe, base, tokenizer, rows, tmp_path, CPU, Reporter(quiet=True))
+    if objective == "grpo":
+        told = trainer.chat_template_kwargs
+        seen = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, return_dict=False, **told)
+        assert tuple(seen) == asked
+    else:
+        assert tuple(trainer.train_dataset[0]["input_ids"][: len(asked)]) == asked
 
 
 class _Interrupts(Reporter):
@@ -203,6 +258,7 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--limit", "3"], "--limit 3: is of --curve"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--layers", "1"], "--layers 1: is for steering and patching"),
         (["--recipe", "sft-answer", "-m", BASE, "-o", "x", "--beta", "0"], "--beta 0.0: is for grpo"),
+        (["nowhere", "--recipe", "steering", "--no-thinking"], "--no-thinking: is for sft-answer and sft-trace and grpo"),
         (["nowhere", "--recipe", "steering", "--depths", "2"], "--depths 2: is for sft-answer and sft-trace and grpo"),
     ],
 )
