@@ -258,7 +258,7 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--limit", "3"], "--limit 3: is of --curve"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--layers", "1"], "--layers 1: is for steering and patching"),
         (["--recipe", "sft-answer", "-m", BASE, "-o", "x", "--beta", "0"], "--beta 0.0: is for grpo"),
-        (["nowhere", "--recipe", "steering", "--no-thinking"], "--no-thinking: is for sft-answer and sft-trace and grpo"),
+        (["nowhere", "--recipe", "steering", "--no-thinking"], "--no-thinking: is for sft-answer and sft-trace"),
         (["nowhere", "--recipe", "steering", "--depths", "2"], "--depths 2: is for sft-answer and sft-trace and grpo"),
     ],
 )
