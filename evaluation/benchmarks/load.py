@@ -49,7 +49,7 @@ def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Ca
         if path.suffix.lower() == ".csv" and path.is_file():
             raise InputError(
                 f"{text}: a CSV is read by a reader's name, such as agentcoma:{text} for AgentCoMa's columns; other "
-                "cases are given as JSON lines, one case a line"
+                "cases are given as JSON lines, one case a line, or read by a reader of your own (--plugin FILE)"
             )
         return read_cases(path)
     loaders = {**READERS, **(named or {})}
@@ -58,7 +58,7 @@ def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Ca
         raise InputError(
             f"{text}: no such benchmark; give the path of a JSON-lines case file or NAME:FILE with NAME one of "
             + ", ".join(sorted(loaders))
-            + did_you_mean(name, loaders)
+            + (did_you_mean(name, loaders) or "; a reader of your own is named with --plugin FILE")
         )
     return check_cases(loader(rest), text)
 
