@@ -66,7 +66,10 @@ def _whole_ticks(ax: Axes, width: int, height: int) -> None:
 def color_bar(fig: Figure, panels: Sequence[Axes], cmap: Colormap, low: float, high: float) -> None:
     """One color scale for several panels."""
     scale = ScalarMappable(Normalize(low, high), cmap)
-    bar = fig.colorbar(scale, ax=panels, location="top", shrink=0.5, aspect=40, pad=0.01)
+    # Over one column there is room for both ends and the middle, and no more.
+    few = [low, (low + high) / 2, high] if len({round(ax.get_position().x0, 3) for ax in panels}) == 1 else None
+    options: dict[str, Any] = {"ticks": few, "format": "%.2g"} if few else {}
+    bar = fig.colorbar(scale, ax=panels, location="top", shrink=0.8 if few else 0.5, aspect=40, pad=0.01, **options)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     bar.ax.tick_params(labelsize=7, colors=style.MUTED, length=2)
 

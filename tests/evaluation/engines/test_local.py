@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -328,6 +329,22 @@ def test_a_folder_that_holds_no_model_is_refused_in_one_line(
     with pytest.raises(ModelError, match=message) as error:
         LocalEngine(folder)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("damage", ["torn", "empty", "other widths"])
+def test_damaged_weights_are_refused_in_one_line(make_llama: Any, tokenizer: Any, tmp_path: Path, damage: str) -> None:
+    model = make_llama()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    if damage == "other widths":
+        config = json.loads((tmp_path / "config.json").read_text())
+        (tmp_path / "config.json").write_text(json.dumps({**config, "vocab_size": config["vocab_size"] + 3}))
+    else:
+        weights.write_bytes(weights.read_bytes()[: 3000 if damage == "torn" else 0])
+    with pytest.raises(ModelError, match="cannot be loaded as a causal language model") as error:
+        LocalEngine(tmp_path)
+    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
 def test_a_batch_is_faster_than_a_generate_loop(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
