@@ -56,7 +56,7 @@ def loaded(module: nn.Module) -> Iterator[None]:
 
 def state_of(model: nn.Module) -> Iterator[tuple[str, Any]]:
     """Everything a checkpoint would hold, sorted by name, one after another, fetched where it is offloaded."""
-    for name, value in sorted(model.state_dict().items()):
+    for name, value in sorted(_saved(model).items()):
         if not isinstance(value, Tensor) or value.device.type != "meta":
             yield name, value
             continue
@@ -64,6 +64,29 @@ def state_of(model: nn.Module) -> Iterator[tuple[str, Any]]:
         module = model.get_submodule(path)
         with loaded(module):
             yield name, getattr(module, leaf)
+
+
+def _saved(model: nn.Module) -> dict[str, Any]:
+    """``state_dict``, without its side effect on layers that have packed their weights for a CPU (bitsandbytes).
+
+    Those unpack their weights when they are saved, and not to what they were: theirs are taken as they lie there.
+    """
+    packed = {m for m in model.modules() if getattr(_quantization(m), "packing_format_for_cpu", False)}
+    if not packed:
+        return model.state_dict()
+    out: dict[str, Any] = {}
+    for path, module in model.named_modules(remove_duplicate=False):
+        prefix = f"{path}." if path else ""
+        save = nn.Module._save_to_state_dict if module in packed else type(module)._save_to_state_dict
+        save(module, out, prefix, False)
+        if module in packed:
+            parts = vars(_quantization(module)).items()
+            out.update({f"{prefix}weight.{k}": v for k, v in parts if isinstance(v, Tensor)})
+    return out
+
+
+def _quantization(module: nn.Module) -> Any:
+    return getattr(getattr(module, "weight", None), "quant_state", None)
 
 
 def tensors_in(value: Any) -> Iterator[Any]:

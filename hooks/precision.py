@@ -100,8 +100,9 @@ def widened(lm: Model, dtype: str | torch.dtype | None) -> Iterator[None]:
         return
     name = type(lm.model).__name__
     for where, p in lm.model.named_parameters():
-        if p.device.type == "meta" or p.dtype not in (*HALF, torch.float32):
-            raise ModelError(f"{name}: {where} is offloaded or quantized ({p.dtype}); leave out rows_dtype")
+        if p.device.type == "meta" or p.dtype not in (*HALF, torch.float32) or hasattr(type(p), "__tensor_flatten__"):
+            kind = p.dtype if type(p) in (Tensor, nn.Parameter) else type(p).__name__
+            raise ModelError(f"{name}: {where} is offloaded or quantized ({kind}); leave out rows_dtype")
     if "flash" in str(lm.model.config._attn_implementation):
         raise ModelError(f"{name}: flash attention computes in half precision only; load it with sdpa for rows_dtype")
     widener = _Widener(lm.model, [layer.block for layer in lm.anatomy.layers])

@@ -354,8 +354,14 @@ def _check(lm: Model, prefix: Prefix, row: Tensor) -> None:
     error = float((row - prefix.final).abs().max() / prefix.final.abs().max().clamp_min(1e-30))
     limit = 1e-3 if prefix.final.dtype in (torch.float32, torch.float64) else 0.1
     if not error <= limit:
+        half = lm.anatomy.n_experts and limit > 1e-3
         raise ModelError(
             f"{type(lm.model).__name__}: a recomputed row differs from the full forward pass by {error:.1e} of its "
             "size; suffix recomputation is not available for this attention, or for kernels whose result depends on "
             "the other tokens (quantization of activations)"
+            + (
+                f"; or routers choose other experts by the rounding of {lm.dtype}: use float32 (rows_dtype)"
+                if half
+                else ""
+            )
         )

@@ -117,7 +117,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "rwkv": (dict(SMALL, model_type="rwkv"), "says no num_attention_heads"),
     "bloom": (dict(model_type="bloom", vocab_size=97, hidden_size=32, n_layer=2, n_head=4), "do not add up"),
     "openai-gpt": (
-        dict(model_type="openai-gpt", vocab_size=97, n_embd=32, n_layer=2, n_head=4, n_positions=64), "nor a norm of it"
+        dict(model_type="openai-gpt", vocab_size=97, n_embd=32, n_layer=2, n_head=4, n_positions=64),
+        "attn and ln_2 do not add up",
     ),
     "gemma3n_text": (
         dict(

@@ -18,6 +18,7 @@ from transformer_lens.model_bridge import TransformerBridge
 from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 from transformers import Cache, PreTrainedModel
 
+from ...devices import is_out_of_memory
 from ...errors import ModelError
 from ..anatomy import Anatomy
 from ..layouts import cut, paste
@@ -94,7 +95,7 @@ class TransformerLens:
         self.verified: set[tuple[Site, bool]] = set()
         with torch.no_grad():
             ids = self._probe()
-            if not close_to(self._run(ids, None, {}, {}, None).logits, self._direct(ids, {}, {}).logits):
+            if not close_to(self._try(ids), self._direct(ids, {}, {}).logits):
                 raise ModelError(
                     "backend transformer_lens: the bridge's logits are not those of its weights in transformers "
                     "(folded or centered weights?); hand over a bridge without weight processing"
@@ -108,6 +109,18 @@ class TransformerLens:
         for site in {**edit, **read}:
             self._verify(site, site in edit)
         return self._run(ids, mask, read, edit, past)
+
+    def _try(self, ids: Tensor) -> Tensor:
+        try:
+            return self._run(ids, None, {}, {}, None).logits
+        except (RuntimeError, ValueError, TypeError, AttributeError, KeyError, IndexError, NotImplementedError) as e:
+            if is_out_of_memory(e):
+                raise
+            text = " ".join(str(e).split())[:200]
+            raise ModelError(
+                f"backend transformer_lens: the bridge of {type(self.model).__name__} does not run: {text}; use "
+                '"transformers"'
+            ) from e
 
     def _run(
         self, ids: Tensor, mask: Tensor | None, read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit],

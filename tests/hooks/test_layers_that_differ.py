@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, Site, load_model
@@ -93,6 +94,17 @@ def test_one_table_over_layers_of_unequal_numbers_of_heads_is_refused() -> None:
     with pytest.raises(ModelError, match=r"Laguna.*: layers have different numbers of heads \(4, 8\); masses"):
         lookback.ratios(lm, [DONOR], [[3, 4]], 1)
     assert torch.equal(lm.run(IDS).logits, lm.model(IDS).logits)
+
+
+def test_a_part_of_the_block_that_neither_attention_nor_mlp_wrote_is_seen_also_where_it_is_small() -> None:
+    heads: dict[str, Any] = dict(num_attention_heads=4, initializer_range=0.3, max_position_embeddings=64)
+    size: dict[str, Any] = dict(vocab_size=97, hidden_size=32, num_hidden_layers=3, bos_token_id=1, eos_token_id=2)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt_neox_japanese", **size, **heads)).eval()
+    bias: Any = model.gpt_neox_japanese.layers[-1].attention.dense_bias  # added behind the module
+    with torch.no_grad():
+        bias.normal_(std=0.02)
+    with pytest.raises(ModelError, match="GPTNeoXJapaneseLayer: the outputs of attention and mlp do not add up"):
+        load_model(model)
 
 
 @pytest.mark.parametrize("attn", ["sdpa", "eager"])

@@ -56,6 +56,18 @@ def test_every_site_is_read_and_edited_as_in_transformers(name: str, backend: st
             assert not torch.allclose(x, a.logits), site
 
 
+def test_a_bridge_that_does_not_run_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformer_lens")
+    from transformer_lens.model_bridge import TransformerBridge
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("Original component not set for model.rotary_emb.")
+
+    monkeypatch.setattr(TransformerBridge, "forward", broken)
+    with pytest.raises(ModelError, match=r"bridge of Llama.* does not run: Original component not set.*transformers"):
+        load_model(tiny("llama"), backend="transformer_lens")
+
+
 @pytest.mark.parametrize("backend", LIBRARIES)
 @pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2"])
 def test_gradients_agree(name: str, backend: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -204,6 +205,39 @@ def test_tensors_made_of_tensors_are_read_and_name_the_model_by_what_they_hold()
     assert load_model(packed(tiny("llama"))).identity == lm.identity
     other.model.layers[2].mlp.down_proj.weight.codes[0, 0] += 1
     assert load_model(other).identity != lm.identity, "one code of one weight"
+
+
+def test_weights_that_are_packed_tensors_are_not_widened() -> None:
+    half: Any = tiny("llama").bfloat16()
+    lm = load_model(packed(half))
+    with pytest.raises(ModelError, match=r"q_proj.weight is offloaded or quantized \(Packed\); leave out rows_dtype"):
+        neurons.attribute_many(lm, [PROMPT], [[30]], 4, rows_dtype="float32")
+    assert neurons.attribute(lm, PROMPT, [30], 4).shape == (3, 56)
+
+
+class Repacking(Int8Linear):
+    """As bitsandbytes' four-bit layers on a CPU: packed for its kernel, and not quite unpacked when they are saved."""
+
+    def __init__(self, old: nn.Linear):
+        super().__init__(old)
+        self.weight.quant_state = SimpleNamespace(packing_format_for_cpu=True, absmax=self.scale)  # type: ignore[attr-defined]
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        self.weight.quant_state.packing_format_for_cpu = False  # type: ignore[attr-defined]
+        self.weight.data = self.weight.data // 2 * 2
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+
+
+def test_naming_a_model_leaves_weights_alone_that_change_when_they_are_saved() -> None:
+    lm, other = load_model(replaced(tiny("llama"), Repacking)), replaced(tiny("llama"), Repacking)
+    before = lm.run(IDS).logits
+    names = {lm.identity, load_model(replaced(tiny("llama"), Repacking)).identity}
+    assert len(names) == 1 and torch.equal(lm.run(IDS).logits, before)
+    other.model.layers[1].mlp.down_proj.weight.quant_state.absmax[3] *= 2
+    assert load_model(other).identity not in names, "one scale of one weight"
+    saved = lm.model.model.layers[0].mlp.down_proj  # type: ignore[union-attr, index]
+    saved.state_dict()
+    assert not torch.equal(lm.run(IDS).logits, before), "a plain state_dict writes them"
 
 
 def test_layers_that_spell_their_widths_as_gptq_kernels_do_are_found() -> None:

@@ -10,7 +10,7 @@ import torch
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.continuing import Variants, continue_rows
-from composcope.hooks.rows import prefill, step
+from composcope.hooks.rows import _check, prefill, step
 
 from ..tiny_models import CONFIGS, tiny
 
@@ -110,6 +110,19 @@ def test_attention_that_rows_cannot_reproduce_is_refused() -> None:
     object.__setattr__(wrong, "windows", (3, 3, 3))
     with pytest.raises(ModelError, match="differs from the full forward pass"):
         step(lm, wrong)
+
+
+@pytest.mark.parametrize(("name", "dtype", "routed"), [
+    ("mixtral", torch.bfloat16, True), ("mixtral", torch.float32, False), ("llama", torch.bfloat16, False),
+])  # fmt: skip
+def test_rows_that_differ_in_half_precision_may_have_been_routed_otherwise(
+    name: str, dtype: torch.dtype, routed: bool
+) -> None:
+    lm = load_model(tiny(name).to(dtype))  # type: ignore[arg-type]
+    prefix = prefill(lm, [[5, 6, 7]])
+    with pytest.raises(ModelError, match=r"differs from the full forward pass by 5\.0e-01") as error:
+        _check(lm, prefix, prefix.final * 1.5)
+    assert ("routers choose other experts by the rounding of torch.bfloat16" in str(error.value)) is routed
 
 
 def test_prompts_and_suffixes_past_the_context_are_refused() -> None:
