@@ -163,7 +163,9 @@ class LocalEngine:
         A prompt that leaves no room in the context gets an error response that names both lengths.
         """
         ready: list[_Prepared] = []
-        for ask, ids in zip(asks, self.prompt_ids(asks), strict=True):
+        prompts = self.prompt_ids(asks)
+        self._check_vocabulary(prompts)
+        for ask, ids in zip(asks, prompts, strict=True):
             room = ask.max_tokens if self.context is None else self.context - len(ids)
             if not ids or room < 1:
                 yield ask, self._unanswerable(ask, len(ids))
@@ -176,6 +178,16 @@ class LocalEngine:
                 rows = self._rows_that_fit(ready[0])
                 batch, ready = ready[:rows], ready[rows:]
                 yield from self._answer_batch(batch)
+
+    def _check_vocabulary(self, prompts: Sequence[Sequence[int]]) -> None:
+        """Raises ``ModelError`` where the tokenizer writes tokens that the model has no embedding of."""
+        rows = getattr(self.model.get_input_embeddings(), "num_embeddings", None)
+        largest = max((max(ids) for ids in prompts if ids), default=0)
+        if rows is not None and largest >= rows:
+            raise ModelError(
+                f"{self._name}: the tokenizer writes token {largest} ({self.tokenizer.decode([largest])!r}), and the "
+                f"model has embeddings of {rows} tokens; give the tokenizer that belongs to the model"
+            )
 
     def _unanswerable(self, ask: Ask, length: int) -> Response:
         error = (

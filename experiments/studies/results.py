@@ -278,6 +278,8 @@ def markdown(
     for name in figures:
         out += [f"## Figure {name}", "", f"![{name}](figures/{name}.png)", ""]
         out += [(study.folder / "figures" / f"{name}.txt").read_text(encoding="utf-8").strip(), ""]
+    warned = [f"* {run.path.name}: {_line(warning)}" for run in study.runs for warning in run.run.warnings]
+    out += ["## Warnings", "", *warned, ""] if warned else []
     if empty:
         out += ["## Figures with nothing to draw", "", *(f"* {name}: {_line(why)}" for name, why in empty.items()), ""]
     out += [f"The page with every answer: [{page}]({page})", ""] if page else []

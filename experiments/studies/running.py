@@ -7,12 +7,15 @@ A model that cannot be run is named in every output, with the reason; the others
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
 from .. import investigate as job
+from ..exits import disk_is_full
+from ..files import write_text
 from ..progress import Reporter
 from ..run import command_line, differing, locked, read_json, write_json
 from ..serving import address
@@ -86,14 +89,24 @@ def _run(study: Study, one: StudyRun, options: Options, probes: bool, reporter: 
         made = settings(study.spec, study.preset, options, one.model, one.data)
         step = opening.step(study.preset.probe if probes else None, study.spec.probe_cases)
         found = job.investigate(made, one.path, quiet=quiet, report=False, probe=step)
-    except ComposcopeError as e:
-        study.failed[one.path.name] = " ".join(str(e).split())
+    except Exception as e:
+        if isinstance(e, OSError) or disk_is_full(e):
+            raise
+        study.failed[one.path.name] = _reason(e, study.folder / f"failed-{one.path.name}.txt")
         reporter.say(f"{one.path.name}: failed: {study.failed[one.path.name]}")
         return
     study.runs.append(one)
     study.n_invalid += found.evaluated.n_invalid
     if found.evaluated.stopped:
         study.stopped.append(f"{one.path.name}: stopped by {found.evaluated.stopped}; the same command continues")
+
+
+def _reason(e: Exception, file: Path) -> str:
+    """Why a run failed, in one line. What nobody foresaw (a model's own code, its memory) leaves its traceback too."""
+    if isinstance(e, ComposcopeError):
+        return " ".join(str(e).split())
+    write_text(file, "".join(traceback.format_exception(e)))
+    return f"unexpected {type(e).__name__}: {' '.join(str(e).split())} (traceback: {file.name})"
 
 
 def _same_study(folder: Path, study: Study) -> None:

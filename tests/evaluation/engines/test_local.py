@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Callable
@@ -393,3 +394,15 @@ def test_a_chat_template_that_cannot_put_a_question_is_refused_in_one_line(
     with pytest.raises(ModelError, match=rf"chat template {message}.*--prompting raw"):
         engine.prompt_ids([make_ask()])
     assert len(engine.prompt_ids([make_ask(prompting="raw")])) == 1
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_has_is_refused_by_name(
+    make_llama: Any, tokenizer: Any, make_ask: Any
+) -> None:
+    longer = copy.deepcopy(tokenizer)
+    longer.add_tokens([f"<more{i}>" for i in range(600)])
+    engine = LocalEngine(make_llama(), longer)
+    with pytest.raises(
+        ModelError, match=r"writes token \d+ \('<more599>'\), and the model has embeddings of 259 tokens"
+    ):
+        list(engine.answer([make_ask("plain"), make_ask("with <more599>")]))

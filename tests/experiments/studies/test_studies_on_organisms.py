@@ -13,6 +13,7 @@ import pytest
 from composcope.errors import NotAskedError
 from composcope.experiments import agentcoma as agentcoma_study
 from composcope.experiments import composition_collapse
+from composcope.experiments import investigate as job
 from composcope.experiments.cli import main
 from composcope.experiments.figures import io
 from composcope.experiments.run import read_json
@@ -299,3 +300,31 @@ def test_the_validity_study_answers_three_questions_to_every_probe(study: Any) -
     }  # fmt: skip
     assert all(r["verdict"] for r in rows)
     assert (found / "figures" / "dose-response.png").is_file()
+
+
+def test_a_model_that_breaks_as_nobody_foresaw_is_named_too_with_its_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    investigate = job.investigate
+
+    def breaks(settings: Any, *words: Any, **options: Any) -> Any:
+        if settings.model == "organism:control":
+            raise IndexError("index out of range in self")
+        return investigate(settings, *words, **options)
+
+    monkeypatch.setattr(job, "investigate", breaks)
+    words = ["--model", "organism:control", "--model", "organism:twin", "--limit", "2", "--no-probes", "--no-report"]
+    assert main(["study", "agentcoma", *words, "--out", str(tmp_path), "-q"]) == 1
+    failed = read_json(tmp_path / "study.json")["failed"]
+    assert failed == {
+        "control--mixed": "unexpected IndexError: index out of range in self (traceback: failed-control--mixed.txt)"
+    }
+    assert "in breaks" in (tmp_path / "failed-control--mixed.txt").read_text()
+    assert "| twin |" in capsys.readouterr().out
+
+
+def test_what_the_runs_warn_of_stands_on_the_page(stad: Path) -> None:
+    page = (stad / "study.md").read_text()
+    warned = {run: read_json(stad / run / "metrics.json")["warnings"] for run in read_json(stad / "study.json")["runs"]}
+    assert any(warned.values())
+    assert all(f"* {run}: {line}" in page for run, lines in warned.items() for line in lines)
