@@ -32,7 +32,8 @@ def prompt_end(lm: Model, examples: Sequence[Example]) -> ProbeResult:
         values = [(e, float(s)) for e, s in zip(examples, share[:, layer], strict=True)]
         rows += [{**row, "layer": layer} for row in group_rows("mlp_share", values)]
     tensors = {"entropy": entropy, "mlp_share": share}
-    return ProbeResult("prompt-end", rows, tensors, {"entropy": ("example",), "mlp_share": ("example", "layer")})
+    axes = {"entropy": ("example",), "mlp_share": ("example", "layer")}
+    return ProbeResult("prompt-end", rows, tensors, axes, settings={"expected": {"entropy": "decreasing"}})
 
 
 @torch.no_grad()

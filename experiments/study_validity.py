@@ -2,10 +2,11 @@
 
 ``python -m composcope.experiments.study_validity --out runs/validity``
 
-Organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Three
-questions to every probe, each with a known right answer: does it follow the dose, does it tell failures from matched
-successes, does it tell training members from held-out cases (see ``validity``)? With ``--series`` also of further
-trainings of the same doses, and then over trainings.
+Organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Questions
+to every probe, each with a known right answer: does it follow the dose, does it tell the twin from control, failures
+from matched successes, training members from held-out cases, and how large an effect would it have found (see
+``validity``)? Probes of a ``--plugin`` file are asked the same. With ``--series`` also of further trainings of the same
+doses, and then over trainings.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from . import plugins
 from .organism import series as organism_series
 from .organism.series import Series
 from .organism.weights import DOSES
@@ -71,7 +73,10 @@ def tables(study: Study) -> list[Table]:
 
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
     examined = _examined(study)
-    rows = validity.examine_series(study.folder, examined, seed=study.spec.seed, n=study.spec.probe_cases or 60)
+    own = {name: found for name in plugins.probe_names() if (found := plugins.probe(name)) is not None}
+    rows = validity.examine_series(
+        study.folder, examined, seed=study.spec.seed, n=study.spec.probe_cases or validity.N_CASES, probes=own
+    )
     shown = [{**row, "shown": _shown(row)} for row in rows]
     notes = read_json(study.folder / "validity.json")["notes"]
     note = " ".join(n for n in notes if n not in validity.NOTES)

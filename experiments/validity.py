@@ -1,11 +1,14 @@
 """Do the probes measure what they say? Each one put to a dose series whose truth is known.
 
-One number per case and probe, chosen beforehand and without looking at labels, answers three questions:
+One number per case and probe, chosen beforehand and without looking at labels, answers these questions:
 
 * dose: on the same wholes, does it follow how many compositions a model saw in training?
+* pair: does it tell the twin, which saw many, from control, which saw a trace?
 * failure: within one model, does it tell failed wholes from matched ones that succeed?
 * members: on compositions, does it tell those in the training data from held-out ones drawn alike? Asked of the twin,
   which saw the members, and of ``none``, which did not: what ``none`` tells apart is not membership.
+* planted: how large an effect, added to one model's numbers, would the contrast of failures with as many matched
+  successes have found?
 
 The answer is a row with n and interval also where it is no. Of one training per dose it is descriptive; several of them
 (``examine_series``) are examined each by itself, and then give rows over trainings.
@@ -13,7 +16,9 @@ The answer is a row with n and interval also where it is no. Of one training per
 
 from __future__ import annotations
 
+import inspect
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +41,7 @@ from .provenance import file_hash, source_hash, text_hash
 from .run import read_json, write_json
 from .settings import Settings
 from .targets import Target
-from .validity_scores import SCORES, Score, Values, measure
+from .validity_scores import SCORES, Measured, Probes, Score, measure
 
 N_CASES = 60
 """Cases per dose and label, members and non-members."""
@@ -45,19 +50,23 @@ _PART = re.compile(r"part:\d+")
 
 def examine(
     out: str | Path, runs: Mapping[str, Path], *, seed: int = 0, device: str | None = None, n: int = N_CASES,
-    series: Series | None = None,
+    series: Series | None = None, probes: Probes | None = None,
 ) -> list[Row]:  # fmt: skip
     """Answers for every probe and question over the runs of a dose series (lowest dose first; by default the shipped).
+
+    ``probes`` are those of your own, by name: functions of ``(lm, examples)`` that return a ``ProbeResult``; each of
+    their tensors with one number per example is examined like the numbers here (see ``validity_scores``).
 
     Written as ``validity.json`` (what the report shows) and ``validity/table.csv`` (with each dose's mean); computed
     again only when the models, their answers or the code have changed.
     """
-    return _examined(Path(out), runs, series or organism_series.shipped(tuple(runs)), seed, device, n)["rows"]
+    series = series or organism_series.shipped(tuple(runs))
+    return _examined(Path(out), runs, series, seed, device, n, probes or {})["rows"]
 
 
 def examine_series(
     out: str | Path, runs: Sequence[tuple[Series, Mapping[str, Path]]], *, seed: int = 0, device: str | None = None,
-    n: int = N_CASES,
+    n: int = N_CASES, probes: Probes | None = None,
 ) -> list[Row]:  # fmt: skip
     """Answers over several trainings of the doses, and of each of them by itself (runs by dose, lowest dose first).
 
@@ -68,7 +77,7 @@ def examine_series(
     if not runs:
         raise InputError("no series: give at least one training with the runs of its doses")
     organism_series.check([one for one, _ in runs])
-    found = {one.seed: _examined(Path(out) / "series" / f"seed-{one.seed}", paths, one, seed, device, n)
+    found = {one.seed: _examined(Path(out) / "series" / f"seed-{one.seed}", paths, one, seed, device, n, probes or {})
              for one, paths in runs}  # fmt: skip
     said = [line for one, _ in runs for line in one.notes]
     settings = {"n": n, "seed": seed, "series": {str(s): d["settings"] for s, d in found.items()}}
@@ -90,28 +99,33 @@ def examine_series(
 
 
 def _examined(
-    out: Path, runs: Mapping[str, Path], series: Series, seed: int, device: str | None, n: int
+    out: Path, runs: Mapping[str, Path], series: Series, seed: int, device: str | None, n: int, probes: Probes
 ) -> dict[str, Any]:
     """The document of one series' answers, read where it is there and nothing has changed."""
-    inputs = _inputs(runs, n, seed, series)
+    inputs = _inputs(runs, n, seed, series, probes)
     file = out / "validity.json"
     if file.is_file() and (before := read_json(file)).get("inputs") == inputs:
         return before
     evaluated = {dose: load_run(run) for dose, run in runs.items()}
     shared = shared_cases(evaluated)[:n]
-    values: dict[str, Values] = {}
+    values: dict[str, Measured] = {}
     rows: list[Row] = []
     for dose, run in evaluated.items():
         target = load_target(Settings(series.model(dose), "organism:mixed", device=device))
         lm = target.hooks()
         examples = opened(target, run, n, shared)
-        values[dose] = measure(lm, examples)
-        rows += _failure_rows(dose, _labelled(run, examples), values[dose], seed)
+        values[dose] = found = measure(lm, examples, probes)
+        scores = [*SCORES, *found.own]
+        rows += _failure_rows(dose, _labelled(run, examples), found, scores, seed)
+        if dose == ("control" if "control" in evaluated else list(evaluated)[-1]):
+            rows += _planted_rows(dose, _labelled(run, examples), found, scores, seed)
         if dose in ("none", "twin"):
-            sides = [measure(lm, as_examples(target, cases)) for cases in compositions(n, seed, series)]
+            sides = [measure(lm, as_examples(target, cases), probes) for cases in compositions(n, seed, series)]
             rows += _member_rows(dose, sides[0], sides[1], seed)
-    rows = [*_dose_rows(values, shared, seed), *rows]
-    settings = {"n": n, "seed": seed, "trained": series.seed, "shared_cases": len(shared), "doses": list(runs)}
+    known = [*SCORES, *dict.fromkeys(score for found in values.values() for score in found.own)]
+    rows = [*_dose_rows(values, known, shared, seed), *_pair_rows(values, known, shared, seed), *rows]
+    settings = {"n": n, "seed": seed, "trained": series.seed, "shared_cases": len(shared), "doses": list(runs),
+                "own_probes": list(probes)}  # fmt: skip
     means, answers = [r for r in rows if not r.get("verdict")], [r for r in rows if r.get("verdict")]
     return _write(out, answers, means, settings, [NOTES[0], ONE_TRAINING, *NOTES[1:]], inputs)
 
@@ -130,13 +144,20 @@ def _write(
     return document
 
 
-def _inputs(runs: Mapping[str, Path], n: int, seed: int, series: Series) -> str:
+def _inputs(runs: Mapping[str, Path], n: int, seed: int, series: Series, probes: Probes) -> str:
     """Hash of what the rows depend on: the models, what they answered, how they were trained, and the code."""
     parts = [f"{n} {seed} {series.seed} {series.documents_seen()} {source_hash()}"]
+    parts += [f"{name} {_code(probe)}" for name, probe in probes.items()]
     for dose, run in runs.items():
         weights = read_json(Path(run) / "manifest.json")["identity"]["weights"]
         parts += [dose, weights, file_hash(Path(run) / "graded.jsonl")]
     return text_hash(parts)
+
+
+def _code(probe: object) -> str:
+    """Hash of the file that a probe stands in; of one without a file, such as a notebook's, nothing is kept."""
+    file = inspect.getsourcefile(probe) if inspect.isfunction(probe) else None
+    return file_hash(Path(file)) if file is not None and Path(file).is_file() else secrets.token_hex(8)
 
 
 ONE_TRAINING = (
@@ -192,9 +213,11 @@ def _labelled(run: Evaluated, examples: Sequence[Example]) -> list[Example]:
     return [e for e in examples if e.case in known]
 
 
-def _dose_rows(values: Mapping[str, Values], shared: Sequence[str], seed: int) -> Iterator[Row]:
-    for score in SCORES:
-        series = {dose: _finite([found[score.quantity][c] for c in shared]) for dose, found in values.items()}
+def _dose_rows(
+    values: Mapping[str, Measured], scores: Sequence[Score], shared: Sequence[str], seed: int
+) -> Iterator[Row]:
+    for score in scores:
+        series = {dose: _finite([found.of(score, c) for c in shared]) for dose, found in values.items()}
         if len(series) < 2 or any(len(v) < 2 for v in series.values()):
             yield _undefined(score, "dose", "too few cases have every part right in every dose")
             continue
@@ -203,11 +226,51 @@ def _dose_rows(values: Mapping[str, Values], shared: Sequence[str], seed: int) -
             yield _row(row, score, "dose", headline="verdict" in row)
 
 
-def _failure_rows(dose: str, examples: Sequence[Example], values: Values, seed: int) -> Iterator[Row]:
+def _pair_rows(
+    values: Mapping[str, Measured], scores: Sequence[Score], shared: Sequence[str], seed: int
+) -> Iterator[Row]:
+    """The two models that differ most while both know their parts, on the same cases."""
+    if not {"control", "twin"} <= set(values):
+        return
+    for score in scores:
+        sides = [_finite([values[dose].of(score, c) for c in shared]) for dose in ("twin", "control")]
+        if min(map(len, sides)) < 2:
+            yield _undefined(score, "pair", "too few cases have every part right in every dose", "control, twin")
+            continue
+        table = known_answers.model_auroc(*sides, expected=score.expected, quantity=score.quantity, seed=seed).table
+        yield from (_row(row, score, "pair", "control, twin") for row in table)
+
+
+def _planted_rows(
+    dose: str, examples: Sequence[Example], found: Measured, scores: Sequence[Score], seed: int
+) -> Iterator[Row]:
+    """The curve of planted effects at as many cases a side as there are matched pairs, and the smallest one found."""
+    n = len(match(examples).pairs) if examples else 0
+    cases = dict.fromkeys(e.case for e in examples)
+    for score in scores:
+        baseline = _finite([found.of(score, c) for c in cases])
+        if n < 2 or len(baseline) < 2 or np.ptp(baseline) == 0:
+            yield _undefined(score, "planted", f"{n} matched pairs, {len(baseline)} scores", dose)
+            continue
+        *curve, last = known_answers.planted_recovery(
+            baseline, n=n, effects=PLANTED, quantity=score.quantity, seed=seed
+        ).table
+        yield from (_row(row, score, "planted", dose) for row in curve)
+        reached = np.isfinite(last["value"])
+        verdict = f"from {last['value']:.2f} sd" if reached else f"none up to {PLANTED[-1]:g} sd"
+        yield _row({**last, "verdict": f"{verdict} (n={n} a side)"}, score, "planted", dose)
+
+
+PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""Planted effects in standard deviations."""
+
+
+def _failure_rows(
+    dose: str, examples: Sequence[Example], found: Measured, scores: Sequence[Score], seed: int
+) -> Iterator[Row]:
     pairs = match(examples).pairs if examples else ()
-    for score in SCORES:
-        found = values[score.quantity]
-        sides = [_finite([found[pair[i]] for pair in pairs]) for i in (0, 1)]
+    for score in scores:
+        sides = [_finite([found.of(score, pair[i]) for pair in pairs]) for i in (0, 1)]
         if min(map(len, sides)) < 2:
             yield _undefined(score, "failure", f"{len(pairs)} matched pairs", dose)
             continue
@@ -215,9 +278,9 @@ def _failure_rows(dose: str, examples: Sequence[Example], values: Values, seed: 
         yield from (_row(row, score, "failure", dose, headline=dose == "control") for row in table)
 
 
-def _member_rows(dose: str, members: Values, others: Values, seed: int) -> Iterator[Row]:
-    for score in SCORES:
-        sides = [_finite(list(side[score.quantity].values())) for side in (members, others)]
+def _member_rows(dose: str, members: Measured, others: Measured, seed: int) -> Iterator[Row]:
+    for score in [*SCORES, *members.own]:
+        sides = [_finite(list(side.values.get(score.quantity, {}).values())) for side in (members, others)]
         if min(map(len, sides)) < 2:
             yield _undefined(score, "members", "too few scores", dose)
             continue
@@ -229,8 +292,14 @@ QUESTIONS = {
     "dose": "follows the dose",
     "failure": "tells failure from success",
     "members": "tells training members from held-out ones",
+    "pair": "tells control from twin",
+    "planted": "finds planted effects",
 }
-MEASURES = {"dose": "Kendall's tau-b", "failure": "AUROC", "members": "AUROC"}
+MEASURES = {
+    "dose": "Kendall's tau-b", "failure": "AUROC", "members": "AUROC", "pair": "AUROC",
+    "planted": "smallest effect found, sd",
+}  # fmt: skip
+MEANS = {"planted": "share of trials found"}
 
 
 def _row(row: Row, score: Score, question: str, dose: str | None = None, headline: bool = False) -> Row:
@@ -242,12 +311,13 @@ def _row(row: Row, score: Score, question: str, dose: str | None = None, headlin
         "headline": headline,
     }
     said = score.quantity
-    if question == "dose":
+    if question in ("dose", "pair"):
         said += f", expected {score.expected}"
+    if question == "dose":
         doses = str(row.get("group") or "").split(" < ")
         said += f"; {row['n'] // len(doses)} cases at each of {len(doses)} doses" if len(doses) > 1 else ""
     p = f"; {'one-sided ' if question == 'dose' else ''}p = {row['p']:.2g}" if row.get("p") is not None else ""
-    measure = MEASURES[question] if "verdict" in row else "mean over cases"
+    measure = MEASURES[question] if "verdict" in row else MEANS.get(question, "mean over cases")
     return {**about, "measure": measure, "statement": said + p, **row}
 
 
@@ -255,7 +325,7 @@ def _undefined(score: Score, question: str, why: str, dose: str | None = None) -
     empty: Row = {"quantity": score.quantity, "group": None, "n": 0, "value": None, "low": None, "high": None}
     row = {**empty, "interval": "none", "verdict": "cannot say", "note": why}
     row |= {"expected": score.expected} if question == "dose" else {}
-    found = _row(row, score, question, dose, headline=dose in (None, "control", "twin"))
+    found = _row(row, score, question, dose, headline=dose in (None, "control", "twin") and question != "planted")
     return {**found, "statement": f"{found['statement']}: {why}"}
 
 

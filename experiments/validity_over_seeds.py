@@ -24,7 +24,7 @@ def rows(answers: Answers, without_trend: Collection[int] = ()) -> list[Row]:
     found: dict[tuple[str, str, str], dict[int, Row]] = {}
     for seed, mine in answers.items():
         for row in mine:
-            if row["measure"] != _TREND or seed not in without_trend:
+            if row["measure"] == "AUROC" or (row["measure"] == _TREND and seed not in without_trend):
                 found.setdefault((row["question"], row["model"], row["short"]), {})[seed] = row
     return [_over(by_seed, list(answers)) for by_seed in found.values()]
 

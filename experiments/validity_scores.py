@@ -1,14 +1,21 @@
-"""One number per case and probe, chosen beforehand and without looking at labels."""
+"""One number per case and probe, chosen beforehand and without looking at labels.
+
+Of the probes here the numbers are those of ``SCORES``. Of a probe from elsewhere, ``probe(lm, examples)``, they are the
+tensors of its result with one number per example: their values on wholes. How they should move with the dose stands in
+the result's settings, ``{"expected": {TENSOR: "decreasing"}}``; increasing where nothing does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from ..probes.examples import Example
+from ..probes.result import ProbeResult
 
 
 @dataclass(frozen=True)
@@ -27,15 +34,57 @@ Values = Mapping[str, Mapping[str, float]]
 """Quantity -> case -> value."""
 
 
-def measure(lm: Any, examples: Sequence[Example]) -> Values:
-    """Every probe's number for each case of ``examples`` (wholes with their parts)."""
-    wholes = [e for e in examples if e.role == "whole"]
+Probes = Mapping[str, Callable[[Any, Sequence[Example]], ProbeResult]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one model gave on some cases."""
+
+    values: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    own: list[Score] = field(default_factory=list)
+    """Numbers of probes from elsewhere."""
+
+    def of(self, score: Score, case: str) -> float:
+        """The number of a case; NaN where it has none."""
+        return self.values.get(score.quantity, {}).get(case, np.nan)
+
+
+def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) -> Measured:
+    """Every probe's number for each case of ``examples`` (wholes with their parts), also of ``probes`` from elsewhere.
+
+    Raises ``InputError`` for a probe that gives no tensor with one number per example.
+    """
+    wholes, found = [e for e in examples if e.role == "whole"], Measured()
     if len(wholes) < 2:
-        return {score.quantity: {} for score in SCORES}
-    found: dict[str, Mapping[str, float]] = {}
+        return found
     for probe in (_min_k, _lookback, _neurons, _trajectory):
-        found.update(probe(lm, wholes, examples))
+        found.values.update(probe(lm, wholes, examples))
+    for name, function in (probes or {}).items():
+        own = _own(name, function(lm, examples), examples)
+        found.own.extend(own)
+        found.values.update({score.quantity: values for score, values in own.items()})
     return found
+
+
+def _own(name: str, result: ProbeResult, examples: Sequence[Example]) -> dict[Score, dict[str, float]]:
+    """Each tensor with one number per example: its values on wholes, by case."""
+    tensors = {t: x for t, x in result.tensors.items() if tuple(result.axes.get(t, ())) == ("example",)}
+    if not tensors:
+        raise InputError(
+            f"probe {name}: no tensor with the one axis 'example'; return one number per example to have it examined"
+        )
+    wanted = result.settings.get("expected", {})
+    if not isinstance(wanted, Mapping) or not set(wanted.values()) <= {"increasing", "decreasing"}:
+        raise InputError(f"probe {name}: settings 'expected' is {wanted!r}; name tensors increasing or decreasing")
+    out: dict[Score, dict[str, float]] = {}
+    for tensor, x in tensors.items():
+        if x.shape != (len(examples),):
+            raise InputError(f"probe {name}: tensor {tensor} of shape {tuple(x.shape)} for {len(examples)} examples")
+        score = Score(name, f"{tensor} ({name})", wanted.get(tensor, "increasing"), f"{name}/{tensor}")
+        values = zip(examples, x.double().cpu().tolist(), strict=True)
+        out[score] = {e.case: v for e, v in values if e.role == "whole"}
+    return out
 
 
 def _min_k(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:

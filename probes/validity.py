@@ -95,6 +95,23 @@ def membership_auroc(
     return _two_sided_auroc("member", "non-member", members, non_members, quantity, clusters, permutations, seed)
 
 
+def model_auroc(
+    higher: ArrayLike, lower: ArrayLike, *, names: tuple[str, str] = ("twin", "control"), expected: str = "increasing",
+    quantity: str = "score", clusters: tuple[Clusters, Clusters] = (None, None), permutations: int = 2000,
+    seed: int = 0,
+) -> ProbeResult:  # fmt: skip
+    """Does the score tell two models apart, one number per case from each? AUROC with a shuffled-label p.
+
+    ``higher`` is the model with more of what the score should follow; ``expected="decreasing"``: it should score lower,
+    and the AUROC is that of the other one.
+    """
+    if expected not in ("increasing", "decreasing"):
+        raise InputError(f"expected is {expected!r}; use 'increasing' or 'decreasing'")
+    sides = ((names[0], higher, clusters[0]), (names[1], lower, clusters[1]))
+    (first, a, near), (second, b, far) = sides if expected == "increasing" else sides[::-1]
+    return _two_sided_auroc(first, second, a, b, quantity, (near, far), permutations, seed)
+
+
 def _two_sided_auroc(
     first: str, second: str, a: ArrayLike, b: ArrayLike, quantity: str, clusters: tuple[Clusters, Clusters],
     permutations: int, seed: int,

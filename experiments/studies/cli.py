@@ -13,6 +13,7 @@ from ...errors import InputError
 from ..asking import Asking, with_asking
 from ..flags import with_flags
 from ..help import example
+from ..plugins import with_plugins
 from ..printing import show
 from ..serving import Serving
 
@@ -36,7 +37,7 @@ def preset(name: str) -> Any:
 
 def register(app: typer.Typer) -> None:
     """Add ``study`` to the command line."""
-    command = with_asking(with_flags(study, "serving", Serving))
+    command = with_plugins(with_asking(with_flags(study, "serving", Serving)))
     app.command("study", epilog=example("study agentcoma --model organism:control --limit 20"))(command)
 
 
