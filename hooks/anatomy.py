@@ -113,7 +113,7 @@ class Anatomy:
         return sum(layer.n_neurons or self.n_neurons for layer in self.layers)
 
 
-def _width(module: nn.Module) -> int | None:
+def width_of(module: nn.Module) -> int | None:
     """Output width of a linear layer of any make, ``None`` for other modules."""
     for name in ("out_features", "nf", "outfeatures"):
         if isinstance(getattr(module, name, None), int):
@@ -127,7 +127,7 @@ def _same(a: Tensor | None, b: Tensor) -> bool:
 
 def _attention(block: nn.Module) -> tuple[str, nn.Module]:
     for name, child in block.named_children():
-        if ("attn" in name or "attention" in name) and any(_width(m) for m in child.modules()):
+        if ("attn" in name or "attention" in name) and any(width_of(m) for m in child.modules()):
             return name, child
     raise ModelError(
         f"{type(block).__name__}: no attention with linear layers among its children "
@@ -172,7 +172,7 @@ def _experts(module: nn.Module) -> nn.Module | None:
     for m in module.modules():
         if any(p.dim() == 3 for p in m.parameters(recurse=False)):
             return m
-        if isinstance(m, nn.ModuleList) and len(m) > 1 and any(_width(x) for x in m.modules()):
+        if isinstance(m, nn.ModuleList) and len(m) > 1 and any(width_of(x) for x in m.modules()):
             return m
     return None
 
@@ -183,7 +183,7 @@ def _resolve_layer(trace: Trace, i: int, block: nn.Module, sizes: tuple[int, int
     events = trace.events[i]
     name, attn = _attention(block)
     inside = [e for e in events if e.name.startswith(name + ".")]
-    outs = [e for e in inside if _width(e.module) == d_model]
+    outs = [e for e in inside if width_of(e.module) == d_model]
     whole = next((e for e in events if e.name == name), None)
     if not outs or whole is None:
         raise ModelError(
@@ -191,7 +191,7 @@ def _resolve_layer(trace: Trace, i: int, block: nn.Module, sizes: tuple[int, int
         )
     rest = [e for e in events if not e.name.startswith(name + ".") and e is not whole]
     moe = next(((c, found) for n, c in block.named_children() if n != name and (found := _experts(c))), None)
-    downs = [e for e in rest if _width(e.module) == d_model]
+    downs = [e for e in rest if width_of(e.module) == d_model]
     if not moe and not downs:
         raise ModelError(
             f"{type(block).__name__}: no MLP down projection of width {d_model}; pass anatomy=Anatomy(...)"
@@ -253,7 +253,7 @@ def _ups(rest: Sequence[Event], down: Event | None) -> tuple[nn.Module, ...]:
         return ()
     width = down.inputs.shape[-1]
     before = rest[: next(i for i, e in enumerate(rest) if e is down)]
-    return tuple(e.module for e in before if _width(e.module) in (width, 2 * width))
+    return tuple(e.module for e in before if width_of(e.module) in (width, 2 * width))
 
 
 def _middle(

@@ -20,6 +20,7 @@ from torch.nn.functional import pad
 
 from ..errors import InputError, ModelError
 from ..hooks.budget import in_prefills, row_budget, shrinking
+from ..hooks.gradients import check_gradients
 from ..hooks.model import Model
 from ..hooks.precision import widened
 from ..hooks.rows import Prefix, Query, prefill, step
@@ -111,6 +112,7 @@ def _sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], pa
         by_node = prob[:, 1:].reshape(at.shape)
         leaves = [p.leaf for p in paths if p.leaf is not None]
         found = gradients((by_node * weight).sum(), leaves)
+    check_gradients(lm)
     per_panel = [g.unflatten(1, at.shape[2:]).sum(2) for g in found]
     of_layers = [p.scores(g) for p, g in zip(paths, per_panel, strict=True)]
     # Layers may differ in width; what narrower ones do not have scores 0.

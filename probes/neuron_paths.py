@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..errors import InputError, ModelError
 from ..hooks import placement
-from ..hooks.anatomy import Layer
+from ..hooks.anatomy import Layer, width_of
 from ..hooks.watches import Watch
 from . import neuron_experts
 
@@ -170,6 +170,5 @@ def gated(layer: Layer) -> bool:
     """Whether the MLP multiplies two projections; then scaling one of them is scaling the neuron."""
     if len(layer.up) != 1 or layer.down is None:
         return True
-    width = getattr(layer.up[0], "out_features", None) or getattr(layer.up[0], "nf", 0)
-    into = getattr(layer.down, "in_features", None) or getattr(layer.down, "nx", 0)
-    return int(width) != int(into)
+    into = next((getattr(layer.down, n) for n in ("in_features", "nx", "infeatures") if hasattr(layer.down, n)), None)
+    return width_of(layer.up[0]) != into

@@ -19,6 +19,7 @@ from scipy import stats as scipy_stats
 from torch import Tensor
 
 from ..errors import InputError
+from ..hooks.gradients import check_gradients
 from ..hooks.model import Model
 from ..hooks.sites import Kind, Site
 from ..hooks.watches import frozen
@@ -56,6 +57,7 @@ def attribution_patching(
     pairs = check_pairs(lm, donors, recipients, answers, kind, direction)
     chosen = chosen_layers(lm, layers)
     sites = [Site(layer, kind) for layer in chosen]
+    check_gradients(lm)
     cells = _cells(lm, len(recipients[0]), units, chosen)
     estimate = torch.stack([_estimate(lm, pair, sites, units) for pair in pairs]).float()
     patched = _verified(lm, pairs, sites, cells, verify, seed, max_batch)

@@ -261,10 +261,35 @@ class Kernel(Int8Linear):
         return super().forward(x)
 
 
+GRADIENTS: list[Any] = [
+    lambda m: neurons.attribute(m, PROMPT, [30]),
+    lambda m: neurons.attribute(m, PROMPT, [30], 8, "reference"),
+    lambda m: patching.attribution_patching(m, [PROMPT], [PROMPT[::-1]], [(4, 9)]),
+]
+
+
+@pytest.mark.parametrize("part", ["self_attn.o_proj", "mlp.down_proj", "mlp.gate_proj", "head"])
+def test_gradients_that_only_pass_around_a_kernel_are_refused(part: str) -> None:
+    model: Any = tiny("llama")
+    if part == "head":
+        path, model.lm_head = "lm_head", Kernel(model.lm_head)
+    else:
+        path = f"model.layers.2.{part}"
+        parent, _, child = part.partition(".")
+        holder = getattr(model.model.layers[2], parent)
+        setattr(holder, child, Kernel(getattr(holder, child)))
+    lm = load_model(model)
+    for needs in GRADIENTS:
+        with pytest.raises(ModelError, match=rf"no gradient (passes through {path} \(Kernel\)|reaches)"):
+            needs(lm)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
 def test_kernels_without_gradients_are_refused_by_the_probe_that_needs_them_and_by_no_other() -> None:
     lm, here = load_model(replaced(tiny("llama"), Kernel)), load_model(replaced(tiny("llama"), Int8Linear))
-    with pytest.raises(ModelError, match="no gradient reaches the neurons: a module of the model has none"):
-        neurons.attribute(lm, PROMPT, [30])
+    for needs in GRADIENTS:
+        with pytest.raises(ModelError, match=r"no gradient passes through model.layers.0.self_attn.q_proj \(Kernel\)"):
+            needs(lm)
     for probe in (
         lambda m: patching.prompt_end_sweep(m, [OTHER], [PROMPT], max_new_tokens=3).tensors["tokens"],
         lambda m: neurons.causal_check(m, [PROMPT], [[30]], [[(1, 3)]], draws=2).suppressed,
