@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import InputError
 from ...evaluation.cases import Case, case_from_dict
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols import counting
@@ -34,8 +35,14 @@ def _pair_rows(study: Study, pair: Any, data: str) -> list[Row]:
         missing = " and ".join(n for n, r in ((pair.a, a), (pair.b, b)) if r is None)
         return [{"pair": name, "data": data, "what": "failed", "shown": f"no run of {missing}", "n": 0}]
     rows, models = [], pair_name(a.model.model, b.model.model)
-    for metric in differences(a, b, study.spec.seed):
-        text, source = beside(study.preset.name, metric.metric, metric.group, models, data)
+    # What the paper prints of its pairs is instruct - pretrained: no measure of pairs that are matched otherwise.
+    alike = pair.kind == "tuning" or study.preset.protocol == "double-gate"
+    try:
+        found = differences(a, b, study.spec.seed)
+    except InputError as e:  # runs that were stopped early, say
+        return [{"pair": name, "data": data, "what": "failed", "shown": str(e), "n": 0}]
+    for metric in found:
+        text, source = beside(study.preset.name, metric.metric, metric.group, models, data, references=alike)
         shown = described(metric.metric, metric.to_dict())
         rows.append({**shown, "pair": name, "data": data, "published": text, "source": source})
     return rows

@@ -97,10 +97,12 @@ def benchmark_key(spec: str) -> str:
     return words[0].casefold()
 
 
-def beside(study: str, metric: str, group: Mapping[str, Any], model: str, data: str = "") -> tuple[str, str]:
+def beside(
+    study: str, metric: str, group: Mapping[str, Any], model: str, data: str = "", *, references: bool = True
+) -> tuple[str, str]:
     """(text, source) of what the paper prints for this number; for a model it does not have, its reference values.
 
-    Both are empty where it prints nothing of the kind.
+    Both are empty where it prints nothing of the kind, or only ``references`` that are not wanted.
     """
     rows = [r for r in table() if (r.study, r.metric, r.group.casefold()) == (study, metric, group_key(group))]
     where = benchmark_key(data)
@@ -112,7 +114,7 @@ def beside(study: str, metric: str, group: Mapping[str, Any], model: str, data: 
     own = [r for r in own_data if name_key(model) in {name_key(r.ids), name_key(r.model)} - {""}]
     if own:
         return own[0].text, own[0].source
-    shown = [r for r in rows if r.reference]
+    shown = [r for r in rows if r.reference and references]
     text = "; ".join(f"{_who(r)}: {r.text}" for r in shown)
     return text, "; ".join(dict.fromkeys(r.source for r in shown))
 

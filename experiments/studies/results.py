@@ -88,7 +88,9 @@ def comparison(study: Study) -> Table:
     groups = dict.fromkeys(k for m in study.spec.models for k in m.groups)
     told_apart = [] if len(study.data) == 1 else ["data"]
     columns = ("model", *told_apart, *groups, *study.preset.headline)
-    rows += [{"model": name, "data": reason} for name, reason in study.failed.items()]
+    rows += [
+        {"model": name, study.preset.headline[0]: f"could not be run: {why}"} for name, why in study.failed.items()
+    ]
     return Table("models", "Models side by side", rows, columns=columns)
 
 

@@ -12,16 +12,16 @@ import pytest
 
 from composcope.errors import NotAskedError
 from composcope.experiments import agentcoma as agentcoma_study
-from composcope.experiments import composition_collapse
+from composcope.experiments import composition_collapse, compositional_gsm
 from composcope.experiments import investigate as job
 from composcope.experiments.cli import main
 from composcope.experiments.figures import io
 from composcope.experiments.run import read_json
-from composcope.experiments.studies import kinds
+from composcope.experiments.studies import kinds, pairs
 from composcope.experiments.studies.kinds import pooled
 from composcope.experiments.studies.opening import scaled_layers
 from composcope.experiments.studies.recounting import recount
-from composcope.experiments.studies.spec import StudyModel, from_flags
+from composcope.experiments.studies.spec import Pair, Spec, StudyModel, from_flags
 from composcope.experiments.studies.study import Study, StudyRun
 
 
@@ -234,7 +234,7 @@ def _gated(run: Path, case_set: str, depth: int) -> set[str]:
     }  # fmt: skip
 
 
-def test_sixteen_pairs_are_spread_over_donors_and_recipients() -> None:
+def test_sixteen_matchedare_spread_over_donors_and_recipients() -> None:
     found = composition_collapse.boundary_pairs(16, 10)
     assert len(found) == len(set(found)) == 16 and {d for d, _ in found} == set(range(16))
     assert sorted(composition_collapse.boundary_pairs(2, 3)) == [(d, r) for d in range(2) for r in range(3)]
@@ -270,6 +270,9 @@ def test_a_model_that_fails_is_named_and_the_others_go_on(tmp_path: Path, capsys
     page = capsys.readouterr().out
     assert "**gone--mixed could not be run:**" in page and "| twin |" in page
     assert "no run of gone" in page
+    assert next(r for r in _table(tmp_path / "s", "models") if r["model"] == "gone--mixed")["step:0"].startswith(
+        "could"
+    )
 
 
 def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -328,3 +331,15 @@ def test_what_the_runs_warn_of_stands_on_the_page(stad: Path) -> None:
     warned = {run: read_json(stad / run / "metrics.json")["warnings"] for run in read_json(stad / "study.json")["runs"]}
     assert any(warned.values())
     assert all(f"* {run}: {line}" in page for run, lines in warned.items() for line in lines)
+
+
+def test_printed_gains_of_tuning_stand_beside_matchedof_tuning_alone(gsm: Path) -> None:
+    models = tuple(StudyModel(f"organism:{m}", m) for m in ("none", "twin"))
+    matched = tuple(Pair(kind, "twin", "none") for kind in ("tuning", "cost"))
+    data = tuple(read_json(gsm / "study.json")["data"])
+    study = Study(Spec(models, data, pairs=matched), compositional_gsm.PRESET, gsm, data)
+    study.runs += [StudyRun(m, data[0], gsm / run) for m in models for run in read_json(gsm / "study.json")["runs"]
+                   if run.startswith(m.label)]  # fmt: skip
+    (table,) = pairs.table(study)
+    printed = {str(r["pair"]).partition(":")[0]: r["published"] for r in table.rows if "step:0" in str(r["group"])}
+    assert "IT - PT" in printed["tuning"] and printed["cost"] == ""
