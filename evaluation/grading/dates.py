@@ -8,8 +8,19 @@ from dataclasses import dataclass
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _MONTH_NUMBER = {m: i for i, m in enumerate(_MONTHS, 1)} | {m[:3]: i for i, m in enumerate(_MONTHS, 1)} | {"sept": 9}
-_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTH_NUMBER, key=len, reverse=True))})\b\.?"
-_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+# The other languages that models drift into; "mars" and the like are only months beside a day.
+_ELSEWHERE = (
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+)
+_MONTH_NUMBER |= {m: i for row in _ELSEWHERE for i, m in enumerate(row.split(), 1) if m not in _MONTH_NUMBER}
+_ENGLISH = [*_MONTHS, *(m[:3] for m in _MONTHS), "sept"]
+_MONTH = rf"(?P<month>{'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?"
+_MONTH_AFTER_DAY = rf"(?P<month>{'|'.join(sorted(_MONTH_NUMBER, key=len, reverse=True))})\b\.?"
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.(?=\s)|er|º)?"
 _ERA = r"(?:\s*(?P<era>B\.?C\.?(?:E\.?)?|A\.?D\.?|C\.?E\.?)(?![A-Za-z]))"
 _YEAR = r"(?P<year>\d{1,4})"
 _AD = r"(?:(?P<ad>A\.?D\.?)\s*)?"
@@ -17,8 +28,13 @@ _PATTERNS = [
     re.compile(p, re.IGNORECASE)
     for p in (
         r"(?<!\d)(?P<year>-?\d{4})-(?P<month>[01]\d)-(?P<day>[0-3]\d)(?!\d)",
+        r"(?<![\d/])(?P<year>\d{4})[/.](?P<month>[01]?\d)[/.](?P<day>[0-3]?\d)(?![\d/])",
         r"(?<![\d/])(?P<month>[01]?\d)/(?P<day>[0-3]?\d)/(?P<year>\d{4})(?![\d/])",
-        rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_AD}{_YEAR}(?!\d){_ERA}?",
+        # the day first where the first number can be no month, or where points or dashes stand between
+        r"(?<![\d/])(?P<day>1[3-9]|2\d|3[01])/(?P<month>[01]?\d)/(?P<year>\d{4})(?![\d/])",
+        r"(?<![\d.])(?P<day>[0-3]?\d)\.\s?(?P<month>[01]?\d)\.\s?(?P<year>\d{4})(?![\d])",
+        r"(?<![\d-])(?P<day>[0-3]?\d)-(?P<month>[01]?\d)-(?P<year>\d{4})(?![\d-])",
+        rf"(?<!\w){_DAY}[\s-]+(?:(?:of|de|di)\s+)?{_MONTH_AFTER_DAY},?[\s-]+(?:del?\s+)?{_AD}{_YEAR}(?!\d){_ERA}?",
         rf"\b{_MONTH}\s+{_DAY},?\s+{_AD}{_YEAR}(?!\d){_ERA}?",
         rf"\b{_MONTH},?\s+(?:of\s+)?{_AD}(?P<year>\d{{3,4}})(?!\d){_ERA}?",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH}",

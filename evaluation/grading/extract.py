@@ -17,7 +17,11 @@ _CUE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _NEXT_QUESTION = re.compile(r"\n[ \t]*(?:Question|Q)\s*:", re.IGNORECASE)
-_OPEN, _CLOSE = re.compile(r"<answer\s*>", re.I), re.compile(r"</answer\s*>", re.I)
+_OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]*)?>", re.I), re.compile(r"</answer\s*>", re.I)
+_DISPLAY = re.compile(r"^[\s*:]*(?:\$\$|\\\[|```\w*)[ \t]*\n")
+"""A formula or a block of code that begins on the line after a cue."""
+_BLOCK = re.compile(r"^[\s*:]*\n\s*((?:(?:[-*•]|\d{1,2}[.)])[ \t]+[^\n]*(?:\n[ \t]*|$)){2,})")
+"""A list of at least two lines below a cue."""
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s*>", re.I)
 _MOST = 50
 """Boxes or braces that are looked at, counted from the end."""
@@ -114,7 +118,11 @@ def _cue(text: str, cut: bool) -> Extracted | None:
     """Texts after answer cues and in boxes, the last one first; None where there is neither."""
     found = [(at, content, not closed) for at, content, closed in _boxes(text)]
     for m in _CUE.finditer(text):
-        rest = text[m.end() :].lstrip(" \t*:\n")
+        rest = text[m.end() :]
+        if block := _BLOCK.match(rest):
+            found.append((m.end(), block[1].strip(), rest.endswith(block[1])))
+            continue
+        rest = _DISPLAY.sub("", rest).lstrip(" \t*:\n")
         line, newline, _ = rest.partition("\n")
         if ":" == line.strip()[-1:] and newline:  # "The answer is as follows:" and the list below
             line, newline = rest, ""

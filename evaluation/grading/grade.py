@@ -18,6 +18,8 @@ from . import compat as published
 from . import dates, lists, mathematics, numbers, text
 from .extract import CODE, Extracted, extract, visible
 
+_DECLINED_WORDS = 40
+"""Words of a response that is nothing but a refusal."""
 _Verdict = Grade | None
 """None: this text holds no answer of the type."""
 
@@ -57,10 +59,21 @@ def grade(
         found = Extracted((published.stad_answer(response_text),))
     else:
         found = extract(response_text, format, finish_reason)
+        if compat is None and found.reason in ("no-cue", "no-answer-tag"):
+            found = _declined(response_text) or found
     result = _judge(found, gold, answer_type, tuple(aliases), compat == "collapse", unknowable)
     if result.outcome == "invalid" and compat in ("stad", "collapse"):
         return Grade("incorrect", result.answer, None, f"compat:{result.reason}")
     return result
+
+
+def _declined(response_text: str) -> Extracted | None:
+    """A response that declines to answer needs no cue or tag to say so; None for any other."""
+    shown = re.sub(r"</?\w+>", " ", visible(response_text) or "").strip()
+    if text.normalize(shown.rsplit("\n", 1)[-1]) == text.normalize(ABSTENTION):
+        return Extracted((ABSTENTION,))
+    short = len(shown.split()) <= _DECLINED_WORDS
+    return Extracted((shown,)) if short and (text.abstains(shown) or text.refuses(shown)) else None
 
 
 def _run(response_text: str, finish_reason: str) -> Extracted:
@@ -123,8 +136,9 @@ def _number(segment: str, golds: Sequence[str], cued: bool, consistency: bool) -
     if re.search(r"\\(?:sqrt|pi|sum|binom)", segment) and mathematics.available_here():
         if any(mathematics.verify(segment, g) for g in golds):
             return _right(segment, "math-verify")
-    if not cued and any(w is not None and numbers.equal(n, w) for n in numbers.rivals(segment) for w in wanted):
-        # two numbers in the sentence that answers, and the right one is not the last: nobody can tell by rule
+    rivals = numbers.later(segment) if cued else numbers.rivals(segment)
+    if any(w is not None and numbers.equal(n, w) for n in rivals for w in wanted):
+        # two numbers in the sentence that answers, and the rule takes the other one: nobody can tell by rule
         return Grade("invalid", segment, None, "several numbers")
     gold = wanted[0]
     unit = found.number.dimension and gold.dimension and found.number.dimension != gold.dimension
@@ -142,7 +156,7 @@ def is_plain_number(gold: str) -> bool:
     rest = re.sub(r"(?<=[a-z])\s?\^\s?[23]", "", rest)
     if re.search(r"[\d\\=^()\[\],*+]", rest):
         return False
-    return all(len(w) > 1 or w.lower() in numbers.units.UNITS for w in re.findall(r"[A-Za-z]+", rest))
+    return all(len(w) > 1 or w.lower() in numbers.units.UNITS for w in re.findall(r"°?[A-Za-z]+", rest))
 
 
 def _formula(segment: str, golds: Sequence[str]) -> _Verdict:

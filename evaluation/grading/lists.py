@@ -11,7 +11,10 @@ from . import numbers, text
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _ARROW = re.compile(r"\s*(?:->|→|=>|>|⟶|➔)\s*")
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
-_COMMA = re.compile(r"\s*(?:,\s*and\b|,(?!\d{3}(?!\d))|\n|\s+and\b|\s+then\b|\s+&)\s*", re.IGNORECASE)
+_COMMA = re.compile(
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas)\b|\s+&|\s/(?=\s))\s*",
+    re.IGNORECASE,
+)
 _INTRODUCTION = re.compile(r"^[^:\n]{0,80}:\s*")
 
 
@@ -50,29 +53,50 @@ def _clean(items: Sequence[str]) -> list[str]:
 def compare(answer: Sequence[str], gold: Sequence[str], ordered: bool) -> tuple[bool, str | None]:
     """(equal, reason): the same items, each once, in any order unless ``ordered``.
 
-    The reason of a mismatch is ``incomplete`` (right but too few), ``extra`` (all and more), ``order`` (right items,
-    wrong order) or None.
+    An item may say its value in words of its own ("a hen has 2 legs" for 2, "the tool is the hammer" for hammer) where
+    it holds no other one. The reason of a mismatch is ``incomplete`` (right but too few), ``extra`` (all and more),
+    ``order`` (right items, wrong order) or None.
     """
-    left, missing = list(answer), []
-    for item in gold:
-        hit = next((a for a in left if same(a, item)), None)
-        if hit is None:
-            missing.append(item)
-        else:
-            left.remove(hit)
-    if not missing and not left:
-        in_order = all(same(a, g) for a, g in zip(answer, gold, strict=True))
+    left = dict(enumerate(answer))
+    places: dict[int, int] = {}
+    for fits in (same, _says):  # what is literally there first, so that "York" is not taken from "New York"
+        for g, item in enumerate(gold):
+            if g in places:
+                continue
+            others = [other for other in gold if fits is _says and not same(other, item)]
+            hits = (a for a, given in left.items() if fits(given, item) and not any(fits(given, o) for o in others))
+            if (hit := next(hits, None)) is not None:
+                places[g] = hit
+                del left[hit]
+    if len(places) == len(gold) and not left:
+        in_order = [places[g] for g in range(len(gold))] == sorted(places.values())
         return (True, None) if in_order or not ordered else (False, "order")
-    if missing and not left:
+    if len(places) < len(gold) and not left:
         return False, "incomplete"
-    return False, "extra" if left and not missing else None
+    return False, "extra" if left and len(places) == len(gold) else None
 
 
 def same(a: str, b: str) -> bool:
     """Two items are the same number, or the same text after normalization."""
     if text.normalize(a) == text.normalize(b):
         return True
-    if not (re.fullmatch(r"[^A-Za-z]*\d[^A-Za-z]*", a) and re.fullmatch(r"[^A-Za-z]*\d[^A-Za-z]*", b)):
+    if not (_is_number(a) and _is_number(b)):
         return False
     x, y = numbers.parse(a), numbers.parse(b)
     return x is not None and y is not None and numbers.equal(x, y)
+
+
+def _is_number(item: str) -> bool:
+    return re.fullmatch(r"[^A-Za-z]*\d[^A-Za-z]*", item) is not None
+
+
+def _says(given: str, gold: str) -> bool:
+    """Whether an item in words holds the gold item: its only number, or the name in a short phrase that affirms it."""
+    if not _is_number(gold):
+        return text.match(given, [gold]) is not None
+    wanted, said = numbers.parse(gold), numbers.answer(given)
+    if wanted is None or said.number is None:
+        return False
+    found = numbers.find_all(numbers.normalized(given))
+    digits = [n for n in found if not n.word] or found
+    return len({n.value for n in digits}) == 1 and numbers.equal(said.number, wanted)

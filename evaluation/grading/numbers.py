@@ -38,6 +38,13 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SPACES = re.compile("(?<=\\d)[\u00a0\u202f\u2009'’_](?=\\d{3}(?!\\d))")
 _GROUPED = re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3}){2,5}(?![\d/]|[.,]\d{4})")
 """Digits grouped by plain spaces, twice or more: "12 250 ml bottles" is no such number."""
+_FOREIGN = [
+    (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.])(?:,\d+)?(?!\d)"), "."),
+    (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,.]\d|\d)"), "."),
+    (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+,\d{1,2}(?![\d,.]\d|\d)"), " "),
+]
+"""Digits grouped by points or spaces with a decimal comma, where nothing else can be meant: 1.234.567, 1.234,5."""
+_INDIAN = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")
 _EMPHASIS = re.compile(r"(?<!\w)__?([^_\s][^_\n]{0,80})__?(?!\w)")
 _LATEX = [
     (re.compile(r"\$(?! )([^$\n]*[^$\n ])\$"), r"\1"),
@@ -66,7 +73,11 @@ def normalized(text: str) -> str:
         text = pattern.sub(plain, text)
     text = _EMPHASIS.sub(r"\1", text)
     text = re.sub(r"(?<=\d)(?:[ ]000)+(?!\d)", lambda m: m[0].replace(" ", ""), text)
+    for pattern, mark in _FOREIGN:
+        text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
+    text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)
     text = _GROUPED.sub(lambda m: m[0].replace(" ", ""), text)
+    text = re.sub(r"(?:°|\bdeg(?:rees?)?)\s*(C|F)(?:elsius|ahrenheit)?\b", r"°\1", text)
     return re.sub(r"(?<=\d)\s*x\s*(?=\d)", " × ", text)
 
 
@@ -80,7 +91,7 @@ _NUMBER = re.compile(
       | (?P<plain>{_PLAIN})
         (?: [eE](?P<exponent>[-+]?\d+)(?!\w) | \s*[x×*·]\s*10\s*\^\s*\(?(?P<ten>[-+]?\d+)\)? )?
     )
-    (?:\s?(?P<scale>thousand|million|billion|trillion|dozen|k|bn)\b)?
+    (?:\s?(?P<scale>thousand|million|billion|trillion|dozen|k|bn)\b|(?P<letter>[KM])\b(?!/))?
     (?:(?P<ordinal>st|nd|rd|th)\b)?
     (?P<percent>\s?%|\s+per\s?cent\b)?
     (?:\s?(?P<unit>[A-Za-z°¢€£$]+(?:\s?\^\s?[23])?))?""",
@@ -93,7 +104,7 @@ _REACH = 4000
 _NEAR = 60
 """Characters around a number that can negate it or join it to the next."""
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12, "k": 10**3}
-_SCALES["bn"] = 10**9
+_SCALES |= {"bn": 10**9, "m": 10**6}
 _OPERATOR = r"(?:[-+–×x*·÷/^]|times|plus|minus|multiplied\s+by|divided\s+by|added\s+to|less|over)"
 _OPERATION = re.compile(rf"^\s*(?:[^\W\d]+\s+){{0,3}}?{_OPERATOR}\s*[({re.escape(units.CURRENCY_SIGNS)}]*\s*$", re.I)
 _NEGATED = re.compile(
@@ -105,6 +116,12 @@ _MINUS = re.compile(
 )
 """The word for the sign, where it stands between no two operands."""
 _HEDGE = re.compile(r"^\s*(?:[^\W\d]+\s+){0,2}or\s+(?:maybe\s+|possibly\s+|perhaps\s+)?[$€£]?$", re.I)
+_LED = re.compile(
+    r"\b(?!(?:is|are|about|approximately|around|roughly|exactly|only|a|an|the|total|of|equal|equals|to|answer|it|they|"
+    r"there|be|would|will|just|nearly|almost|at|least|most|over|under|so|therefore|thus)\b)[a-z]{2,}|\bthe\s*$",
+    re.I,
+)
+"""A word before a number that is more than its introduction."""
 _COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)
 
 
@@ -149,8 +166,8 @@ def _number(m: re.Match[str], text: str) -> Number | None:
     value = _value(g)
     if value is None:
         return None
-    if g["scale"]:
-        value *= _SCALES[g["scale"].lower()]
+    if scale := g["scale"] or g["letter"]:
+        value *= _SCALES[scale.lower()]
     end = m.start("unit") if g["unit"] else m.end()
     number = Number(sign * value, start, end)
     if g["percent"]:
@@ -226,7 +243,33 @@ def answer(text: str, first: bool = False) -> Found:
     neighbours = chosen[position : position + 2] if first else chosen[max(0, position - 1) :]
     if len(neighbours) == 2 and _HEDGE.match(plain[neighbours[0].end : neighbours[1].start]):
         return Found(None, "hedged")
+    if first and _several(plain, chosen):
+        return Found(None, "hedged")
     return Found(chosen[position])
+
+
+def _several(text: str, chosen: list[Number]) -> bool:
+    """Whether an answer after a cue is a range, or nothing but different numbers: "between 4 and 5", "4, 5"."""
+    if len({n.value for n in chosen}) < 2:
+        return False
+    if re.search(r"\bbetween\s*[$€£]?$", text[: chosen[0].start], re.I):
+        return re.match(r"[^\d.]{0,30}\band\b", text[chosen[0].end : chosen[1].start], re.I) is not None
+    ends = [0, *(n.end for n in chosen)], [*(n.start for n in chosen), len(text)]
+    between = " ".join(text[a:b] for a, b in zip(*ends, strict=True))
+    return re.search(r"(?!and\b)\b[^\W\d_]+|[^\w\s,;&.!$€£]", between, re.I) is None
+
+
+def later(text: str) -> list[Number]:
+    """The numbers that a text after a cue may answer with beside its first: those after it in the same sentence.
+
+    Only where words stand before the first one ("the 3 hens give 18 eggs"), and none after an equals sign.
+    """
+    plain = normalized(text[:_REACH])
+    sentence = next((s for s in re.split(r"(?<=[.!?])\s+|\n", plain) if find_all(s)), "")
+    found = _candidates(sentence)
+    if not found or re.search(r"[=≈()]", sentence) or not _LED.search(sentence[: found[0].start]):
+        return []
+    return found[1:]
 
 
 def rivals(text: str) -> list[Number]:
@@ -279,7 +322,8 @@ def equal(a: Number, gold: Number) -> bool:
 
     A percentage equals its decimal, and the bare number where the gold answer is a percentage or has no sign.
     """
-    if a.dimension and gold.dimension:
+    plain_degrees = {a.dimension, gold.dimension} & {"angle"} and {a.dimension, gold.dimension} <= units.DEGREES
+    if a.dimension and gold.dimension and not plain_degrees:
         return a.dimension == gold.dimension and _close(a.value * a.factor, gold.value * gold.factor)
     if _close(a.value, gold.value):
         return True

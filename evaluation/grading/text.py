@@ -10,10 +10,10 @@ from functools import lru_cache
 from ..prompts import ABSTENTION
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer)"
+_KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
 _ABSTAIN = re.compile(
     r"^\W*(?:(?:i am|i'm|i|we|it|this|that|the (?:answer|year|date)|there|sorry|unfortunately|based on \w+ \w+"
-    r"|as an ai\w*)\b[\s,]*){0,4}"
+    r"|as an ai(?: \w+){0,3}?)\b[\s,]*){0,4}"
     r"(?:do(?:es)? not know|don't know|not sure|unsure|not certain|uncertain"
     rf"|(?:cannot|can't|can not|could not|couldn't|unable to) {_KNOWN}|no idea|have no idea"
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence|data|context)"
@@ -21,8 +21,18 @@ _ABSTAIN = re.compile(
     re.IGNORECASE,
 )
 _REFUSE = re.compile(
-    r"^\W*(?:(?:i'm|i am) sorry|sorry)?[\s,.]*(?:but )?i (?:can't|cannot|won't) (?:help|assist|do that)", re.I
+    r"^\W*(?:i am (?:very )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)?[\s,.:;]*(?:but )?"
+    r"i (?:(?:can't|cannot|won't|will not|am (?:not able|unable) to) "
+    r"(?:help|assist|do that|comply|fulfill|discuss)|(?:must|have to) (?:respectfully )?(?:decline|refuse))",
+    re.I,
 )
+_ABSTAIN_ELSEWHERE = re.compile(
+    r"^\W*(?:(?:das )?wei(?:ß|ss) ich nicht|ich (?:wei(?:ß|ss) (?:es |das )?nicht|habe keine ahnung)"
+    r"|je (?:ne )?sais pas|no lo s[eé]|(?:yo )?no s[eé]|non lo so|(?:eu )?não sei|ik weet het niet|nie wiem"
+    r"|(?:я )?не знаю|(?:我)?不知道|(?:私は)?(?:わかりません|分かりません|知りません)|모르겠습니다)\W*$",
+    re.I,
+)
+"""Nothing but "I do not know" in the languages that models drift into."""
 _COMMITS = re.compile(
     r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b", re.I
 )
@@ -36,6 +46,7 @@ _BOOLEAN = re.compile(
     r"(?P<negated>(?:\bnot|n't|\bnever)\s+(?:really\s+|quite\s+|at\s+all\s+)?(?=true|false|correct|incorrect))?"
     r"\b(?P<word>yes|no|true|false|correct|incorrect)\b"
 )
+_ASKED_BACK = re.compile(r"^\W*[^?.!\n]{1,60}\?\s*(?:(?:no|yes)\b\W*)(?=\w)", re.I)
 _LONGEST = 12
 """Words that a short sentence around a gold answer may have beyond the gold answer itself."""
 
@@ -59,7 +70,7 @@ def strip_opening(text: str) -> str:
 
 def abstains(text: str) -> bool:
     """True where an answer declines to answer; a guess after the doubt ("..., but I think 1876") is an answer."""
-    if ABSTENTION in text or ABSTENTION.replace("_", " ") in text.upper().replace("-", " "):
+    if ABSTENTION.replace("_", " ") in re.sub(r"[-_]", " ", text.upper()) or _ABSTAIN_ELSEWHERE.match(text):
         return True
     match = _ABSTAIN.match(text.replace("’", "'"))
     return bool(match) and not _COMMITS.search(text[match.end() :] if match else "")
@@ -67,7 +78,7 @@ def abstains(text: str) -> bool:
 
 def refuses(text: str) -> bool:
     """True where a model declines the request itself."""
-    return bool(_REFUSE.match(text.replace("’", "'")))
+    return bool(_REFUSE.match(re.sub(r"(?i)\bi'm\b", "I am", text.replace("’", "'"))))
 
 
 def match(answer: str, golds: Sequence[str], consistency: bool = False) -> str | None:
@@ -76,6 +87,8 @@ def match(answer: str, golds: Sequence[str], consistency: bool = False) -> str |
     ``exact`` and ``alias`` compare normalized texts; ``contained`` finds the gold answer in a short sentence without
     negation or another choice; with ``consistency`` the last name of a person or a longer form of the name counts.
     """
+    # "London? No, Paris.": what is asked back is no answer
+    answer = _ASKED_BACK.sub("", answer) or answer
     given = normalize(strip_opening(answer)) or normalize(answer)
     wanted = [normalize(g) for g in golds]
     if given and given == wanted[0]:
@@ -97,6 +110,7 @@ def _contains(text: str, phrase: str) -> bool:
 def _commits_to(answer: str, given: str, gold: str) -> bool:
     short = len(given.split()) <= len(gold.split()) + _LONGEST
     before, _, after = f" {given} ".partition(f" {gold} ")
+    before = re.sub(r"^.*\bbut(?: rather)?(?: it is)? $", " ", before + " ")  # "not London but Paris"
     hedged = re.search(r"\bor\s*$", before) or re.match(r"\s*or\b", after) or re.search(r"\beither\b", before)
     # a list of candidates is no choice
     listed = re.search(r"[,;/]", answer) is not None and len(given.split()) > 2 * len(gold.split()) + 4

@@ -37,6 +37,8 @@ _TABLE: dict[str, list[tuple[str, str]]] = {
     "sterling": [("1", "£ gbp")],
     "yen": [("1", "¥ yen jpy")],
     "angle": [("1", "° degree degrees")],
+    "celsius": [("1", "°c celsius")],
+    "fahrenheit": [("1", "°f fahrenheit")],
 }
 
 UNITS: dict[str, tuple[str, Fraction]] = {
@@ -48,6 +50,8 @@ UNITS: dict[str, tuple[str, Fraction]] = {
 """Dimension and size in the dimension's base unit, by lower-case word."""
 
 CURRENCY_SIGNS = "$€£¥"
+DEGREES = {"angle", "celsius", "fahrenheit"}
+"""Dimensions that "degrees" alone may stand for."""
 
 
 def lookup(word: str) -> tuple[str, Fraction] | None:
