@@ -69,7 +69,7 @@ def mean_interval(
         return _with_spread(Estimate(mean, *_percentiles(draws, level), "cluster bootstrap"))
     if x.size < 2:
         return Estimate(mean, np.nan, np.nan, "none")
-    half = float(stats.t.ppf((1 + level) / 2, x.size - 1)) * _sd(x) / np.sqrt(x.size)
+    half = float(stats.t.ppf((1 + level) / 2, x.size - 1) * _sd(x) / np.sqrt(x.size))
     return _with_spread(Estimate(mean, mean - half, mean + half, "t"))
 
 

@@ -24,7 +24,7 @@ from .neuron_sets import Neuron, Selection, cluster, location_map, select_cluste
 from .precision import InDtype
 from .result import ProbeResult, Row
 from .spread import Notes, collect
-from .tables import Values, group_rows, kinds_of
+from .tables import Pairs, Values, group_rows, kinds_of, matched_pairs, matched_rows
 
 Ids = Sequence[int]
 POOL = 64
@@ -60,10 +60,10 @@ def over_examples(
     Table, per pair of kinds and group: ``neuron_overlap`` (overlap coefficient within cases), the same between
     different cases (``_mismatched``), between different cases with the same first answer token (``_same_answer``),
     their difference (``_excess`` = matched - mismatched), ``neuron_jaccard``, and the pooled and chance levels; failure
-    against success for each; then ``answer_probability``, how far activation x gradient is from these scores on up to
-    8 queries (``gradient_error``, ``gradient_spearman``, ``gradient_overlap``), and the causal check: log ratios of the
-    answer's probability with the chosen neurons silenced or doubled (0 up to 1e-5), beside random neurons of the same
-    layers.
+    against success for each, also pair by pair over failures matched to successes (``matched failure - success``); then
+    ``answer_probability``, how far activation x gradient is from these scores on up to 8 queries (``gradient_error``,
+    ``gradient_spearman``, ``gradient_overlap``), and the causal check: log ratios of the answer's probability with the
+    chosen neurons silenced or doubled (0 up to 1e-5), beside random neurons of the same layers.
 
     Tensors: ``overlap`` (and ``.failure``, ``.success``) ``[task task]``, whose diagonal compares a task with itself
     in other cases; ``location_map.{kind}`` ``[layer bin]`` and ``layer_marginal.{kind}`` ``[layer]`` (also by group),
@@ -76,10 +76,11 @@ def over_examples(
     found = _attribute(lm, examples, answer_tokens, rule, steps, t)
     chosen = select_clusters(found.clusters, t=t, u=u, v=v)
     a = lm.anatomy
-    rows = _overlap_rows(examples, chosen, a.all_neurons, seed)
+    pairs, note = matched_pairs(examples)
+    rows = _overlap_rows(examples, chosen, a.all_neurons, pairs, seed)
     probability: Values[float] = list(zip(examples, found.probability, strict=True))
-    rows += group_rows("answer_probability", probability, seed=seed)
-    rows += _causal_rows(lm, examples, chosen, draws, seed)
+    rows += _all_rows("answer_probability", probability, pairs, seed)
+    rows += _causal_rows(lm, examples, chosen, draws, pairs, seed)
     tensors, axes = _tensors(examples, chosen, a.n_layers, a.n_neurons, bins)
     settings: dict[str, Any] = {
         **chosen.settings, "tasks": kinds_of(examples), "rule": rule,
@@ -87,7 +88,7 @@ def over_examples(
         "answer_tokens": answer_tokens or "all", "position": "the one that predicts each answer token",
         "site": "down projection input", "probability": "softmax over the whole vocabulary", "bins": bins,
         "common_neurons": len(chosen.common), "pool": "all kinds and groups", "dtype": str(lm.dtype), "seed": seed,
-        "draws": draws, "largest_gap": max(found.gap), "diagonal": "a task with itself in other cases",
+        "matched": note, "draws": draws, "largest_gap": max(found.gap), "diagonal": "a task with itself in other cases",
     }  # fmt: skip
     warnings = _warnings(lm, examples, chosen, found)
     sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.cluster) for e in examples]
@@ -185,7 +186,13 @@ def _mean(values: Sequence[float]) -> float:
     return sum(kept) / len(kept) if kept else math.nan
 
 
-def _overlap_rows(examples: Sequence[Example], chosen: Selection, n_neurons: int, seed: int) -> list[Row]:
+def _all_rows(quantity: str, values: Values[float], pairs: Pairs, seed: int) -> list[Row]:
+    """By kind and group, failure against success, kinds within cases, and matched failures against successes."""
+    rows = group_rows(quantity, values, seed=seed)
+    return rows + matched_rows(quantity, [e for e, _ in values], pairs, lambda i, _: values[i][1], seed=seed)
+
+
+def _overlap_rows(examples: Sequence[Example], chosen: Selection, n_neurons: int, pairs: Pairs, seed: int) -> list[Row]:
     by_kind = _sets(examples, chosen)
     quantities: dict[str, Values[float]] = {}
     extra: list[Row] = []
@@ -197,7 +204,7 @@ def _overlap_rows(examples: Sequence[Example], chosen: Selection, n_neurons: int
             for name, values in _per_case(first, second).items():
                 quantities.setdefault(name, []).extend((replace(e, kind=label), x) for e, x in values)
             extra += _level_rows(label, group, first, second, n_neurons)
-    rows = [r for name, values in quantities.items() if values for r in group_rows(name, values, seed=seed)]
+    rows = [r for name, values in quantities.items() if values for r in _all_rows(name, values, pairs, seed)]
     return rows + extra
 
 
@@ -242,7 +249,9 @@ def _level_rows(
     return [{"quantity": name, "value": value, **base} for name, value in levels.items()]
 
 
-def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draws: int, seed: int) -> list[Row]:
+def _causal_rows(
+    lm: Model, examples: Sequence[Example], chosen: Selection, draws: int, pairs: Pairs, seed: int
+) -> list[Row]:
     some = [i for i, n in enumerate(chosen.neurons) if n]
     if not some or not draws:
         return []
@@ -261,7 +270,7 @@ def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draw
             (f"{name}_random", random),
             (f"{name}_excess", [x - y for x, y in zip(changed, random, strict=True)]),
         ):
-            rows += group_rows(quantity, [(examples[i], x) for i, x in zip(some, values, strict=True)], seed=seed)
+            rows += _all_rows(quantity, [(examples[i], x) for i, x in zip(some, values, strict=True)], pairs, seed)
     return rows
 
 

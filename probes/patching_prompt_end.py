@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..errors import InputError, NoCasesError
 from ..hooks.model import Model
+from .patching_contrasts import against_controls
 from .patching_engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
 from .patching_outcomes import Grader, Graders, Outcome, Said, compare, summarize
 from .result import ProbeResult
@@ -109,7 +110,8 @@ def prompt_end_sweep(
     ``unchanged_rate`` (token by token), ``other_rate`` (changed, and neither the donor's nor an abstention),
     ``answer_log_prob``, ``donor_log_prob``, the probabilities, and ``logit_difference`` (donor's answer minus
     recipient's). Pairs that share members are not independent: rates of zero are bounded with as many pairs as can be
-    formed without sharing.
+    formed without sharing. Then ``donor - random`` and ``donor - noise``, paired over recipients, with effect, test and
+    Holm over layers: what the donor's state does that another does not.
 
     Tensors: the same by layer (controls as ``kl.identity``, ...), ``tokens`` ``donor recipient layer step`` (-1 after
     the end and for pairs left out), ``base_tokens``, ``donor_tokens``, ``top_tokens``, ``top_log_probs``.
@@ -146,6 +148,7 @@ def prompt_end_sweep(
         if not extra:
             warnings.append("no pair of equally long prompts: no positive control")
     rows, tensors, axes = summarize(outcomes, chosen)
+    rows += against_controls(outcomes, chosen, seed=seed)
     if judge is not None and (unjudged := sum(int(o.values["corrected_rate"].isnan().sum()) for o in outcomes)):
         warnings.append(
             f"{unjudged} of {len(outcomes) * len(chosen)} continuations hold no answer that can be judged (within "

@@ -20,6 +20,8 @@ from .result import Row
 T = TypeVar("T")
 K = TypeVar("K")
 Values = list[tuple[Example, T]]
+Pairs = Sequence[tuple[str, str]]
+"""Cases (failure, success)"""
 GROUPS = ("failure", "success")
 SAME = 1e-6
 """Values this close, relative to the largest one, are the same value: float32 rounds a sum by how it was batched."""

@@ -363,6 +363,13 @@ def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
     } <= quantities
     for row in got.table:
         assert {"quantity", "group", "n", "value", "low", "high", "interval", "kind"} <= set(row)
+    matched = [r for r in got.table if r["group"] == "matched failure - success"]
+    assert {r["quantity"] for r in matched} >= {"neuron_overlap", "suppress_log_ratio_excess", "answer_probability"}
+    assert all(
+        (r["n"] or r["note"]) and "p_adjusted" in r and r["family"].endswith("matched failure - success")
+        for r in matched
+    )
+    assert "matched to" in got.settings["matched"]
     got.save(tmp_path)
     assert (tmp_path / "table.csv").is_file()
     with pytest.raises(NoCasesError):

@@ -1,0 +1,59 @@
+"""What the donor's state does beyond a control's: paired by recipient, Holm over layers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from tiny_models import tiny
+
+from composcope.hooks import Model
+from composcope.probes import patching
+from composcope.probes.patching_contrasts import QUANTITIES, against_controls
+from composcope.probes.patching_outcomes import Outcome
+
+
+def _outcome(source: str, donor: int | None, recipient: int, values: Any) -> Outcome:
+    column = torch.tensor(values, dtype=torch.float64)
+    return Outcome(source, donor, recipient, dict.fromkeys(QUANTITIES, column))
+
+
+def test_donors_of_a_recipient_are_averaged_and_compared_with_its_control() -> None:
+    rng = np.random.default_rng(0)
+    donor, control = rng.normal(1, 1, (2, 6, 3)), rng.normal(size=(6, 3))
+    outcomes = [_outcome("donor", d, r, donor[d, r]) for d in range(2) for r in range(6)]
+    outcomes += [_outcome("random", None, r, control[r]) for r in range(6)]
+    rows = [r for r in against_controls(outcomes, [0, 1, 2]) if r["quantity"] == "logit_difference"]
+    assert [(r["layer"], r["group"], r["n"]) for r in rows] == [(i, "donor - random", 6) for i in range(3)]
+    expected: Any = stats.ttest_rel(donor.mean(0), control)
+    assert [r["p"] for r in rows] == pytest.approx(expected.pvalue)
+    assert [r["value"] for r in rows] == pytest.approx((donor.mean(0) - control).mean(0))
+    assert all(
+        r["p_adjusted"] >= r["p"] and r["family"] == "logit_difference: donor - random, all layers" for r in rows
+    )
+
+
+def test_what_is_undefined_is_left_out_and_rates_are_permuted() -> None:
+    outcomes = [_outcome("donor", 0, r, [1.0 if r else math.nan]) for r in range(5)]
+    outcomes += [_outcome("noise", None, r, [0.0]) for r in range(5)]
+    rows = against_controls(outcomes, [7])
+    (row,) = [r for r in rows if r["quantity"] == "flip_rate"]
+    assert (row["n"], row["n_dropped"], row["layer"]) == (4, 1, 7) and row["test"] == "sign-flip permutation"
+    assert row["p"] == pytest.approx(2 / 16, abs=0.03) and row["group"] == "donor - noise"
+    undefined = [_outcome("donor", 0, 0, [math.nan]), _outcome("noise", None, 0, [0.0])]
+    assert against_controls(undefined, [0]) == []
+
+
+def test_a_sweep_says_what_its_donors_do_beyond_other_states() -> None:
+    lm = Model(tiny("llama"))
+    donors, recipients = [[1, 5, 6, 9]], [[1, 7, 8, 9], [1, 10, 11, 9], [1, 12, 9, 9]]
+    found = patching.prompt_end_sweep(lm, donors, recipients, max_new_tokens=2)
+    rows = [r for r in found.table if r["group"] in ("donor - random", "donor - noise")]
+    assert {r["layer"] for r in rows} == set(range(lm.anatomy.n_layers)) and all(r["n"] <= 3 for r in rows)
+    assert {"effect", "low", "high", "test", "p", "p_adjusted", "family"} <= set(rows[0])
+    alone = patching.prompt_end_sweep(lm, donors, recipients[:1], max_new_tokens=2, controls=())
+    assert not [r for r in alone.table if " - " in r["group"]]
