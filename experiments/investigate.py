@@ -79,16 +79,16 @@ def investigate(
     folder = Path(out) if out is not None else default_out(settings)
     benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
     shard = None if settings.shard is None else shards.parse(settings.shard)
-    mine = benchmark if shard is None else shards.share(benchmark, shard)
+    mine = shards.of(benchmark, settings.shard)
     settings = replace(
         settings, protocol=settings.protocol or benchmark.protocol, format=settings.format or benchmark.format
     )
     # What is refused is refused before the run's folder is made: first what needs no model, then what does.
-    _asked(settings, mine)
+    _asked(settings, benchmark)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
     with closing(load_target(settings, folder, reporter.say)) as target:
         settings = replace(settings, prompting=target.prompting)
-        asked = _asked(settings, mine)
+        asked = _asked(settings, benchmark)
         _check(asked, settings, target)
         judge = _judge(settings)
         identity = _identity(settings, benchmark, target)
@@ -115,10 +115,14 @@ class _Asked:
 
 
 def _asked(settings: Settings, benchmark: Benchmark) -> _Asked:
-    """Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve."""
+    """Of a whole benchmark what is asked here: a shard's cases are made ready among all, as the run unsharded has them.
+
+    Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve.
+    """
     name, prompting = str(settings.protocol), settings.prompting or "chat"
     protocol = asking.protocol(name, settings.format, prompting, settings.asking, settings.seed)
-    return _Asked(protocol, asking.prepare(benchmark.cases, name, settings.asking, settings.seed))
+    ready = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
+    return _Asked(protocol, shards.of(replace(benchmark, cases=tuple(ready)), settings.shard).cases)
 
 
 def _check(asked: _Asked, settings: Settings, target: Target) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..evaluation.asks import Ask, Grade
 from ..evaluation.cases import Case
 from ..evaluation.protocols.base import Protocol
 from . import asking, served
+from .distributed import shards
 from .settings import Settings
 from .sources import Benchmark, load_benchmark, resolve_model
 from .targets import choose_prompting
@@ -34,7 +36,9 @@ def plan_lines(settings: Settings) -> list[str]:
     prompting = choose_prompting(settings.prompting, tokenizer)
     name = settings.protocol or benchmark.protocol
     protocol = asking.protocol(name, settings.format or benchmark.format, prompting, settings.asking, settings.seed)
-    cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
+    ready = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
+    benchmark = shards.of(replace(benchmark, cases=tuple(ready)), settings.shard)
+    cases = benchmark.cases
     right, wrong = (all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
     prompt_tokens = sum(asking.prompt_lengths(tokenizer, most))
@@ -57,7 +61,9 @@ def _asks_only(settings: Settings, benchmark: Benchmark) -> list[str]:
     name = settings.protocol or benchmark.protocol
     prompting = settings.prompting or "chat"
     protocol = asking.protocol(name, settings.format or benchmark.format, prompting, settings.asking, settings.seed)
-    cases = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
+    ready = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
+    benchmark = shards.of(replace(benchmark, cases=tuple(ready)), settings.shard)
+    cases = benchmark.cases
     right, wrong = (all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
     return [
         f"cases: {len(benchmark.cases)} of {benchmark.name}, protocol {name}, prompting {prompting}",

@@ -55,6 +55,11 @@ def share(benchmark: Benchmark, shard: Shard) -> Benchmark:
     return replace(benchmark, cases=tuple(benchmark.cases[i] for i in positions(benchmark.cases, shard)))
 
 
+def of(benchmark: Benchmark, text: str | None) -> Benchmark:
+    """The benchmark, or with ``--shard`` its part. Raises ``InputError`` for a shard that is none."""
+    return benchmark if text is None else share(benchmark, parse(text))
+
+
 def about(benchmark: Benchmark, shard: Shard, limit: int | None) -> dict[str, Any]:
     """What merging needs to know: which part, of which cases, and where they stand among all."""
     where = positions(benchmark.cases, shard)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from composcope.evaluation.cases import Case
 from composcope.experiments.cli import main
 from composcope.experiments.distributed.shards import Shard, parse, positions
 from composcope.experiments.merge import merge_runs
+from composcope.experiments.planning import plan_lines
 from composcope.experiments.progress import Reporter
 from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.settings import Settings
 
 Run = Callable[..., int]
 N = 3
@@ -82,6 +85,27 @@ def test_merged_shards_are_the_run_unsharded(made: Path, tmp_path: Path) -> None
         assert (out / "casesets" / name).read_bytes() == (whole / "casesets" / name).read_bytes()
     identity = read_json(out / "manifest.json")["identity"]
     assert identity == {**read_json(whole / "manifest.json")["identity"]}
+
+
+def test_pairs_stand_beside_the_same_independent_question_in_every_shard(taught: Path, tmp_path: Path) -> None:
+    """The independent Q1 is another case's: which one must not depend on how the cases are shared out."""
+    common = ["-m", str(taught), "-b", "organism:pairs", "--limit", "5", "--answer-tokens", "2", "-q"]
+    assert main(["evaluate", *common, "-o", str(tmp_path / "whole")]) in (0, 2)
+    for i in (1, 2):
+        assert main(["evaluate", *common, "--shard", f"{i}/2", "-o", str(tmp_path / f"part-{i}")]) in (0, 2)
+    merged = tmp_path / "merged"
+    assert main(["merge", str(tmp_path / "part-1"), str(tmp_path / "part-2"), "-o", str(merged), "-q"]) in (0, 2)
+    assert [r for r in rows(merged) if r["role"] == "co-presented"]
+    assert rows(merged) == rows(tmp_path / "whole")
+    assert (merged / "cases.jsonl").read_bytes() == (tmp_path / "whole" / "cases.jsonl").read_bytes()
+
+
+def test_the_plan_of_a_shard_counts_its_own_asks(taught: Path, case_file: Path) -> None:
+    settings = Settings(str(taught), str(case_file))
+    whole, part = (plan_lines(replace(settings, shard=shard)) for shard in (None, f"1/{N}"))
+    counts = [int(lines[0].split()[1]) for lines in (whole, part)]
+    assert counts[0] == 12 and counts[1] == 4
+    assert int(part[1].split()[1]) < int(whole[1].split()[1])
 
 
 def test_a_merged_run_goes_on_as_the_run_unsharded(made: Path, taught: Path, case_file: Path, tmp_path: Path) -> None:
