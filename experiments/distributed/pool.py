@@ -173,10 +173,14 @@ class Pool:
                 )
             self._failed_starts += 1
             self.lost += 1
-            self.say("a worker was lost while it loaded the model; another one is started")
-            if self._failed_starts >= TRIES:
-                raise ModelError(f"{TRIES} workers died while they loaded the model (out of memory?); see Ray's logs")
-            self._start()
+            if self._failed_starts < TRIES:
+                self.say("a worker was lost while it loaded the model; another one is started")
+                self._start()
+            elif busy or self._idle or self._starting:
+                self.say("a worker was lost while it loaded the model, and others before it; the run goes on without")
+            else:
+                died = self._failed_starts
+                raise ModelError(f"{died} workers died while they loaded the model (out of memory?); see Ray's logs")
             return None
         self._failed_starts = 0
         self._agree(about)

@@ -18,7 +18,10 @@ from typing import Any
 
 from ...errors import InputError, NoCasesError
 from ...evaluation.cases import Case
+from ...evaluation.engines.base import cut_after_stop
+from ...evaluation.engines.text import decode, special_thinking_marks
 from ...evaluation.grading import grade
+from ...evaluation.prompts import FORMATS
 from ...evaluation.statistics import clopper_pearson
 from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
@@ -171,12 +174,14 @@ class Bench:
 
     def _judge(self, example: Example, tokens: Any) -> str:
         ids = [int(t) for t in tokens if int(t) >= 0]
-        ended = len(ids) < self.max_new_tokens or ids[-1] in self.lm.eos_ids
-        text = self.tokenizer.decode(ids, skip_special_tokens=True)
+        text = decode(self.tokenizer, ids, self.lm.eos_ids, special_thinking_marks(self.tokenizer))
+        said, stopped = cut_after_stop(text, FORMATS[self.format].stop)  # where the run's own answers ended
+        ended = stopped is not None or len(ids) < self.max_new_tokens or ids[-1] in self.lm.eos_ids
         case = self.cases[example.case]
         return grade(
-            text, "stop" if ended else "length", case.answer, case.answer_type, case.aliases, self.format, self.compat
-        ).outcome
+            said, "stop" if ended else "length", case.answer, case.answer_type, case.aliases, self.format, self.compat,
+            unknowable=case.unknowable,
+        ).outcome  # fmt: skip
 
     @staticmethod
     def _best(trial: Mapping[tuple[str, int], list[str]], layers: Sequence[int]) -> int:

@@ -10,11 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from composcope.errors import InputError
+from composcope.errors import InputError, ModelError
 from composcope.experiments.cli import main
 from composcope.experiments.distributed.pool import Pool, _not_made, import_ray
 from composcope.experiments.distributed.worker import Failure, Worker
@@ -123,6 +124,24 @@ def test_another_version_or_other_code_on_a_node_is_one_clear_error() -> None:
         assert isinstance(found, Failure)
         assert "install the same package on every node" in str(found.error())
         assert code["version"] in found.message
+
+
+def _starting(starting: list[str], idle: list[str]) -> Any:
+    """A pool whose worker ``a`` is lost while it loads, as two were before it."""
+    pool: Any = object.__new__(Pool)
+    pool.ray, pool.say, pool.lost = SimpleNamespace(wait=lambda refs, num_returns: (["a"], [])), print, 0
+    pool._idle, pool._starting = list(idle), dict.fromkeys(starting)
+    pool._failed_starts, pool._unfit = 2, None
+    pool._result = lambda ref: None
+    return pool
+
+
+def test_workers_that_die_while_loading_end_a_run_only_where_no_other_is_left() -> None:
+    for starting, idle, busy in ((["a", "b"], [], {}), (["a"], ["w"], {}), (["a"], [], {"r": None})):
+        pool = _starting(starting, idle)
+        assert pool._await_one(busy) is None and pool.lost == 1
+    with pytest.raises(ModelError, match="3 workers died while they loaded the model"):
+        _starting(["a"], [])._await_one({})
 
 
 def test_a_node_without_the_package_is_told_from_a_lost_worker() -> None:

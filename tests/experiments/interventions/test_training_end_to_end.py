@@ -32,6 +32,8 @@ from composcope.experiments.interventions.trainers import How, batching
 from composcope.experiments.organism import weights
 from composcope.experiments.progress import Reporter
 from composcope.experiments.run import read_json, read_lines
+from composcope.hooks import load_model
+from composcope.probes.examples import Example
 
 pytest.importorskip("trl")
 pytest.importorskip("peft")
@@ -232,6 +234,17 @@ def test_the_exported_model_is_a_plain_folder_for_every_command(
     assert "the first half of the cases; counted on the second" in said and "random:0" in said and "noise" in said
     rows = (run / "probes" / "steering" / "table.csv").read_text().splitlines()
     assert rows[0].startswith("quantity,group,source,layer,chosen,n,count,value,low,high")
+
+
+def test_a_continuation_is_judged_up_to_where_the_runs_own_answer_would_have_ended() -> None:
+    model, tokenizer = load(str(weights.path("control")), device="cpu")
+    case = data.training_set(data.ORGANISM, _recipe("grpo")).cases[0]
+    bench = inference.Bench(load_model(model, tokenizer), tokenizer, {case.id: case}, "xml", None, 64, 0)
+    example = Example(case.id, "whole", "composition", "failure", (1,), (), (), 0, (0, 1))
+    said = f"<reasoning>r</reasoning><answer>{case.answer}</answer>"
+    for text, outcome in ((said, "correct"), (f"{said} no: <answer>1</answer>", "correct"), (said[:-4], "correct")):
+        assert bench._judge(example, tokenizer(text, add_special_tokens=False).input_ids) == outcome
+    assert bench._judge(example, tokenizer("<answer>1</answer>" + said).input_ids) == "incorrect"
 
 
 def test_self_generated_solutions_are_right_and_the_models_own() -> None:
