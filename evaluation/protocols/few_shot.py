@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -96,14 +96,18 @@ def _chains(items: Sequence[dict[str, str]]) -> list[Exemplar]:
 
 
 def _mixed(items: Sequence[dict[str, str]]) -> list[Exemplar]:
-    """The commonsense step, the math step, the whole, and the whole with follow-up questions."""
+    """The commonsense step, the math step, the whole, and the whole with follow-up questions.
+
+    Steps of any other kind (other benchmarks have them) take examples of both kinds in turn.
+    """
     found = []
-    for item in items:
+    for i, item in enumerate(items):
         steps = [(item[kind], item[f"{kind}_answer"]) for kind in ("commonsense", "math")]
         found += [
             Exemplar(kind, item[key], item[f"{key}_answer"], item[f"{key}_worked"])
             for kind, key in (("commonsense", "commonsense"), ("math", "math"), ("whole", "composition"))
         ]
+        found.append(replace(found[-3 + i % 2], kind="part"))
         found.append(Exemplar("self-ask", item["composition"], item["composition_answer"], prompts.self_ask(steps)))
     return found
 

@@ -44,10 +44,10 @@ def conduct(
     start, options = time.monotonic(), options or Options()
     spec = _with_series(preset, spec)
     data = spec.data or preset.data
+    study = Study(spec, preset, Path(out), data)
+    planned = _planned(study, options)  # before there is a folder
     with locked(out) as folder:
-        study = Study(spec, preset, folder, data)
         _same_study(folder, study)
-        planned = _planned(study, options)
         reporter = Reporter(folder / "log.txt", quiet=quiet)
         reporter.say(f"{preset.name}: models: {len(spec.models)}, data sets: {len(data)}, runs: {len(planned)}")
         write_json(folder / "study.json", _document(study, planned))

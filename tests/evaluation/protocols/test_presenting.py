@@ -66,6 +66,16 @@ def test_worked_examples_stand_before_the_question_in_the_kind_of_each_ask() -> 
         assert ask.prompt.startswith("First come worked examples.") and "End with" in ask.prompt.split("\n\n")[0]
 
 
+def test_steps_of_a_kind_without_examples_of_its_own_take_those_of_both_steps_in_turn() -> None:
+    how = Presentation(exemplars=tuple(few_shot.own("compositionality-gap", 2)))
+    case = replace(MIXED, parts=(replace(MIXED.parts[0], kind="hop-1"), replace(MIXED.parts[1], kind=None)))
+    found = asks_of(case, how=how)
+    for role in ("part:0", "part:1"):
+        assert found[role].prompt.count("Question: ") == 3
+        assert "clear snow from a path: shovel" in found[role].prompt
+    assert found["whole"].prompt == asks_of(MIXED, how=how)["whole"].prompt
+
+
 def test_without_preamble_only_examples_and_question_remain() -> None:
     how = Presentation(exemplars=tuple(few_shot.own("compositionality-gap", 1)), preamble="no")
     assert asks_of(MIXED, how=how)["whole"].prompt.startswith("Question: A caretaker")

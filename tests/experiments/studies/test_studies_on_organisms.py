@@ -285,7 +285,7 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, capsys: pyte
     ):
         assert main(["study", "agentcoma", *words, "--out", str(tmp_path / "s")]) == 1
         assert said in capsys.readouterr().err
-    assert not (tmp_path / "s" / "control--mixed").exists()
+    assert not (tmp_path / "s").exists()
 
 
 def test_studies_are_listed_without_loading_anything(capsys: pytest.CaptureFixture[str]) -> None:
