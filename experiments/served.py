@@ -70,7 +70,7 @@ def load_served(settings: Settings, run: Path, say: Callable[[str], None]) -> Se
     """
     if settings.serving.engine == "vllm":
         return _vllm(settings, run / "vllm.log", say)
-    return _openai(settings, lazy=(run / "graded.jsonl").is_file() and settings.prompting is not None)
+    return _openai(settings, (run / "graded.jsonl").is_file() and settings.prompting is not None, say)
 
 
 def weights_source(settings: Settings) -> ModelSource | None:
@@ -80,7 +80,7 @@ def weights_source(settings: Settings) -> ModelSource | None:
     return resolve_model(settings.model) if settings.serving.engine == "vllm" else None
 
 
-def _openai(settings: Settings, lazy: bool) -> ServedTarget:
+def _openai(settings: Settings, lazy: bool, say: Callable[[str], None]) -> ServedTarget:
     serving = settings.serving
     model, url = address(settings.model) or (settings.model, serving.base_url)
     if url is None:
@@ -98,6 +98,11 @@ def _openai(settings: Settings, lazy: bool) -> ServedTarget:
     engine = HttpEngine(url, model, api_key=key, concurrency=serving.requests, check_first=True)
     if not lazy:
         engine.check()
+    if engine.answered_as is not None:
+        say(
+            f"{engine.name}: answers are signed {engine.answered_as!r}; if that is another model and no other name of "
+            "the same one, stop and give the name that the server knows"
+        )
     if settings.probes and engine.capabilities.token_ids is False:
         raise InputError(
             f"{engine.name}: the server sends no token ids, which the probes run on; use vLLM (--engine vllm, or a "

@@ -21,17 +21,14 @@ import openai
 from ...errors import ModelError
 from ..asks import Ask, Response
 from ..journal import ask_identity
-from .base import cut_after_stop, error_response, think
+from . import replies
+from .base import error_response, think
 from .capabilities import Capabilities, Probe, find_capabilities
 
 # Wrong key, no permission, no such model: the next request will not fare better.
 _FATAL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
 _BACKOFF_SECONDS = 0.5
 _BACKOFF_MAX_SECONDS = 8.0
-
-
-class MalformedReplyError(Exception):
-    """A reply with status 200 that is not a completion."""
 
 
 def connect(
@@ -98,6 +95,8 @@ class HttpEngine:
         self._unchecked = check_first
         self.context: int | None = None
         """Positions that the server's model has, where it says so."""
+        self.answered_as: str | None = None
+        """The name that the server signs with, where it is not the one that was asked for: an alias, or a mistake."""
         self.extra_fields: Mapping[str, Any] = {}
         """Sent along with every request: fields beyond OpenAI's that this server is known to honor."""
         self._client = openai.OpenAI(base_url=base_url, api_key=self._key, timeout=timeout, max_retries=retries)
@@ -115,6 +114,7 @@ class HttpEngine:
             "server": self._host,
             "concurrency": self.concurrency,
             "capabilities": self.capabilities.to_dict(),
+            **({"answered_as": self.answered_as} if self.answered_as else {}),
         }
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
@@ -177,7 +177,7 @@ class HttpEngine:
             return self._response(ask, self._request(ask))
         except _FATAL as e:
             raise ModelError(f"{self.name}: {self._said(e)}; check key, model name and base URL") from None
-        except (openai.OpenAIError, MalformedReplyError, ValueError, RecursionError) as e:
+        except (openai.OpenAIError, replies.MalformedReplyError, ValueError, RecursionError) as e:
             return error_response(ask, self.identity, self._said(e))
 
     def _request(self, ask: Ask) -> Any:
@@ -185,11 +185,13 @@ class HttpEngine:
         for attempt in range(self.retries + 1):
             try:
                 reply = self._send(ask)
-                _check_reply(reply)
+                replies.check_reply(reply)
                 return reply
-            except (MalformedReplyError, openai.APIResponseValidationError, json.JSONDecodeError) as e:
+            except (replies.MalformedReplyError, openai.APIResponseValidationError, json.JSONDecodeError) as e:
                 if attempt == self.retries:
-                    raise MalformedReplyError(f"reply is not a completion after {attempt + 1} tries ({e})") from e
+                    raise replies.MalformedReplyError(
+                        f"reply is not a completion after {attempt + 1} tries ({e})"
+                    ) from e
                 time.sleep(min(_BACKOFF_SECONDS * 2**attempt, _BACKOFF_MAX_SECONDS))
         raise AssertionError("unreachable")
 
@@ -225,24 +227,32 @@ class HttpEngine:
         return self._client.chat.completions.create(messages=messages, **fields)
 
     def _response(self, ask: Ask, reply: Any) -> Response:
-        choice, usage = reply.choices[0], reply.usage
-        text = (choice.text if ask.prompting == "raw" else choice.message.content) or ""
-        if choice.finish_reason == "content_filter":
+        choice = replies.choice_of(reply)
+        if replies.withheld(choice):
             return error_response(ask, self.identity, "the server's content filter withheld the answer")
-        text, stopped = _end_at_stop(text, ask.stop, choice)
-        reasoning = getattr(getattr(choice, "message", None), "reasoning_content", None)
-        length = choice.finish_reason == "length" and not stopped
-        prompt_ids, response_ids = _token_ids(reply, choice)
+        text, stopped = replies.end_at_stop(replies.text_of(choice), ask.stop, choice)
+        message = getattr(choice, "message", None)
+        reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
+        made = {"reasoning": reasoning} if reasoning else {}
+        if (name := self._another_model(reply)) is not None:
+            made["model"] = name
+        prompt_tokens, response_tokens = replies.counts(reply)
+        prompt_ids, response_ids = replies.token_ids(reply, choice)
         return Response(
             ask=ask_identity(ask, self.identity),
             text=text,
-            finish_reason="length" if length else "stop",
-            prompt_tokens=usage.prompt_tokens if usage else 0,
-            response_tokens=usage.completion_tokens if usage else 0,
+            finish_reason="length" if replies.cut_off(choice) and not stopped else "stop",
+            prompt_tokens=prompt_tokens,
+            response_tokens=response_tokens,
             prompt_ids=prompt_ids,
             response_ids=response_ids,
-            provenance={"reasoning": reasoning} if reasoning else None,
+            provenance=made or None,
         )
+
+    def _another_model(self, reply: Any) -> str | None:
+        """The name that a reply is signed with where it is not the one that was asked for."""
+        name = getattr(reply, "model", None)
+        return name if isinstance(name, str) and name and name != self.model else None
 
     def check(self) -> None:
         """Find out what the server honors. Raises ``ModelError`` where it cannot be used."""
@@ -277,17 +287,19 @@ class HttpEngine:
             return None
         except _FATAL as e:
             raise ModelError(f"{self.name}: {self._said(e)}; check key, model name and base URL") from None
-        except (openai.OpenAIError, MalformedReplyError, ValueError, RecursionError) as e:
+        except (openai.OpenAIError, replies.MalformedReplyError, ValueError, RecursionError) as e:
             raise ModelError(f"{self.name}: {self._said(e)}; is the server running?") from None
-        choice = reply.choices[0]
-        text = (choice.text if prompting == "raw" else choice.message.content) or ""
-        tokens = reply.usage.completion_tokens if reply.usage else None
-        return Probe(text, choice.finish_reason, tokens, None not in _token_ids(reply, choice))
+        self.answered_as = self._another_model(reply)
+        choice, (_, tokens) = replies.choice_of(reply), replies.counts(reply)
+        ids = None not in replies.token_ids(reply, choice)
+        return Probe(replies.text_of(choice), choice.finish_reason, tokens or None, ids)
 
     def _said(self, error: BaseException) -> str:
         text = str(error) or type(error).__name__
         if error.__cause__ is not None and str(error.__cause__):
             text = f"{text} {error.__cause__}"
+        wait = getattr(getattr(error, "response", None), "headers", {}).get("retry-after")
+        text = f"{text} (Retry-After: {wait})" if wait else text
         if isinstance(error, openai.OpenAIError) and type(error).__name__ not in text:
             text = f"{type(error).__name__}: {text}"
         if self._key != "EMPTY":
@@ -298,38 +310,6 @@ class HttpEngine:
 def _seed(ask: Ask) -> int:
     """Repeats of a sampled ask differ; the request must say so, because seed alone is the same."""
     return (ask.seed + 1_000_003 * ask.repeat) % (2**31)
-
-
-def _end_at_stop(text: str, stops: Sequence[str], choice: Any) -> tuple[str, bool]:
-    """The text with the stop string at its end, as all engines give it.
-
-    Servers take the stop string off; vLLM says which one it was (``stop_reason``). A server that ignored the field
-    is cut here.
-    """
-    cut, found = cut_after_stop(text, stops)
-    if found is not None:
-        return cut, True
-    reason = getattr(choice, "stop_reason", None)
-    if isinstance(reason, str) and reason in stops:
-        return text + reason, True
-    return text, False
-
-
-def _token_ids(reply: Any, choice: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Ids of prompt and response where the server sends them: vLLM does, on request (``return_token_ids``)."""
-    prompt = getattr(choice, "prompt_token_ids", None) or getattr(reply, "prompt_token_ids", None)
-    response = getattr(choice, "token_ids", None)
-    return tuple(prompt) if prompt else None, tuple(response) if response is not None else None
-
-
-def _check_reply(reply: Any) -> None:
-    choices = getattr(reply, "choices", None)
-    if not isinstance(choices, list) or not choices:
-        raise MalformedReplyError(f"{type(reply).__name__} without choices")
-    choice = choices[0]
-    text = choice.text if hasattr(choice, "text") else getattr(getattr(choice, "message", None), "content", 0)
-    if not (text is None or isinstance(text, str)) or not isinstance(choice.finish_reason, str):
-        raise MalformedReplyError("choice without text or finish_reason")
 
 
 def _public(url: str) -> str:

@@ -1,0 +1,160 @@
+"""Servers whose replies are well-formed JSON and still not what they should be, each a real HTTP exchange."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.engines.http import HttpEngine
+from composcope.evaluation.grading import grade
+from composcope.evaluation.journal import Journal, read_journal
+
+Says = Callable[..., Response]
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    status, headers, body, asked = 200, {}, b"", 0
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        server: Any = self.server
+        self.rfile.read(int(self.headers["Content-Length"]))
+        server.asked += 1
+        self.send_response(server.status)
+        for name, value in {"Content-Type": "application/json", **server.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(server.body)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    found = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=found.serve_forever, daemon=True).start()
+    yield found
+    found.shutdown()
+
+
+@pytest.fixture
+def engine(server: Server) -> HttpEngine:
+    server.status, server.headers, server.asked = 200, {}, 0
+    return HttpEngine(f"http://127.0.0.1:{server.server_address[1]}/v1", "good", retries=1, timeout=10)
+
+
+@pytest.fixture
+def says(server: Server, engine: HttpEngine, make_ask: Callable[..., Ask]) -> Says:
+    """Answers an ask with a reply that differs from a good one in its choice, its message or itself."""
+
+    def answer(choice: Any = None, message: Any = None, reply: Any = None) -> Response:
+        said = {"role": "assistant", "content": "So the final answer is: 6", **(message or {})}
+        first = {"index": 0, "finish_reason": "stop", "logprobs": None, "message": said, **(choice or {})}
+        usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+        whole = {"id": "x", "object": "chat.completion", "created": 0, "model": "good", "choices": [first]}
+        server.body = json.dumps({**whole, "usage": usage, **(reply or {})}).encode()
+        [(_, response)] = engine.answer([make_ask("How many?", format="cot", answer_type="number", gold="6")])
+        return response
+
+    return answer
+
+
+def outcome(response: Response) -> tuple[str, str | None]:
+    found = grade(response.text, response.finish_reason, "6", "number", format="cot")
+    return found.outcome, found.reason
+
+
+@pytest.mark.parametrize("finish", ["abort", "error", "cancelled", "insufficient_system_resource"])
+def test_a_reply_that_the_server_broke_off_is_tried_again_and_never_an_answer(
+    says: Says, server: Server, finish: str
+) -> None:
+    # "1" of "16": the part of an answer that was there would be graded as wrong
+    response = says({"finish_reason": finish}, {"content": "So the final answer is: 1"})
+    assert outcome(response) == ("invalid", "error") and finish in str(response.error)
+    assert server.asked == 2
+
+
+def test_an_error_beside_the_choices_is_an_error(says: Says) -> None:
+    response = says(message={"content": ""}, reply={"error": {"message": "upstream failed", "code": 502}})
+    assert response.finish_reason == "error" and "upstream failed" in str(response.error)
+
+
+@pytest.mark.parametrize("finish", ["length", "max_tokens", "model_length"])
+def test_every_name_of_a_spent_budget_is_truncation(says: Says, finish: str) -> None:
+    assert outcome(says({"finish_reason": finish})) == ("invalid", "truncated")
+
+
+@pytest.mark.parametrize("finish", ["stop", "eos_token", "end_turn"])
+def test_every_name_of_an_end_is_an_end(says: Says, finish: str) -> None:
+    assert outcome(says({"finish_reason": finish})) == ("correct", None)
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "recitation"])
+def test_what_a_filter_withheld_is_an_error(says: Says, finish: str) -> None:
+    assert "filter" in str(says({"finish_reason": finish}).error)
+
+
+def test_a_refusal_in_a_field_of_its_own_is_an_abstention(says: Says) -> None:
+    assert outcome(says(message={"content": None, "refusal": "I can't help with that."}))[0] == "abstained"
+
+
+def test_content_in_parts_is_read_without_its_thoughts(says: Says) -> None:
+    parts = [{"type": "thinking", "text": "5?"}, {"type": "text", "text": "So the final answer is: 6"}]
+    assert says(message={"content": parts}).text == "So the final answer is: 6"
+
+
+@pytest.mark.parametrize(
+    "usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}, {"prompt_tokens": "3"}]
+)
+def test_counts_that_are_missing_are_zero_and_survive_the_journal(
+    says: Says, engine: HttpEngine, make_ask: Callable[..., Ask], tmp_path: Any, usage: Any
+) -> None:
+    response = says(reply={"usage": usage})
+    assert (response.prompt_tokens, response.response_tokens) == (0, 0)
+    with Journal(tmp_path) as journal:
+        journal.append(response.ask, make_ask("How many?"), response, engine.identity)
+    assert read_journal(tmp_path).responses[response.ask] == response
+
+
+@pytest.mark.parametrize("ids", [[1, None], "abc", [1.0, 2.0], [True], [-1], {"0": 1}])
+def test_ids_that_are_no_whole_numbers_are_no_ids(says: Says, ids: Any) -> None:
+    response = says({"token_ids": ids, "prompt_token_ids": ids})
+    assert response.text and (response.prompt_ids, response.response_ids) == (None, None)
+
+
+def test_half_a_character_does_not_reach_the_files(says: Says) -> None:
+    assert says(message={"content": "6 \ud83d"}).text == "6 \ufffd"
+    assert says(message={"content": "6 \U0001f600"}).text == "6 \U0001f600"
+
+
+def test_the_choice_with_the_lowest_number_counts(says: Says) -> None:
+    choices = [
+        {
+            "index": i,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": f"So the final answer is: {n}"},
+        }
+        for i, n in ((1, 9), (0, 6))
+    ]
+    assert says(reply={"choices": choices}).text.endswith("6")
+
+
+def test_a_reply_signed_by_another_model_says_so(says: Says, engine: HttpEngine) -> None:
+    assert says().provenance is None
+    assert says(reply={"model": "another-7b"}).provenance == {"model": "another-7b"}
+    engine.probe("chat", prompt="Count", max_tokens=3)
+    assert engine.answered_as == "another-7b" and engine.provenance["answered_as"] == "another-7b"
+
+
+def test_a_pause_longer_than_is_waited_for_is_said(says: Says, server: Server) -> None:
+    server.status, server.headers = 429, {"Retry-After": "3600"}
+    assert "Retry-After: 3600" in str(says(reply={"error": {"message": "slow down"}}).error)
