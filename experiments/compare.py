@@ -18,6 +18,7 @@ from ..evaluation.metrics import mark
 from ..evaluation.protocols.base import Graded
 from ..evaluation.protocols.compare import compare
 from ..evaluation.validators import read_graded
+from .compare_probes import compare_probes, probe_lines
 from .run import read_cases_lines, read_json
 from .shared_cases import shared_cases
 from .summary import headline
@@ -29,9 +30,9 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
     """Paired comparison of two runs: per role the accuracies, A - B with interval, exact McNemar, Holm over roles.
 
     Only asks judged in both runs are paired, and only where the id stands for the same question in both; what is left
-    out is counted. ``discordant`` lists the wholes on which the
-    runs differ, ``channels`` the metrics of ``protocols.compare`` (empty unless both runs are double-gate runs).
-    Raises ``InputError`` when the runs share no case.
+    out is counted. ``discordant`` lists the wholes on which the runs differ, ``channels`` the metrics of
+    ``protocols.compare`` (empty unless both runs are double-gate runs), ``probes`` what was measured inside on the
+    cases that both runs probed (see ``compare_probes``). Raises ``InputError`` when the runs share no case.
     """
     rows_a, rows_b = _rows(a), _rows(b)
     cases = shared_cases(a, b)
@@ -53,6 +54,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
     table = [_paired(name, keys, rows_a, rows_b, seed) for name, keys in sorted(groups.items(), key=_order)]
     for row, p in zip(table, statistics.holm([r["p"] for r in table]), strict=True):
         row["p_adjusted"] = p
+    probes, probes_said = compare_probes(a, b, cases, seed=seed)
     return {
         "schema": 1,
         "a": _about(a),
@@ -67,6 +69,8 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
         "channels": channels,
         "warnings": warnings,
         "roles": table,
+        "probes": probes,
+        "probes_said": probes_said,
         "discordant": [
             _discordant(k, rows_a, rows_b) for k in judged if k[1] == "whole" and _differ(k, rows_a, rows_b)
         ],
@@ -165,6 +169,7 @@ def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
     lines += [_channel_line(m) for m in found["channels"]]
     lines += [f"  {w}" for w in found["warnings"]]
     lines += [_role_line(r) for r in found["roles"]]
+    lines += probe_lines(found["probes"], found["probes_said"])
     left = [f"{found[k]} {text}" for k, text in _LEFT_OUT.items() if found[k]]
     return lines + ([f"not compared: {', '.join(left)}"] if left else [])
 

@@ -24,7 +24,7 @@ from .lookback_live import Generated, generate
 from .lookback_masses import Form, Ids, Masses, iter_masses, masses
 from .result import ProbeResult, Row
 from .spread import Notes, spread
-from .tables import Values, by_case, cell_maps, group_rows, kinds_of, matched_pairs, matched_rows
+from .tables import Values, by_case, cell_maps, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
 
 if TYPE_CHECKING:
     from ..hooks.model import Model
@@ -89,7 +89,10 @@ def over_examples(
     }  # fmt: skip
     if nan_steps:
         notes.append(f"{nan_steps} steps with nothing new yet are NaN and left out of means")
-    return ProbeResult("lookback", [*rows, *map_rows], tensors, axes, settings, notes)
+    kept = [
+        r for name, found in scalars.items() for r in value_rows(name, [(examples[i], v) for i, v in found.items()])
+    ]
+    return ProbeResult("lookback", [*rows, *map_rows], tensors, axes, settings, notes, kept)
 
 
 def _measure(

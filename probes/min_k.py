@@ -25,7 +25,7 @@ from .effects import Estimate
 from .examples import Example
 from .result import ProbeResult
 from .spread import Notes, collect
-from .tables import Values, group_rows, kinds_of, matched_pairs, matched_rows
+from .tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
 
 if TYPE_CHECKING:
     from ..hooks.model import Model
@@ -234,9 +234,10 @@ def over_examples(
         [length_matched(t.z, shortest[e.case], k, seed=seed) for e, t in pairs]
     )
     found, note = matched_pairs(examples)
-    rows = []
+    rows, kept = [], []
     for quantity, column in columns.items():
         values: Values[float] = [(e, float(v)) for e, v in zip(examples, column, strict=True)]
+        kept += value_rows(quantity, values)
         rows += group_rows(quantity, values, seed=seed)
         if quantity == "min_k_pp_length_matched":
             rows += matched_rows(
@@ -266,4 +267,4 @@ def over_examples(
         said.append(f"{unbounded} questions hold an impossible token (z is minus infinity) and are left out")
     if delicate:
         said.append(f"{delicate} scored tokens have sigma < {SMALL_SIGMA}: their z is extreme; see z_median")
-    return ProbeResult("min_k", rows, tensors, axes, settings, said)
+    return ProbeResult("min_k", rows, tensors, axes, settings, said, kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -24,7 +24,7 @@ from .neuron_sets import Neuron, Selection, cluster, location_map, select_cluste
 from .precision import InDtype
 from .result import ProbeResult, Row
 from .spread import Notes, collect
-from .tables import Pairs, Values, group_rows, kinds_of, matched_pairs, matched_rows
+from .tables import Pairs, Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
 
 Ids = Sequence[int]
 POOL = 64
@@ -77,10 +77,12 @@ def over_examples(
     chosen = select_clusters(found.clusters, t=t, u=u, v=v)
     a = lm.anatomy
     pairs, note = matched_pairs(examples)
-    rows = _overlap_rows(examples, chosen, a.all_neurons, pairs, seed)
+    summary = _Summary(pairs, seed)
+    _overlap_rows(examples, chosen, a.all_neurons, summary)
     probability: Values[float] = list(zip(examples, found.probability, strict=True))
-    rows += _all_rows("answer_probability", probability, pairs, seed)
-    rows += _causal_rows(lm, examples, chosen, draws, pairs, seed)
+    summary.add("answer_probability", probability)
+    _causal_rows(lm, examples, chosen, draws, summary)
+    rows = summary.rows
     tensors, axes = _tensors(examples, chosen, a.n_layers, a.n_neurons, bins)
     settings: dict[str, Any] = {
         **chosen.settings, "tasks": kinds_of(examples), "rule": rule,
@@ -100,7 +102,7 @@ def over_examples(
         warnings.append(f"weights in {own.dtype}, scores in {rows_dtype}: {more.note}")
     elif torch.finfo(lm.dtype).bits < 32:
         warnings.append(f'weights in {lm.dtype}: scores are off by several % of the largest; use rows_dtype="float32"')
-    return ProbeResult("neurons", rows, tensors, axes, settings, warnings)
+    return ProbeResult("neurons", rows, tensors, axes, settings, warnings, summary.values)
 
 
 def key_neurons(lm: Model, examples: Sequence[Example], answer_tokens: int | None = 1) -> list[list[Neuron]]:
@@ -186,13 +188,24 @@ def _mean(values: Sequence[float]) -> float:
     return sum(kept) / len(kept) if kept else math.nan
 
 
-def _all_rows(quantity: str, values: Values[float], pairs: Pairs, seed: int) -> list[Row]:
-    """By kind and group, failure against success, kinds within cases, and matched failures against successes."""
-    rows = group_rows(quantity, values, seed=seed)
-    return rows + matched_rows(quantity, [e for e, _ in values], pairs, lambda i, _: values[i][1], seed=seed)
+@dataclass
+class _Summary:
+    """The table as it grows, and the numbers of the examples in it."""
+
+    pairs: Pairs
+    seed: int
+    rows: list[Row] = field(default_factory=list)
+    values: list[Row] = field(default_factory=list)
+
+    def add(self, quantity: str, values: Values[float]) -> None:
+        """By kind and group, failure against success, kinds within cases, and matched failures against successes."""
+        mine = [e for e, _ in values]
+        self.rows += group_rows(quantity, values, seed=self.seed)
+        self.rows += matched_rows(quantity, mine, self.pairs, lambda i, _: values[i][1], seed=self.seed)
+        self.values += value_rows(quantity, values)
 
 
-def _overlap_rows(examples: Sequence[Example], chosen: Selection, n_neurons: int, pairs: Pairs, seed: int) -> list[Row]:
+def _overlap_rows(examples: Sequence[Example], chosen: Selection, n_neurons: int, into: _Summary) -> None:
     by_kind = _sets(examples, chosen)
     quantities: dict[str, Values[float]] = {}
     extra: list[Row] = []
@@ -204,8 +217,9 @@ def _overlap_rows(examples: Sequence[Example], chosen: Selection, n_neurons: int
             for name, values in _per_case(first, second).items():
                 quantities.setdefault(name, []).extend((replace(e, kind=label), x) for e, x in values)
             extra += _level_rows(label, group, first, second, n_neurons)
-    rows = [r for name, values in quantities.items() if values for r in _all_rows(name, values, pairs, seed)]
-    return rows + extra
+    for name, values in quantities.items():
+        into.add(name, values)
+    into.rows += extra
 
 
 def _per_case(
@@ -249,17 +263,14 @@ def _level_rows(
     return [{"quantity": name, "value": value, **base} for name, value in levels.items()]
 
 
-def _causal_rows(
-    lm: Model, examples: Sequence[Example], chosen: Selection, draws: int, pairs: Pairs, seed: int
-) -> list[Row]:
+def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draws: int, into: _Summary) -> None:
     some = [i for i, n in enumerate(chosen.neurons) if n]
     if not some or not draws:
-        return []
+        return
     check = causal_check(
         lm, [examples[i].prompt_ids for i in some], [examples[i].answer_ids for i in some],
-        [chosen.neurons[i] for i in some], draws=draws, seed=seed,
+        [chosen.neurons[i] for i in some], draws=draws, seed=into.seed,
     )  # fmt: skip
-    rows: list[Row] = []
     for name, own, control in (
         ("suppress_log_ratio", "suppressed", "random_suppressed"),
         ("amplify_log_ratio", "amplified", "random_amplified"),
@@ -270,8 +281,7 @@ def _causal_rows(
             (f"{name}_random", random),
             (f"{name}_excess", [x - y for x, y in zip(changed, random, strict=True)]),
         ):
-            rows += _all_rows(quantity, [(examples[i], x) for i, x in zip(some, values, strict=True)], pairs, seed)
-    return rows
+            into.add(quantity, [(examples[i], x) for i, x in zip(some, values, strict=True)])
 
 
 def _beyond_rounding(change: Tensor) -> Tensor:

@@ -7,14 +7,14 @@ large as the difference (``noise``) are other states, too; what they do not do i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from .contrast import adjust, paired
 from .patching_outcomes import RATES, Outcome
 from .result import Row
-from .tables import settled
+from .tables import settled_cells
 
 AGAINST = ("random", "noise")
 QUANTITIES = ("flip_rate", "abstain_rate", "corrected_rate", "kl_from_donor", "donor_log_prob", "logit_difference")
@@ -31,7 +31,7 @@ def against_controls(outcomes: Sequence[Outcome], layers: Sequence[int], *, seed
         for quantity in QUANTITIES:
             found: list[Row] = []
             for i, layer in enumerate(layers):
-                sides = _settled({s: _by_recipient(outcomes, s, quantity, i) for s in ("donor", control)})
+                sides = settled_cells({s: _by_recipient(outcomes, s, quantity, i) for s in ("donor", control)})
                 if all(sides.values()):
                     test = "permutation" if quantity in RATES else "auto"
                     row = paired(sides, quantity=quantity, test=test, seed=seed).table[0]
@@ -48,9 +48,3 @@ def _by_recipient(outcomes: Sequence[Outcome], source: str, quantity: str, i: in
         if o.source == source and math.isfinite(x):
             values.setdefault(str(o.recipient), []).append(x)
     return {recipient: float(np.mean(v)) for recipient, v in values.items()}
-
-
-def _settled(sides: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Values that differ by the rounding of float32 alone are made equal, so that ranks and signs do not hang on it."""
-    flat = iter(settled(np.array([x for side in sides.values() for x in side.values()], dtype=np.float64)).tolist())
-    return {name: {case: next(flat) for case in side} for name, side in sides.items()}

@@ -29,9 +29,12 @@ class ProbeResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Every choice that the numbers depend on (rule, steps, thresholds, dtype, alignment, ...)."""
     warnings: Sequence[str] = ()
+    values: Sequence[Row] = ()
+    """One number per example: ``case``, ``role``, ``kind``, ``group``, ``cluster``, ``quantity``, ``value``; what two
+    runs are compared by."""
 
     def save(self, folder: str | Path) -> Path:
-        """Write ``table.csv``, ``tensors.safetensors`` and ``result.json`` (axes, settings, warnings).
+        """Write ``table.csv``, ``tensors.safetensors``, ``values.csv`` and ``result.json`` (axes, settings, warnings).
 
         All or nothing: the files are made in a temporary folder beside and moved in when all are complete, so that a
         failure or a full disk leaves what was there before.
@@ -41,22 +44,18 @@ class ProbeResult:
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
             self._write(Path(temporary))
             folder.mkdir(exist_ok=True)
-            if not self.tensors:
-                (folder / "tensors.safetensors").unlink(missing_ok=True)
-            for name in ("table.csv", "tensors.safetensors", "result.json"):
+            for name in ("table.csv", "tensors.safetensors", "values.csv", "result.json"):
                 made = Path(temporary) / name
                 if made.is_file():
                     made.replace(folder / name)
+                else:
+                    (folder / name).unlink(missing_ok=True)
         return folder
 
     def _write(self, folder: Path) -> None:
-        names: list[str] = []
-        for row in self.table:
-            names += [k for k in row if k not in names]
-        with (folder / "table.csv").open("w", newline="", encoding="utf-8") as f:
-            writer = csv.DictWriter(f, names)
-            writer.writeheader()
-            writer.writerows(self.table)
+        _write_csv(folder / "table.csv", self.table)
+        if self.values:
+            _write_csv(folder / "values.csv", self.values)
         if self.tensors:
             tensors = {k: v.detach().cpu().contiguous().clone() for k, v in self.tensors.items()}
             save_file(tensors, folder / "tensors.safetensors")
@@ -68,3 +67,13 @@ class ProbeResult:
             "warnings": list(self.warnings),
         }
         (folder / "result.json").write_text(json.dumps(about, indent=1, default=str), encoding="utf-8")
+
+
+def _write_csv(path: Path, rows: Sequence[Row]) -> None:
+    names: list[str] = []
+    for row in rows:
+        names += [k for k in row if k not in names]
+    with path.open("w", newline="", encoding="utf-8") as f:
+        writer = csv.DictWriter(f, names)
+        writer.writeheader()
+        writer.writerows(rows)

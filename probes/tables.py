@@ -37,7 +37,7 @@ def by_case(values: Sequence[tuple[Example, float]]) -> dict[tuple[str, str], di
         cell = raw.setdefault((example.kind, example.group), {})
         if np.isfinite(value):
             cell.setdefault(example.case, []).append(value)
-    return _settled({key: {case: float(np.mean(v)) for case, v in cell.items()} for key, cell in raw.items()})
+    return settled_cells({key: {case: float(np.mean(v)) for case, v in cell.items()} for key, cell in raw.items()})
 
 
 def settled(values: np.ndarray) -> np.ndarray:
@@ -59,8 +59,8 @@ def settled(values: np.ndarray) -> np.ndarray:
     return out
 
 
-def _settled(cells: Mapping[K, Mapping[str, float]]) -> dict[K, dict[str, float]]:
-    """All values of all cells, settled together."""
+def settled_cells(cells: Mapping[K, Mapping[str, float]]) -> dict[K, dict[str, float]]:
+    """All values of all cells, ``settled`` together."""
     flat = iter(settled(np.array([x for cell in cells.values() for x in cell.values()], dtype=np.float64)).tolist())
     return {key: {case: next(flat) for case in cell} for key, cell in cells.items()}
 
@@ -162,7 +162,7 @@ def matched_rows(
         if pairs:
             row: Row = {"quantity": quantity, "n": 0, **impossible(f"{NO_CONTRAST}: no matched pair has both values")}
             if sides["failure"]:
-                row = paired(_settled(sides), quantity=quantity, clusters=cluster, seed=seed).table[0]
+                row = paired(settled_cells(sides), quantity=quantity, clusters=cluster, seed=seed).table[0]
             rows.append({**row, "group": "matched failure - success", "kind": kind})
     return adjust(rows, f"{quantity}: matched failure - success")
 
@@ -217,6 +217,15 @@ def _map_row(quantity: str, kind: str, found, failure: np.ndarray, success: np.n
         "test": found.method, "family": f"{quantity}: all cells of {kind}",
         "note": f"most different of {found.p.size} cells, chosen after seeing them; {significant} cells at p < 0.05",
     }  # fmt: skip
+
+
+def value_rows(quantity: str, values: Values[float]) -> list[Row]:
+    """One row per example, for ``ProbeResult.values``."""
+    return [
+        {"case": e.case, "role": e.role, "kind": e.kind, "group": e.group, "cluster": e.cluster, "quantity": quantity,
+         "value": float(v)}
+        for e, v in values
+    ]  # fmt: skip
 
 
 def mean_row(quantity: str, group: str, values: Sequence[float], clusters: Sequence[str | None], **keys: object) -> Row:

@@ -23,7 +23,7 @@ from .examples import Example
 from .matching import check_templates
 from .result import ProbeResult, Row
 from .spread import Notes, collect
-from .tables import Values, cell_maps, mean_row
+from .tables import Values, cell_maps, mean_row, value_rows
 
 if TYPE_CHECKING:
     from ..hooks.model import Model
@@ -205,7 +205,9 @@ def over_examples(
         "role": role, "alignment": alignment, "steps": steps, "state": "block output before the final norm",
         "dtype": str(lm.dtype), "permutations": permutations, "seed": seed,
     }  # fmt: skip
-    return ProbeResult("trajectory", [*rows, *step_rows], tensors, axes, settings, warnings)
+    means = [float(f.cosines.nanmean()) if f.cosines.numel() else float("nan") for f in found]
+    kept = value_rows("step_cosine", list(zip(chosen, means, strict=True)))
+    return ProbeResult("trajectory", [*rows, *step_rows], tensors, axes, settings, warnings, kept)
 
 
 def _cosine_rows(quantity: str, matrix: Tensor, n: int, permutations: int, seed: int) -> list[Row]:

@@ -1,0 +1,84 @@
+"""What probes measured in two runs: paired over the cases that both probed; what cannot be compared is said."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from composcope.errors import InputError
+from composcope.experiments.compare_probes import compare_probes, probe_lines
+from composcope.experiments.shared_cases import Shared
+from composcope.probes.result import ProbeResult
+
+RNG = np.random.default_rng(0)
+CASES = Shared(10, 10, tuple(f"c{i}" for i in range(10)), ())
+
+
+def _write(run: Path, values: Mapping[str, float], name: str = "min-k", **settings: Any) -> Path:
+    rows = [
+        {"case": c, "role": "whole", "kind": "composition", "group": "failure", "cluster": None, "quantity": "z",
+         "value": v}
+        for c, v in values.items()
+    ]  # fmt: skip
+    about = {"dtype": "torch.float32", **settings}
+    ProbeResult("min_k", [{"quantity": "z", "value": 0.0}], settings=about, values=rows).save(run / "probes" / name)
+    return run
+
+
+def _numbers(n: int, first: int = 0, shift: float = 0.0) -> dict[str, float]:
+    return {f"c{first + i}": float(x) for i, x in enumerate(RNG.normal(shift, 1, n))}
+
+
+def test_runs_are_paired_over_the_cases_that_both_probed(tmp_path: Path) -> None:
+    left, right = _numbers(8), _numbers(8, first=2, shift=2)
+    rows, said = compare_probes(_write(tmp_path / "a", left), _write(tmp_path / "b", right), CASES)
+    (row,) = rows
+    shared = [f"c{i}" for i in range(2, 8)]
+    expected: Any = stats.ttest_rel([left[c] for c in shared], [right[c] for c in shared])
+    assert (row["n"], row["n_dropped"], row["group"], row["probe"]) == (6, 4, "A - B", "min-k")
+    assert row["p"] == pytest.approx(expected.pvalue) and row["family"] == "min-k: A - B" and not said
+    assert row["value"] == pytest.approx(row["a"] - row["b"]) and row["effect"] < 0
+    assert "n=6, difference -" in probe_lines(rows, said)[1] and "Holm" in probe_lines(rows, said)[1]
+
+
+def test_cases_that_differ_between_the_runs_are_left_out(tmp_path: Path) -> None:
+    a, b = _write(tmp_path / "a", _numbers(5)), _write(tmp_path / "b", _numbers(5))
+    rows, _ = compare_probes(a, b, Shared(5, 5, ("c0", "c1", "c2"), ("c3", "c4")))
+    assert rows[0]["n"] == 3
+
+
+def test_what_does_not_compare_is_said_and_undefined_is_null(tmp_path: Path) -> None:
+    a = _write(tmp_path / "a", {"c0": 1.0, "c1": float("nan")}, k=0.2)
+    b = _write(_write(tmp_path / "b", {"c0": 2.0, "c1": 3.0}, k=0.3), {"c9": 1.0}, "lookback")
+    rows, said = compare_probes(a, b, CASES)
+    (row,) = rows
+    assert row["value"] is None and "no contrast possible: 1 cases" in row["note"]
+    assert said == ["probe lookback: only B has its numbers by case",
+                    "probe min-k: measured with k 0.2 and 0.3; these do not compare"]  # fmt: skip
+    json.dumps(rows, allow_nan=False)
+    assert "no contrast possible" in probe_lines(rows, said)[1]
+    nothing, said = compare_probes(_write(tmp_path / "c", {"c0": 1.0}), _write(tmp_path / "d", {"c1": 1.0}), CASES)
+    assert nothing == [] and said == ["probe min-k: no case was probed in both runs"]
+    assert compare_probes(tmp_path, tmp_path, CASES) == ([], [])
+
+
+def test_a_damaged_file_of_values_is_named_with_its_line(tmp_path: Path) -> None:
+    a, b = _write(tmp_path / "a", _numbers(3)), _write(tmp_path / "b", _numbers(3))
+    file = b / "probes" / "min-k" / "values.csv"
+    rows: Sequence[dict[str, str]] = list(csv.DictReader(file.open(encoding="utf-8", newline="")))
+    file.write_text(file.read_text().replace(rows[1]["value"], "much"))
+    with pytest.raises(InputError, match=r"values\.csv:3: no case, role"):
+        compare_probes(a, b, CASES)
+
+
+def test_values_of_a_result_go_with_the_result_that_had_them(tmp_path: Path) -> None:
+    run = _write(tmp_path, _numbers(3))
+    ProbeResult("min_k", [{"quantity": "z", "value": 0.0}]).save(run / "probes" / "min-k")
+    assert not (run / "probes" / "min-k" / "values.csv").exists()
