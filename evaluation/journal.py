@@ -29,6 +29,8 @@ SCHEMA = 1
 SYNC_SECONDS = 5.0
 # Recorded, but no reason to distrust earlier answers.
 VOLATILE = frozenset({"batch_size", "host", "device_name", "base_url", "concurrency", "capabilities"})
+WHEN_KNOWN = frozenset({"answered_as"})
+"""Compared only where both sides say it."""
 
 _REQUEST = ("prompt", "prompting", "max_tokens", "stop", "temperature", "seed", "repeat")
 
@@ -114,8 +116,7 @@ def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
         return
     try:
         key, response = str(record["key"]), _response_from(record["key"], record["response"])
-        if not isinstance(response.text, str):
-            raise TypeError(f"text is {response.text!r}")
+        _check_response(response)
     except (KeyError, TypeError, AttributeError) as e:
         contents.warnings.append(f"{where}: damaged line left out ({e}); its ask is asked again")
         return
@@ -136,6 +137,20 @@ def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
 def _response_from(key: str, raw: dict[str, Any]) -> Response:
     ids = {name: tuple(raw[name]) for name in ("prompt_ids", "response_ids") if raw.get(name) is not None}
     return Response(**{**raw, **ids, "ask": key})
+
+
+def _check_response(response: Response) -> None:
+    """Raises ``TypeError`` for fields that no engine writes so: a damaged line is not an answer."""
+    if not isinstance(response.text, str):
+        raise TypeError(f"text is {response.text!r}")
+    if response.finish_reason not in ("stop", "length", "error"):
+        raise TypeError(f"finish_reason is {response.finish_reason!r}")
+    for name in ("prompt_tokens", "response_tokens"):
+        if not isinstance(getattr(response, name), int):
+            raise TypeError(f"{name} is {getattr(response, name)!r}")
+    for name in ("prompt_ids", "response_ids"):
+        if not set(map(type, getattr(response, name) or ())) <= {int}:
+            raise TypeError(f"{name} hold something other than whole numbers")
 
 
 def _response_to(response: Response) -> dict[str, Any]:
@@ -325,5 +340,7 @@ def _acquire(path: Path) -> int:
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    names = sorted((before.keys() | now.keys()) - VOLATILE)
+    # Which name a server signs with is only known once it has answered.
+    unknown = WHEN_KNOWN - (before.keys() & now.keys())
+    names = sorted((before.keys() | now.keys()) - VOLATILE - unknown)
     return ", ".join(f"{n} {before.get(n)!r} (now {now.get(n)!r})" for n in names if before.get(n) != now.get(n))

@@ -114,7 +114,7 @@ class HttpEngine:
             "server": self._host,
             "concurrency": self.concurrency,
             "capabilities": self.capabilities.to_dict(),
-            **({"answered_as": self.answered_as} if self.answered_as else {}),
+            **({} if self._unchecked else {"answered_as": self.answered_as or self.model}),
         }
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:

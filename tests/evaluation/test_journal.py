@@ -112,6 +112,44 @@ def test_a_damaged_line_in_the_middle_costs_only_its_own_ask(tmp_path: Path, mak
     assert f"{segment}:3" in contents.warnings[0]
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"finish_reason": "stopp"},
+        {"prompt_tokens": None},
+        {"response_tokens": "two"},
+        {"response_ids": "abc"},
+        {"response_ids": [1, None]},
+        {"text": None},
+    ],
+)
+def test_an_answer_with_a_damaged_field_is_asked_again(
+    tmp_path: Path, make_ask: Callable[..., Ask], damage: dict
+) -> None:
+    with Journal(tmp_path) as journal:
+        key = put(journal, make_ask(), "6", response_ids=(1, 2))
+    [segment] = tmp_path.glob("*.jsonl")
+    head, line = segment.read_text(encoding="utf-8").splitlines()
+    record = json.loads(line)
+    record["response"] |= damage
+    segment.write_text(f"{head}\n{json.dumps(record)}\n", encoding="utf-8")
+    found = read_journal(tmp_path)
+    assert key not in found.responses and "damaged line left out" in found.warnings[0]
+
+
+def test_the_name_a_server_signs_with_counts_once_both_sides_know_it(
+    tmp_path: Path, make_ask: Callable[..., Ask]
+) -> None:
+    said = {"engine": "openai", "answered_as": "one-7b"}
+    with Journal(tmp_path) as journal:
+        journal.begin(ENGINE, said)
+        put(journal, make_ask(), "6")
+    with Journal(tmp_path) as journal:
+        journal.begin(ENGINE, {"engine": "openai"})  # not asked yet
+        with pytest.raises(JournalError, match="answered_as 'one-7b'"):
+            journal.begin(ENGINE, {**said, "answered_as": "another-7b"})
+
+
 def test_segments_of_several_machines_merge_and_conflicts_are_reported(
     tmp_path: Path, make_ask: Callable[..., Ask]
 ) -> None:

@@ -151,6 +151,7 @@ def test_the_choice_with_the_lowest_number_counts(says: Says) -> None:
 def test_a_reply_signed_by_another_model_says_so(says: Says, engine: HttpEngine) -> None:
     assert says().provenance is None
     assert says(reply={"model": "another-7b"}).provenance == {"model": "another-7b"}
+    assert engine.answered_as is None
     engine.probe("chat", prompt="Count", max_tokens=3)
     assert engine.answered_as == "another-7b" and engine.provenance["answered_as"] == "another-7b"
 
