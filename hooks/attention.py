@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
+from .interrupts import whole
 from .parts import attention_configs
 from .regimes import check_chosen
 
@@ -186,7 +186,7 @@ AttentionInterface.register(NAME, _attention)
 AttentionMaskInterface.register(NAME, _mask)
 
 
-@contextmanager
+@whole
 def attention_masses(
     model: PreTrainedModel, windows: Sequence[Window | None], *, only: bool = False
 ) -> Iterator[list[Tensor | None]]:

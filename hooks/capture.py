@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from ..devices import free_bytes, is_out_of_memory
 from ..errors import InputError, ModelError
 from .attention import ROW_CHUNK, AllRead, Window, attention_masses
+from .interrupts import whole
 from .kernels import fast_products
 from .parts import decoder_of
 from .placement import is_dispatched
@@ -199,7 +200,7 @@ def _finite(x: Tensor | None, what: str) -> Tensor | None:
     return x
 
 
-@contextmanager
+@whole
 def _block_outputs(
     layers: Sequence[nn.Module], spans: Sequence[Span | None], into: list[list[Tensor]]
 ) -> Iterator[None]:

@@ -6,6 +6,7 @@ residual stream, and is wrong. So every module is looked at once, on two tokens.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,7 @@ from torch import nn
 
 from ..errors import ModelError
 from .anatomy import width_of
+from .interrupts import held
 from .model import Model
 from .parts import embedding_of, first_tensor, hidden_in
 from .regimes import angles_kept
@@ -52,17 +54,13 @@ def _first_stop(lm: Model) -> str:
         return hook
 
     embedding = lm.model.get_input_embeddings()
-    handles = [embedding.register_forward_hook(lambda _m, _a, y: y.detach().requires_grad_())]
-    try:
+    vocab = int(embedding_of(lm.model).shape[0])
+    ids = torch.tensor([[vocab // 2, vocab // 3]], device=lm.device)
+    with held(), ExitStack() as stack, torch.enable_grad(), frozen(lm.model), angles_kept(lm.model), lm._alone():
+        stack.callback(embedding.register_forward_hook(lambda _m, _a, y: y.detach().requires_grad_()).remove)
         for name, module in lm.model.named_modules():
             if module is not embedding:
-                handles.append(module.register_forward_pre_hook(before))
-                handles.append(module.register_forward_hook(after(name), with_kwargs=True))
-        vocab = int(embedding_of(lm.model).shape[0])
-        ids = torch.tensor([[vocab // 2, vocab // 3]], device=lm.device)
-        with torch.enable_grad(), frozen(lm.model), angles_kept(lm.model), lm._alone():
-            lm.model(input_ids=ids, use_cache=False)
-    finally:
-        for handle in handles:
-            handle.remove()
+                stack.callback(module.register_forward_pre_hook(before).remove)
+                stack.callback(module.register_forward_hook(after(name), with_kwargs=True).remove)
+        lm.model(input_ids=ids, use_cache=False)
     return found[0] if found else ""

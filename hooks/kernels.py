@@ -7,7 +7,6 @@ along for half precision) takes 10 to 25 % less time. Sums come in another order
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from .interrupts import whole
 
 
 @cache
@@ -36,7 +37,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return _onednn(x, weight, bias)
 
 
-@contextmanager
+@whole
 def fast_products(model: nn.Module) -> Iterator[None]:
     """Inside, the model's linear layers go through ``linear``; afterwards it is as before.
 

@@ -8,7 +8,6 @@ the order of that block's lanes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from .interrupts import whole
 
 Indices = NDArray[np.int64]
 
@@ -62,7 +63,7 @@ class Lanes:
         return torch.cat(parts, 2)[None, :, :, place.to(x.device)]
 
 
-@contextmanager
+@whole
 def handed_on(blocks: Sequence[nn.Module], lanes: Sequence[Lanes], n_entries: int) -> Iterator[None]:
     """Inside, every block is given what came in per position in the order of its own lanes."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from . import padding, placement, regimes
 from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
+from .interrupts import whole
 from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
 
@@ -176,7 +176,7 @@ class Model:
             mask[i, : len(row)] = 1
         return ids.to(self.device), mask.to(self.device)
 
-    @contextmanager
+    @whole
     def _alone(self) -> Iterator[None]:
         """Hooks sit on the model's own modules: a second run at a time, also in another thread, would fire them."""
         if self._running:

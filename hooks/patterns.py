@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
+from .interrupts import whole
 from .parts import attention_configs
 from .regimes import check_chosen
 
@@ -98,7 +98,7 @@ def can_interpose(model: PreTrainedModel) -> bool:
     return bool(model._can_set_attn_implementation())
 
 
-@contextmanager
+@whole
 def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool = False) -> Iterator[None]:
     """Run ``callback`` in place of the attention function of every layer; restores the former one on the way out.
 

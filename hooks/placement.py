@@ -8,11 +8,12 @@ itself has to have it fetched (``loaded``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from .interrupts import whole
 
 
 def _hooks(module: nn.Module) -> list[Any]:
@@ -37,7 +38,7 @@ def is_dispatched(model: nn.Module) -> bool:
     return any(_hooks(module) for module in model.modules())
 
 
-@contextmanager
+@whole
 def loaded(module: nn.Module) -> Iterator[None]:
     """Inside, the module's own weights are on the device that it computes on, also where they are offloaded."""
     away = [h for h in _hooks(module) if getattr(h, "offload", False)]

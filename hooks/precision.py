@@ -9,7 +9,6 @@ when its backward step comes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 from .anatomy import resolve
+from .interrupts import held, whole
 from .model import Model, dtype_of
 
 HALF = (torch.bfloat16, torch.float16)
@@ -42,25 +42,26 @@ class _Widener:
     def enter(self, module: nn.Module, *_: Any) -> None:
         part = self.part[module]
         if part is not self.current:
-            self.restore()
-            self.current = part
-            for m in part.modules():
-                self.widen(m)
+            with held():
+                self.restore()
+                self.current = part
+                for m in part.modules():
+                    self.widen(m)
 
     def widen(self, module: nn.Module) -> None:
-        for held in _held(module):
-            for name, weight in list(held.items()):
+        for fields in _held(module):
+            for name, weight in list(fields.items()):
                 if weight is not None and weight.dtype in HALF:
                     copy = weight.detach().float()
-                    self.changed.append((held, name, weight))
-                    held[name] = copy
+                    self.changed.append((fields, name, weight))
+                    fields[name] = copy
                     if copy.numel():
                         self.originals[copy.untyped_storage().data_ptr()] = weight.detach(), copy
 
     def restore(self) -> None:
         while self.changed:
-            held, name, weight = self.changed[-1]
-            held[name] = weight
+            fields, name, weight = self.changed[-1]
+            fields[name] = weight
             self.changed.pop()
         self.originals.clear()
         self.current = None
@@ -88,7 +89,7 @@ def _held(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
     return module._parameters, module._buffers  # type: ignore[return-value]
 
 
-@contextmanager
+@whole
 def widened(lm: Model, dtype: str | torch.dtype | None) -> Iterator[None]:
     """Run everything inside in ``dtype`` (``float32``) on weights that stay in half precision; ``None``: as they are.
 

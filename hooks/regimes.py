@@ -8,7 +8,6 @@ depend on nothing but the position itself; only suffix recomputation cannot cros
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..errors import ModelError
+from .interrupts import whole
 
 
 def rotary_turns(model: PreTrainedModel) -> list[int]:
@@ -108,7 +108,7 @@ def _check(model: PreTrainedModel, limits: Sequence[int], first: int, last: int,
             )
 
 
-@contextmanager
+@whole
 def angles_kept(model: PreTrainedModel) -> Iterator[None]:
     """Rotary angles that a forward pass writes into buffers (longrope) are as before afterwards."""
     before: list[tuple[Tensor, Tensor]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from transformers import PreTrainedModel
 from ..devices import is_out_of_memory
 from ..errors import ModelError
 from . import patterns
+from .interrupts import held
 from .parts import embedding_of, first_tensor, hidden_in, input_device
 
 
@@ -32,16 +34,12 @@ class Trace:
         self.events: list[list[Event]] = [[] for _ in blocks]
         self.ends: list[tuple[Tensor, Tensor]] = []
         self.calls: list[patterns.Call] = []
-        handles = []
-        try:
+        with held(), ExitStack() as stack:
             for i, block in enumerate(blocks):
                 for name, module in block.named_modules():
                     hook = self._watch(i, name) if name else self._watch_block()
-                    handles.append(module.register_forward_hook(hook, with_kwargs=True))
+                    stack.callback(module.register_forward_hook(hook, with_kwargs=True).remove)
             self._forward()
-        finally:
-            for h in handles:
-                h.remove()
 
     def _watch(self, i: int, name: str):
         def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:

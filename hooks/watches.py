@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from ..errors import ModelError
 from . import experts
 from .backends.transformers import replace_first
+from .interrupts import whole
 from .parts import first_tensor
 
 
@@ -25,7 +25,7 @@ class Watch(NamedTuple):
     fn: Callable[..., Tensor | None]
 
 
-@contextmanager
+@whole
 def hooked(watches: Sequence[Watch], n_queries: int) -> Iterator[None]:
     """The watches as hooks, in order, taken off afterwards."""
 
@@ -64,7 +64,7 @@ def hooked(watches: Sequence[Watch], n_queries: int) -> Iterator[None]:
             h.remove()
 
 
-@contextmanager
+@whole
 def frozen(model: nn.Module) -> Iterator[None]:
     """No parameter asks for gradients inside; flags as before afterwards."""
     wanted = [p for p in model.parameters() if p.requires_grad]

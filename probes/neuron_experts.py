@@ -22,6 +22,7 @@ from ..errors import ModelError
 from ..hooks import experts as inside
 from ..hooks import placement
 from ..hooks.anatomy import Layer
+from ..hooks.interrupts import held
 from ..hooks.model import Model
 
 
@@ -81,11 +82,12 @@ def _through(
         calls.append((inside.given(module, args, kwargs), output))
         return torch.zeros_like(output) if silent else None
 
-    handle = experts.register_forward_hook(record, with_kwargs=True)
-    try:
-        y = mlp(x[:, None])
-    finally:
-        handle.remove()
+    with held():
+        handle = experts.register_forward_hook(record, with_kwargs=True)
+        try:
+            y = mlp(x[:, None])
+        finally:
+            handle.remove()
     return (y[0] if isinstance(y, tuple) else y).reshape(x.shape), calls
 
 

@@ -23,6 +23,7 @@ from torch import Tensor
 from ..errors import InputError, ModelError
 from ..hooks import placement
 from ..hooks.anatomy import Layer, width_of
+from ..hooks.interrupts import held
 from ..hooks.watches import Watch
 from . import neuron_experts
 
@@ -122,13 +123,14 @@ class Path:
         leaf = self.nodes[..., None] * self.seen["u"]
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
         seen = dict(self.seen)  # the extra call below passes the watches again
-        put = self._up().register_forward_hook(lambda _m, _a, _o: self.leaf)
-        try:
-            assert self.layer.mlp is not None
-            y = self.layer.mlp(end.repeat(1, self.nodes.shape[1], 1))
-        finally:
-            put.remove()
-            self.seen = seen
+        with held():
+            put = self._up().register_forward_hook(lambda _m, _a, _o: self.leaf)
+            try:
+                assert self.layer.mlp is not None
+                y = self.layer.mlp(end.repeat(1, self.nodes.shape[1], 1))
+            finally:
+                put.remove()
+                self.seen = seen
         start = self.seen["mid"] if "mid" in self.seen else end - self.layer.mlp_scale * self.seen["y"]
         return start + self.layer.mlp_scale * y
 

@@ -19,6 +19,7 @@ from transformers import Cache, PreTrainedModel
 from ...errors import ModelError
 from .. import experts, patterns
 from ..anatomy import Anatomy
+from ..interrupts import held
 from ..layouts import cut, paste
 from ..parts import first_tensor, input_device
 from ..sites import Edit, Reducer, Run, Site
@@ -63,7 +64,7 @@ class NNsight:
         every += [(direct.Tap(m, "expert"), found) for m, found in direct.by_experts(taps, visits).items()]
         todo = [(at, visit, self._at(at)) for at, visit in sorted(every, key=lambda x: self._rank(x[0]))]
         maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
-        with ExitStack() as stack:
+        with held(closed=True), ExitStack() as stack:  # its threads do not survive an interrupt
             if maps:
                 callback = direct.pattern_callback(self.envoy._module, self.anatomy, self.path_of, maps)
                 stack.enter_context(patterns.interpose(self.envoy._module, callback))
@@ -93,7 +94,6 @@ class NNsight:
     def _order(self) -> dict[tuple[str, str], int]:
         """When each module starts and ends in a forward pass."""
         order: dict[tuple[str, str], int] = {}
-        handles = []
 
         def note(name: str, side: str) -> Any:
             def hook(*_: Any) -> None:
@@ -101,15 +101,11 @@ class NNsight:
 
             return hook
 
-        try:
+        with held(), ExitStack() as stack, torch.no_grad():
             for module, name in self.path_of.items():
-                handles.append(module.register_forward_pre_hook(note(name, "in")))
-                handles.append(module.register_forward_hook(note(name, "out")))
-            with torch.no_grad():
-                self.model(input_ids=torch.tensor([[1]], device=input_device(self.model)), use_cache=False)
-        finally:
-            for handle in handles:
-                handle.remove()
+                stack.callback(module.register_forward_pre_hook(note(name, "in")).remove)
+                stack.callback(module.register_forward_hook(note(name, "out")).remove)
+            self.model(input_ids=torch.tensor([[1]], device=input_device(self.model)), use_cache=False)
         return order
 
 

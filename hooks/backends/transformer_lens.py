@@ -21,6 +21,7 @@ from transformers import Cache, PreTrainedModel
 from ...devices import is_out_of_memory
 from ...errors import ModelError
 from ..anatomy import Anatomy
+from ..interrupts import held
 from ..layouts import cut, paste
 from ..parts import embedding_of, input_device
 from ..sites import Edit, Reducer, Run, Site
@@ -131,10 +132,10 @@ class TransformerLens:
         inside = {s: direct.tap(self.anatomy.layers[s.layer], s) for s in visits if s.expert is not None}
         points = {s: self._point(s) for s in visits if s not in inside}
         hooks = [(p.name, self._hook(p.at, visits[s])) for s, p in points.items()]
-        with self.bridge.hooks(fwd_hooks=hooks), ExitStack() as stack:
-            for held, of_experts in direct.by_experts(inside, visits).items():
+        with held(), self.bridge.hooks(fwd_hooks=hooks), ExitStack() as stack:
+            for holder, of_experts in direct.by_experts(inside, visits).items():
                 # A bridge has no hook points inside experts, but runs the module.
-                module = _unwrapped(self.bridge.original_model, self.path_of[held])
+                module = _unwrapped(self.bridge.original_model, self.path_of[holder])
                 stack.callback(direct.install_experts(module, of_experts).remove)
             logits = self.bridge(
                 given.ids,

@@ -14,6 +14,7 @@ from transformers import Cache, PreTrainedModel
 from ...errors import ModelError
 from .. import experts, patterns
 from ..anatomy import Anatomy, Layer, Projection
+from ..interrupts import held
 from ..layouts import cut, paste
 from ..parts import decoder_of, first_tensor
 from ..sites import Edit, Reducer, Run, Site
@@ -237,25 +238,20 @@ def visited(
     """Call ``forward`` with every site read and edited on the way; hooks are gone afterwards, whatever happened."""
     visits = visits_of(shape, read, edit)
     maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
-    handles: list[Any] = []
-    try:
-        taps = {s: tap(anatomy.layers[s.layer], s) for s in visits if s not in maps}
+    taps = {s: tap(anatomy.layers[s.layer], s) for s in visits if s not in maps}
+    with held(), ExitStack() as stack:
         for site, at in taps.items():
             if at.side != "expert":
-                handles.append(install(at, visits[site], anatomy.heads(site.layer)))
+                stack.callback(install(at, visits[site], anatomy.heads(site.layer)).remove)
         for module, of_experts in by_experts(taps, visits).items():
-            handles.append(install_experts(module, of_experts))
-        with ExitStack() as stack:
-            if maps:
-                stack.enter_context(
-                    patterns.interpose(
-                        model, pattern_callback(model, anatomy, {m: n for n, m in model.named_modules()}, maps)
-                    )
+            stack.callback(install_experts(module, of_experts).remove)
+        if maps:
+            stack.enter_context(
+                patterns.interpose(
+                    model, pattern_callback(model, anatomy, {m: n for n, m in model.named_modules()}, maps)
                 )
-            output = forward()
-    finally:
-        for handle in handles:
-            handle.remove()
+            )
+        output = forward()
     return Values(output, kept(visits))
 
 
