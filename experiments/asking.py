@@ -166,10 +166,10 @@ def prepare(cases: Sequence[Any], name: str, asking: Asking, seed: int = 0) -> l
     return list(cases)
 
 
-def format_notice(format: str | None, recommended: str | None) -> str:
-    """Which prompt format is used and who wants it so; empty for a protocol's own format."""
+def format_notice(format: str | None, recommended: str | None, own: str | None = None) -> str:
+    """Which prompt format is used and who wants it so; ``own`` is the protocol's, where it has one."""
     if format is None:
-        return ""
+        return "" if own is None else f", prompt format {own} (the protocol's own; --format changes it)"
     why = "the benchmark's own; --format changes it" if format == recommended else "--format"
     other = f"; the benchmark recommends {recommended}" if recommended not in (None, format) else ""
     return f", prompt format {format} ({why}{other})"

@@ -171,7 +171,7 @@ def _evaluate(
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
     reporter.say(
         f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {asked.protocol.name}"
-        + asking.format_notice(settings.format, benchmark.format)
+        + asking.format_notice(settings.format, benchmark.format, _own_format(asked.protocol))
     )
     if (notice := _thinking_notice(asked, settings, target)) is not None:
         reporter.say(f"{run.name}: {notice}")
@@ -192,6 +192,12 @@ def _evaluate(
     rendering.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
     run.record(n_invalid=found.n_invalid, stopped=found.stopped)
     return found
+
+
+def _own_format(protocol: Protocol) -> str | None:
+    """The prompt format of a protocol that was told none; None for one that has no such option."""
+    own = getattr(getattr(protocol, "protocol", protocol), "format", None)
+    return own if isinstance(own, str) else None
 
 
 def _thinking_notice(asked: _Asked, settings: Settings, target: Target) -> str | None:
@@ -270,7 +276,7 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
     sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)
     what = "no case" if not failures and not successes else "no failure" if not failures else "no success"
     fix = "harder" if what == "no failure" else "easier"
-    judged = "; see why answers are invalid (`--answer-tokens`, `--format`)" if found.n_invalid else ""
+    judged = "; see why answers are invalid (`--answer-tokens`, `--format`, `--no-thinking`)" if found.n_invalid else ""
     return (
         f"{path}: no contrast possible: {what} with every part right among {len(found.cases)} cases ({sets}; "
         f"{found.n_invalid} answers invalid); the evaluation and report are kept, use more or {fix} cases{judged}"

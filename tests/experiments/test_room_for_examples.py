@@ -42,3 +42,9 @@ def test_examples_that_fit_are_asked(tmp_path: Path) -> None:
 )
 def test_a_run_says_which_prompt_format_it_uses_and_why(format: str | None, recommended: str | None, said: str) -> None:
     assert asking.format_notice(format, recommended) == said
+
+
+def test_the_protocols_own_prompt_format_is_said_too() -> None:
+    said = ", prompt format cot (the protocol's own; --format changes it)"
+    assert asking.format_notice(None, None, "cot") == said
+    assert asking.format_notice("xml", None, "cot") == ", prompt format xml (--format)"
