@@ -161,7 +161,7 @@ def _patch_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:
          **{k: r.get(k) for k in fields}}
         for measure in MEASURES
         for r in probe.rows(measure)
-        if r.get("layer") is not None
+        if r.get("layer") is not None and " - " not in str(r["group"])  # differences are no curves
     ]  # fmt: skip
 
 

@@ -231,6 +231,11 @@ def _patching(folder: Path, rng: Any) -> None:
         for (quantity, source), curve in curves.items()
         for i, v in enumerate(curve)
     ]  # fmt: skip
+    rows += [
+        {"quantity": "flip_rate", "group": "donor - random", "layer": i, "n": 16, "value": -0.5, "low": -0.7,
+         "high": -0.3, "interval": "t", "effect": -1.0, "test": "sign-flip permutation", "p": 0.01, "p_adjusted": 0.04}
+        for i in range(LAYERS)
+    ]  # fmt: skip
     names = {(q, s): q if s == "donor" else f"{q}.{s}" for q, s in curves}
     tensors = {names[k]: v.astype(np.float32) for k, v in curves.items()}
     write_probe(folder, "patching", rows, tensors, {"layers": list(range(LAYERS))})

@@ -151,6 +151,11 @@ def test_quadrants_count_failed_wholes_only(study: list[figures.RunData]) -> Non
         assert len(mine) == 4 and sum(r["count"] for r in mine) == mine[0]["n"]
 
 
+def test_curves_of_patches_are_of_donors_and_controls_not_of_their_differences(study: list[figures.RunData]) -> None:
+    rows = figures.draw("patching", study).rows
+    assert {r["patch"] for r in rows if r["measure"] == "flip_rate"} == {"donor", "random", "identity"}
+
+
 def test_a_missing_probe_is_said_in_words(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "bare", probes=(), n=12)
     for name in ("neuron-overlap", "lookback", "patching", "cosine-trajectory", "mink"):
