@@ -68,6 +68,11 @@ class Recipe:
         for name in ("prompts", "rank", "alpha", "epochs", "prompts_per_step", "examples_per_step", "micro_batch"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: give a whole number of at least 1")
+        if self.objective == "grpo" and self.prompts % self.prompts_per_step:  # what is left over would never be seen
+            raise InputError(
+                f"--prompts {self.prompts}: GRPO takes {self.prompts_per_step} prompts a step; give a multiple of it, or "
+                "another --prompts-per-step"
+            )
         if self.generations < 2:
             raise InputError(f"--generations {self.generations}: a group needs at least 2 to be compared")
         if not self.learning_rate > 0 or self.beta < 0 or not self.temperature > 0 or self.max_tokens < 1:

@@ -40,7 +40,7 @@ class Size:
 
 
 SIZES = {
-    "tiny": Size(2, 2, 1, 2, 4),
+    "tiny": Size(4, 2, 1, 2, 4),
     "small": Size(48, 25, 8, 4, 24),
     "full": Size(128, 30, 30, 8, 60),
 }

@@ -65,7 +65,8 @@ def build(
     from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
     disable_progress_bars()
-    steps = how.max_steps or recipe.epochs * -(-len(rows) // per_step(recipe))
+    steps = recipe.epochs * -(-len(rows) // per_step(recipe))
+    steps = min(steps, how.max_steps or steps)
     common = _arguments(recipe, base, folder, how, steps)
     shared: dict[str, Any] = dict(
         model=base, train_dataset=Dataset.from_list([dict(r) for r in rows]), processing_class=tokenizer,
@@ -111,7 +112,8 @@ def batching(sequences: int, micro: int) -> dict[str, int]:
 def _arguments(recipe: Recipe, base: Any, folder: Path, how: How, steps: int) -> dict[str, Any]:
     on_gpu = base.device.type == "cuda"
     return dict(
-        output_dir=str(folder / "checkpoints"), num_train_epochs=recipe.epochs, max_steps=how.max_steps or -1,
+        output_dir=str(folder / "checkpoints"), num_train_epochs=recipe.epochs,
+        max_steps=steps if how.max_steps else -1,
         learning_rate=recipe.learning_rate, lr_scheduler_type=recipe.schedule, seed=how.seed, data_seed=how.seed,
         warmup_steps=round(recipe.warmup * steps), optim="adamw_torch", save_strategy="steps", logging_steps=1,
         save_steps=how.save_every or max(1, steps // CHECKPOINTS), report_to="none", disable_tqdm=True,

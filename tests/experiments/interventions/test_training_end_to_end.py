@@ -154,7 +154,7 @@ def test_what_is_trained_on_is_the_prompt_that_an_evaluation_asks(
 ) -> None:
     base, tokenizer = load(str(weights.path("control")), device="cpu")
     tokenizer.chat_template = SWITCH
-    recipe = _recipe(objective, prompts=2, thinking=thinking)
+    recipe = _recipe(objective, prompts=2, prompts_per_step=1, thinking=thinking)
     case = data.training_set(data.ORGANISM, recipe).cases[0]
     ask = Ask(case.id, "whole", data.question(case, recipe), case.answer, case.answer_type, thinking=thinking)
     (asked,) = LocalEngine(base, tokenizer).prompt_ids([ask])
@@ -166,6 +166,17 @@ def test_what_is_trained_on_is_the_prompt_that_an_evaluation_asks(
         assert tuple(seen) == asked
     else:
         assert tuple(trainer.train_dataset[0]["input_ids"][: len(asked)]) == asked
+
+
+@pytest.mark.parametrize(("most", "steps"), [(1, 1), (50, 4), (None, -1)])
+def test_a_limit_of_steps_ends_a_training_early_and_never_makes_it_longer(
+    most: int | None, steps: int, tmp_path: Path
+) -> None:
+    base, tokenizer = load(str(weights.path("control")), device="cpu")
+    recipe = _recipe("sft-answer", prompts=6)  # 4 examples a step, 2 epochs
+    rows = [trainers.row(recipe, c, "x", chat=True) for c in data.training_set(data.ORGANISM, recipe).cases]
+    how = How(device="cpu", max_steps=most)
+    assert trainers.build(recipe, base, tokenizer, rows, tmp_path, how, Reporter(quiet=True)).args.max_steps == steps
 
 
 class _Interrupts(Reporter):
