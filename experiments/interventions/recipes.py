@@ -70,8 +70,8 @@ class Recipe:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: give a whole number of at least 1")
         if self.objective == "grpo" and self.prompts % self.prompts_per_step:  # what is left over would never be seen
             raise InputError(
-                f"--prompts {self.prompts}: GRPO takes {self.prompts_per_step} prompts a step; give a multiple of it, or "
-                "another --prompts-per-step"
+                f"--prompts {self.prompts}: GRPO takes {self.prompts_per_step} prompts a step; give a multiple of it, "
+                "or another --prompts-per-step"
             )
         if self.generations < 2:
             raise InputError(f"--generations {self.generations}: a group needs at least 2 to be compared")
