@@ -38,8 +38,23 @@ def plain(envoy: Any) -> PreTrainedModel:
     return model
 
 
+class _InPlace(nnsight.NNsight):
+    """Leaves inputs where they are: the first parameter's device says nothing where weights are offloaded."""
+
+    @property
+    def device(self) -> None:
+        return None
+
+
 def open_library(thing: Any, model: PreTrainedModel, anatomy: Anatomy) -> NNsight:
-    return NNsight(thing if hasattr(thing, "trace") else nnsight.NNsight(twin(model)), model, anatomy)
+    if not hasattr(thing, "trace"):
+        return NNsight(_InPlace(twin(model)), model, anatomy)
+    if next(model.parameters()).device.type == "meta":
+        raise ModelError(
+            f"backend nnsight: {type(model).__name__} with offloaded weights; hand over the transformers model with "
+            'backend="nnsight" instead of an NNsight object'
+        )
+    return NNsight(thing, model, anatomy)
 
 
 class NNsight:

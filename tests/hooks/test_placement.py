@@ -66,6 +66,24 @@ def test_offloaded_models_are_read_edited_and_probed_as_if_they_were_here(name: 
     assert any(p.device.type == "meta" for p in away.model.parameters())
 
 
+@pytest.mark.parametrize("backend", ["transformer_lens", "nnsight"])
+def test_offloaded_models_run_in_other_libraries_too(backend: str, tmp_path: Path) -> None:
+    pytest.importorskip(backend)
+    model = placed("llama", tmp_path)
+    away, here = load_model(model, backend=backend), load_model(tiny("llama"))
+    sites = [Site(1, k) for k in KINDS]  # type: ignore[arg-type]
+    with torch.no_grad():
+        a, b = away.run(IDS, read=sites), here.run(IDS, read=sites)
+        assert torch.allclose(a.logits, b.logits, atol=1e-4)
+        assert all(torch.allclose(a.acts[s], b.acts[s], atol=1e-4) for s in sites)
+    assert any(p.device.type == "meta" for p in model.parameters())
+    if backend == "nnsight":
+        import nnsight
+
+        with pytest.raises(ModelError, match="with offloaded weights; hand over the transformers model"):
+            load_model(nnsight.NNsight(model))
+
+
 class Int8Linear(nn.Module):
     """Eight-bit weights with a scale per row, unpacked on the way: differentiable in its input, no float weight."""
 
