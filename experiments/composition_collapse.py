@@ -11,6 +11,7 @@ patched at the same relative depths.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .asking import Asking
@@ -60,11 +61,13 @@ def patch(lm: Any, examples: Sequence[Any], layers: Sequence[int], seed: int = 0
 
     donors, recipients = ([e for e in examples if e.group == g] for g in ("success", "failure"))
     chosen = boundary_pairs(len(donors), len(recipients))
-    return prompt_end_sweep(
+    found = prompt_end_sweep(
         lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in recipients], chosen, layers,
         new_tokens(lm, examples, MOST_NEW_TOKENS), donor_answers=[e.answer_ids for e in donors],
         recipient_answers=[e.answer_ids for e in recipients], graders=graders(lm, recipients, donors), seed=seed,
     )  # fmt: skip
+    cases = [(donors[d].case, recipients[r].case) for d, r in chosen]
+    return replace(found, settings={**found.settings, "cases": cases})
 
 
 def boundary_pairs(n_donors: int, n_recipients: int, most: int = MAX_PAIRS) -> list[tuple[int, int]]:

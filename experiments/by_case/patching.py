@@ -38,9 +38,11 @@ def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Colle
     others = sorted((p for p in known if p not in equal), key=lambda p: p[2].case not in few)
     kept, left_out = [*equal, *others][:n], []
     tensors = load_file(folder / "tensors.safetensors")
-    layers = read_json(folder / "result.json")["settings"]["layers"]
+    settings = read_json(folder / "result.json")["settings"]
+    layers, grid = settings["layers"], tensors["tokens"].ndim == 4  # donor x recipient, or one pair after the other
     entries: list[Entry] = []
     for place, donor, recipient in kept:
+        d, r = settings["pairs"][place] if grid else (place, place)
         done = sum(bool(e.tensors) for e in entries)
         enough = f"no sweep over positions: {MOST_SWEEPS} other pairs have one"
         sweep, why = _sweep(lm, donor, recipient) if done < MOST_SWEEPS else (Entry({}), enough)
@@ -49,9 +51,9 @@ def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Colle
         about = {
             "case": recipient.case, "role": "whole", "group": recipient.group, "donor": donor.case, "layers": layers,
             "tokens": pieces(lm.tokenizer, recipient.prompt_ids), "question": list(recipient.question_span),
-            "unpatched": said(lm.tokenizer, tensors["base_tokens"][place]),
-            "donors_own": said(lm.tokenizer, tensors["donor_tokens"][place]),
-            "patched": [said(lm.tokenizer, row) for row in tensors["tokens"][place]],
+            "unpatched": said(lm.tokenizer, tensors["base_tokens"][r]),
+            "donors_own": said(lm.tokenizer, tensors["donor_tokens"][d]),
+            "patched": [said(lm.tokenizer, row) for row in tensors["tokens"][(d, r) if grid else (place,)]],
             **sweep.about,
         }  # fmt: skip
         entries.append(Entry(about, sweep.tensors, sweep.axes))

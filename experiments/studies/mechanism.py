@@ -39,7 +39,8 @@ def _patches(probe: Any, what: str, quantity: str, model: str) -> Row:
     text, source = beside("composition-collapse", f"patch_{quantity}", {}, model)
     pairs = ", ".join(map(str, sorted({int(r["n"]) for r in found})))
     of = f" ({pairs} pairs × {len(found)} layers; no interval)" if found else ""
-    return {"what": what, "shown": f"{count} of {n}{of}", "count": count, "n": n, "value": count / n if n else None,
+    shown = f"{count} of {n}{of}" if n else "undefined (no continuation holds an answer that can be judged)"
+    return {"what": what, "shown": shown, "count": count, "n": n, "value": count / n if n else None,
             "published": text, "source": source}  # fmt: skip
 
 

@@ -74,11 +74,16 @@ class Opened:
     def save(
         self, name: str, examples: Sequence[Example], compute: Callable[..., ProbeResult], **options: Any
     ) -> ProbeResult | None:
-        """Run a probe and save it in the run, unless the same is there; None where it was kept or cannot run."""
+        """Run a probe and save it in the run with a few single cases for the report, unless the same is there.
+
+        None where it was kept or cannot run.
+        """
         inputs = probing.inputs_hash(name, examples, self.settings, self.run.manifest.get("model", {}))
         inputs = provenance.text_hash([inputs, json.dumps(options, sort_keys=True, default=str)])
+        chosen = probing.Chosen(tuple(examples), "", contrast=True)
         if probing.finished(self.run.path / "probes" / name, inputs):
             self.reporter.say(f"{self.run.name}: probe {name}: unchanged, kept")
+            probing.keep_cases(self.run, self.lm, name, chosen, self.settings, inputs, self.reporter)
             return None
         try:
             with self.run.timed(f"probe:{name}"):
@@ -89,6 +94,7 @@ class Opened:
             return None
         for warning in result.warnings:
             self.reporter.say(f"{self.run.name}: probe {name}: {warning}")
+        probing.keep_cases(self.run, self.lm, name, chosen, self.settings, inputs, self.reporter)
         self.run.record()
         return result
 

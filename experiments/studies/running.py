@@ -95,6 +95,7 @@ def _run(study: Study, one: StudyRun, options: Options, probes: bool, reporter: 
         study.failed[one.path.name] = _reason(e, study.folder / f"failed-{one.path.name}.txt")
         reporter.say(f"{one.path.name}: failed: {study.failed[one.path.name]}")
         return
+    (study.folder / f"failed-{one.path.name}.txt").unlink(missing_ok=True)  # of an earlier try
     study.runs.append(one)
     study.n_invalid += found.evaluated.n_invalid
     if found.evaluated.stopped:

@@ -16,8 +16,9 @@ from composcope.experiments import composition_collapse, compositional_gsm
 from composcope.experiments import investigate as job
 from composcope.experiments.cli import main
 from composcope.experiments.figures import io
+from composcope.experiments.figures.io import ProbeData
 from composcope.experiments.run import read_json
-from composcope.experiments.studies import kinds, pairs
+from composcope.experiments.studies import kinds, mechanism, pairs
 from composcope.experiments.studies.kinds import pooled
 from composcope.experiments.studies.opening import scaled_layers
 from composcope.experiments.studies.recounting import recount
@@ -234,7 +235,7 @@ def _gated(run: Path, case_set: str, depth: int) -> set[str]:
     }  # fmt: skip
 
 
-def test_sixteen_matchedare_spread_over_donors_and_recipients() -> None:
+def test_sixteen_pairs_are_spread_over_donors_and_recipients() -> None:
     found = composition_collapse.boundary_pairs(16, 10)
     assert len(found) == len(set(found)) == 16 and {d for d, _ in found} == set(range(16))
     assert sorted(composition_collapse.boundary_pairs(2, 3)) == [(d, r) for d in range(2) for r in range(3)]
@@ -333,7 +334,7 @@ def test_what_the_runs_warn_of_stands_on_the_page(stad: Path) -> None:
     assert all(f"* {run}: {line}" in page for run, lines in warned.items() for line in lines)
 
 
-def test_printed_gains_of_tuning_stand_beside_matchedof_tuning_alone(gsm: Path) -> None:
+def test_printed_gains_of_tuning_stand_beside_pairs_of_tuning_alone(gsm: Path) -> None:
     models = tuple(StudyModel(f"organism:{m}", m) for m in ("none", "twin"))
     matched = tuple(Pair(kind, "twin", "none") for kind in ("tuning", "cost"))
     data = tuple(read_json(gsm / "study.json")["data"])
@@ -343,3 +344,22 @@ def test_printed_gains_of_tuning_stand_beside_matchedof_tuning_alone(gsm: Path) 
     (table,) = pairs.table(study)
     printed = {str(r["pair"]).partition(":")[0]: r["published"] for r in table.rows if "step:0" in str(r["group"])}
     assert "IT - PT" in printed["tuning"] and printed["cost"] == ""
+
+
+def test_a_few_single_cases_of_each_probe_are_kept_for_the_report(agentcoma: Path, collapse: Path) -> None:
+    kept = [(agentcoma / "control--mixed", probe) for probe in ("lookback", "min-k")]
+    kept += [(collapse / f"{m}--temporal", p) for m in ("control", "twin") for p in ("trajectory", "patching")]
+    for run, probe in kept:
+        if (run / "probes" / probe).is_dir():
+            entries = read_json(run / "probes" / probe / "cases" / "index.json")["entries"]
+            groups = read_json(run / "probes" / "examples.json")["groups"]
+            assert entries and all(e["case"] in groups[e["group"]] for e in entries), probe
+            assert all(e["donor"] in groups["success"] for e in entries if probe == "patching")
+    assert (agentcoma / "control--mixed" / "probes" / "lookback" / "cases" / "tensors.safetensors").is_file()
+
+
+def test_patches_of_which_none_could_be_judged_are_undefined() -> None:
+    rows = [{"quantity": "flip_rate", "group": "donor", "count": 0, "n": 0}] * 3
+    probe = ProbeData("patching", rows, {}, {}, {}, ())
+    row = mechanism._patches(probe, "patches", "flip_rate", "m")
+    assert row["value"] is None and row["n"] == 0 and row["shown"].startswith("undefined (no continuation")
