@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ComposcopeError, InputError
 from .run import is_run, read_json
-from .summary import headline, metric_line
+from .summary import headline, metric_line, state
 
 
 def list_folder(folder: str | Path) -> list[dict[str, Any]]:
@@ -27,6 +27,7 @@ def _row(run: Path) -> dict[str, Any]:
         identity = manifest.get("identity", {})
         row |= {key: identity.get(key) for key in ("model", "benchmark", "protocol")}
         row |= {"status": manifest.get("status"), "cases": manifest.get("n_cases"), "created": manifest.get("created")}
+        row |= {"stopped": manifest.get("stopped"), "state": state(manifest)}
         if (run / "metrics.json").is_file():
             row["headline"] = _headline(read_json(run / "metrics.json"))
     except ComposcopeError as e:
@@ -45,7 +46,7 @@ def listing_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rows:
         return ["no runs here; make one with: composcope demo"]
     return [
-        f"{r['run']}  {r['status']}  {r.get('model')}  {r.get('benchmark')}  {r.get('protocol')}"
+        f"{r['run']}  {r.get('state') or r['status']}  {r.get('model')}  {r.get('benchmark')}  {r.get('protocol')}"
         f"  cases={r.get('cases')}  {r.get('headline') or r.get('error') or ''}".rstrip()
         for r in rows
     ]

@@ -47,7 +47,7 @@ def lines(run: str | Path) -> list[str]:
     run = Path(run)
     manifest, document = read_json(run / "manifest.json"), read_json(run / "metrics.json")
     model, benchmark = (manifest.get("identity", {}).get(key) for key in ("model", "benchmark"))
-    out = [f"{run}: {model} on {benchmark} ({document['protocol']}), {manifest.get('status')}"]
+    out = [f"{run}: {model} on {benchmark} ({document['protocol']}), {state(manifest)}"]
     out += [f"  {metric_line(row)}" for row in headline(document)]
     chance = mean_chance(run)
     if chance is not None:
@@ -55,6 +55,12 @@ def lines(run: str | Path) -> list[str]:
     out += [f"  case set {name}: {n}" for name, n in case_set_sizes(run).items()]
     out += [f"  warning: {w}" for w in document.get("warnings", [])]
     return out
+
+
+def state(manifest: Mapping[str, Any]) -> str:
+    """How far a run is, in words: its status, or the limit that stopped it before all was asked."""
+    stopped = manifest.get("stopped")
+    return f"stopped by {stopped}" if stopped and manifest.get("status") == "complete" else str(manifest.get("status"))
 
 
 def document(run: str | Path) -> dict[str, Any]:

@@ -190,7 +190,11 @@ def test_max_asks_stops_and_the_same_command_continues(
     args = ["evaluate", "-m", str(taught), "-b", str(case_file), *PLAIN, "-o", str(tmp_path / "r"), "--max-asks", "10"]
     main(args)
     assert len(journal_keys(tmp_path / "r")) == 10
-    assert "stopped by max_asks=10; the same command continues" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "stopped by max_asks=10; the same command continues" in said.err
+    assert "(compositionality-gap), stopped by max_asks=10\n" in said.out and "complete" not in said.out
+    assert main(["ls", str(tmp_path)]) == 0
+    assert "  stopped by max_asks=10  " in capsys.readouterr().out
     for _ in range(10):
         if main([*args, "-q"]) == 0 and read_json(tmp_path / "r" / "manifest.json")["stopped"] is None:
             break
