@@ -17,7 +17,7 @@ import pytest
 
 from composcope.errors import InputError, ModelError
 from composcope.experiments.cli import main
-from composcope.experiments.distributed.pool import Pool, _not_made, import_ray
+from composcope.experiments.distributed.pool import Item, Pool, _not_made, import_ray
 from composcope.experiments.distributed.worker import Failure, Worker
 from composcope.experiments.investigate import probe_part
 from composcope.experiments.run import read_json
@@ -142,6 +142,14 @@ def test_workers_that_die_while_loading_end_a_run_only_where_no_other_is_left() 
         assert pool._await_one(busy) is None and pool.lost == 1
     with pytest.raises(ModelError, match="3 workers died while they loaded the model"):
         _starting(["a"], [])._await_one({})
+
+
+def test_an_item_that_costs_three_workers_ends_the_run_and_shrinks_by_what_was_kept() -> None:
+    pool: Any = object.__new__(Pool)
+    first = pool._again(Item(([1, 2, 3],)), lambda args: (args[0][1:],))
+    assert first == Item(([2, 3],), 1) and pool._again(first, lambda args: None) is None
+    with pytest.raises(ModelError, match=r"one item of work has cost 3 workers \(out of memory\?\)"):
+        pool._again(pool._again(first, lambda args: args), lambda args: args)
 
 
 def test_a_node_without_the_package_is_told_from_a_lost_worker() -> None:
