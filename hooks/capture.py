@@ -21,7 +21,7 @@ from ..errors import InputError, ModelError
 from .attention import ROW_CHUNK, AllRead, Window, attention_masses
 from .interrupts import whole
 from .kernels import fast_products
-from .parts import decoder_of
+from .parts import check_eval, decoder_of
 from .placement import is_dispatched
 from .regimes import alike, angles_kept
 
@@ -68,7 +68,7 @@ def capture(
     outside the sequence and sequences longer than the context; ``ModelError`` for a model in training mode, for NaN or
     infinite activations, and for a single sequence that does not fit into memory.
     """
-    _check_model(lm)
+    check_eval(lm.model)
     for i, request in enumerate(requests):
         _check(request, f"sequence {i}", lm)
     limit = token_budget(lm) if max_tokens is None else max_tokens
@@ -129,11 +129,6 @@ def _say(note: str, notes: list[str] | None) -> None:
         notes.append(note)
 
 
-def _check_model(lm: Model) -> None:
-    if lm.model.training:
-        raise ModelError(f"{type(lm.model).__name__} is in training mode (dropout is active); call model.eval() first")
-
-
 def check_last(lm: Any, response: Sequence[int], where: str) -> None:
     """``InputError`` where a response's last token, which is predicted but never fed, is outside the vocabulary."""
     vocab = lm.anatomy.vocab_size
@@ -146,6 +141,8 @@ def check_ids(lm: Any, ids: Sequence[int], where: str) -> None:
     vocab = lm.anatomy.vocab_size
     if not len(ids):
         raise InputError(f"{where}: no token ids; give at least one")
+    if isinstance(ids, str):
+        raise InputError(f"{where}: {ids[:20]!r} is text; give its token ids")
     if not (0 <= min(ids) and max(ids) < vocab):
         raise InputError(f"{where}: ids lie in {min(ids)}..{max(ids)}; the model has {vocab} embeddings")
 

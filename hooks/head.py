@@ -22,7 +22,7 @@ from torch import Tensor
 from ..errors import InputError, ModelError
 from . import placement
 from .kernels import linear
-from .parts import decoder_of, input_device
+from .parts import check_eval, decoder_of, input_device
 from .regimes import angles_kept
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ def head_of(model: PreTrainedModel) -> Head:
     heads whose weight cannot be read (quantized or absent), and for a model in training mode.
     """
     name = type(model).__name__
-    if model.training:
-        raise ModelError(f"{name} is in training mode (dropout is active); call model.eval() first")
+    check_eval(model)
     module = model.get_output_embeddings()
     with placement.loaded(module) if isinstance(module, torch.nn.Module) else nullcontext():
         weight, bias = getattr(module, "weight", None), getattr(module, "bias", None)

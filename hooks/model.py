@@ -19,9 +19,10 @@ from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
 from .interrupts import whole
-from .parts import embedding_of, empty_cache, input_device
+from .parts import check_eval, embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
 
+MADE = {"mask": "pad", "past": "prefill"}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
 
 
@@ -37,8 +38,7 @@ class Model:
         self, model: PreTrainedModel, tokenizer: Any = None, anatomy: Anatomy | None = None,
         backend: str = "transformers", opened: Any = None,
     ):  # fmt: skip
-        if model.training:
-            raise ModelError(f"{type(model).__name__} is in training mode (dropout is on); call model.eval() first")
+        check_eval(model)
         self.model = model
         self.tokenizer = tokenizer
         self.backend = backend
@@ -129,6 +129,9 @@ class Model:
                 if not callable(function):
                     raise ModelError(f"{what} of {site}: {type(function).__name__}; give a function of what is there")
         ids = self._check_ids(ids)
+        for what, value, kind in (("mask", mask, Tensor), ("past", past, Cache)):
+            if value is not None and not isinstance(value, kind):
+                raise ModelError(f"{what} of type {type(value).__name__}; give what {MADE[what]} returns")
         mask = None if mask is None else mask.to(self.device)
         offset = 0 if past is None else int(past.get_seq_length())
         backend_transformers.check_shapes(ids, mask, past, offset)
@@ -191,10 +194,7 @@ class Model:
             self._running = False
 
     def _check_ids(self, ids: Tensor) -> Tensor:
-        if self.model.training:
-            raise ModelError(
-                f"{type(self.model).__name__} is in training mode (dropout is on); call model.eval() first"
-            )
+        check_eval(self.model)
         if not isinstance(ids, Tensor) or ids.dtype is torch.bool or ids.is_floating_point() or ids.is_complex():
             given = str(ids.dtype) if isinstance(ids, Tensor) else type(ids).__name__
             raise ModelError(

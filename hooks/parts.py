@@ -65,6 +65,21 @@ def stated(config: Any, name: str) -> Any:
         return getattr(config.per_layer_config[0], name, None)
 
 
+def check_eval(model: PreTrainedModel) -> None:
+    """``ModelError`` where the model, or a module of it that then drops or adds something, is in training mode."""
+    where = "" if model.training else next((n for n, m in model.named_modules() if m.training and _drops(m)), None)
+    if where is not None:
+        part = f": {where}" if where else ""
+        raise ModelError(f"{type(model).__name__}{part} is in training mode (dropout is on); call model.eval() first")
+
+
+def _drops(module: nn.Module) -> bool:
+    """Whether a setting of the module makes it compute otherwise in training mode; many modules never look."""
+    return any(
+        isinstance(v, float) and v > 0 and (k == "p" or "drop" in k or "jitter" in k) for k, v in vars(module).items()
+    )
+
+
 def embedding_of(model: PreTrainedModel) -> Tensor:
     """The token embedding: vocab d_model; without data where it is offloaded."""
     table = model.get_input_embeddings().weight

@@ -13,7 +13,7 @@ from ..errors import InputError, ModelError
 from ..hooks.attention import Window, attention_masses
 from ..hooks.capture import check_ids
 from ..hooks.padding import check_left
-from ..hooks.parts import empty_cache
+from ..hooks.parts import check_eval, empty_cache
 from ..hooks.regimes import angles_kept, check_batch
 from .lookback_masses import Ids, Layout, Masses, Span, cue_counts, layout, spans_of
 
@@ -54,8 +54,7 @@ def generate(
     No keys are evicted on sliding-window layers, so positions are absolute. Raises ``InputError`` for prompts that
     with their response exceed the context, ``ModelError`` for a model in training mode and for NaN.
     """
-    if lm.model.training:
-        raise ModelError(f"{type(lm.model).__name__} is in training mode (dropout is active); call model.eval() first")
+    check_eval(lm.model)
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens is {max_new_tokens}; generate at least one")
     cues, n = cue_counts(cue_tokens, prompts), len(prompts)

@@ -39,6 +39,30 @@ def test_what_is_not_a_site_a_mask_or_a_past_of_this_batch_is_refused(lm: Model)
         lm.run(IDS, edit={Site(0, "neuron"): lambda x: x.double()})
 
 
+def test_masks_pasts_and_texts_of_other_types_are_refused(lm: Model) -> None:
+    with pytest.raises(ModelError, match="mask of type list; give what pad returns"):
+        lm.run(IDS, [[1] * 5])  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="past of type tuple; give what prefill returns"):
+        lm.run(IDS, past=())  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="'some words' is text; give its token ids"):
+        min_k.score(lm, ["some words"])  # type: ignore[list-item]
+
+
+def test_one_part_in_training_mode_is_named_where_it_would_drop_something() -> None:
+    model: Any = tiny("llama", attention_dropout=0.1)
+    lm = Model(model)
+    model.model.layers[1].train()
+    for probe in (
+        lambda: lm.run(IDS), lambda: Model(model), lambda: lookback.ratios(lm, [P], [[3]]),
+        lambda: min_k.score(lm, [P]), lambda: neurons.attribute(lm, P, [5]),
+    ):  # fmt: skip
+        with pytest.raises(ModelError, match=r"Llama.*: model.layers.1.self_attn is in training mode .dropout is on."):
+            probe()
+    harmless: Any = tiny("llama")
+    harmless.model.layers[1].mlp.train()
+    assert torch.equal(Model(harmless).run(IDS).logits, tiny("llama")(IDS).logits)
+
+
 def test_a_last_token_outside_the_vocabulary_is_refused_though_it_is_never_fed(lm: Model) -> None:
     for token in (500, -1):
         for read in (lookback.masses, trajectory.step_cosines):
