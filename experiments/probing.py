@@ -185,7 +185,7 @@ def finished(folder: Path, inputs: str) -> bool:
 def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str, Any] | None = None) -> None:
     """Put a result in place in one step: a killed run leaves the old folder or the new one, never a mixture.
 
-    ``made_with`` says which model, data and code it is of, beside its table.
+    ``made_with`` says which model, data and code it is of, beside its tables.
     """
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -193,7 +193,8 @@ def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str,
         result.save(temporary)
         write_json(temporary / "inputs.json", {"inputs": inputs})
         if made_with is not None:
-            provenance.write_beside(temporary / "table.csv", made_with)
+            for table in sorted(temporary.glob("*.csv")):
+                provenance.write_beside(table, made_with)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

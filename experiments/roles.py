@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
@@ -32,7 +31,7 @@ def open_role(spec: str, option: str, *, batch_size: int | None = None, concurre
 
 
 def _local(spec: str, option: str, batch_size: int | None) -> Engine:
-    from .sources import resolve_model
+    from .sources import resolve_model, weights_folder
 
     try:
         source = resolve_model(spec)
@@ -41,8 +40,7 @@ def _local(spec: str, option: str, batch_size: int | None) -> Engine:
     from ..evaluation.engines.local import LocalEngine, load
 
     model, tokenizer = load(source.location)
-    folder = Path(source.location) if source.is_folder else None
-    engine: Any = LocalEngine(model, tokenizer, batch_size=batch_size, folder=folder)
+    engine: Any = LocalEngine(model, tokenizer, batch_size=batch_size, folder=weights_folder(source))
     return engine if getattr(tokenizer, "chat_template", None) else Raw(engine)
 
 

@@ -66,17 +66,26 @@ def resolve_model(name: str) -> ModelSource:
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
         raise InputError(f"--model {name}: no such folder; give a model folder, a hub id (owner/name) or organism:DOSE")
     if offline():
-        cached = _cached(name)
-        if cached is None:
+        found = _cached(name)
+        if found is None:
             raise ModelError(
                 f"--model {name}: no such folder, and HF_HUB_OFFLINE is set while the hub's cache does not hold it"
             )
-        return ModelSource(name, str(cached), True)
+        return ModelSource(name, str(found), True)
     return ModelSource(name, name, False)
 
 
 def offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
+
+
+def weights_folder(source: ModelSource) -> Path | None:
+    """The folder with the files that a model was loaded from; None where the hub's cache holds no weights there.
+
+    Known by its files, a model is the same online and offline, in any dtype, quantized and offloaded.
+    """
+    folder = Path(source.location) if source.is_folder else _cached(source.location)
+    return folder if folder is not None and any(folder.glob("*.safetensors")) else None
 
 
 def _cached(hub_id: str) -> Path | None:

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import InputError, ModelError
 from . import provenance
 from .settings import Settings
-from .sources import ModelSource, resolve_model
+from .sources import ModelSource, resolve_model, weights_folder
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,7 @@ def load_local(settings: Settings, say: Callable[[str], None]) -> Target:
     set_padding(tokenizer, settings.pad_token, source.location, say)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    engine = LocalEngine(
-        model, tokenizer, batch_size=settings.batch_size, folder=source.location if source.is_folder else None
-    )
+    engine = LocalEngine(model, tokenizer, batch_size=settings.batch_size, folder=weights_folder(source))
     return Target(source, model, tokenizer, engine, choose_prompting(settings.prompting, tokenizer))
 
 
