@@ -72,7 +72,7 @@ def family_curves(runs: Sequence[RunData]) -> Drawing:
     text = "Residual failure by depth, one panel a family; axes are shared."
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {family}, depth {depth}"),
                    {"kind": "lines", "x": "depth", "series": "model", "panel": "family", "xlabel": "depth",
-                    "ylabel": "residual failure", "percent": True})  # fmt: skip
+                    "ylabel": "residual failure", "percent": True, "shared": True})  # fmt: skip
 
 
 def family_heatmap(runs: Sequence[RunData]) -> Drawing:

@@ -74,7 +74,7 @@ composcope.charts = (() => {
       } }, dot, el("span", { dir: "auto" }, s));
     }));
     const shown = rows.filter((r) => !state.hidden.has(r[chart.series]));
-    return [legend, panelled(shown, chart, (mine, name, panels) => lines.draw(mine, chart, color, name, about, panels))];
+    return [legend, panelled(shown, chart, (mine, name, panels) => lines.draw(mine, chart, color, name, about, panels, chart.shared ? shown : mine))];
   }
 
   function heatmaps(rows, chart, state, paint, about) {

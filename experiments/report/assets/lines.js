@@ -16,10 +16,10 @@ composcope.lines = (() => {
     return { low, high, ticks, name: (v) => Number(v.toFixed(6)).toString() };
   }
 
-  function draw(rows, chart, color, name, about, panels) {
+  function draw(rows, chart, color, name, about, panels, ofAll) {
     // Text keeps its size: the more panels share the width, the smaller the drawing's own units.
     const [W, H, left, right, top, bottom] = [panels > 3 ? 270 : panels > 2 ? 340 : 460, panels > 2 ? 210 : 270, 46, 14, 10, 38];
-    const xs = unique(rows.map((r) => r[chart.x]));
+    const xs = unique(ofAll.map((r) => r[chart.x]));  // of all panels where they share their axis
     if (xs.every((x) => typeof x === "number")) xs.sort((a, b) => a - b);
     const numeric = xs.every((x) => typeof x === "number") && xs.length > 1;
     const y = scaleOf(rows, chart.percent || /_rate$/.test(name || ""));

@@ -269,3 +269,18 @@ def test_a_missing_data_file_is_said_in_its_place(browser: Any, synthetic: Modul
     visit.page.locator("#browser .item").first.click()
     visit.page.get_by_text("data/cases/0-0.js is missing").wait_for()
     visit.context.close()
+
+
+def test_panels_of_families_share_their_depths(browser: Any, synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=40, probes=())
+    document = json.loads((run / "metrics.json").read_text())
+    document["metrics"].append(synthetic.rate("residual_failure", 3, 20, depth_bin=2, family="pair"))
+    (run / "metrics.json").write_text(json.dumps(document))
+    visit = Visit(browser, report.write([run], run))
+    visit.scroll()
+    panels = visit.page.locator("#figure-family-curves [data-chart] svg")
+    panels.first.scroll_into_view_if_needed()
+    inside = "s => s.map(x => [...x.querySelectorAll('text[text-anchor=middle]')].map(t => t.textContent))"
+    ticks = panels.evaluate_all(inside)
+    assert len(ticks) == 3 and ticks[0] == ticks[1] == ticks[2] and len(ticks[0]) > 2
+    visit.check()
