@@ -33,7 +33,7 @@ PLAIN = ["--format", "plain", "-q"]
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_many(tmp_path_factory.mktemp("benchmarks") / "many.jsonl", repeats=8)
+    return write_many(tmp_path_factory.mktemp("benchmarks") / "many.jsonl", repeats=16)
 
 
 def answered(run: Path) -> list[str]:
@@ -59,7 +59,7 @@ def test_kills_at_random_times_leave_the_undisturbed_result(
     assert main([*same, "-o", str(tmp_path / "here")]) in (0, 2)
     out, rng, kills = tmp_path / "there", random.Random(0), {"driver": 0, "worker": 0}
     command = [sys.executable, "-m", "composcope.experiments.cli", *same, "--engine", "ray", "--workers", "2",
-               "--batch-size", "32", "-o", str(out)]  # fmt: skip
+               "--batch-size", "2", "-o", str(out)]  # fmt: skip
     code = None
     for _ in range(20):
         process = subprocess.Popen(command, env=environment, start_new_session=True)
@@ -71,12 +71,12 @@ def test_kills_at_random_times_leave_the_undisturbed_result(
             victims = workers_of(process.pid)
             if process.poll() is not None or not victims:
                 continue
-            if kills["driver"] <= kills["worker"]:
-                process.kill()
-                kills["driver"] += 1
-            else:
+            if kills["worker"] <= kills["driver"]:  # first, because orphans of a driver may answer all that is left
                 os.kill(rng.choice(victims), signal.SIGKILL)
                 kills["worker"] += 1
+            else:
+                process.kill()
+                kills["driver"] += 1
         code = process.wait(600)
         if code >= 0:
             break
