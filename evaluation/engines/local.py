@@ -294,7 +294,8 @@ def load(model: str | Path, *, dtype: torch.dtype | str | None = None, device: s
         )
     except Exception as e:  # a damaged folder breaks the libraries that read it in ways of their own
         reason = next((line for line in str(e).splitlines() if line.strip()), type(e).__name__)
-        raise ModelError(f"{name}: cannot be loaded as a causal language model ({reason})") from e
+        fix = "save the model there again" if path.is_dir() else "check name and network, or give a local folder"
+        raise ModelError(f"{name}: cannot be loaded as a causal language model ({reason}); {fix}") from e
     loaded.to(device)  # type: ignore[arg-type]
     return loaded.eval(), tokenizer
 
