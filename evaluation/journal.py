@@ -16,7 +16,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +27,7 @@ from .asks import Ask, Response
 
 SCHEMA = 1
 SYNC_SECONDS = 5.0
+_LOCK_TRIES = 10
 # Recorded, but no reason to distrust earlier answers.
 VOLATILE = frozenset({"batch_size", "host", "device_name", "base_url", "concurrency", "capabilities"})
 WHEN_KNOWN = frozenset({"answered_as"})
@@ -69,21 +70,32 @@ class Contents:
 
 
 def read_journal(folder: str | Path) -> Contents:
-    """Read a journal without locking it.
+    """Read a journal without locking it; safe beside a writer.
 
     A torn last line (the writer was killed in the middle of it) and damaged lines are left out and said in
-    ``warnings``; the asks concerned are simply asked again. Raises ``JournalError`` for another schema.
+    ``warnings``; the asks concerned are simply asked again. While a writer holds the journal's lock, a last line
+    without its end is still being written (the kernel shows an append page by page): it is left out without a
+    warning. Raises ``JournalError`` for another schema.
     """
+    return _read(Path(folder), growing=lambda: _is_locked(Path(folder) / "lock"))
+
+
+def _read(folder: Path, growing: Callable[[], bool]) -> Contents:
     contents = Contents()
-    for path in sorted(Path(folder).glob("*.jsonl")):
-        for where, record in _records(path, contents.warnings):
+    for path in sorted(folder.glob("*.jsonl")):
+        for where, record in _records(path, contents.warnings, growing):
             _merge(record, where, contents)
     return contents
 
 
-def _records(path: Path, warnings: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(path: Path, warnings: list[str], growing: Callable[[], bool]) -> Iterator[tuple[str, dict[str, Any]]]:
     # Bytes are split at b"\n" only: model text may hold U+2028 and other line separators.
-    lines = path.read_bytes().split(b"\n")
+    data = path.read_bytes()
+    if not data.endswith(b"\n"):
+        # Either the writer is in the middle of its last line, or it ended the line and left since this look, or it
+        # was stopped there.
+        data = data[: data.rfind(b"\n") + 1] if growing() else path.read_bytes()
+    lines = data.split(b"\n")
     for n, line in enumerate(lines, 1):
         if not line:
             continue
@@ -178,7 +190,8 @@ class Journal:
         except OSError as e:
             raise JournalError(f"{self.folder}: cannot be used as a journal ({e.strerror}); give another --out") from e
         try:
-            self.contents = read_journal(self.folder)
+            # Under the lock an unfinished tail is torn; a worker without it may stand beside others that write.
+            self.contents = _read(self.folder, growing=lambda: not lock)
         except BaseException:
             os.close(self._lock)
             raise
@@ -324,7 +337,7 @@ def _acquire(path: Path) -> int:
     """Lock ``path`` for this process; the kernel releases it however the process ends."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock_now(fd)
     except BlockingIOError:
         holder = os.read(fd, 200).decode(errors="replace").strip() or "another process"
         os.close(fd)
@@ -337,6 +350,33 @@ def _acquire(path: Path) -> int:
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"pid {os.getpid()} on {socket.gethostname()}".encode(), 0)
     return fd
+
+
+def _lock_now(fd: int) -> None:
+    # A reader holds the lock for microseconds while it looks whether a writer does: that must not refuse a writer.
+    for _ in range(_LOCK_TRIES - 1):
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_locked(path: Path) -> bool:
+    """True while a writer holds the lock at ``path``."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -337,6 +337,45 @@ def test_a_reader_beside_a_writer_sees_only_whole_answers(tmp_path: Path, make_a
     assert seen == sorted(seen) and torn == []
 
 
+def test_a_half_written_tail_is_no_news_while_its_writer_lives_and_torn_when_it_is_gone(
+    tmp_path: Path, make_ask: Callable[..., Ask]
+) -> None:
+    with Journal(tmp_path) as journal:
+        put(journal, make_ask("one"))
+        [segment] = tmp_path.glob("*.jsonl")
+        whole = segment.read_bytes()
+        segment.write_bytes(whole + b'{"key": "half')
+        beside = read_journal(tmp_path)
+        assert len(beside.responses) == 1 and beside.warnings == []
+        segment.write_bytes(whole + b'{"key": "half')
+    after = read_journal(tmp_path)
+    assert len(after.responses) == 1
+    [warning] = after.warnings
+    assert str(segment) in warning and "torn" in warning
+
+
+def test_readers_that_look_whether_a_writer_is_there_never_keep_one_out(tmp_path: Path) -> None:
+    with Journal(tmp_path):
+        pass
+    (tmp_path / "0001-torn.jsonl").write_bytes(b"{")
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            read_journal(tmp_path)
+
+    readers = [threading.Thread(target=look) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    try:
+        for _ in range(100):
+            Journal(tmp_path).close()
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join()
+
+
 def test_ten_thousand_answers_are_journalled_and_read_in_seconds(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
     start = time.perf_counter()
     with Journal(tmp_path) as journal:
