@@ -16,7 +16,7 @@
 VENV   ?= .venv
 VLLM_VENV ?= .venv-vllm
 BASE   ?= python3
-EXTRAS ?= dev,lens,embed,train,ray,notebook
+EXTRAS ?= dev,gguf,lens,embed,train,ray,notebook
 
 ifdef NO_INSTALL
 PYTHON ?= python3

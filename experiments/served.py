@@ -16,7 +16,7 @@ from ..errors import InputError
 from .serving import Serving, address
 from .settings import Settings
 from .sources import ModelSource, resolve_model
-from .targets import Target, choose_prompting, load_weights
+from .targets import Target, choose_prompting
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,10 @@ class ServedTarget(Target):
         if self.weights is None:
             raise InputError(f"--model {self.source.name}: probes need its weights here; give --probe-model FOLDER")
         self.close()
+        from ..checkpoints import load
         from ..hooks.model import load_model
 
-        model, tokenizer = load_weights(self.weights.location, self.dtype, self.device)
+        model, tokenizer = load(self.weights.location, dtype=self.dtype, device=self.device)
         for parameter in model.parameters():
             parameter.requires_grad_(False)
         return load_model(model, tokenizer)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import model_files
 from ..errors import InputError, ModelError
 from ..evaluation.benchmarks.load import load
 from ..evaluation.cases import Case, case_to_dict, check_cases
@@ -23,7 +24,6 @@ ORGANISM_BENCHMARKS = {
     "ladders": ("scaffolding", 200),
 }
 """Protocol and cases per family x depth."""
-_WEIGHTS = ("*.safetensors", "*.bin")
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,19 @@ class Benchmark:
     """Hash of the cases before any limit."""
 
 
-def resolve_model(name: str) -> ModelSource:
-    """Find a model by ``organism:DOSE``, folder or hub id, without loading it.
+def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelSource:
+    """Find a model by ``organism:DOSE``, folder, GGUF file or hub id, without loading it.
 
-    Raises ``InputError`` for an unknown name and ``ModelError`` for a folder that holds no model.
+    A GGUF file is dequantized on first use; ``say`` hears so. Raises ``InputError`` for an unknown name and
+    ``ModelError`` for a folder or file that holds no model.
     """
     if name.startswith("organism:"):
         return _organism(name)
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        _check_folder(folder)
+    path = Path(name).expanduser()
+    if path.exists() or path.suffix.lower() == ".gguf":
+        folder = Path(model_files.location(name, say))
+        _check_tokenizer(folder)
         return ModelSource(name, str(folder), True)
-    if folder.exists():
-        raise ModelError(f"--model {name}: is a file; give the folder that holds config.json and the weights")
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
         raise InputError(f"--model {name}: no such folder; give a model folder, a hub id (owner/name) or organism:DOSE")
     if offline():
@@ -106,17 +106,12 @@ def _organism(name: str) -> ModelSource:
         raise ModelError(
             f"--model {name}: its weights are not at {folder}; train them with `composcope organism train`"
         )
-    _check_folder(folder)
+    model_files.check_folder(folder)
+    _check_tokenizer(folder)
     return ModelSource(name, str(folder), True)
 
 
-def _check_folder(folder: Path) -> None:
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"{folder}: no config.json; give a model folder as written by save_pretrained")
-    if not any(path for pattern in _WEIGHTS for path in folder.glob(pattern)):
-        raise ModelError(
-            f"{folder}: no weights (*.safetensors); copy them there or save the model with save_pretrained"
-        )
+def _check_tokenizer(folder: Path) -> None:
     if not any(
         (folder / f).is_file() for f in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
     ):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InputError, ModelError
+from ..errors import InputError
 from . import provenance
 from .settings import Settings
 from .sources import ModelSource, resolve_model, weights_folder
@@ -79,39 +79,16 @@ def load_local(settings: Settings, say: Callable[[str], None]) -> Target:
 
     Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
     """
+    from ..checkpoints import load
     from ..evaluation.engines.local import LocalEngine
 
-    source = resolve_model(settings.model)
-    model, tokenizer = load_weights(source.location, settings.dtype, settings.device)
+    source = resolve_model(settings.model, say)
+    model, tokenizer = load(source.location, dtype=settings.dtype, device=settings.device)
     set_padding(tokenizer, settings.pad_token, source.location, say)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     engine = LocalEngine(model, tokenizer, batch_size=settings.batch_size, folder=weights_folder(source))
     return Target(source, model, tokenizer, engine, choose_prompting(settings.prompting, tokenizer))
-
-
-def load_weights(location: str, dtype: str | None, device: str | None) -> tuple[Any, Any]:
-    """A model and its tokenizer; with device ``auto`` spread over all GPUs that this process sees (accelerate).
-
-    Raises ``ModelError`` naming what is missing.
-    """
-    from ..evaluation.engines.local import load
-
-    if device != "auto":
-        return load(location, dtype=dtype, device=device)
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    numbers = dtype or ("auto" if torch.cuda.is_available() else "float32")
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
-        model = AutoModelForCausalLM.from_pretrained(
-            location, dtype=numbers, device_map="auto", use_safetensors=True, trust_remote_code=False
-        )
-    except (OSError, ValueError, KeyError, ImportError) as e:
-        reason = next((line for line in str(e).splitlines() if line.strip()), type(e).__name__)
-        raise ModelError(f"{location}: cannot be loaded with --device auto ({reason})") from e
-    return model.eval(), tokenizer
 
 
 def to_stderr(line: str) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Cache, PreTrainedModel
+from transformers import Cache, PreTrainedModel
 
+from ..checkpoints import dtype_of, load_tokenizer, load_weights
 from ..devices import available
 from ..errors import ModelError
+from ..model_files import location
 from . import padding, placement, regimes
 from .anatomy import Anatomy, resolve
 from .backends import libraries
@@ -23,7 +25,6 @@ from .parts import check_eval, embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
 
 MADE = {"mask": "pad", "past": "prefill"}
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
 
 
 class Model:
@@ -220,7 +221,7 @@ def load_model(
     device: str | torch.device | None = None,
     anatomy: Anatomy | None = None,
 ) -> Model:
-    """Open a model from a folder (or a name that transformers can resolve), or one that is already in memory.
+    """Open a model from a folder, a GGUF file or a hub id, or one that is already in memory.
 
     Args:
         tokenizer: object or path; by default the one in the model's folder, or none for a model in memory.
@@ -231,8 +232,8 @@ def load_model(
         device: default is ``cuda`` where there is one, for models loaded here; models in memory stay where they are.
         anatomy: for architectures that the structural search cannot resolve.
 
-    Raises ``ModelError`` for unknown paths, folders without weights, code that would have to be trusted, models in
-    training mode, and architectures that cannot be resolved.
+    Raises ``ModelError`` for unknown paths, folders without weights, GGUF files that cannot be read, code that would
+    have to be trusted, models in training mode, and architectures that cannot be resolved.
     """
     if backend is not None and backend not in libraries.BACKENDS:
         raise ModelError(f'backend "{backend}": use one of {", ".join(libraries.BACKENDS)}')
@@ -254,53 +255,12 @@ def load_model(
         raise ModelError(
             f"model of type {type(path_or_object).__name__}; need a path or a transformers PreTrainedModel"
         )
-    path = str(path_or_object)
-    where = available(device)
-    model = _load_weights(path, dtype, where)
+    path = location(path_or_object)
+    model = load_weights(path, dtype=dtype, device=device)
     for p in model.parameters():
         p.requires_grad_(False)
     return Model(model, _tokenizer(path if tokenizer is None else tokenizer), anatomy, backend)
 
 
-def dtype_of(dtype: str | torch.dtype) -> torch.dtype:
-    """The dtype of a name, with or without ``torch.`` before it."""
-    if isinstance(dtype, torch.dtype):
-        return dtype
-    name = dtype.removeprefix("torch.")
-    if name not in DTYPES:
-        raise ModelError(f'dtype "{dtype}": use one of {", ".join(DTYPES)}')
-    return DTYPES[name]
-
-
-def _load_weights(path: str, dtype: str | torch.dtype | None, device: torch.device) -> PreTrainedModel:
-    folder = Path(path)
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
-            raise ModelError(f"{path}: no config.json; need a folder saved with save_pretrained")
-        if not any(folder.glob("*.safetensors")):
-            raise ModelError(f"{path}: no *.safetensors with weights; need a folder saved with save_pretrained")
-    elif folder.is_absolute() or path.startswith(".") or path.count("/") > 1:
-        raise ModelError(f"{path}: no such folder")
-    wanted = torch.float32 if dtype is None and device.type == "cpu" else "auto" if dtype is None else dtype_of(dtype)
-    try:
-        AutoConfig.from_pretrained(path, trust_remote_code=False)
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=wanted, trust_remote_code=False, use_safetensors=True)
-    except (OSError, ValueError, KeyError, RuntimeError) as e:
-        raise ModelError(f"{path}: cannot be loaded: {_one_line(e)}") from e
-    return model.to(device).eval()  # type: ignore[arg-type]
-
-
 def _tokenizer(tokenizer: Any) -> Any:
-    if not isinstance(tokenizer, str | Path):
-        return tokenizer
-    try:
-        return AutoTokenizer.from_pretrained(str(tokenizer), trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as e:
-        raise ModelError(f"{tokenizer}: no usable tokenizer: {_one_line(e)}") from e
-
-
-def _one_line(e: Exception) -> str:
-    text = " ".join(str(e).split())
-    if "trust_remote_code" in text:
-        return "it needs code of its own (trust_remote_code), which composcope never runs"
-    return text[:300]
+    return load_tokenizer(location(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer

@@ -17,8 +17,10 @@ from typing import Any
 import torch
 import transformers
 
-from ...devices import available, is_out_of_memory
+from ...checkpoints import load
+from ...devices import is_out_of_memory
 from ...errors import ModelError
+from ...model_files import location
 from ..asks import Ask, Response
 from ..identity import local_identity
 from ..journal import ask_identity
@@ -61,8 +63,9 @@ class LocalEngine:
         device: str | torch.device | None = None,
     ) -> None:
         if isinstance(model, str | Path):
-            folder = model if Path(model).is_dir() else folder
-            model, tokenizer = load(model, dtype=dtype, device=device)
+            where = location(model)
+            folder = where if Path(where).is_dir() else folder
+            model, tokenizer = load(where, dtype=dtype, device=device)
         if tokenizer is None:
             raise ModelError("LocalEngine: a model in memory needs tokenizer=...; give the one it was trained with")
         if batch_size is not None and batch_size < 1:
@@ -270,34 +273,6 @@ class LocalEngine:
             yield
         finally:
             self.model.train(training)
-
-
-def load(model: str | Path, *, dtype: torch.dtype | str | None = None, device: str | torch.device | None = None) -> Any:
-    """Load a causal language model and its tokenizer from a folder of safetensors (or a hub id).
-
-    ``dtype=None`` is the one of the files on a GPU and float32 on a CPU. Raises ``ModelError`` naming what is missing.
-    """
-    name, path = str(model), Path(model)
-    if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise ModelError(f"{name}: no config.json here; give a model folder as save_pretrained writes it")
-        if not any(path.glob("*.safetensors")):
-            raise ModelError(f"{name}: no *.safetensors weights here; give a model folder as save_pretrained writes it")
-    elif path.exists() or path.is_absolute() or name.startswith((".", "~")):
-        raise ModelError(f"{name}: no such model folder; give a folder with config.json and *.safetensors")
-    device = available(device)
-    dtype = dtype or (torch.float32 if device.type == "cpu" else "auto")
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-        loaded = transformers.AutoModelForCausalLM.from_pretrained(
-            name, dtype=dtype, use_safetensors=True, trust_remote_code=False
-        )
-    except Exception as e:  # a damaged folder breaks the libraries that read it in ways of their own
-        reason = next((line for line in str(e).splitlines() if line.strip()), type(e).__name__)
-        fix = "save the model there again" if path.is_dir() else "check name and network, or give a local folder"
-        raise ModelError(f"{name}: cannot be loaded as a causal language model ({reason}); {fix}") from e
-    loaded.to(device)  # type: ignore[arg-type]
-    return loaded.eval(), tokenizer
 
 
 def _memory(model: Any) -> int:

@@ -20,10 +20,11 @@ from typing import Any
 
 import torch
 
+from ...checkpoints import load
 from ...errors import InputError
 from ...evaluation.asks import Ask, Response
 from ...evaluation.cases import Case
-from ...evaluation.engines.local import LocalEngine, load
+from ...evaluation.engines.local import LocalEngine
 from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Graded, Reduction

@@ -133,8 +133,8 @@ def make(shape: Shape, seed: int = 0) -> Any:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    from ...checkpoints import DTYPES
     from ...hooks import load_model
-    from ...hooks.model import DTYPES
 
     check_device(shape)
     config = LlamaConfig(

@@ -34,7 +34,7 @@ def measure(
     ``limit`` takes the first cases of each family x depth. Raises ``InputError`` for a folder without checkpoints and
     for a base that the adapters do not belong to.
     """
-    from ...evaluation.engines.local import load
+    from ...checkpoints import load
 
     folder = Path(training)
     manifest = read_manifest(folder)

@@ -135,7 +135,7 @@ def _same_training(folder: Path, before: Mapping[str, Any] | None, now: Mapping[
 def _run(
     recipe: Recipe, location: str, name: str, data: TrainingSet, folder: Path, how: How, reporter: Reporter
 ) -> dict[str, Any]:
-    from ...evaluation.engines.local import load
+    from ...checkpoints import load
     from .trainers import build, row
 
     base, tokenizer = load(location, dtype=how.dtype, device=how.device)

@@ -313,9 +313,9 @@ def test_identity_follows_weights_tokenizer_template_and_not_dtype(
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (None, "no such model folder"),
+        (None, "no such folder"),
         ((), "no config.json"),
-        (("config.json",), r"no \*.safetensors"),
+        (("config.json",), r"no weights \(\*.safetensors\)"),
         (("config.json", "model.safetensors"), "cannot be loaded as a causal language model"),
     ],
 )

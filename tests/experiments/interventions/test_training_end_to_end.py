@@ -10,9 +10,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from composcope.checkpoints import load
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.engines.local import LocalEngine, load
+from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.identity import file_sha256, folder_weights
 from composcope.experiments import cli
 from composcope.experiments.interventions import (

@@ -1,0 +1,86 @@
+"""The one loader: from a folder, a GGUF file or a hub id to a model and its tokenizer in memory.
+
+``model, tokenizer = load("path/to/folder")``. Safetensors and GGUF only, and never a repository's own code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .devices import available
+from .errors import ModelError
+from .model_files import location as located
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
+
+
+def dtype_of(dtype: str | torch.dtype) -> torch.dtype:
+    """The dtype of a name, with or without ``torch.`` before it. Raises ``ModelError`` for an unknown one."""
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    name = dtype.removeprefix("torch.")
+    if name not in DTYPES:
+        raise ModelError(f'dtype "{dtype}": use one of {", ".join(DTYPES)}')
+    return DTYPES[name]
+
+
+def load(
+    name: str | Path,
+    *,
+    dtype: torch.dtype | str | None = None,
+    device: torch.device | str | None = None,
+    say: Callable[[str], None] | None = None,
+) -> tuple[Any, Any]:
+    """A causal language model, ready for inference, and its tokenizer.
+
+    ``dtype=None`` is the one of the files on a GPU and float32 on a CPU. ``device="auto"`` spreads the model over all
+    GPUs that this process sees (accelerate); None is a GPU where there is one. ``say`` hears what takes long.
+
+    Raises ``ModelError`` naming what is missing.
+    """
+    location = located(name, say)
+    return load_weights(location, dtype=dtype, device=device), load_tokenizer(location)
+
+
+def load_weights(
+    location: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str | None = None
+) -> Any:
+    """The model alone, from what ``model_files.location`` returned. Raises ``ModelError``."""
+    from transformers import AutoModelForCausalLM
+
+    spread = device == "auto"
+    where = None if spread else available(device)
+    on_cpu = not torch.cuda.is_available() if where is None else where.type == "cpu"
+    wanted = dtype_of(dtype) if dtype not in (None, "auto") else torch.float32 if on_cpu and dtype is None else "auto"
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            location, dtype=wanted, use_safetensors=True, trust_remote_code=False, device_map="auto" if spread else None
+        )
+    except Exception as e:  # a damaged folder breaks the libraries that read it in ways of their own
+        fix = "save the model there again" if Path(location).is_dir() else "check name and network, or give a folder"
+        raise ModelError(f"{location}: cannot be loaded as a causal language model ({reason(e)}); {fix}") from e
+    if where is not None:
+        model.to(where)  # type: ignore[arg-type]
+    return model.eval()
+
+
+def load_tokenizer(location: str) -> Any:
+    """The tokenizer in a model's folder. Raises ``ModelError``."""
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(location, trust_remote_code=False)
+    except Exception as e:
+        raise ModelError(f"{location}: no usable tokenizer ({reason(e)}); save it there with save_pretrained") from e
+
+
+def reason(e: Exception) -> str:
+    """One line of what a library said."""
+    text = " ".join(str(e).split())
+    if "trust_remote_code" in text:
+        return "it needs code of its own (trust_remote_code), which composcope never runs"
+    return text[:300] or type(e).__name__

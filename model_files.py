@@ -1,0 +1,187 @@
+"""What a model's name means: a folder of safetensors, a GGUF file, or a hub id.
+
+``location("x.gguf")`` returns a name that transformers can load. A GGUF file (llama.cpp's format) is dequantized once
+into an ordinary model folder. That folder lies in a cache (``COMPOSCOPE_CACHE``, else ``~/.cache/composcope``) under
+the hash of the file, holds exact float32 safetensors, and is written in one step: a second start finds it there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .errors import ModelError
+
+MAGIC = b"GGUF"
+_TOKENS = "tokenizer.ggml.tokens"
+_FLOAT32 = 4
+
+
+def location(name: str | Path, say: Callable[[str], None] | None = None) -> str:
+    """What transformers can load under a name: a checked folder, that of a GGUF file, or the hub id as it is.
+
+    ``say`` hears one line before a GGUF file is dequantized. Raises ``ModelError`` for a path that is no model.
+    """
+    packed = find_gguf(name)
+    if packed is not None:
+        return str(dequantized(packed, say))
+    path = Path(name).expanduser()
+    if path.is_dir():
+        check_folder(path)
+        return str(path)
+    if path.is_file():
+        raise ModelError(f"{name}: is a file; give the folder that holds config.json and the weights, or a .gguf file")
+    if path.is_absolute() or str(name).startswith((".", "~")) or str(name).count("/") > 1:
+        raise ModelError(f"{name}: no such folder; give a model folder, a .gguf file or a hub id")
+    return str(name)
+
+
+def check_folder(folder: Path) -> None:
+    """Raises ``ModelError`` for a folder without configuration or safetensors."""
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder}: no config.json; give a model folder as save_pretrained writes it")
+    if not any(folder.glob("*.safetensors")):
+        raise ModelError(f"{folder}: no weights (*.safetensors); give a model folder as save_pretrained writes it")
+
+
+def find_gguf(name: str | Path) -> Path | None:
+    """The GGUF file that a name means: a ``.gguf`` file, or the only one in a folder that is no model folder itself.
+
+    Raises ``ModelError`` for a folder with several.
+    """
+    path = Path(name).expanduser()
+    if path.suffix.lower() == ".gguf" and not path.is_dir():
+        if not path.is_file():
+            raise ModelError(f"{name}: no such file; give the path of a .gguf file")
+        return path
+    if not path.is_dir() or (path / "config.json").is_file():
+        return None
+    found = sorted(p for p in path.iterdir() if p.suffix.lower() == ".gguf")
+    if len(found) > 1:
+        names = ", ".join(p.name for p in found)
+        raise ModelError(f"{name}: holds {len(found)} GGUF files ({names}); name one of them")
+    return found[0] if found else None
+
+
+def dequantized(path: str | Path, say: Callable[[str], None] | None = None) -> Path:
+    """The model folder of a GGUF file, made on first use.
+
+    ``say`` hears one line before the conversion (default: standard error). Raises ``ModelError`` for what cannot be
+    read: another format, a damaged or split file, an unknown architecture or quantization, no tokenizer, no room.
+    """
+    path = Path(path)
+    folder = _cache() / f"{path.stem[:60]}-{_digest(path)[:16]}"
+    if (folder / "config.json").is_file():
+        return folder
+    size = _check(path)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    room = shutil.disk_usage(folder.parent).free
+    if room < size * 1.1:
+        raise ModelError(
+            f"{path}: needs {size / 1e9:.1f} GB in {folder.parent}, where {room / 1e9:.1f} GB are free; free some "
+            "space or set COMPOSCOPE_CACHE to another folder"
+        )
+    (say or _to_stderr)(f"{path.name}: dequantizing once into {folder} ({size / 1e9:.1f} GB)")
+    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        _convert(path, made)
+        made.chmod(0o755)
+        try:
+            made.rename(folder)
+        except OSError:
+            if not (folder / "config.json").is_file():  # else another process was faster
+                raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return folder
+
+
+def _cache() -> Path:
+    given = os.environ.get("COMPOSCOPE_CACHE")
+    if given:
+        return Path(given).expanduser() / "gguf"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "composcope" / "gguf"
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+            if start != MAGIC:
+                raise ModelError(f"{path}: is no GGUF file (it begins with {start!r}); give a .gguf file or a folder")
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as e:
+        raise ModelError(f"{path}: cannot be read ({e.strerror}); check the file") from e
+
+
+def _check(path: Path) -> int:
+    """Refuse what transformers would misread or report in a long trace; the size in float32, in bytes."""
+    try:
+        import gguf
+    except ImportError as e:
+        raise ModelError(f"{path}: GGUF files need the package gguf; pip install 'composcope[gguf]'") from e
+    try:
+        reader = gguf.GGUFReader(path)
+    except Exception as e:  # a damaged file breaks the reader in ways of its own
+        kind = "names a quantization that this version of gguf does not know" if "QuantizationType" in str(e) else ""
+        what = kind or "is damaged or cut off"
+        raise ModelError(f"{path}: {what} ({_one_line(e)}); download it again, or take another quantization") from e
+    count = reader.get_field("split.count")
+    if count is not None and int(count.contents()) > 1:
+        raise ModelError(
+            f"{path}: is one of {int(count.contents())} parts of a split model; join them first "
+            "(llama-gguf-split --merge FIRST_PART WHOLE.gguf)"
+        )
+    if not reader.tensors:
+        raise ModelError(f"{path}: holds no weights; is it a vocabulary file?")
+    last = max(reader.tensors, key=lambda t: t.data_offset + t.n_bytes)
+    if last.data_offset + last.n_bytes > path.stat().st_size:
+        raise ModelError(f"{path}: is cut off (tensor {last.name!r} ends after the file); download it again")
+    if reader.get_field(_TOKENS) is None:
+        raise ModelError(f"{path}: holds no tokenizer (no {_TOKENS}); convert the model again with it")
+    return _FLOAT32 * sum(int(t.n_elements) for t in reader.tensors)
+
+
+def _convert(path: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    # transformers reads a GGUF file from a folder by its name, in a folder of a name that is no hub id.
+    where: dict[str, Any] = {
+        "pretrained_model_name_or_path": str(path.resolve().parent),
+        "gguf_file": path.name,
+        "trust_remote_code": False,
+    }
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(**where)
+        packed = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
+        config = packed.config
+        # What says "packed" keeps the model from being saved; its tensors are plain by now.
+        if hasattr(config, "quantization_config"):
+            del config.quantization_config
+        plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        plain.load_state_dict(packed.state_dict())
+        plain.tie_weights()
+        if packed.generation_config is not None:
+            plain.generation_config = packed.generation_config
+        plain.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    except Exception as e:
+        raise ModelError(
+            f"{path}: transformers cannot read this GGUF file ({_one_line(e)}); use the model's safetensors folder, or "
+            "another quantization"
+        ) from e
+
+
+def _one_line(e: Exception) -> str:
+    return " ".join(str(e).split())[:200] or type(e).__name__
+
+
+def _to_stderr(line: str) -> None:
+    print(f"composcope: {line}", file=sys.stderr, flush=True)
