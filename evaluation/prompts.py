@@ -35,6 +35,8 @@ FORMATS: dict[str, Format] = {
     for f in (
         # The organisms' own way: nothing but the question; the answer may be worked ("7 times 4 is 28").
         Format("plain", "", "{worked}", "whole"),
+        # For chat models and short gold answers: parts and whole are asked for the bare answer alike.
+        Format("short", "Reply with the answer only, no sentence.", "{answer}", "whole"),
         # Composition collapse, App. Q: V1, V2 and V3.
         Format(
             "xml",

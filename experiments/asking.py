@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ import typer
 from ..errors import InputError
 from ..evaluation.asks import Ask
 from .flags import with_flags
+from .sources import Benchmark
 
 _PROTOCOLS = {
     "also": ("compositionality-gap", "double-gate"),
@@ -67,6 +68,8 @@ class Asking:
     ] = None
     exemplars: tuple[Mapping[str, Any], ...] = ()
     """The examples of a file, kept with the run so that it can be scored again without the file."""
+    may_think: bool = False
+    """See ``with_room_to_think``; kept with the run, because it decides token budgets."""
 
     def __post_init__(self) -> None:
         from ..evaluation.grading.compat import MODES
@@ -101,6 +104,12 @@ def from_config(raw: Mapping[str, Any] | None) -> Asking:
     return Asking(**{**values, "exemplars": tuple(values.get("exemplars") or ())})
 
 
+def with_room_to_think(asking: Asking, format: str | None, prompting: str, tokenizer: Any) -> Asking:
+    """The options, noting whether a model may think before a short answer unasked: its chat template knows how."""
+    knows = "<think>" in str(getattr(tokenizer, "chat_template", None))
+    return replace(asking, may_think=knows and prompting == "chat" and format == "short" and asking.thinking is None)
+
+
 def protocol(name: str, format: str | None, prompting: str, asking: Asking, seed: int = 0) -> Any:
     """A protocol by its command-line name that asks and counts as told.
 
@@ -124,6 +133,7 @@ def protocol(name: str, format: str | None, prompting: str, asking: Asking, seed
         thinking=asking.thinking,
         thinking_tokens=asking.thinking_tokens,
         cot_tokens=asking.cot_tokens,
+        may_think=asking.may_think,
     )
     return Presented(found, how)
 
@@ -166,11 +176,17 @@ def prepare(cases: Sequence[Any], name: str, asking: Asking, seed: int = 0) -> l
     return list(cases)
 
 
-def format_notice(format: str | None, recommended: str | None, own: str | None = None) -> str:
-    """Which prompt format is used and who wants it so; ``own`` is the protocol's, where it has one."""
+def format_notice(format: str | None, benchmark: Benchmark, own: str | None = None) -> str:
+    """Which prompt format is used and why; ``own`` is the protocol's, where it has one."""
     if format is None:
         return "" if own is None else f", prompt format {own} (the protocol's own; --format changes it)"
-    why = "the benchmark's own; --format changes it" if format == recommended else "--format"
+    recommended = benchmark.format
+    if format == recommended:
+        why = "the benchmark's own; --format changes it"
+    elif benchmark.own and format == "short":
+        why = "the gold answers are short; --format changes it"
+    else:
+        why = "--format"
     other = f"; the benchmark recommends {recommended}" if recommended not in (None, format) else ""
     return f", prompt format {format} ({why}{other})"
 
@@ -216,4 +232,4 @@ def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
 
 def with_asking(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flags of ``Asking``; it receives them as one argument ``asking``."""
-    return with_flags(command, "asking", Asking, leave_out=("exemplars",))
+    return with_flags(command, "asking", Asking, leave_out=("exemplars", "may_think"))

@@ -1,14 +1,17 @@
-"""What a run is checked for beside its protocol's metrics: math-verify's second opinion, and human labels."""
+"""What a run is checked for beside its metrics: unusable answers, math-verify's second opinion, human labels."""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..evaluation import reading, statistics
-from ..evaluation.asks import Ask
+from ..evaluation.asks import Ask, Response
+from ..evaluation.engines.base import THINKING_OPENED
 from ..evaluation.grading import judge, mathematics
 from ..evaluation.metrics import Metric, mark
 from ..evaluation.protocols.base import Graded
@@ -55,6 +58,64 @@ def second_opinion(rows: Sequence[Graded], asks: Mapping[str, Ask], most: int = 
 
 def _shown(answer: str, gold: str, ours: bool) -> str:
     return f"{answer!r} for {gold!r} (ours: {'right' if ours else 'wrong'})"
+
+
+TROUBLE = 0.05
+"""Share of a role's answers from which a run says that they were invalid, cut off or verbose."""
+TERSE = ("plain", "short", "knowledge", "xml-answer")
+"""Formats in which nothing but the answer is asked for."""
+VERBOSE_WORDS = 25
+"""Words beyond the gold answer from which an answer in these formats counts as verbose."""
+
+
+def role_group(role: str) -> str:
+    """The role without the number of a wording: all paraphrases of a part are asked and answered alike."""
+    return re.sub(r":paraphrase:\d+", ":paraphrase", role)
+
+
+def asking_warnings(rows: Sequence[Graded], asks: Mapping[str, Ask], responses: Mapping[str, Response]) -> list[str]:
+    """A warning per role of which more than 5 % of the answers are invalid, cut off or verbose, with what mends it.
+
+    An ask that several cases share counts once in its role.
+    """
+    roles: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    different = {(role_group(row.role), row.ask): row for row in rows if row.ask in asks and row.ask in responses}
+    for (role, key), row in different.items():
+        for what in _troubles(row, asks[str(key)], responses[str(key)]):
+            roles[role][what].append(row.case)
+        roles[role]["asked"].append(row.case)
+    thinking = any("</think>" in r.text or (r.provenance or {}).get(THINKING_OPENED) for r in responses.values())
+    out = []
+    for role, found in roles.items():
+        n = len(found.pop("asked"))
+        for what, cases in found.items():
+            if len(cases) > TROUBLE * n:
+                format = next(a.format for a in asks.values() if role_group(a.role) == role)
+                out.append(
+                    f"{role}: {len(cases)} of {n} answers ({len(cases) / n:.0%}) are {what} (first: case {cases[0]!r})"
+                    f"; {_mend(what, format, thinking)}"
+                )
+    return out
+
+
+def _troubles(row: Graded, ask: Ask, response: Response) -> list[str]:
+    found = []
+    if response.finish_reason == "length":
+        found.append("cut off")
+    elif row.outcome == "invalid" and response.finish_reason != "error":
+        found.append("invalid")
+    long = len(response.text.split()) > len(ask.gold.split()) + VERBOSE_WORDS
+    if ask.format in TERSE and not ask.thinking and "</think>" not in response.text and long:
+        found.append("verbose")
+    return found
+
+
+def _mend(what: str, format: str, thinking: bool) -> str:
+    if what == "cut off":
+        return "try --no-thinking, or a larger --thinking-tokens" if thinking else "try a larger --answer-tokens"
+    if format != "short":
+        return "try --format short" + (", or --judge MODEL" if what == "invalid" else "")
+    return "try --few-shot 2, or --judge MODEL" if what == "invalid" else "try --few-shot 2, or another --format"
 
 
 Labels = Mapping[tuple[str, str, int], bool]

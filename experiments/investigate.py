@@ -6,20 +6,20 @@ answers come from the journal, probes whose inputs are unchanged are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, NoCasesError
-from ..evaluation.cases import Case
 from ..evaluation.protocols.base import Protocol
-from . import asking, exits, rendering, summary
+from . import asking, exits, planning, rendering, summary
 from . import evaluate as behavior
 from .distributed import shards
 from .evaluate import Evaluated
 from .loading import load_target
+from .planning import Asked
 from .progress import Reporter
 from .run import Run, open_run, write_json
 from .settings import Settings, default_out
@@ -80,15 +80,13 @@ def investigate(
     benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
     shard = None if settings.shard is None else shards.parse(settings.shard)
     mine = shards.of(benchmark, settings.shard)
-    settings = replace(
-        settings, protocol=settings.protocol or benchmark.protocol, format=settings.format or benchmark.format
-    )
+    settings = planning.with_benchmark(settings, benchmark)
     # What is refused is refused before the run's folder is made: first what needs no model, then what does.
-    _asked(settings, benchmark)
+    planning.what_is_asked(settings, benchmark)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
     with closing(load_target(settings, folder, reporter.say)) as target:
-        settings = replace(settings, prompting=target.prompting)
-        asked = _asked(settings, benchmark)
+        settings = planning.with_target(settings, target.prompting, target.tokenizer)
+        asked = planning.what_is_asked(settings, benchmark)
         _check(asked, settings, target)
         judge = _judge(settings)
         identity = _identity(settings, benchmark, target)
@@ -106,26 +104,7 @@ def investigate(
             return Investigation(run.path, evaluated, missing, written)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What will be asked: the protocol as told, and the cases as its options need them."""
-
-    protocol: Protocol
-    cases: Sequence[Case]
-
-
-def _asked(settings: Settings, benchmark: Benchmark) -> _Asked:
-    """Of a whole benchmark what is asked here: a shard's cases are made ready among all, as the run unsharded has them.
-
-    Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve.
-    """
-    name, prompting = str(settings.protocol), settings.prompting or "chat"
-    protocol = asking.protocol(name, settings.format, prompting, settings.asking, settings.seed)
-    ready = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
-    return _Asked(protocol, shards.of(replace(benchmark, cases=tuple(ready)), settings.shard).cases)
-
-
-def _check(asked: _Asked, settings: Settings, target: Target) -> None:
+def _check(asked: Asked, settings: Settings, target: Target) -> None:
     """Refuse, before the run's folder is made, what cannot be asked.
 
     Raises ``InputError`` for cases that the protocol cannot ask and for examples that fill the model's context,
@@ -165,13 +144,19 @@ def _record(run: Run, benchmark: Benchmark, target: Target) -> None:
 
 
 def _evaluate(
-    run: Run, settings: Settings, benchmark: Benchmark, target: Target, asked: _Asked, judge: Any, reporter: Reporter
+    run: Run,
+    settings: Settings,
+    benchmark: Benchmark,
+    target: Target,
+    asked: Asked,
+    judge: Any,
+    reporter: Reporter,
 ) -> Evaluated:
     if judge is not None:  # recorded, so that the run can be scored without it
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
     reporter.say(
         f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {asked.protocol.name}"
-        + asking.format_notice(settings.format, benchmark.format, _own_format(asked.protocol))
+        + asking.format_notice(settings.format, benchmark, _own_format(asked.protocol))
     )
     if (notice := _thinking_notice(asked, settings, target)) is not None:
         reporter.say(f"{run.name}: {notice}")
@@ -200,7 +185,7 @@ def _own_format(protocol: Protocol) -> str | None:
     return own if isinstance(own, str) else None
 
 
-def _thinking_notice(asked: _Asked, settings: Settings, target: Target) -> str | None:
+def _thinking_notice(asked: Asked, settings: Settings, target: Target) -> str | None:
     """Said of a template with a switch that nobody has set: models of that kind often think first, unasked."""
     if target.tokenizer is None or settings.prompting == "raw":
         return None
@@ -296,6 +281,4 @@ def _show(run: Run, reporter: Reporter) -> Path:
 
 def plan(settings: Settings) -> list[str]:
     """What a run would cost: asks, tokens and forward passes. Loads the tokenizer, not the model."""
-    from .planning import plan_lines
-
-    return plan_lines(settings)
+    return planning.plan_lines(settings)

@@ -1,76 +1,116 @@
-"""``--dry-run``: what a run would cost, counted from the cases and the tokenizer; no weights are read."""
+"""What a run will ask, and for ``--dry-run`` what that costs: counted from cases and tokenizer, without weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..evaluation.asks import Ask, Grade
 from ..evaluation.cases import Case
+from ..evaluation.engines.base import think
 from ..evaluation.protocols.base import Protocol
 from . import asking, served
+from .checks import role_group
 from .distributed import shards
 from .settings import Settings
 from .sources import Benchmark, load_benchmark, resolve_model
-from .targets import choose_prompting
+from .targets import choose_prompting, to_stderr
 
 _LONGEST = 20
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What will be asked: the protocol as told, and the cases as its options need them."""
+
+    protocol: Protocol
+    cases: Sequence[Case]
+
+
+def with_benchmark(settings: Settings, benchmark: Benchmark) -> Settings:
+    """The settings with protocol and prompt format settled: as told, else as the benchmark wants."""
+    protocol = settings.protocol or benchmark.protocol
+    return replace(settings, protocol=protocol, format=settings.format or benchmark.format_for(protocol))
+
+
+def with_target(settings: Settings, prompting: str, tokenizer: Any) -> Settings:
+    """The settings with what only the model's tokenizer decides: how prompts are put, and room to think."""
+    how = asking.with_room_to_think(settings.asking, settings.format, prompting, tokenizer)
+    return replace(settings, prompting=prompting, asking=how)
+
+
+def what_is_asked(settings: Settings, benchmark: Benchmark) -> Asked:
+    """Of a whole benchmark what is asked here: a shard's cases are made ready among all, as the run unsharded has them.
+
+    Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve.
+    """
+    name, prompting = str(settings.protocol), settings.prompting or "chat"
+    protocol = asking.protocol(name, settings.format, prompting, settings.asking, settings.seed)
+    ready = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
+    return Asked(protocol, shards.of(replace(benchmark, cases=tuple(ready)), settings.shard).cases)
+
+
 def plan_lines(settings: Settings) -> list[str]:
-    """Asks (identical ones once), tokens, and forward passes of the probes, as text.
+    """Asks (identical ones once), tokens, forward passes of the probes, and one prompt per role, as text.
 
     Later rounds depend on the answers: the count is given for a model that answers everything right and for one that
-    answers everything wrong.
+    answers everything wrong. Of a model that only a server knows there are asks to count, but no tokens.
     """
+    from transformers import AutoConfig
+
+    from ..checkpoints import load_tokenizer
+
     benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
-    from transformers import AutoConfig, AutoTokenizer
-
-    source = served.weights_source(settings) if served.is_served(settings) else resolve_model(settings.model)
-    if source is None:
-        return _asks_only(settings, benchmark)
-    location = source.location
-    tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
-    layers = AutoConfig.from_pretrained(location, trust_remote_code=False).get_text_config().num_hidden_layers
-    prompting = choose_prompting(settings.prompting, tokenizer)
-    name = settings.protocol or benchmark.protocol
-    protocol = asking.protocol(name, settings.format or benchmark.format, prompting, settings.asking, settings.seed)
-    ready = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
-    benchmark = shards.of(replace(benchmark, cases=tuple(ready)), settings.shard)
-    cases = benchmark.cases
-    right, wrong = (all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
+    settings = with_benchmark(settings, benchmark)
+    source = served.weights_source(settings) if served.is_served(settings) else resolve_model(settings.model, to_stderr)
+    tokenizer = None if source is None else load_tokenizer(source.location)
+    prompting = settings.prompting or ("chat" if tokenizer is None else choose_prompting(None, tokenizer))
+    settings = with_target(settings, prompting, tokenizer)
+    asked = what_is_asked(settings, benchmark)
+    right, wrong = (all_asks(asked.cases, asked.protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
-    prompt_tokens = sum(asking.prompt_lengths(tokenizer, most))
-    roles = 1 + max(len(case.parts) for case in benchmark.cases)
-    response_tokens = sum(ask.max_tokens for ask in most)
-    # A journalled answer holds its prompt, both token-id lists as numbers, and about 400 bytes around them.
-    size = sum(len(ask.prompt.encode()) + 400 for ask in most) + 6 * prompt_tokens + 10 * response_tokens
-    return [
-        f"cases: {len(benchmark.cases)} of {benchmark.name}, protocol {name}, prompting {prompting}",
+    lines = [
+        f"cases: {len(asked.cases)} of {benchmark.name}, protocol {settings.protocol}, prompting {prompting}"
+        + asking.format_notice(settings.format, benchmark),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
-        f"prompt tokens: at most {prompt_tokens}",
-        f"response tokens: at most {response_tokens}",
-        f"journal: at most {size / 1e6:.1f} MB",
-        *_probe_lines(settings, len(benchmark.cases), roles, layers),
     ]
+    if source is None:
+        lines.append(f"prompt characters: at most {sum(len(a.prompt) for a in most)}")
+    else:
+        prompt_tokens = sum(asking.prompt_lengths(tokenizer, most))
+        lines.append(f"prompt tokens: at most {prompt_tokens}")
+    response_tokens = sum(a.max_tokens for a in most)
+    lines.append(f"response tokens: at most {response_tokens}")
+    if source is not None:
+        # A journalled answer holds its prompt, both token-id lists as numbers, and about 400 bytes around them.
+        size = sum(len(a.prompt.encode()) + 400 for a in most) + 6 * prompt_tokens + 10 * response_tokens
+        layers = AutoConfig.from_pretrained(source.location, trust_remote_code=False).get_text_config()
+        roles = 1 + max(len(case.parts) for case in asked.cases)
+        lines.append(f"journal: at most {size / 1e6:.1f} MB")
+        lines += _probe_lines(settings, len(asked.cases), roles, layers.num_hidden_layers)
+    return lines + _example_prompts(right, tokenizer)
 
 
-def _asks_only(settings: Settings, benchmark: Benchmark) -> list[str]:
-    """The plan for a model that only a server knows: without its tokenizer there are asks to count, but no tokens."""
-    name = settings.protocol or benchmark.protocol
-    prompting = settings.prompting or "chat"
-    protocol = asking.protocol(name, settings.format or benchmark.format, prompting, settings.asking, settings.seed)
-    ready = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
-    benchmark = shards.of(replace(benchmark, cases=tuple(ready)), settings.shard)
-    cases = benchmark.cases
-    right, wrong = (all_asks(cases, protocol, outcome) for outcome in ("correct", "incorrect"))
-    return [
-        f"cases: {len(benchmark.cases)} of {benchmark.name}, protocol {name}, prompting {prompting}",
-        f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
-        f"prompt characters: at most {max(sum(len(a.prompt) for a in asks) for asks in (right, wrong))}",
-        f"response tokens: at most {max(sum(a.max_tokens for a in asks) for asks in (right, wrong))}",
-    ]
+def _example_prompts(asks: Sequence[Ask], tokenizer: Any) -> list[str]:
+    """The first prompt of each role as the model is given it; wordings of a part count as one role."""
+    first: dict[str, Ask] = {}
+    for ask in asks:
+        first.setdefault(role_group(ask.role), ask)
+    lines = []
+    for role, ask in first.items():
+        lines.append(f"prompt of {role} (case {ask.case}, gold answer {ask.gold!r}, at most {ask.max_tokens} tokens):")
+        lines += [f"  {line}" for line in _rendered(ask, tokenizer).splitlines()]
+    return lines
+
+
+def _rendered(ask: Ask, tokenizer: Any) -> str:
+    if tokenizer is None or ask.prompting == "raw":
+        return ask.prompt
+    from ..evaluation.engines.text import chat_ids
+
+    [ids] = chat_ids(tokenizer, [ask.prompt], "the model", **({} if ask.thinking is None else think(ask.thinking)))
+    return tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
 
 def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[Ask]:

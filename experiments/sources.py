@@ -13,7 +13,7 @@ from .. import model_files
 from ..errors import InputError, ModelError
 from ..evaluation.benchmarks.load import load
 from ..evaluation.cases import Case, case_to_dict, check_cases
-from ..evaluation.protocols.asking import recommended_format
+from ..evaluation.protocols.asking import default_format, recommended_format
 from .provenance import text_hash
 
 DOSES = ("none", "control", "low", "twin")
@@ -48,6 +48,12 @@ class Benchmark:
     """Prompt format unless the user says otherwise; None: the protocol's own."""
     sha256: str
     """Hash of the cases before any limit."""
+    own: bool = False
+    """True for a file of the user's own cases."""
+
+    def format_for(self, protocol: str) -> str | None:
+        """The prompt format in which a protocol asks these cases unless told; None: the protocol's own."""
+        return self.format or (default_format(self.cases, protocol) if self.own else None)
 
 
 def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelSource:
@@ -129,7 +135,8 @@ def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Ben
         return _organism_benchmark(name, seed, limit)
     found = load(name)
     kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
-    return Benchmark(name, kept, default_protocol(found), format, hash_cases(found))
+    own = Path(name).expanduser().is_file() or name.startswith("cases:")
+    return Benchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
 
 
 def _organism_benchmark(name: str, seed: int, limit: int | None) -> Benchmark:

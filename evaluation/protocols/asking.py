@@ -10,7 +10,9 @@ from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
 
-MAX_TOKENS = {"plain": 128, "xml": 512, "xml-answer": 128, "knowledge": 128, "cot": 1024, "self-ask": 1024}
+MAX_TOKENS = {
+    "plain": 128, "short": 32, "xml": 512, "xml-answer": 128, "knowledge": 128, "cot": 1024, "self-ask": 1024,
+}  # fmt: skip
 """Response budgets by prompt format: equal for all roles of a protocol, so that no role is cut off more easily."""
 THINKING = "thinking"
 """The whole asked again with the chat template's thinking switched on."""
@@ -75,6 +77,25 @@ def recommended_format(cases: Iterable[Case]) -> str | None:
     if format not in prompts.FORMATS:
         raise InputError(f"meta.format is {format!r}; use one of {', '.join(prompts.FORMATS)}, or leave it out")
     return format
+
+
+SHORT_WORDS = 5
+_LATENT = ("compositionality-gap", "double-gate")
+"""Protocols that ask for an answer without written steps where the gold answers are short."""
+
+
+def default_format(cases: Iterable[Case], protocol: str) -> str | None:
+    """``short`` for cases whose gold answers are all short, asked by a protocol without steps of its own; else None.
+
+    Worked answers and questions that nobody can answer need another format: the protocol's own (None).
+    """
+    if protocol not in _LATENT:
+        return None
+    for case in cases:
+        asked = (case, *case.parts)
+        if case.unknowable or any(a.worked or len(a.answer.split()) > SHORT_WORDS for a in asked):
+            return None
+    return "short"
 
 
 def check_formats(format: str, ways: Iterable[str] = ()) -> None:

