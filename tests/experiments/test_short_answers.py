@@ -116,3 +116,10 @@ def test_an_ask_that_many_cases_share_counts_once() -> None:
     shared = [replace(graded[0], case=f"s{i}", outcome="invalid") for i in range(50)]
     [warning] = checks.asking_warnings([*shared, *graded[1:]], asks, responses)
     assert "1 of 10" in warning
+
+
+def test_an_ask_that_stands_in_two_roles_counts_in_both() -> None:
+    graded, asks, responses = rows(["gold"] * 10, "invalid")
+    again = [replace(row, role="pair:q1") for row in graded]
+    warnings = checks.asking_warnings([*graded, *again], asks, responses)
+    assert [w.split(":")[0] for w in warnings] == ["whole", "pair"]
