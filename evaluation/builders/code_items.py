@@ -165,6 +165,8 @@ def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], box: Sandbox
     gold = known.get(_squeeze(question)) if hard else str(row["answer"])
     if gold is None:
         return "no-gold-answer"
+    if not any(isinstance(n, ast.FunctionDef) and n.name == "solution" for n in ast.parse(code).body):
+        return "code-without-solution()"
     result = box.run(code)
     if not result.ok:
         return f"code-{result.reason}"

@@ -9,6 +9,7 @@ taken is returned with its reason. Without a model nothing is random but the ord
 
 from __future__ import annotations
 
+import ast
 import math
 import random
 from collections.abc import Sequence
@@ -306,6 +307,13 @@ def as_case(c: Candidate) -> Case:
 def pair_code(c: Candidate) -> str:
     """The pair's solution in code: ``solve_q1`` gives X, ``solution`` uses it (App. F)."""
     first = c.first.code.replace("def solution(", "def solve_q1(", 1)
-    head, _, body = with_constant(c.second.code, c.slot, "X").partition("def solution():\n")
-    indent = body[: len(body) - len(body.lstrip(" "))] or "    "
-    return f"{first}\n{head}def solution():\n{indent}X = solve_q1()\n{body}"
+    second = with_constant(c.second.code, c.slot, "X")
+    function = next(n for n in ast.parse(second).body if isinstance(n, ast.FunctionDef) and n.name == "solution")
+    lines, start = second.split("\n"), function.body[0]
+    line = lines[start.lineno - 1].encode()
+    before, rest = line[: start.col_offset].decode(), line[start.col_offset :].decode()
+    # A body on a line of its own keeps its indentation; one behind the colon gets a statement more.
+    lines[start.lineno - 1] = (
+        f"{before}X = solve_q1(); {rest}" if before.strip() else f"{before}X = solve_q1()\n{line.decode()}"
+    )
+    return f"{first}\n" + "\n".join(lines)
