@@ -46,4 +46,6 @@ def test_a_reply_that_gives_x_no_value_is_invalid(reply: str, finish: str, reaso
 
 
 def test_a_cut_off_last_statement_leaves_the_word_to_the_finished_one_before_it() -> None:
-    assert grade("X = 9. So she earns 2 * 9, that is X = 1", "length", "9", "number", format=PAIR_Q1).outcome == "correct"
+    assert (
+        grade("X = 9. So she earns 2 * 9, that is X = 1", "length", "9", "number", format=PAIR_Q1).outcome == "correct"
+    )

@@ -125,9 +125,7 @@ def test_in_context_cases_have_one_gate_and_say_so() -> None:
     assert find(metrics, "atom_gate") is None and find(metrics, "conflation") is None
 
 
-def curve(
-    counts: dict[int, tuple[int, int]], family: str | None = None, benchmark: str | None = None
-) -> list[Graded]:
+def curve(counts: dict[int, tuple[int, int]], family: str | None = None, benchmark: str | None = None) -> list[Graded]:
     named = {"family": family, "benchmark": benchmark}
     return [
         r
