@@ -51,6 +51,9 @@ DATA_SETS: Mapping[str, DataSet] = {
     "tot": DataSet("tot", "baharef/ToT", "tot_arithmetic", file="the test split of its config tot_arithmetic"),
     "math-hard": DataSet("math-hard", "lighteval/MATH-Hard", file="its test split"),
     "musique": DataSet("musique", "dgslibisey/MuSiQue", split="validation", file="musique_ans_v1.0_dev.jsonl"),
+    "hotpotqa": DataSet(
+        "hotpotqa", "hotpotqa/hotpot_qa", "distractor", "validation", file="hotpot_dev_distractor_v1.json"
+    ),
     "mquake": DataSet("mquake", "henryzhongsc/MQuAKE-Remastered", split="CF3k", file="its split CF3k"),
     "twohopfact": DataSet("twohopfact", "soheeyang/TwoHopFact", split="train", file="TwoHopFact.csv"),
     "socrates": DataSet("socrates", "soheeyang/SOCRATES", split="train", file="SOCRATES_v1.csv"),
