@@ -126,7 +126,7 @@ def test_in_context_cases_have_one_gate_and_say_so() -> None:
 
 
 def curve(counts: dict[int, tuple[int, int]], family: str | None = None, benchmark: str | None = None) -> list[Graded]:
-    named = {"family": family, "benchmark": benchmark}
+    named: dict[str, Any] = {"family": family, "benchmark": benchmark}
     return [
         r
         for depth, (failed, n) in counts.items()
