@@ -12,9 +12,14 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, did_you_mean
 from . import reading
 
+SCHEMA = 1
+COLLAPSE_BINS = {7: 4, 9: 6, 11: 8}
+"""Depth bins of Composition collapse (App. B): interval cases with a longer chain count in the bin below."""
+DEPTH_BINS: Mapping[str, Mapping[int, int]] = {"d4v2": COLLAPSE_BINS, "organism-temporal": COLLAPSE_BINS}
+"""Benchmarks that declare their bins by name; any other says them case by case (``Case.depth_bin``)."""
 ANSWER_TYPES = ("text", "number", "date", "list", "ordered-list", "boolean")
 
 
@@ -65,12 +70,19 @@ class Case:
     chance: float | None = None
     """Probability that a guess in the right format is right."""
     meta: Mapping[str, Any] = field(default_factory=dict)
-    """Unknown fields of the file, kept as they are."""
+    """Whatever else the benchmark says about the case."""
+    depth_bin: int | None = None
+    """The bin that the depth counts in, where the benchmark declares bins; otherwise None, and the depth counts."""
 
-    @property
-    def depth_bin(self) -> int | None:
-        """Depth as published (Composition collapse, App. B): 7 counts as 4, 9 as 6, 11 as 8."""
-        return None if self.depth is None else {7: 4, 9: 6, 11: 8}.get(self.depth, self.depth)
+    def __post_init__(self) -> None:
+        if self.depth_bin is None:
+            object.__setattr__(self, "depth_bin", declared_bin(self.benchmark, self.depth))
+
+
+def declared_bin(benchmark: str | None, depth: int | None) -> int | None:
+    """The bin of a depth in a benchmark that declares its bins by name; None in any other."""
+    bins = DEPTH_BINS.get(benchmark or "")
+    return None if bins is None or depth is None else bins.get(depth, depth)
 
 
 _CASE_FIELDS = {f.name: f for f in fields(Case)}
@@ -81,15 +93,17 @@ _TUPLES = {"aliases", "paraphrases", "evidence"}
 def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], where: str) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}")
+    for name in raw:
+        if name not in allowed:
+            raise InputError(f"{where}: {_unknown(name, allowed)}")
     for name in required:
         if name not in raw:
             raise InputError(f"{where}: field {name!r} is missing; add it (fields: {', '.join(allowed)})")
-        if name != "parts" and not (isinstance(raw[name], str | int | float) and str(raw[name]).strip()):
+        if not (isinstance(raw[name], str | int | float) and str(raw[name]).strip()):
             raise InputError(f"{where}: field {name!r} is {raw[name]!r}; give a non-empty string or number")
-    known = {k: v for k, v in raw.items() if k in allowed and v is not None}
+    known = {k: v for k, v in raw.items() if v is not None}
     for name in required:
-        if name != "parts":
-            known[name] = str(known[name])
+        known[name] = str(known[name])
     for name in _TUPLES & known.keys():
         value = known[name]
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
@@ -101,11 +115,24 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
     return known
 
 
+def _unknown(name: str, allowed: Mapping[str, Any]) -> str:
+    """What is wrong with a field that is none, and where what it holds belongs."""
+    if allowed is _CASE_FIELDS and name in _PART_FIELDS:
+        return f"field {name!r} is one of a part; put it into the objects of 'parts'"
+    meant = did_you_mean(name.lower(), allowed)
+    fix = "extra data goes under 'meta'" if allowed is _CASE_FIELDS else "extra data goes under 'meta' of the case"
+    return f"field {name!r} is not known{meant or ';'} {fix} (fields: {', '.join(allowed)})"
+
+
 def case_from_dict(raw: Any, where: str = "case") -> Case:
     """Build one case from its JSON object; ``where`` (file:line) leads every error message.
 
-    Raises ``InputError`` for a missing field, a wrong type or an unknown answer type.
+    Raises ``InputError`` for a missing or unknown field, a wrong type, an unknown answer type, and for another schema.
     """
+    if isinstance(raw, dict) and "schema" in raw:  # the case files of runs carry it
+        if raw["schema"] != SCHEMA:
+            raise InputError(f"{where}: schema is {raw['schema']!r}; this version reads schema {SCHEMA}")
+        raw = {k: v for k, v in raw.items() if k != "schema"}
     known = _checked(raw, _CASE_FIELDS, ("id", "question", "answer"), where)
     parts = known.get("parts", [])
     if not isinstance(parts, list | tuple):
@@ -113,10 +140,17 @@ def case_from_dict(raw: Any, where: str = "case") -> Case:
     known["parts"] = tuple(
         Part(**_checked(p, _PART_FIELDS, ("question", "answer"), f"{where}, parts[{i}]")) for i, p in enumerate(parts)
     )
-    depth = known.get("depth")
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
-        raise InputError(f"{where}: depth is {depth!r}; give a whole number of at least 1")
-    known["meta"] = {**known.get("meta", {}), **{k: v for k, v in raw.items() if k not in _CASE_FIELDS}}
+    for name in ("depth", "depth_bin"):
+        depth = known.get(name)
+        if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+            raise InputError(f"{where}: {name} is {depth!r}; give a whole number of at least 1")
+    if not isinstance(known.get("meta", {}), dict):
+        raise InputError(f"{where}: field 'meta' is {known['meta']!r}; give an object")
+    if not isinstance(known.get("unknowable", False), bool):
+        raise InputError(f"{where}: unknowable is {known['unknowable']!r}; give true or false")
+    chance = known.get("chance", 0.0)
+    if isinstance(chance, bool) or not isinstance(chance, int | float) or not 0 <= chance <= 1:
+        raise InputError(f"{where}: chance is {chance!r}; give a probability between 0 and 1")
     return Case(**known)
 
 
@@ -124,6 +158,8 @@ def case_to_dict(case: Case) -> dict[str, Any]:
     """The JSON object of a case, without empty fields."""
     raw = asdict(case)
     raw["parts"] = [{k: v for k, v in p.items() if v not in (None, (), [])} for p in raw["parts"]]
+    if case.depth_bin == declared_bin(case.benchmark, case.depth):
+        del raw["depth_bin"]  # the benchmark's name says it
     return {k: v for k, v in raw.items() if v not in (None, (), {}, False)}
 
 

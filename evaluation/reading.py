@@ -9,7 +9,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +56,23 @@ def parse(source: str, where: str, fix: str = ONE_A_LINE, *, line: int | None = 
 
     Raises ``InputError`` naming file, line, what is wrong and ``fix``.
     """
-    try:
+    with _refusing(where, fix, line):
         return json.loads(source, object_pairs_hook=_unique)
+
+
+@contextmanager
+def _refusing(where: str, fix: str, line: int | None = None, item: int | None = None) -> Iterator[None]:
+    place = f"{where}{_of(line)}" if item is None else f"{where}: item {item}"
+    try:
+        yield
     except json.JSONDecodeError as e:
         raise InputError(f"{where}:{line or e.lineno}: not valid JSON ({e.msg} at column {e.colno}); {fix}") from e
     except DuplicateKeyError as e:
-        raise InputError(f"{where}{_of(line)}: field {e} stands twice in one object; keep one of them") from e
+        raise InputError(f"{place}: field {e} stands twice in one object; keep one of them") from e
     except RecursionError as e:
-        raise InputError(f"{where}{_of(line)}: JSON nested too deeply to be read; {fix}") from e
+        raise InputError(f"{place}: JSON nested too deeply to be read; {fix}") from e
     except ValueError as e:  # Python reads no number of more than 4,300 digits
-        raise InputError(f"{where}{_of(line)}: JSON that cannot be read ({str(e).split(';')[0]}); {fix}") from e
+        raise InputError(f"{place}: JSON that cannot be read ({str(e).split(';')[0]}); {fix}") from e
 
 
 def lines(path: str | Path, missing: str, fix: str = ONE_A_LINE) -> Iterator[tuple[str, Any]]:
@@ -71,10 +80,49 @@ def lines(path: str | Path, missing: str, fix: str = ONE_A_LINE) -> Iterator[tup
 
     Raises ``InputError`` as ``text`` and ``parse`` do.
     """
+    yield from _lines(text(path, missing), path, fix)
+
+
+def _lines(source: str, path: str | Path, fix: str) -> Iterator[tuple[str, Any]]:
     # Split at "\n" only: text may hold U+2028 and other line separators.
-    for n, line in enumerate(text(path, missing).split("\n"), 1):
+    for n, line in enumerate(source.split("\n"), 1):
         if line.strip():
             yield f"{path}:{n}", parse(line, str(path), fix, line=n)
+
+
+_SPACE = re.compile(r"\s*")
+
+
+def records(path: str | Path, fix: str) -> Iterator[tuple[str, Any]]:
+    """(place, value) of every element of a JSON list (``file: item 3``), or of every JSON line (``file:3``).
+
+    The elements of a list are decoded one by one: of a large file only the text is held, and what the caller keeps.
+    Raises ``InputError`` as ``text`` and ``parse`` do.
+    """
+    source = text(path, fix)
+    at = _after_space(source, 0)
+    if source[at : at + 1] != "[":
+        yield from _lines(source, path, fix)
+        return
+    decode = json.JSONDecoder(object_pairs_hook=_unique).raw_decode
+    at, n = _after_space(source, at + 1), 0
+    while source[at : at + 1] != "]":
+        with _refusing(str(path), fix, item=n):
+            value, at = decode(source, at)
+        yield f"{path}: item {n}", value
+        at, n = _after_space(source, at), n + 1
+        if source[at : at + 1] == ",":
+            at = _after_space(source, at + 1)
+        elif source[at : at + 1] != "]":
+            line = source.count("\n", 0, at) + 1
+            raise InputError(f"{path}:{line}: not valid JSON (neither ',' nor ']' after item {n - 1}); {fix}")
+    if rest := source[at + 1 :].strip():
+        raise InputError(f"{path}: not valid JSON ({rest[:20]!r} behind the list); {fix}")
+
+
+def _after_space(source: str, at: int) -> int:
+    found = _SPACE.match(source, at)
+    return at if found is None else found.end()
 
 
 def document(path: str | Path, fix: str) -> Any:
@@ -82,25 +130,39 @@ def document(path: str | Path, fix: str) -> Any:
     return parse(text(path, fix), str(path), fix)
 
 
-def table(path: str | Path, fix: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """The columns of a CSV file and its rows with their lines. Raises ``InputError`` where there is no row.
+LONG_CELL = 1 << 24
+"""Characters of a CSV cell that may hold a response, or a list: Python's own limit is 131,072."""
 
-    So it does for a column that stands twice, and for a row with more cells than columns: which is which is unknown.
+
+def table(
+    path: str | Path, fix: str, keep: Callable[[str], bool] | None = None, *, longest: int | None = None
+) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """The columns of a CSV file and its rows with their lines, of the columns that ``keep`` accepts.
+
+    ``longest`` is the most characters of a cell, in place of Python's limit; cells that a row leaves out at its end are
+    empty. Raises ``InputError`` where there is no row, for a column that stands twice, and for a row with more cells
+    than columns: which is which is unknown.
     """
-    reader = csv.DictReader(io.StringIO(decoded(existing(path, fix).read_bytes(), str(path)), newline=""))
+    reader = csv.reader(io.StringIO(decoded(existing(path, fix).read_bytes(), str(path)), newline=""))
     rows: list[tuple[int, dict[str, str]]] = []
+    usual = csv.field_size_limit() if longest is None else csv.field_size_limit(longest)
     try:
-        columns = list(reader.fieldnames or ())
+        columns = next(reader, [])
         twice = next((c for c in columns if columns.count(c) > 1), None)
         if twice is not None:
             raise InputError(f"{path}:1: column {twice!r} stands twice; keep one of them")
-        for row in reader:
-            if None in row:
-                cells = f"{len(columns) + len(row[None])} cells for {len(columns)} columns"
-                raise InputError(f"{path}:{reader.line_num}: {cells}; put quotes around text that holds commas")
-            rows.append((reader.line_num, row))
+        kept = [(i, c) for i, c in enumerate(columns) if keep is None or keep(c)]
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) > len(columns):
+                seen = f"{len(cells)} cells for {len(columns)} columns"
+                raise InputError(f"{path}:{reader.line_num}: {seen}; put quotes around text that holds commas")
+            rows.append((reader.line_num, {c: cells[i] if i < len(cells) else "" for i, c in kept}))
     except csv.Error as e:
-        raise InputError(f"{path}:{reader.line_num + 1}: not valid CSV ({e}); {fix}") from e
+        raise InputError(f"{path}:{reader.line_num}: not valid CSV ({e}); {fix}") from e
+    finally:
+        csv.field_size_limit(usual)
     if not rows:
         raise InputError(f"{path}: no rows; {fix}")
     return columns, rows

@@ -164,11 +164,24 @@ def _options(name: str, format: str | None, asking: Asking, seed: int) -> dict[s
     return options
 
 
+NEEDS_PARTS = ("compositionality-gap", "double-gate", "scaffolding")
+"""Protocols that ask the parts, whatever their number."""
+_SHOWN = 3
+
+
 def prepare(cases: Sequence[Any], name: str, asking: Asking, seed: int = 0) -> list[Any]:
     """The cases with what the options need: an independent Q1 for every pair.
 
-    Raises ``InputError`` where no case has the wording that an option asks for.
+    Raises ``InputError`` where no case has parts for a protocol that asks them, and where no case has the wording that
+    an option asks for.
     """
+    if name in NEEDS_PARTS and cases and not any(c.parts for c in cases):
+        why = next((f" ({c.meta['problem']})" for c in cases if c.meta.get("problem")), "")
+        raise InputError(
+            f"none of the {len(cases)} cases of {cases[0].benchmark} has parts{why}: there is nothing to compose; have "
+            "a teacher make them (`composcope build scaffolds BENCHMARK --teacher MODEL --out DIR`), or write the "
+            "decomposition into a case file (field 'parts', see docs/formats.md)"
+        )
     if asking.reversed and not any("reversed" in c.meta for c in cases):
         raise InputError("--reversed: no case has a wording with reversed steps; add the field meta.reversed")
     if name == "reasoning-gap" and asking.co_presented and not any("independent" in c.meta for c in cases):
@@ -176,6 +189,16 @@ def prepare(cases: Sequence[Any], name: str, asking: Asking, seed: int = 0) -> l
 
         return co_present(cases, seed)
     return list(cases)
+
+
+def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
+    """One line that says how many cases have no parts, which and why; none where all have, or nobody asks for them."""
+    bare = [c for c in cases if not c.parts]
+    if name not in NEEDS_PARTS or not bare:
+        return []
+    first = ", ".join(f"{c.id} ({c.meta.get('problem') or 'no reason given'})" for c in bare[:_SHOWN])
+    more = ", ..." if len(bare) > _SHOWN else ""
+    return [f"{len(bare)} of {len(cases)} cases have no parts and count in no gate: {first}{more}"]
 
 
 def format_notice(format: str | None, benchmark: Benchmark, own: str | None = None) -> str:

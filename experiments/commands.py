@@ -32,7 +32,7 @@ def import_(
     files: Annotated[list[Path], typer.Argument(help="Result files of one kind each.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="graded.jsonl to write.")] = Path("graded.jsonl"),
     kind: Annotated[
-        str | None, typer.Option("--from", help="lm-eval, inspect, bamboogle or stad; found out by default.")
+        str | None, typer.Option("--from", help="lm-eval, inspect, bamboogle, stad or rows; found out by default.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Name of the model, where the file does not say it.")] = None,
     scorer: Annotated[str | None, typer.Option(help="Which stored verdict counts, where there are several.")] = None,
@@ -41,13 +41,25 @@ def import_(
     role: Annotated[str | None, typer.Option(help="Role of every row: whole, part:0, ...")] = None,
     case_field: Annotated[str | None, typer.Option(help="Field of the document that holds the case's id.")] = None,
     role_field: Annotated[str | None, typer.Option(help="Field of the document that holds the role.")] = None,
+    response_field: Annotated[str | None, typer.Option(help="rows: the field that holds the response.")] = None,
+    gold_field: Annotated[str | None, typer.Option(help="rows: the field that holds the gold answer.")] = None,
+    regrade: Annotated[
+        bool, typer.Option("--regrade", help="Grade stored responses again, and list where the verdicts differ.")
+    ] = False,
+    answer_type: Annotated[
+        str | None, typer.Option(help="How golds are compared when graded here; by the gold's own form otherwise.")
+    ] = None,
+    format: Annotated[str | None, typer.Option(help="Prompt format of the responses when graded here.")] = None,
     json: AsJson = False,
 ) -> int:
-    """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results into graded.jsonl."""
+    """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, plain rows into graded.jsonl."""
     from ..evaluation.importers import Options
     from .importing import import_files
 
-    options = Options(model, scorer, filter, whole, role, case_field, role_field)
+    options = Options(
+        model, scorer, filter, whole, role, case_field, role_field, response_field=response_field,
+        gold_field=gold_field, regrade=regrade, answer_type=answer_type, format=format,
+    )  # fmt: skip
     found = import_files(files, out, kind, options)
     show(found.to_dict() if json else found.lines(), json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK

@@ -1,13 +1,18 @@
-"""``composcope import``: other people's result files -> ``graded.jsonl``, with what contradicts itself in them."""
+"""``composcope import``: other people's result files -> ``graded.jsonl``, with what contradicts itself in them.
+
+With ``regrade`` the stored responses are graded again by our rules, and where the verdicts differ is said item by item.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..evaluation import importers, validators
+from ..evaluation.importers import regrading
 from ..evaluation.importers.base import refuse_twice
 from ..evaluation.protocols.base import Graded
 from ..evaluation.protocols.roles import uncounted
@@ -23,13 +28,16 @@ class Summary:
     rows: tuple[Graded, ...]
     contradictions: tuple[dict[str, Any], ...]
     warnings: tuple[str, ...]
+    regraded: dict[str, int] | None = None
+    """Rows by "stored -> ours" outcome; None where nothing was graded again."""
+    disagreements: tuple[dict[str, Any], ...] = ()
 
     @property
     def n_invalid(self) -> int:
         return sum(row.outcome == "invalid" for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts, contradictions and warnings; not the rows."""
+        """Counts, contradictions, disagreements and warnings; not the rows."""
         roles: dict[str, dict[str, int]] = {}
         for row in self.rows:
             counts = roles.setdefault(row.role, {})
@@ -41,6 +49,7 @@ class Summary:
             "roles": roles,
             "invalid": self.n_invalid,
             "contradictions": list(self.contradictions),
+            **({} if self.regraded is None else {"regraded": self.regraded, "disagreements": list(self.disagreements)}),
             "warnings": list(self.warnings),
         }
 
@@ -58,6 +67,8 @@ class Summary:
                 out.append(
                     f"  {c['where']}: {c['field']} is {c['stored']}, should be {c['recomputed']} ({c['problem']})"
                 )
+        if self.regraded is not None:
+            out += regrading.lines(self.regraded, self.disagreements, most)
         return out + [f"warning: {w}" for w in self.warnings]
 
 
@@ -69,22 +80,37 @@ def import_files(
 ) -> Summary:
     """Read result files and write ``out`` (graded.jsonl), ``contradictions.jsonl`` and ``import.json`` beside it.
 
-    The rows carry the verdicts as stored; contradictions are reported and nothing is mended. Raises ``InputError``
+    The rows carry the verdicts as stored; contradictions are reported and nothing is mended. With ``options.regrade``
+    they carry ours, and ``disagreements.jsonl`` holds the rows whose stored verdict is another. Raises ``InputError``
     for files that cannot be read and for rows that two files have in common.
     """
+    options = options or importers.Options()
     read: list[Graded] = []
-    kinds, contradictions, warnings = [], [], []
+    kinds, contradictions, warnings, disagreements = [], [], [], []
+    table: Counter[str] = Counter()
     for path in files:
         kinds.append(kind or importers.detect(path))
         found = importers.read(path, kinds[-1], options)
-        read += found.rows
         contradictions += found.contradictions
         warnings += found.warnings
+        if options.regrade:
+            ours = regrading.regrade(found, options)
+            found = replace(found, rows=ours.rows)
+            disagreements += ours.disagreements
+            table.update(ours.table)
+            if ours.not_graded:
+                warnings.append(f"{path}: {ours.not_graded} rows hold no response or gold and keep the stored verdict")
+        read += found.rows
     refuse_twice(read, " and ".join(map(str, files)), "name the models, or import the files one by one")
     warnings += uncounted(read, None) + validators.check_rows(read)
     out = Path(out)
     write_lines(out, (row.to_dict() for row in read))
     write_lines(out.with_name("contradictions.jsonl"), contradictions)
-    summary = Summary(tuple(map(str, files)), tuple(kinds), tuple(read), tuple(contradictions), tuple(warnings))
+    if options.regrade:
+        write_lines(out.with_name("disagreements.jsonl"), disagreements)
+    summary = Summary(
+        tuple(map(str, files)), tuple(kinds), tuple(read), tuple(contradictions), tuple(warnings),
+        dict(table) if options.regrade else None, tuple(disagreements),
+    )  # fmt: skip
     write_json(out.with_name("import.json"), summary.to_dict())
     return summary

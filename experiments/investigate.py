@@ -158,6 +158,8 @@ def _evaluate(
         f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {asked.protocol.name}"
         + asking.format_notice(settings.format, benchmark, _own_format(asked.protocol))
     )
+    for line in asking.parts_notice(asked.cases, asked.protocol.name):
+        reporter.say(f"{run.name}: {line}")
     if (notice := _thinking_notice(asked, settings, target)) is not None:
         reporter.say(f"{run.name}: {notice}")
     found = behavior.evaluate(

@@ -73,6 +73,7 @@ def plan_lines(settings: Settings) -> list[str]:
     lines = [
         f"cases: {len(asked.cases)} of {benchmark.name}, protocol {settings.protocol}, prompting {prompting}"
         + asking.format_notice(settings.format, benchmark),
+        *asking.parts_notice(asked.cases, str(settings.protocol)),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
     ]
     if source is None:

@@ -1,14 +1,17 @@
 """AgentCoMa: a commonsense choice, then one arithmetic operation on what was chosen (CSV as released, gated).
 
 Columns used: ``question_commonsense, answers_commonsense`` (a list of accepted answers, written as Python or JSON),
-``question_math, answer_math, question_composition, answer_composition``. Where they are there too: ``domain``,
-``operation`` and an id column. All other columns are kept in ``meta``.
+``question_math, answer_math, question_composition, answer_composition``. Where they are there too: an id, ``category``
+or ``domain`` (house_working, travel_agent, ...), ``operation_type`` or ``operation``, and sub-questions with the
+whole's irrelevant numbers added (App. K): a column whose name has "extra" or "context" in it, and "math" if it is
+about the second step. All other columns are kept in ``meta``.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import InputError
@@ -26,6 +29,8 @@ _COLUMNS = (
     "answer_composition",
 )
 _IDS = ("id", "idx", "item_id", "question_id")
+_DOMAIN = ("domain", "category")
+_OPERATION = ("operation", "operation_type")
 
 
 def read_agentcoma(path: str | Path) -> list[Case]:
@@ -35,26 +40,59 @@ def read_agentcoma(path: str | Path) -> list[Case]:
     if missing:
         raise InputError(f"{path}: column {missing[0]!r} is missing; give {WHAT}")
     stem = Path(path).expanduser().stem
-    return [_case(row, i, stem, f"{path}:{line}") for i, (line, row) in enumerate(rows)]
+    extra = _extra_contexts(columns, path)
+    return [_case(row, i, stem, f"{path}:{line}", extra) for i, (line, row) in enumerate(rows)]
 
 
-def _case(row: Mapping[str, str], index: int, stem: str, where: str) -> Case:
+def _extra_contexts(columns: Sequence[str], path: object) -> tuple[str | None, str | None]:
+    """The columns that hold the two sub-questions with extra context; None where there is none."""
+    worded = [c for c in columns if re.search("extra|context", c, re.I) and not c.startswith("answer")]
+    found: list[str | None] = []
+    for is_math in (False, True):
+        of_step = [c for c in worded if ("math" in c.casefold()) is is_math]
+        if len(of_step) > 1:
+            both = " and ".join(map(repr, of_step[:2]))
+            raise InputError(f"{path}:1: columns {both} hold one sub-question with extra context; keep one of them")
+        found.append(of_step[0] if of_step else None)
+    return found[0], found[1]
+
+
+def _case(
+    row: Mapping[str, str], index: int, stem: str, where: str, extra: tuple[str | None, str | None] = (None, None)
+) -> Case:
     accepted = _accepted(row["answers_commonsense"], where)
-    named = next((row[c].strip() for c in _IDS if row.get(c, "").strip()), None)
+    named, domain, operation = (
+        next((row[c].strip() for c in columns if row.get(c, "").strip()), None)
+        for columns in (_IDS, _DOMAIN, _OPERATION)
+    )
+    first, second = (row[c].strip() or None if c else None for c in extra)
+    used = {*_COLUMNS, *_IDS, *_DOMAIN, *_OPERATION, *extra}
     return Case(
         id=f"{stem}-{named or f'{index:03d}'}",
         question=text_field(row, "question_composition", where),
         answer=text_field(row, "answer_composition", where),
         answer_type="number",
         parts=(
-            Part(text_field(row, "question_commonsense", where), accepted[0], "commonsense", aliases=accepted[1:]),
-            Part(text_field(row, "question_math", where), text_field(row, "answer_math", where), "math", "number"),
+            Part(
+                text_field(row, "question_commonsense", where),
+                accepted[0],
+                "commonsense",
+                aliases=accepted[1:],
+                extra_context=first,
+            ),
+            Part(
+                text_field(row, "question_math", where),
+                text_field(row, "answer_math", where),
+                "math",
+                "number",
+                extra_context=second,
+            ),
         ),
         benchmark="agentcoma",
         depth=2,
-        domain=row.get("domain") or None,
-        operation=row.get("operation") or None,
-        meta={k: v for k, v in row.items() if k and k not in (*_COLUMNS, *_IDS, "domain", "operation")},
+        domain=domain,
+        operation=operation,
+        meta={k: v for k, v in row.items() if k and k not in used},
     )
 
 

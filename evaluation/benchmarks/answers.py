@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from ..grading import dates, numbers
@@ -11,6 +12,10 @@ from ..grading.grade import is_plain_number
 from .files import number_text
 
 _FORMULA = re.compile(r"\\[A-Za-z]+|\$|\^|\d\s*[-+*/=]\s*\d|\d\s*[A-Za-z]\b")
+
+_ONE_NUMBER = re.compile(
+    r"[-+]?[$€£]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?(?: (?:hundred|thousand|million|billion|trillion))?"
+)
 
 
 def typed_answer(value: Any) -> tuple[str, str]:
@@ -27,6 +32,21 @@ def typed_answer(value: Any) -> tuple[str, str]:
         return json.dumps(value, ensure_ascii=False, sort_keys=True), "text"
     text = str(value).strip()
     return text, _type_of(text)
+
+
+@lru_cache(maxsize=65536)
+def type_of_words(text: str) -> str:
+    """The answer type of an answer to a question about the world: yes or no, a date, a number, else text.
+
+    Unlike in ``typed_answer`` nothing is a formula there: "I-95 N" and "$ign" are names.
+    """
+    if text.lower() in ("yes", "no"):
+        return "boolean"
+    if _ONE_NUMBER.fullmatch(text):
+        return "number"
+    date = dates.parse(text) if any(c.isdigit() for c in text) else None
+    is_whole = date is not None and date.end - date.start == len(text)
+    return "date" if date is not None and is_whole and (date.month or text[-1].isalpha()) else "text"
 
 
 def _type_of(text: str) -> str:

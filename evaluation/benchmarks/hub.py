@@ -21,9 +21,13 @@ from ...errors import InputError
 from ..cases import Case
 from .agentcoma import read_agentcoma
 from .gsm8k import read_gsm8k
+from .hotpotqa import read_2wiki, read_hotpotqa
 from .math_hard import read_math_hard
+from .mquake import read_mquake
+from .musique import read_musique
 from .stad import read_stad
 from .tot import read_tot
+from .twohopfact import read_socrates, read_twohopfact
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,13 @@ DATA_SETS: Mapping[str, DataSet] = {
     "stad": DataSet("stad", "ibm-research/STaD", "acl_2026", split=None, file="its scaffolded JSON lines"),
     "tot": DataSet("tot", "baharef/ToT", "tot_arithmetic", file="the test split of its config tot_arithmetic"),
     "math-hard": DataSet("math-hard", "lighteval/MATH-Hard", file="its test split"),
+    "musique": DataSet("musique", "dgslibisey/MuSiQue", split="validation", file="musique_ans_v1.0_dev.jsonl"),
+    "hotpotqa": DataSet(
+        "hotpotqa", "hotpotqa/hotpot_qa", "distractor", "validation", file="hotpot_dev_distractor_v1.json"
+    ),
+    "mquake": DataSet("mquake", "henryzhongsc/MQuAKE-Remastered", split="CF3k", file="its split CF3k"),
+    "twohopfact": DataSet("twohopfact", "soheeyang/TwoHopFact", split="train", file="TwoHopFact.csv"),
+    "socrates": DataSet("socrates", "soheeyang/SOCRATES", split="train", file="SOCRATES_v1.csv"),
 }
 _READERS = {
     "agentcoma": (read_agentcoma, "csv"),
@@ -53,6 +64,12 @@ _READERS = {
     "stad": (read_stad, "jsonl"),
     "tot": (read_tot, "jsonl"),
     "math-hard": (read_math_hard, "jsonl"),
+    "musique": (read_musique, "jsonl"),
+    "hotpotqa": (read_hotpotqa, "jsonl"),
+    "2wiki": (read_2wiki, "jsonl"),
+    "mquake": (read_mquake, "jsonl"),
+    "twohopfact": (read_twohopfact, "csv"),
+    "socrates": (read_socrates, "csv"),
 }
 _ABSENT = {
     "compositional-gsm": "is not released; `composcope build compositional-gsm` makes it from GSM8K items with code",

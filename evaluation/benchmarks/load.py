@@ -11,11 +11,16 @@ from ..cases import Case, check_cases, read_cases
 from .agentcoma import read_agentcoma
 from .bamboogle import read_bamboogle
 from .gsm8k import read_gsm8k
+from .hotpotqa import read_2wiki, read_hotpotqa
 from .hub import read_hub
 from .math_hard import read_math_hard
+from .mquake import read_mquake
 from .multiarith import read_multiarith
+from .musique import read_musique
+from .shapes import shape_of
 from .stad import read_stad
 from .tot import read_tot
+from .twohopfact import read_socrates, read_twohopfact
 
 Loader = Callable[[str], list[Case]]
 
@@ -26,6 +31,12 @@ READERS: dict[str, Loader] = {
     "multiarith": read_multiarith,
     "gsm8k": read_gsm8k,
     "math-hard": read_math_hard,
+    "musique": read_musique,
+    "hotpotqa": read_hotpotqa,
+    "2wiki": read_2wiki,
+    "mquake": read_mquake,
+    "twohopfact": read_twohopfact,
+    "socrates": read_socrates,
     "stad": read_stad,
     "tot": read_tot,
     "hub": read_hub,
@@ -46,6 +57,9 @@ def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Ca
     name, colon, rest = text.partition(":")
     path = Path(text).expanduser()
     if not colon or path.is_file():
+        shape = shape_of(path)
+        if shape is not None:
+            raise InputError(f"{text}: holds records of the shape that the reader {shape} reads; give {shape}:{text}")
         if path.suffix.lower() == ".csv" and path.is_file():
             raise InputError(
                 f"{text}: a CSV is read by a reader's name, such as agentcoma:{text} for AgentCoMa's columns; other "

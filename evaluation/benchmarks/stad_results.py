@@ -80,7 +80,7 @@ def _row(item: Item, role: str, value: Any, text: str, gold: str | None, model: 
         kind="step" if role.startswith("part:") else None,
         model=model,
         reason=None if verdict is not None else f"score {value!r}",
-        answer=text[:2000] or None,
+        answer=text or None,
         gold=None if gold is None else typed_answer(gold)[0],
         match="judge",
     )

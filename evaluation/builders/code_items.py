@@ -29,7 +29,11 @@ _UNITS = (
 )
 WORDS: dict[str, float] = {word: i for i, word in enumerate([*_UNITS.split(), "eighteen", "nineteen"])}
 WORDS |= {w: 10 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
-_NUMBER = r"(?<![\w.,:/])\d+(?:,\d{3})*(?:\.\d+)?(?![\d:/]|\.\d|,\d{3}|st\b|nd\b|rd\b|th\b|\s*%)"
+_DIGITS = r"(?<![\w.,:/])\d+(?:,\d{3})*(?:\.\d+)?"
+_NUMBER = rf"{_DIGITS}(?![\d:/]|\.\d|,\d{{3}}|[^\W\d_]|\s*%)"
+_JOINED = re.compile(rf"{_DIGITS}(?=[^\W\d_])")
+"""A number that runs into a word (12km, 2nd): X in its place would be no word of its own."""
+_X = re.compile(r"\bX\b")
 _MENTION = re.compile(
     rf"{_NUMBER}|\b(?:{'|'.join(w for w in WORDS if w not in ('zero', 'one'))})\b(?!-)", re.IGNORECASE
 )
@@ -60,10 +64,18 @@ class Slot:
     """Where its constant stands in the code: line from 1, byte columns."""
 
 
+def has_x(item: CodeItem) -> bool:
+    """Whether the question has an X of its own (Farm X, an island marked X): a second one could not be told from it."""
+    return _X.search(item.question) is not None
+
+
 def slots(item: CodeItem) -> tuple[list[Slot], list[dict[str, Any]]]:
     """The replaceable numbers of an item, and for every other constant of its code why it is none."""
     constants = code_constants(item.code)
     times = Counter(float(c.value) for c in constants)
+    if has_x(item):
+        return [], [{"constant": value, "reason": "question-has-x"} for value in sorted(times)]
+    joined = {number_value(m.group()) for m in _JOINED.finditer(item.question)}
     mentions = [(number_value(m.group()), m.span()) for m in _MENTION.finditer(item.question)]
     everywhere = Counter(number_value(m.group()) for m in _ANY_NUMBER.finditer(item.question))
     found, refused = [], []
@@ -74,7 +86,8 @@ def slots(item: CodeItem) -> tuple[list[Slot], list[dict[str, Any]]]:
         elif everywhere[value] > 1:
             refused.append({"constant": value, "reason": "several-in-question"})
         elif not spans:
-            refused.append({"constant": value, "reason": "not-in-question"})
+            reason = "joined-to-a-word" if value in joined else "not-in-question"
+            refused.append({"constant": value, "reason": reason})
         else:
             node = next(c for c in constants if float(c.value) == value)
             found.append(Slot(value, spans[0], node.lineno, node.col_offset, node.end_col_offset or 0))
@@ -152,6 +165,8 @@ def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], box: Sandbox
     gold = known.get(_squeeze(question)) if hard else str(row["answer"])
     if gold is None:
         return "no-gold-answer"
+    if not any(isinstance(n, ast.FunctionDef) and n.name == "solution" for n in ast.parse(code).body):
+        return "code-without-solution()"
     result = box.run(code)
     if not result.ok:
         return f"code-{result.reason}"

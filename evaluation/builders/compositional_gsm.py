@@ -2,16 +2,18 @@
 
 A pair is two items: the answer of the first, X, takes the place of one number of the second. The second item's code is
 run with X, and the pair is kept only if the new answer is a different positive integer near the old one. The paper
-says no more than that; what "near" and "sensible" mean here is in ``Rules``. Every candidate that was tried and not
+says no more than that; what "near" and "sensible" mean here is in ``Rules``. The program of a pair, in which the first
+solution gives X to the second, is run too and must come to the pair's answer. Every candidate that was tried and not
 taken is returned with its reason. Without a model nothing is random but the order of tries, which follows ``seed``.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from .. import prompts
 from ..cases import Case, Part
 from ..protocols.reasoning_gap import co_present
 from ..sandbox import CodeResult, Limits, Sandbox
-from .code_items import CodeItem, Slot, slots, whole, with_constant, with_mention
+from .code_items import CodeItem, Slot, has_x, slots, whole, with_constant, with_mention
 
 _FORBIDDEN = 1e6
 LIMITS = Limits(seconds=2.0, steps=50_000)
@@ -91,7 +93,8 @@ def build(items: Sequence[CodeItem], size: int | None = None, seed: int = 0, rul
         raise NoCasesError("no item can be used; give items whose code comes to their answer")
     rng = random.Random(seed)
     candidates, rejected = _candidates(items, rng, rules)
-    pairs, spare = _assign(candidates)
+    pairs, spare, failed = _pairs(candidates)
+    rejected += failed
     rejected += [{**c.names, "answer": c.answer, "stage": "pairing", "reason": "another-pair-chosen"} for c in spare]
     chosen, surplus = _match_magnitudes(pairs, [i.answer for i in items], size, rng)
     rejected += [{**c.names, "answer": c.answer, "stage": "magnitude", "reason": "quota-full"} for c in surplus]
@@ -106,14 +109,17 @@ def _candidates(
     items: Sequence[CodeItem], rng: random.Random, rules: Rules
 ) -> tuple[list[Candidate], list[dict[str, Any]]]:
     found: list[Candidate] = []
-    rejected: list[dict[str, Any]] = []
+    rejected: list[dict[str, Any]] = [
+        {"q1": i.id, "stage": "first", "reason": "question-has-x"} for i in items if has_x(i)
+    ]
+    givers = [i for i in items if not has_x(i)]
     with Sandbox(LIMITS) as box:
         for second in items:
             usable, refused = slots(second)
             rejected += [{"q2": second.id, "stage": "number", **r} for r in refused]
             before = box.run(second.code)
             for slot in usable:
-                for first in _firsts(items, second, slot, rng, rules):
+                for first in _firsts(givers, second, slot, rng, rules):
                     outcome = _try(first, second, slot, before, box, rules)
                     if isinstance(outcome, Candidate):
                         found.append(outcome)
@@ -164,6 +170,40 @@ def _implausible(before: CodeResult, after: CodeResult) -> str | None:
                 return f"{name} is {new}"
             if whole(old) is not None and whole(new) is None:
                 return f"{name} is {new}"
+    return None
+
+
+def _pairs(candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate], list[dict[str, Any]]]:
+    """The best pairs whose joint programs come to their answers, the candidates left over, and those that failed.
+
+    Only programs of chosen pairs are run: where one fails its pair is struck out, and pairs are chosen again.
+    """
+    sound: set[int] = set()
+    rejected: list[dict[str, Any]] = []
+    with Sandbox(replace(LIMITS, steps=2 * LIMITS.steps)) as box:
+        while True:
+            pairs, spare = _assign(candidates)
+            failed: dict[int, dict[str, Any]] = {}
+            for c in pairs:
+                if id(c) not in sound:
+                    problem = _joint_problem(c, box)
+                    if problem is None:
+                        sound.add(id(c))
+                    else:
+                        failed[id(c)] = {**c.names, "stage": "joint", **problem}
+            if not failed:
+                return pairs, spare, rejected
+            rejected += failed.values()
+            candidates = [c for c in candidates if id(c) not in failed]
+
+
+def _joint_problem(c: Candidate, box: Sandbox) -> dict[str, Any] | None:
+    """Why the program of a pair is none: it does not run, or comes to something else than the pair's answer."""
+    result = box.run(pair_code(c))
+    if not result.ok:
+        return {"reason": f"code-{result.reason}", "detail": result.detail}
+    if whole(result.value) != c.answer:
+        return {"reason": "joint-answer-differs", "answer": c.answer, "detail": f"the program came to {result.text}"}
     return None
 
 
@@ -267,6 +307,13 @@ def as_case(c: Candidate) -> Case:
 def pair_code(c: Candidate) -> str:
     """The pair's solution in code: ``solve_q1`` gives X, ``solution`` uses it (App. F)."""
     first = c.first.code.replace("def solution(", "def solve_q1(", 1)
-    head, _, body = with_constant(c.second.code, c.slot, "X").partition("def solution():\n")
-    indent = body[: len(body) - len(body.lstrip(" "))] or "    "
-    return f"{first}\n{head}def solution():\n{indent}X = solve_q1()\n{body}"
+    second = with_constant(c.second.code, c.slot, "X")
+    function = next(n for n in ast.parse(second).body if isinstance(n, ast.FunctionDef) and n.name == "solution")
+    lines, start = second.split("\n"), function.body[0]
+    line = lines[start.lineno - 1].encode()
+    before, rest = line[: start.col_offset].decode(), line[start.col_offset :].decode()
+    # A body on a line of its own keeps its indentation; one behind the colon gets a statement more.
+    lines[start.lineno - 1] = (
+        f"{before}X = solve_q1(); {rest}" if before.strip() else f"{before}X = solve_q1()\n{line.decode()}"
+    )
+    return f"{first}\n" + "\n".join(lines)

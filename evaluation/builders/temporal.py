@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import InputError
-from ..cases import Case
+from ..cases import COLLAPSE_BINS, Case
 from . import harder_families, temporal_families
 from .facts import Fact
 from .temporal_families import Draw
@@ -114,6 +114,7 @@ def _case(
         worked=wording.worked,
         family=family,
         depth=depth,
+        depth_bin=COLLAPSE_BINS.get(depth, depth),
         cluster=wording.anchor.id,
         unknowable=any(f.unknowable for f in (*draw.options, *draw.bounds)),
         chance=wording.chance,

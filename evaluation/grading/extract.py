@@ -29,10 +29,11 @@ PAIR_Q1 = "pair-q1"
 """Extraction of the first answer from an answer to a pair (``prompts.pair_answer``)."""
 CODE = "code"
 """Format of answers that are programs: they are run, and what they return is graded."""
-_PAIR_FIRST = re.compile(
-    r"\bX\s+(?:is|=|:)\s*(?P<x>[^\n]+?)(?=\.(?:\s|$)|\n|$)|\bQ1 answer is\s*:?\s*(?P<q1>[^\n]+?)(?=\.(?:\s|$)|\n|$)",
-    re.IGNORECASE,
-)
+_PAIR_HEAD = re.compile(r"\b(?P<x>X(?:\s+is\b|\s*[=:])|Q1\s+answer\s+is\b\s*:?)\s*", re.IGNORECASE)
+"""Where an answer to a pair says what X is: "X is 9", "X = 9", "The Q1 answer is 9"."""
+_SENTENCE_END = re.compile(r"\.(?:\s|$)|\n")
+_OPERAND = re.compile(r"[\d*+/×÷·-][ \t]*\Z")
+"""What makes the X after it an operand ("2 * X = 18"): the number behind its sign is no value of X."""
 
 
 @dataclass(frozen=True)
@@ -149,12 +150,22 @@ def _boxes(text: str) -> list[tuple[int, str, bool]]:
 
 
 def _pair_first(text: str, cut: bool) -> Extracted:
-    m = _PAIR_FIRST.search(text)
-    if m is None:
+    """What the response says of X, the last statement first: one without a value ("X is the number of eggs left")
+    leaves the word to the one before it.
+    """
+    heads = list(_PAIR_HEAD.finditer(text))[-_MOST:]
+    stops = [*(m.start() for m in heads), len(text)][1:]
+    segments = []
+    for m, stop in zip(heads, stops, strict=True):
+        end = _SENTENCE_END.search(text, m.end(), stop)
+        is_operand = m["x"][0] in "Xx" and _OPERAND.search(text, max(0, m.start() - 8), m.start()) is not None
+        is_unfinished = cut and end is None and stop == len(text)
+        content = text[m.end() : stop if end is None else end.start()].strip()
+        if content and not is_operand and not is_unfinished:
+            segments.append(content)
+    if not segments:
         return Extracted((), reason="truncated" if cut else "no-cue")
-    if cut and m.end() == len(text):
-        return Extracted((), reason="truncated")
-    return Extracted((m["x"] or m["q1"],), cued=True)
+    return Extracted(tuple(reversed(segments)), cued=True)
 
 
 def last_object(text: str) -> dict[str, object] | None:

@@ -2,7 +2,8 @@
 
 ``{"summary": {...}, "per_question_results": [{STYLE: {...}, "subquestions_result": {...}}]}``. The verdicts are
 exact match (EM), covered exact match (CEM: the gold answer is in the response) and a model's opinion. The rows keep
-the stored verdict of one scorer; that file's other statements are held against it.
+the stored verdict of one scorer; that file's other statements are held against it. CEM was judged on the response as
+returned (``Q1_returned``); ``Q1_pred`` is what EM was judged on, the answer cut out of its last line.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...errors import InputError
 from .. import reading
 from ..asks import Outcome
 from ..protocols.base import Graded
-from .base import Imported, Options, contradiction
+from .base import Imported, Options, Stored, contradiction
 
 WHAT = "Bamboogle results: {summary, per_question_results: [{STYLE, ..., subquestions_result}]}"
 SCORERS = ("CEM", "EM", "GPT_opinion")
@@ -38,6 +39,7 @@ def read_bamboogle_results(path: str | Path, options: Options = Options()) -> Im
     model = options.model or Path(path).stem
     items = raw["per_question_results"]
     rows: list[Graded] = []
+    stored: list[Stored | None] = []
     contradictions: list[dict[str, Any]] = []
     styles = _styles(items, path)
     whole = options.whole or (_DEFAULT_WHOLE if _DEFAULT_WHOLE in styles else next(iter(styles)))
@@ -49,12 +51,14 @@ def read_bamboogle_results(path: str | Path, options: Options = Options()) -> Im
             answer = _object(item, key, where)
             role = "whole" if style == whole else f"whole:{style}"
             rows.append(_whole(case, role, style, answer, scorer, model, where))
+            stored.append(_stored(answer.get("returned"), answer.get("answer"), where))
             contradictions += _whole_contradictions(answer, style, where)
         sub = _object(item, _SUB, where)
         rows += [_part(case, hop, sub, scorer, model, where) for hop in (1, 2)]
+        stored += [_stored(_response(sub, hop), sub.get(f"Q{hop}_gt"), where) for hop in (1, 2)]
         contradictions += _part_contradictions(sub, where)
     counted = _summary_contradictions(raw.get("summary", {}), items, styles, path)
-    return Imported(rows, contradictions + counted, _warnings(raw, items, path))
+    return Imported(rows, contradictions + counted, _warnings(raw, items, path), stored)
 
 
 def _load(path: str | Path) -> dict[str, Any]:
@@ -107,6 +111,16 @@ def _part(case: str, hop: int, sub: Mapping[str, Any], scorer: str, model: str, 
     )  # fmt: skip
 
 
+def _stored(response: Any, golds: Any, where: str) -> Stored | None:
+    accepted = tuple(_golds(golds))
+    return Stored(response, accepted, where=where) if isinstance(response, str) and accepted else None
+
+
+def _response(sub: Mapping[str, Any], hop: int) -> Any:
+    """What was answered to a sub-question, as returned; files without it have the cut-out answer only."""
+    return sub.get(f"Q{hop}_returned", sub.get(f"Q{hop}_pred"))
+
+
 def _text(value: Any) -> str | None:
     return None if value is None else str(value).strip()
 
@@ -141,8 +155,8 @@ def _part_contradictions(sub: Mapping[str, Any], where: str) -> list[dict[str, A
     found = []
     for hop in (1, 2):
         stored = sub.get(f"Q{hop}_is_right_CEM")
-        if f"Q{hop}_pred" in sub and isinstance(stored, bool):
-            mine = _covers(sub[f"Q{hop}_pred"], _golds(sub.get(f"Q{hop}_gt")))
+        if (response := _response(sub, hop)) is not None and isinstance(stored, bool):
+            mine = _covers(response, _golds(sub.get(f"Q{hop}_gt")))
             if mine != stored:
                 found.append(_uncovered(where, f"Q{hop}_is_right_CEM", stored, mine))
         found += _implied(sub, f"Q{hop}_is_right", _SUB, where)

@@ -7,7 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import InputError
+from ..benchmarks.answers import type_of_words
 from ..protocols.base import Graded
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What was answered in a row, and what would be right: enough to grade the response again."""
+
+    response: str
+    golds: tuple[str, ...]
+    """The gold answer, then its aliases."""
+    answer_type: str | None = None
+    """None where the file does not say it: then the gold answers do (``type_of_golds``)."""
+    format: str = "plain"
+    finish_reason: str = "stop"
+    where: str = ""
+    """The row's place in its file."""
+    has_verdict: bool = True
+    """False where the file says nothing of right or wrong: the row has our verdict from the beginning."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +37,8 @@ class Imported:
     """One record per stored value that other values of the file contradict: ``where``, ``field``, ``stored``,
     ``recomputed``, ``problem``."""
     warnings: list[str] = field(default_factory=list)
+    stored: list[Stored | None] = field(default_factory=list)
+    """The responses behind the rows, in their order; None where the file holds none, empty where it never does."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +47,8 @@ class Options:
 
     model: str | None = None
     scorer: str | None = None
-    """Which of several stored verdicts counts: a scorer (Bamboogle results, inspect_ai) or metric (lm-evaluation)."""
+    """Which of several stored verdicts counts: a scorer (Bamboogle results, inspect_ai), metric (lm-evaluation) or
+    field (plain rows)."""
     filter: str | None = None
     """lm-evaluation-harness: which of several answer extractions counts."""
     whole: str | None = None
@@ -38,6 +59,22 @@ class Options:
     """Field of the document (or metadata) that holds the case's id."""
     role_field: str | None = None
     """Field of the document (or metadata) that holds the role."""
+    response_field: str | None = None
+    """Plain rows: the field that holds the response."""
+    gold_field: str | None = None
+    """Plain rows: the field that holds the gold answer, or a list of accepted ones."""
+    regrade: bool = False
+    """Grade the stored responses again, with our rules."""
+    answer_type: str | None = None
+    """How gold answers are compared when graded again, where rows do not say it."""
+    format: str | None = None
+    """Prompt format of the responses when graded again, where rows do not say it."""
+
+
+def type_of_golds(golds: tuple[str, ...]) -> str:
+    """The answer type that all golds have, else text."""
+    types = {type_of_words(g) for g in golds}
+    return types.pop() if len(types) == 1 else "text"
 
 
 def contradiction(where: str, field: str, stored: Any, recomputed: Any, problem: str) -> dict[str, Any]:

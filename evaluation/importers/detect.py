@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from ...errors import InputError
 from .. import reading
 from ..benchmarks.stad_results import read_results
 from .bamboogle_results import read_bamboogle_results
-from .base import Imported, Options
+from .base import Imported, Options, Stored
 from .inspect_logs import read_inspect
 from .lm_eval import read_lm_eval
+from .plain import columns_of, read_plain
 
 
 def _stad(path: str | Path, options: Options) -> Imported:
     rows, warnings = read_results(path, options.model)
-    return Imported(rows, [], warnings)
+    stored = [Stored(r.answer, (r.gold,), where=f"{path}: {r.case}") if r.answer and r.gold else None for r in rows]
+    return Imported(rows, [], warnings, stored)
 
 
 KINDS: Mapping[str, Callable[[str | Path, Options], Imported]] = {
@@ -25,8 +27,10 @@ KINDS: Mapping[str, Callable[[str | Path, Options], Imported]] = {
     "inspect": read_inspect,
     "bamboogle": read_bamboogle_results,
     "stad": _stad,
+    "rows": read_plain,
 }
-"""Readers by name: lm-evaluation-harness samples, inspect_ai logs, Bamboogle results, STaD's evaluated records."""
+"""Readers by name: lm-evaluation-harness samples, inspect_ai logs, Bamboogle results, STaD's evaluated records, and
+plain rows of (question, response, gold)."""
 
 
 WHAT = f"give a file of one of the kinds {', '.join(KINDS)}"
@@ -37,6 +41,8 @@ def detect(path: str | Path) -> str:
     found = reading.existing(path, WHAT)
     if zipfile.is_zipfile(found):
         return "inspect"
+    if found.suffix.lower() == ".csv":
+        return _by_fields(columns_of(found), path)
     text = reading.text(found, WHAT)
     if not text.strip():
         raise InputError(f"{path}: is empty; {WHAT}")
@@ -45,18 +51,36 @@ def detect(path: str | Path) -> str:
             raw = reading.parse(candidate, str(path))
         except InputError:
             continue
+        if isinstance(raw, list) and raw:
+            raw = raw[0]
         if not isinstance(raw, dict):
             break
-        for kind, names in _SIGNS.items():
-            if names <= raw.keys():
-                return kind
-    raise InputError(f"{path}: none of the known kinds; say which with --from {'|'.join(KINDS)}")
+        return _by_fields(raw, path)
+    return _by_fields((), path)
+
+
+def _kind_of(names: Collection[str]) -> str | None:
+    kind = next((kind for kind, signs in _SIGNS.items() if signs <= set(names)), None)
+    # Rows of responses often name the gold answer so too; STaD's records have no field of this name.
+    return None if kind == "stad" and "response" in names else kind
+
+
+def _by_fields(names: Collection[str], path: object) -> str:
+    kind = _kind_of(names)
+    if kind is None:
+        has = f" (it has the fields {', '.join(sorted(map(str, names))[:12])})" if names else ""
+        raise InputError(
+            f"{path}: none of the known kinds{has}; say which with --from {'|'.join(KINDS)}, and for rows what holds "
+            "response and gold answer with --response-field and --gold-field"
+        )
+    return kind
 
 
 _SIGNS = {
     "bamboogle": {"per_question_results"},
     "inspect": {"eval", "version"},
     "lm-eval": {"doc_id", "doc"},
+    "rows": {"response", "gold"},
     "stad": {"question", "answer"},
 }
 

@@ -17,7 +17,7 @@ from .. import reading
 from ..asks import Outcome
 from ..protocols.base import Graded
 from .archives import read_member
-from .base import Imported, Options, contradiction, place, refuse_twice
+from .base import Imported, Options, Stored, contradiction, place, refuse_twice
 
 WHAT = "a log of inspect_ai (.json or .eval)"
 _VERDICTS: dict[str, tuple[Outcome, str | None]] = {
@@ -37,17 +37,32 @@ def read_inspect(path: str | Path, options: Options = Options()) -> Imported:  #
     about = header.get("eval") or {}
     task = str(about.get("task") or Path(path).stem)
     model = options.model or about.get("model")
-    rows, warnings = [], []
+    rows, warnings, stored = [], [], []
     for sample in samples:
         where = f"{path}: sample {sample.get('id')!r}, epoch {sample.get('epoch', 1)}"
         rows.append(_row(sample, task, model, options, where))
+        stored.append(_stored(sample, where))
     if not rows:
         raise InputError(f"{path}: holds no samples; write the log with its samples (log_samples)")
     refuse_twice(rows, path, "name the metadata that holds them with --case-field and --role-field")
     status = header.get("status")
     if status not in (None, "success"):
         warnings.append(f"{path}: the evaluation's status is {status!r}; samples may be missing")
-    return Imported(rows, _contradictions(header, samples, rows, options, path), warnings)
+    return Imported(rows, _contradictions(header, samples, rows, options, path), warnings, stored)
+
+
+def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:
+    """The model's completion with the target; None where the sample has neither, or failed."""
+    output = sample.get("output")
+    text = output.get("completion") if isinstance(output, dict) else None
+    target = sample.get("target")
+    golds = tuple(str(t).strip() for t in (target if isinstance(target, list) else [target]) if t is not None)
+    golds = tuple(g for g in golds if g)
+    if sample.get("error") or not isinstance(text, str) or not golds:
+        return None
+    choices = (output or {}).get("choices") or [{}]
+    stopped = choices[0].get("stop_reason") if isinstance(choices[0], dict) else None
+    return Stored(text, golds, finish_reason="length" if stopped == "max_tokens" else "stop", where=where)
 
 
 def _load(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

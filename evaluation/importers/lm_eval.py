@@ -19,7 +19,7 @@ from ..asks import Outcome
 from ..benchmarks.lines import read_lines
 from ..grading.text import normalize
 from ..protocols.base import Graded
-from .base import Imported, Options, contradiction, described, place, refuse_twice
+from .base import Imported, Options, Stored, contradiction, described, place, refuse_twice
 
 WHAT = "samples_TASK_TIME.jsonl of lm-evaluation-harness (--log_samples)"
 _USUAL = ("exact_match", "acc", "acc_norm", "em", "correct")
@@ -36,7 +36,7 @@ def read_lm_eval(path: str | Path, options: Options = Options()) -> Imported:  #
     named = _NAME.match(Path(path).stem)
     task = named["task"] if named else Path(path).stem
     model = options.model or _model(Path(path))
-    rows, contradictions = [], []
+    rows, contradictions, stored = [], [], []
     samples = [(n, s) for n, s in enumerate(read_lines(path, WHAT), 1)]
     for n, sample in samples:
         if "doc_id" not in sample or not isinstance(sample.get("doc"), dict):
@@ -48,10 +48,12 @@ def read_lm_eval(path: str | Path, options: Options = Options()) -> Imported:  #
         metric = _metric(sample, options.scorer, where)
         row = _row(sample, metric, task, model, options, where)
         rows.append(row)
+        stored.append(_stored(sample, where))
         contradictions += _contradictions(sample, metric, row, where)
     refuse_twice(rows, path, "name the fields that hold them with --case-field and --role-field")
     left = len(samples) - len(kept)
-    return Imported(rows, contradictions, [f"{path}: {left} rows of other filters left out"] if left else [])
+    warnings = [f"{path}: {left} rows of other filters left out"] if left else []
+    return Imported(rows, contradictions, warnings, stored)
 
 
 def _filter(samples: Sequence[Mapping[str, Any]], wanted: str | None, path: object) -> str | None:
@@ -98,6 +100,19 @@ def _outcome(value: Any, metric: str, where: str) -> tuple[Outcome, str | None]:
     if value is None or value != value:
         return "invalid", f"{metric} is {value!r}"
     raise InputError(f"{where}: {metric} is {value!r}, no right-or-wrong verdict; give another --scorer")
+
+
+def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:
+    """The generated response; None for multiple choice, where likelihoods were compared and nothing was generated."""
+    raw: Any = sample.get("resps")
+    while isinstance(raw, list) and len(raw) == 1:
+        raw = raw[0]
+    target = sample.get("target")
+    if not isinstance(raw, str) or target is None or not str(target).strip():
+        return None
+    # The target of GSM8K and its kin is a worked solution that ends in its answer.
+    gold = str(target).rpartition("####")[2].strip()
+    return Stored(raw, (gold,), where=where) if gold else None
 
 
 def _answer(sample: Mapping[str, Any]) -> str | None:

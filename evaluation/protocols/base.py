@@ -14,14 +14,12 @@ from typing import Protocol as TypingProtocol
 
 from ...errors import InputError
 from ..asks import OUTCOMES, Ask, Grade, Outcome
-from ..cases import Case
+from ..cases import Case, declared_bin
 from ..metrics import Metric
 
 GRADED_SCHEMA = 1
 _NUMBERED = re.compile(r"(?:no-preamble/)?(part|scaffold|placeholder):")
 _NUMBER = re.compile(r"[0-9]{1,3}(?=:|$)")
-DEPTH_BINS = {7: 4, 9: 6, 11: 8}
-"""Depth as published (Composition collapse, App. B): interval cases with a longer chain count in the bin below."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,12 @@ class Graded:
     """Probability that a guess in the right format is right."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Unknown fields of the file, kept as they are."""
+    depth_bin: int | None = None
+    """As of the case: there only where the benchmark declares bins."""
 
-    @property
-    def depth_bin(self) -> int | None:
-        """Depth as published: 7 counts as 4, 9 as 6, 11 as 8."""
-        return None if self.depth is None else DEPTH_BINS.get(self.depth, self.depth)
+    def __post_init__(self) -> None:
+        if self.depth_bin is None:
+            object.__setattr__(self, "depth_bin", declared_bin(self.benchmark, self.depth))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the row: the exchange fields always, the others where they say something."""
@@ -106,6 +105,7 @@ class Graded:
             benchmark=case.benchmark,
             family=case.family,
             depth=case.depth,
+            depth_bin=case.depth_bin,
             cluster=case.cluster,
             atom=ask.atom,
             skills=skills if any(skills) else (),
@@ -137,7 +137,7 @@ def _typed(name: str, value: Any, where: str) -> Any:
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise InputError(f"{where}: skills is {value!r}; give a list of strings, one per step")
         return tuple(value)
-    if name in ("depth", "repeat"):
+    if name in ("depth", "depth_bin", "repeat"):
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:

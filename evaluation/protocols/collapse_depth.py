@@ -13,12 +13,12 @@ from .gated import Gated
 
 CONTROL_DEPTH = 2
 Curve = dict[int, list[tuple[Truth, Truth]]]
-"""(gate, whole) of every case by depth bin."""
+"""(gate, whole) of every case by depth, or by depth bin where the benchmark declares bins."""
 
 
 def metrics(gated: Sequence[Gated]) -> list[Metric]:
     """d50 over all cases, then for each family (with the depth-2 control as first bin where it has none itself)."""
-    binned = [g for g in gated if g.item.first.depth_bin is not None]
+    binned = [g for g in gated if _depth(g) is not None]
     if not binned:
         return []
     found = [_row(_curve(binned), {}, None)]
@@ -31,7 +31,7 @@ def metrics(gated: Sequence[Gated]) -> list[Metric]:
         if CONTROL_DEPTH not in curve:
             if all(depth < CONTROL_DEPTH for depth in curve):
                 continue
-            control = [g for g in binned if g.item.first.depth_bin == CONTROL_DEPTH]
+            control = [g for g in binned if _depth(g) == CONTROL_DEPTH]
             if control:
                 names = sorted({str(g.item.first.family) for g in control})
                 curve |= _curve(control)
@@ -45,9 +45,14 @@ def metrics(gated: Sequence[Gated]) -> list[Metric]:
 def _curve(gated: Sequence[Gated]) -> Curve:
     found: Curve = {}
     for g in gated:
-        if g.item.first.depth_bin is not None:
-            found.setdefault(g.item.first.depth_bin, []).append((g.double, g.whole))
+        if (depth := _depth(g)) is not None:
+            found.setdefault(depth, []).append((g.double, g.whole))
     return found
+
+
+def _depth(g: Gated) -> int | None:
+    first = g.item.first
+    return first.depth if first.depth_bin is None else first.depth_bin
 
 
 def _counts(outcomes: Sequence[tuple[Truth, Truth]]) -> tuple[int, int]:

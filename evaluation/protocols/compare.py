@@ -107,10 +107,11 @@ def _unmatched(atom: Metric) -> str:
 
 
 def _delta_comp(pairs: Sequence[tuple[Gated, Gated]], seed: int, reason: str | None) -> list[Metric]:
-    """R_A - R_B over all depths, then by depth bin and family; cases are resampled in pairs."""
+    """R_A - R_B over all depths, then by depth (or its bin) and family; cases are resampled in pairs."""
     metrics = []
     partner = {id(x.item): (x, y) for x, y in pairs}
-    for group, items in counting.grouped([x.item for x, _ in pairs], (("depth_bin",), ("family",))):
+    own = [x.item for x, _ in pairs]
+    for group, items in counting.grouped(own, ((counting.depth_key(own),), ("family",))):
         chosen = [partner[id(item)] for item in items]
         metrics.append(_difference_of_failures(chosen, items, group, seed, reason))
     return metrics

@@ -17,7 +17,8 @@ from .base import Evidence, Graded
 
 Truth = bool | None
 """True, False, or None where an invalid answer leaves it open."""
-GROUPINGS = (("depth_bin",), ("depth",), ("family",), ("domain",), ("operation",), ("family", "depth_bin"))
+GROUPINGS = (("depth_bin",), ("depth",), ("family",), ("domain",), ("operation",))
+"""Cells that metrics are counted in, beside all items and the cells by family and depth."""
 _PART = re.compile(r"part:(\d+)(?::|$)")
 
 
@@ -147,12 +148,17 @@ def by_model(rows: Sequence[Graded]) -> list[tuple[dict[str, Any], list[Graded]]
     ]
 
 
+def depth_key(found: Sequence[Item]) -> str:
+    """What depth curves are drawn over: ``depth_bin`` where the benchmark declares bins, else ``depth``."""
+    return "depth_bin" if any(item.first.depth_bin is not None for item in found) else "depth"
+
+
 def grouped(
-    found: Sequence[Item], groupings: Sequence[tuple[str, ...]] = GROUPINGS
+    found: Sequence[Item], groupings: Sequence[tuple[str, ...]] | None = None
 ) -> list[tuple[dict[str, Any], list[Item]]]:
     """All items, then the items of every value of every grouping (values that are not known are left out)."""
     cells: list[tuple[dict[str, Any], list[Item]]] = [({}, list(found))]
-    for keys in groupings:
+    for keys in groupings or (*GROUPINGS, ("family", depth_key(found))):
         split: dict[tuple[Any, ...], list[Item]] = {}
         for item in found:
             values = tuple(item.get(k) for k in keys)

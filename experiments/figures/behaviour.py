@@ -244,7 +244,7 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
     rows = []
     for run in chosen:
         stable = run.one("atom_stability", per="fact") or run.one("atom_stability")
-        failed = next((m for m in run.select("residual_failure", "depth_bin") if m["group"]["depth_bin"] == 4), None)
+        failed = run.one("residual_failure", depth_bin=4) or run.one("residual_failure", depth=4)
         if stable and failed and stable["value"] is not None:
             known = {"atom_stability": stable["value"], "x": stable["value"], "n_x": stable["n"]}
             ends = {"x_low": stable.get("low"), "x_high": stable.get("high")}

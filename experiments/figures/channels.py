@@ -62,8 +62,9 @@ def _rows(pair: object, a: RunData, b: RunData) -> list[Row]:
     name = f"{a.model} − {b.model}"
     rows: list[Row] = []
     for m in found.metrics:
-        if m.metric in CHANNELS and set(m.group) <= {"per", "depth_bin"}:
-            cell = f"depth {m.group['depth_bin']}" if "depth_bin" in m.group else "all"
+        if m.metric in CHANNELS and set(m.group) <= {"per", "depth_bin", "depth"}:
+            depth = m.group.get("depth_bin", m.group.get("depth"))
+            cell = "all" if depth is None else f"depth {depth}"
             why = (m.note or "").split(";")[0] if m.value is None else ""
             rows.append({"run": f"{a.name} − {b.name}", "pair": name, "benchmark": a.benchmark, "channel": m.metric,
                          "cell": cell, "n": m.n, "n_invalid": m.n_invalid, "value": m.value, "interval": m.interval,

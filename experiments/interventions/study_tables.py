@@ -73,7 +73,7 @@ def _plain(base: str, variant: str, seed: int | None, path: Path) -> Row:
     metrics = from_document(read_json(path / "metrics.json"), str(path))
     residual = {}
     for depth in BINS:
-        row = find(metrics, "residual_failure", depth_bin=depth)
+        row = find(metrics, "residual_failure", depth_bin=depth) or find(metrics, "residual_failure", depth=depth)
         if row is not None:
             ends = quoted(row.to_dict())
             residual[str(depth)] = {"k": int(row.count or 0), "n": row.n, "low": ends["low"], "high": ends["high"]}

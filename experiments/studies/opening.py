@@ -129,5 +129,6 @@ def scaled_layers(published: Sequence[int], of: int, n_layers: int) -> list[int]
 
 
 def by_depth(cases: Mapping[str, Any], ids: Collection[str], depth: int, families: Collection[str]) -> list[str]:
-    """The cases among ``ids`` of a depth bin and of some families, in the benchmark's order."""
-    return [c for c, case in cases.items() if c in ids and case.depth_bin == depth and case.family in families]
+    """The cases among ``ids`` of a depth (or bin, where declared) and of some families, in the benchmark's order."""
+    chosen = [c for c, case in cases.items() if c in ids and case.family in families]
+    return [c for c in chosen if depth == (cases[c].depth_bin or cases[c].depth)]

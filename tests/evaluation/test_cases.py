@@ -42,14 +42,45 @@ def test_cases_survive_the_file(tmp_path: Path) -> None:
     assert read_cases(tmp_path / "cases.jsonl") == [full, Case("b", "q", "1")]
 
 
-def test_unknown_fields_are_kept_and_numbers_become_text(tmp_path: Path) -> None:
-    [case] = read_cases(write(tmp_path / "c.jsonl", {**LINE, "answer": 12, "id": 3, "source": "mine"}, ""))
+def test_numbers_become_text_and_the_schema_of_a_run_s_file_is_read_over(tmp_path: Path) -> None:
+    line = {**LINE, "schema": 1, "answer": 12, "id": 3, "meta": {"source": "mine"}}
+    [case] = read_cases(write(tmp_path / "c.jsonl", line, ""))
     assert (case.id, case.answer, case.meta) == ("3", "12", {"source": "mine"})
 
 
+@pytest.mark.parametrize(
+    ("over", "place", "named"),
+    [
+        ({"answertype": "number"}, ":1:", ("'answertype'", "did you mean 'answer_type'?", "'meta'")),
+        ({"part": []}, ":1:", ("'part'", "did you mean 'parts'?")),
+        ({"Question": "q"}, ":1:", ("'Question'", "did you mean 'question'?")),
+        ({"kind": "math"}, ":1:", ("'kind'", "'parts'")),
+        ({"source": "mine"}, ":1:", ("'source'", "'meta'")),
+        ({"parts": [LINE["parts"][0] | {"kid": "math"}]}, ":1, parts[0]:", ("'kid'", "did you mean 'kind'?", "'meta'")),
+        ({"parts": [LINE["parts"][0] | {"depth": 2}]}, ":1, parts[0]:", ("'depth'", "'meta' of the case")),
+    ],
+)
+def test_a_field_that_is_none_is_refused_with_where_it_belongs(
+    tmp_path: Path, over: dict[str, Any], place: str, named: tuple[str, ...]
+) -> None:
+    path = write(tmp_path / "c.jsonl", {**LINE, **over})
+    with pytest.raises(InputError) as error:
+        read_cases(path)
+    assert str(error.value).startswith(f"{path}{place}") and all(n in str(error.value) for n in named)
+
+
 @pytest.mark.parametrize(("depth", "bin"), [(2, 2), (4, 4), (7, 4), (9, 6), (11, 8), (None, None)])
-def test_depth_is_binned_as_published(depth: int | None, bin: int | None) -> None:
-    assert Case("a", "q", "1", depth=depth).depth_bin == bin
+def test_depth_has_a_bin_only_where_the_benchmark_declares_bins(depth: int | None, bin: int | None) -> None:
+    assert Case("a", "q", "1", depth=depth, benchmark="d4v2").depth_bin == bin
+    assert Case("a", "q", "1", depth=depth).depth_bin is None
+
+
+def test_a_bin_that_a_case_declares_survives_the_file(tmp_path: Path) -> None:
+    cases = [Case("a", "q", "1", depth=5, depth_bin=4), Case("b", "q", "1", depth=7, benchmark="d4v2")]
+    write_cases(cases, tmp_path / "c.jsonl")
+    assert read_cases(tmp_path / "c.jsonl") == cases
+    raw = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
+    assert ["depth_bin" in r for r in raw] == [True, False]  # the published benchmark says it by its name
 
 
 @pytest.mark.parametrize(
@@ -63,6 +94,11 @@ def test_depth_is_binned_as_published(depth: int | None, bin: int | None) -> Non
         ([{**LINE, "answer_type": "numbers"}], r":1: answer_type is 'numbers'; use one of text, number"),
         ([{**LINE, "depth": 0}], r":1: depth is 0; give a whole number"),
         ([{**LINE, "depth": True}], r":1: depth is True"),
+        ([{**LINE, "depth_bin": "4"}], r":1: depth_bin is '4'"),
+        ([{**LINE, "unknowable": "no"}], r":1: unknowable is 'no'; give true or false"),
+        ([{**LINE, "chance": 3}], r":1: chance is 3; give a probability"),
+        ([{**LINE, "meta": [1]}], r":1: field 'meta' is \[1\]; give an object"),
+        ([{**LINE, "schema": 2}], r":1: schema is 2; this version reads schema 1"),
         ([LINE, LINE], r"id 'a' of case 2 was already used by case 1"),
         (["{"], r":1: not valid JSON"),
         (["[1]"], r":1: expected a JSON object, got list"),

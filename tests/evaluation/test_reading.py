@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,36 @@ def test_a_table_keeps_its_cells_with_the_line_each_row_ends_on(tmp_path: Path) 
     path = tmp_path / "t.csv"
     path.write_bytes(b'\xef\xbb\xbfa,b\r\n1,"x\r\ny"\r\n')
     assert reading.table(path, "") == (["a", "b"], [(3, {"a": "1", "b": "x\r\ny"})])
+
+
+def test_elements_of_a_list_and_lines_are_read_alike_with_their_places(tmp_path: Path) -> None:
+    values = [{"a": 1}, {"a": "\u2028 ]"}, [2]]
+    (tmp_path / "l.json").write_text(" \n" + json.dumps(values, indent=2) + "\n")
+    (tmp_path / "l.jsonl").write_text("\n".join(json.dumps(v) for v in values))
+    document, lines = (list(reading.records(tmp_path / name, "give records")) for name in ("l.json", "l.jsonl"))
+    assert [v for _, v in document] == [v for _, v in lines] == values
+    assert [w for w, _ in document] == [f"{tmp_path / 'l.json'}: item {i}" for i in range(3)]
+    assert [w for w, _ in lines] == [f"{tmp_path / 'l.jsonl'}:{i}" for i in (1, 2, 3)]
+    (tmp_path / "empty.json").write_text("[ ]")
+    assert list(reading.records(tmp_path / "empty.json", "give records")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[\n{"a": 1}\n{"a": 2}]', ":3: not valid JSON (neither ',' nor ']' after item 0)"),
+        ('[\n{"a": 1},\n{"a": }]', ":3: not valid JSON (Expecting value at column 7)"),
+        ('[{"a": 1}', ":1: not valid JSON (neither ',' nor ']' after item 0)"),
+        ('[{"a": 1},', ":1: not valid JSON (Expecting value"),
+        ('[{"a": 1, "a": 2}]', ": item 0: field 'a' stands twice"),
+        ('[{"a": 1}] x', ": not valid JSON ('x' behind the list)"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[" + "1" * 5_000 + "]", ": item 0: JSON that cannot be read"),
+    ],
+)
+def test_a_list_that_is_torn_is_named_with_line_or_item(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "l.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as error:
+        list(reading.records(path, "give records"))
+    assert str(error.value).startswith(str(path)) and said in str(error.value) and "\n" not in str(error.value)

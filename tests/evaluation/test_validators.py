@@ -93,9 +93,9 @@ def test_rows_survive_writing_and_reading(tmp_path: Path) -> None:
     import json
 
     rows = [
-        Graded("a", "whole", "abstained", depth=7, skills=("x", "y"), unknowable=True, extra={"note": "mine"}),
+        Graded("a", "whole", "abstained", "d4v2", depth=7, skills=("x", "y"), unknowable=True, extra={"note": "mine"}),
         Graded("a", "part:0", "invalid", reason="truncated", answer="\u2028 odd", chance=0.25),
     ]
     path = tmp_path / "graded.jsonl"
     path.write_text("".join(json.dumps(r.to_dict(), ensure_ascii=False) + "\n" for r in rows), encoding="utf-8")
-    assert validators.read_graded(path) == rows and rows[0].depth_bin == 4
+    assert validators.read_graded(path) == rows and [r.depth_bin for r in rows] == [4, None]

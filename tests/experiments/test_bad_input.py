@@ -263,3 +263,15 @@ def test_what_a_model_said_before_its_run_began_is_in_the_log(
     assert run("evaluate", model_copy, case_file, tmp_path / "r", "-q") in (0, 2)
     first, *rest = (tmp_path / "r" / "log.txt").read_text().splitlines()
     assert "names no pad token" in first and rest
+
+
+def test_a_benchmark_that_publishes_no_sub_questions_is_refused_before_a_run_is_made(
+    taught: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "hotpot.json"
+    path.write_text(json.dumps([{"_id": "5a", "question": "q", "answer": "a", "type": "bridge", "context": []}]))
+    assert run("evaluate", taught, f"hotpotqa:{path}", tmp_path / "r") == 1
+    assert "no sub-questions" in (said := error_of(capsys)) and "composcope build scaffolds" in said
+    assert run("evaluate", taught, path, tmp_path / "r") == 1
+    assert f"give hotpotqa:{path}" in error_of(capsys)
+    assert not (tmp_path / "r").exists()

@@ -44,3 +44,37 @@ def test_the_same_rows_from_two_files_are_refused_and_nothing_is_written(
     assert main(["import", str(path), str(path), "--out", str(out)]) == 1
     assert "case 'a-0' has role 'whole' twice" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_stored_responses_are_graded_again_and_the_differences_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"case": "a", "role": "part:0", "response": "It is 4.", "gold": "4", "right": True},
+        {"case": "a", "role": "whole", "response": "So the final answer is: 8", "gold": "8", "right": False},
+    ]
+    path, out = tmp_path / "log.jsonl", tmp_path / "made" / "graded.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert main(["import", str(path), "--out", str(out), "--json"]) == 0
+    assert "regraded" not in json.loads(capsys.readouterr().out) and not (out.parent / "disagreements.jsonl").exists()
+    assert [r.outcome for r in read_graded(out)] == ["correct", "incorrect"]
+    assert main(["import", str(path), "--out", str(out), "--regrade", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["regraded"] == {"correct -> correct": 1, "incorrect -> correct": 1}
+    assert [r.outcome for r in read_graded(out)] == ["correct", "correct"]
+    [found] = [json.loads(line) for line in (out.parent / "disagreements.jsonl").read_text().splitlines()]
+    assert (found["where"], found["stored"], found["ours"]) == (f"{path}:2", "incorrect", "correct")
+    assert [d["case"] for d in said["disagreements"]] == ["a"]
+    assert main(["import", str(path), "--out", str(out), "--regrade"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 verdicts differ" in shown and f"{path}:2, whole: stored incorrect, ours correct" in shown
+
+
+def test_fields_of_plain_rows_are_named_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("question,response,answer\n2 + 2?,It is 4.,4\n")
+    out = str(tmp_path / "graded.jsonl")
+    assert main(["import", str(path), "--out", out]) == 1
+    assert "--gold-field" in capsys.readouterr().err
+    assert main(["import", str(path), "--from", "rows", "--gold-field", "answer", "--out", out]) == 0
+    assert "graded by our rules" in capsys.readouterr().out

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments.planning import plan_lines
 from composcope.experiments.settings import Settings
@@ -40,3 +42,38 @@ def test_a_plan_shows_the_prompt_of_each_role_as_the_model_is_given_it(tmp_path:
     assert "case c0" in shown[-1] and "'3'" in shown[-1]
     text = "\n".join(lines[lines.index(shown[-1]) :])
     assert "What is 0?" in text and "Reply with the answer only" in text and "<bos>" in text
+
+
+MUSIQUE = {"question": "Who was the spouse of the author?", "answer": "Bo", "answerable": True, "answer_aliases": []}
+STEPS = [
+    {"id": 1, "question": "Quince >> author", "answer": "Ada"},
+    {"id": 2, "question": "#1 >> spouse", "answer": "Bo"},
+]
+
+
+def _musique(path: Path, *decomposed: bool) -> str:
+    rows = [
+        {**MUSIQUE, "id": f"2hop__{i}", "question_decomposition": STEPS if d else []} for i, d in enumerate(decomposed)
+    ]
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return f"musique:{path}"
+
+
+def test_cases_without_parts_are_named_with_their_reason_before_anything_is_asked(tmp_path: Path) -> None:
+    settings = Settings("organism:control", _musique(tmp_path / "m.jsonl", True, False, True, False))
+    [said] = [line for line in plan_lines(settings) if "have no parts" in line]
+    assert said.startswith("2 of 4 cases have no parts") and "2hop__1 (the line has no question_decomposition)" in said
+    whole = Settings("organism:control", _musique(tmp_path / "whole.jsonl", True, True))
+    assert not [line for line in plan_lines(whole) if "no parts" in line]
+
+
+def test_a_benchmark_without_any_decomposition_is_refused_with_what_can_be_done(tmp_path: Path) -> None:
+    path = tmp_path / "hotpot.json"
+    path.write_text(json.dumps([{"_id": "5a", "question": "q", "answer": "a", "type": "bridge"}]))
+    for benchmark, why in (
+        (f"hotpotqa:{path}", "HotpotQA publishes no sub-questions"),
+        (_musique(tmp_path / "m.jsonl", False), "the line has no question_decomposition"),
+    ):
+        with pytest.raises(InputError) as error:
+            plan_lines(Settings("organism:control", benchmark))
+        assert all(word in str(error.value) for word in (why, "composcope build scaffolds", "docs/formats.md"))

@@ -80,6 +80,40 @@ def test_pairs_follow_from_their_first_answer() -> None:
     assert len(set(firsts)) == len(firsts) and len(set(seconds)) == len(seconds)
 
 
+@pytest.mark.parametrize(
+    ("question", "code", "reason"),
+    [
+        ("A pirate digs 6 holes on an island marked X. He digs 3 each day. Days?", "return 6 / 3", "question-has-x"),
+        ("Farm X has 6 goats, farm Y 3. All?", "return 6 + 3", "question-has-x"),
+        ("A car goes 6km/hr for 3hours. How far?", "return 6 * 3", "joined-to-a-word"),
+        ("A bull weighs 6kg and runs at 3MPH. Sum?", "return 6 + 3", "joined-to-a-word"),
+    ],
+)
+def test_a_number_where_x_could_not_be_read_is_no_slot(question: str, code: str, reason: str) -> None:
+    found, refused = slots(_item("x", question, 2, code))
+    assert found == []
+    assert {(r["constant"], r["reason"]) for r in refused} == {(6.0, reason), (3.0, reason)}
+
+
+def test_a_question_with_an_x_of_its_own_is_no_first_question_either() -> None:
+    farm = _item("farm", "Farm X has 7 goats and farm Y 2. How many goats?", 9, "return 7 + 2")
+    built = build([*ITEMS, farm], rules=Rules(max_ratio=100, max_constant_ratio=100), seed=3)
+    assert {"q1": "farm", "stage": "first", "reason": "question-has-x"} in built.rejected
+    assert not [c for c in built.cases if "farm" in c.id]
+
+
+def test_a_pair_whose_joint_program_comes_to_something_else_is_struck_out_and_another_chosen() -> None:
+    # The second solution has a helper of the name that the joint program gives to the first one.
+    first = _item("first", "5 and 2?", 7, "return 5 + 2")
+    shadow = "def solve_q1():\n    return 1\ndef solution():\n    return 4 * 3 + solve_q1() - 1\n"
+    second = CodeItem("second", "Four boxes of 3. All?", shadow, 12)
+    built = build([first, second, BOOKS], rules=Rules(max_ratio=100, max_constant_ratio=100), seed=1)
+    failed = [r for r in built.rejected if r["stage"] == "joint"]
+    assert ("first", "second", "joint-answer-differs") in {(r["q1"], r["q2"], r["reason"]) for r in failed}
+    assert not {(r["q1"], r["q2"]) for r in failed} & {tuple(c.id.split("+")) for c in built.cases}
+    assert all(run_code(c.meta["code"]).text == c.answer for c in built.cases) and built.cases
+
+
 def test_equal_seeds_build_equal_benchmarks() -> None:
     rules = Rules(max_ratio=100, max_constant_ratio=100, tries=2)
     one, two = build(ITEMS, seed=1, rules=rules), build(ITEMS, seed=1, rules=rules)

@@ -31,7 +31,9 @@ def _answer(returned: str, em: bool, cem: bool, gold: str = "Ada") -> dict[str, 
 def _sub(first: bool, second: bool, both: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for hop, right in ((1, first), (2, second)):
-        found |= {f"Q{hop}_gt": ["1815"], f"Q{hop}_pred": "it was 1815" if right else "it was 1900"}
+        # The cut-out answer is that of a last line about something else: CEM was judged on the response as returned.
+        returned = f"It was {1815 if right else 1900}.\n\nQuestion: And then?"
+        found |= {f"Q{hop}_gt": ["1815"], f"Q{hop}_pred": "and then", f"Q{hop}_returned": returned}
         found |= {f"Q{hop}_is_right_{s}": right and s != "EM" for s in ("EM", "CEM", "GPT_opinion")}
     return found | {f"Q1_and_Q2_right_{s}": both if s == "CEM" else False for s in ("EM", "CEM", "GPT_opinion")}
 
@@ -84,6 +86,16 @@ def test_contradictions_are_named_row_by_row_with_what_they_should_be(bamboogle:
     assert read(bamboogle).warnings == [f"{bamboogle}: size_of_dataset is 3, but there are 2 items"]
 
 
+def test_of_a_file_without_returned_responses_the_cut_out_answer_is_held_against_the_verdict(tmp_path: Path) -> None:
+    sub = {k: v for k, v in _sub(True, True, True).items() if not k.endswith("_returned")}
+    sub |= {"Q1_pred": "in 1815", "Q2_pred": "and then"}
+    item = {"direct_answer": _answer("Ada", True, True), "subquestions_result": sub}
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps({"per_question_results": [item]}))
+    found = [(c["field"], c["stored"], c["recomputed"]) for c in read(path).contradictions]
+    assert ("Q2_is_right_CEM", True, False) in found and "Q1_is_right_CEM" not in [f for f, _, _ in found]
+
+
 def test_an_unknown_scorer_or_style_is_refused_with_the_known_ones(bamboogle: Path) -> None:
     with pytest.raises(InputError, match=r"--scorer F1.*CEM, EM, GPT_opinion"):
         read(bamboogle, options=Options(scorer="F1"))
@@ -113,7 +125,7 @@ def test_counts_of_text_davinci_003_are_the_published_ones(shared: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("model", "both", "summary", "responses"), [("text-davinci-003", 16, 4, 0), ("gpt-3.5-turbo", 7, 5, 3)]
+    ("model", "both", "summary", "responses"), [("text-davinci-003", 16, 4, 0), ("gpt-3.5-turbo", 7, 5, 0)]
 )
 def test_contradictions_of_the_two_real_files_are_all_found(
     shared: Path, model: str, both: int, summary: int, responses: int
@@ -243,7 +255,7 @@ def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_pat
 def test_a_file_of_no_known_kind_is_refused_with_the_known_kinds(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"a": 1}')
-    with pytest.raises(InputError, match=r"--from lm-eval\|inspect\|bamboogle\|stad"):
+    with pytest.raises(InputError, match=r"fields a\).*--from lm-eval\|inspect\|bamboogle\|stad\|rows"):
         detect(path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -124,19 +125,18 @@ def test_in_context_cases_have_one_gate_and_say_so() -> None:
     assert find(metrics, "atom_gate") is None and find(metrics, "conflation") is None
 
 
-def curve(counts: dict[int, tuple[int, int]], family: str | None = None, prefix: str = "") -> list[Graded]:
+def curve(counts: dict[int, tuple[int, int]], family: str | None = None, benchmark: str | None = None) -> list[Graded]:
+    named: dict[str, Any] = {"family": family, "benchmark": benchmark}
     return [
         r
         for depth, (failed, n) in counts.items()
         for i in range(n)
-        for r in case_rows(
-            f"{prefix}{family}{depth}-{i}", "11", "1", "0" if i < failed else "1", depth=depth, family=family
-        )
+        for r in case_rows(f"{family}{depth}-{i}", "11", "1", "0" if i < failed else "1", depth=depth, **named)
     ]
 
 
 def test_the_chain_of_thought_curve_of_the_paper_gives_its_counts_and_d50() -> None:
-    metrics = reduced(curve({2: (5, 21), 4: (11, 28), 6: (11, 16), 8: (5, 9)}))
+    metrics = reduced(curve({2: (5, 21), 4: (11, 28), 6: (11, 16), 8: (5, 9)}, benchmark="d4v2"))
     assert (got(metrics, "residual_failure").count, got(metrics, "residual_failure").n) == (32, 74)
     cell = got(metrics, "residual_failure", depth_bin=8)
     assert (cell.count, cell.n) == (5, 9) and "n < 15" in (cell.note or "")
@@ -144,14 +144,41 @@ def test_the_chain_of_thought_curve_of_the_paper_gives_its_counts_and_d50() -> N
     assert got(metrics, "d50").value == pytest.approx(expected)
 
 
-def test_depths_7_9_11_count_in_the_published_bins() -> None:
-    metrics = reduced(curve({4: (1, 10), 7: (9, 10), 11: (10, 10)}))
+def test_depths_7_9_11_count_in_the_published_bins_where_the_benchmark_declares_them() -> None:
+    metrics = reduced(curve({4: (1, 10), 7: (9, 10), 11: (10, 10)}, benchmark="d4v2"))
     assert (got(metrics, "residual_failure", depth_bin=4).count, got(metrics, "residual_failure", depth_bin=4).n) == (
         10,
         20,
     )
     assert got(metrics, "residual_failure", depth=7).count == 9
     assert got(metrics, "residual_failure", depth_bin=8).n == 10
+
+
+LINEAR = {depth: (depth - 1, 10) for depth in (2, 3, 4, 5, 6, 7, 8, 9, 11)}
+"""Failures that reach one half at depth 6, and rise by a tenth a step."""
+
+
+def test_d50_of_a_benchmark_without_bins_is_over_its_depths() -> None:
+    rows = curve(LINEAR, "mine") + curve({2: (0, 10)}, "other")
+    metrics = reduced(rows)
+    assert got(metrics, "d50", family="mine").value == pytest.approx(6.0)
+    assert not [m for m in metrics if "depth_bin" in m.group]
+    cells = {(m.group["family"], m.group["depth"]) for m in metrics if {*m.group} == {"family", "depth"}}
+    assert cells == {*(("mine", d) for d in LINEAR), ("other", 2)}
+
+
+def test_the_same_rows_in_declared_bins_have_another_d50() -> None:
+    by_name, by_field = curve(LINEAR, benchmark="d4v2"), curve(LINEAR)
+    assert got(reduced(by_name), "d50").value != pytest.approx(6.0)
+    binned = [replace(row, depth_bin={7: 4, 9: 6, 11: 8}.get(row.depth or 0, row.depth)) for row in by_field]
+    assert [m.to_dict() for m in reduced(binned)] == [m.to_dict() for m in reduced(by_name)]
+
+
+def test_differences_of_two_runs_are_by_depth_where_no_bins_are_declared() -> None:
+    rows = [replace(row, model=m) for m in "ab" for row in curve({7: (3, 10), 9: (5, 10)})]
+    a, b = ([row for row in rows if row.model == m] for m in "ab")
+    groups = [dict(m.group) for m in compare(a, b).metrics if m.metric == "delta_comp"]
+    assert groups == [{}, {"depth": 7}, {"depth": 9}]
 
 
 def test_a_family_takes_its_first_bin_from_the_depth_2_control_and_says_so() -> None:

@@ -1,0 +1,188 @@
+"""Plain rows of responses with their gold answers: JSON lines, a JSON list, or CSV.
+
+A row has ``response`` and ``gold`` (an answer, or a list of accepted ones; other names with ``--response-field`` and
+``--gold-field``), and if wanted ``question, id`` or ``case, role, model, aliases, answer_type, format, finish_reason``,
+properties of the case, and a stored verdict: ``right``, ``correct``, ``is_correct``, ``verdict`` or ``outcome``, or the
+field named with ``--scorer``. Rows without a verdict are graded by our rules. Everything else is kept under ``source``.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError, did_you_mean
+from .. import reading
+from ..asks import OUTCOMES, Outcome
+from ..benchmarks.answers import typed_answer
+from ..benchmarks.files import number_text
+from ..benchmarks.lines import read_records
+from ..cases import ANSWER_TYPES
+from ..prompts import FORMATS
+from ..protocols.base import Graded
+from .base import Imported, Options, Stored, described, place, refuse_twice
+from .regrading import check, graded
+
+WHAT = "rows with response and gold (JSON lines, a JSON list, or CSV)"
+_VERDICTS = ("right", "correct", "is_correct", "verdict", "outcome")
+_SAID: Mapping[str, Outcome] = {
+    **{o: o for o in OUTCOMES}, "true": "correct", "yes": "correct", "1": "correct", "right": "correct",
+    "false": "incorrect", "no": "incorrect", "0": "incorrect", "wrong": "incorrect",
+}  # fmt: skip
+_FINISHED = ("stop", "length", "error")
+_USED = (
+    "case", "role", "id", "model", "aliases", "answer_type", "format", "finish_reason", "family", "domain", "operation",
+    "cluster", "kind", "depth", "repeat", "benchmark",
+)  # fmt: skip
+
+
+def columns_of(path: Path) -> list[str]:
+    """The columns of a CSV file; its header need not be one."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)
+    """Rows with their stored verdicts; those without are graded by our rules.
+
+    Raises ``InputError`` naming file, line and field for a row without response or gold answer, for an unknown answer
+    type, format or verdict, and for a case and role that stand twice.
+    """
+    check(options)
+    rows: list[Graded] = []
+    found: list[Stored | None] = []
+    n_own = 0
+    stem = Path(path).stem
+    names = (options.response_field or "response", options.gold_field or "gold")
+    for n, (where, row) in enumerate(_rows(path, names)):
+        stored = _stored(row, names, where)
+        name = _verdict_field(row, options, where)
+        own = next((row[k] for k in ("case", "id") if row.get(k) not in (None, "")), f"{stem}-{n:05d}")
+        case, role = place(row, str(own), options, where)
+        line = Graded(
+            case, role, "invalid", str(row.get("benchmark") or stem), depth=_whole(row, "depth", where),
+            repeat=_whole(row, "repeat", where) or 0, model=options.model or _text(row.get("model")),
+            gold=" | ".join(stored.golds), prompt=_text(row.get("format")), extra=_source(row, options, name),
+            **described(row),
+        )  # fmt: skip
+        if name is None:
+            n_own += 1
+            line, stored = graded(line, stored, options), replace(stored, has_verdict=False)
+        else:
+            outcome = _verdict(row[name], name, where)
+            line = replace(line, outcome=outcome, match=name, answer=stored.response.strip() or None)
+        rows.append(line)
+        found.append(stored)
+    refuse_twice(rows, path, "name the fields that hold them with --case-field and --role-field")
+    warnings = [f"{path}: {n_own} rows have no stored verdict and were graded by our rules"] if n_own else []
+    return Imported(rows, [], warnings, found)
+
+
+def _rows(path: str | Path, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, row); of a table without its empty cells, but for those of ``names``: a response may be empty."""
+    if Path(path).suffix.lower() != ".csv":
+        yield from read_records(path, WHAT)
+        return
+    for line, row in reading.table(path, f"give {WHAT}", longest=reading.LONG_CELL)[1]:
+        yield (
+            f"{path}:{line}",
+            {k: _cell(v) if k in (names[1], "aliases") else v for k, v in row.items() if v != "" or k in names},
+        )
+
+
+def _cell(text: str) -> Any:
+    """A list where a cell holds one, written as JSON or Python; its text otherwise."""
+    if text.startswith("[") and text.endswith("]"):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                value = read(text)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            if isinstance(value, list):
+                return value
+    return text
+
+
+def _stored(row: Mapping[str, Any], names: tuple[str, str], where: str) -> Stored:
+    for name, flag in zip(names, ("--response-field", "--gold-field"), strict=True):
+        if name not in row:
+            meant, has = did_you_mean(name, row) or ";", ", ".join(sorted(row))
+            raise InputError(f"{where}: field {name!r} is missing{meant} it has {has}; name it with {flag}")
+    response = row.get(names[0])
+    if response is not None and not isinstance(response, str | int | float):
+        raise InputError(f"{where}: field {names[0]!r} is {type(response).__name__}; give the response as text")
+    golds = _golds(row[names[1]], names[1], where) + _golds(row.get("aliases") or [], "aliases", where)
+    if not golds:
+        raise InputError(f"{where}: field {names[1]!r} is empty; give the gold answer")
+    finish = row.get("finish_reason", "stop")
+    return Stored(
+        "" if response is None else str(response),
+        tuple(dict.fromkeys(golds)),
+        _one_of(row.get("answer_type"), "answer_type", ANSWER_TYPES, where),
+        _one_of(row.get("format"), "format", tuple(FORMATS), where) or "plain",
+        _one_of(finish, "finish_reason", _FINISHED, where) or "stop",
+        where,
+    )
+
+
+def _golds(value: Any, name: str, where: str) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(v, str | int | float) for v in values):
+        raise InputError(f"{where}: field {name!r} is {value!r}; give an answer, or a list of accepted ones")
+    return [t for t in (v.strip() if isinstance(v, str) else typed_answer(v)[0] for v in values) if t]
+
+
+def _one_of(value: Any, name: str, known: Sequence[str], where: str) -> str | None:
+    if value is None:
+        return None
+    if value not in known:
+        raise InputError(f"{where}: {name} is {value!r}; use one of {', '.join(known)}")
+    return str(value)
+
+
+def _verdict_field(row: Mapping[str, Any], options: Options, where: str) -> str | None:
+    if options.scorer is not None:
+        if options.scorer not in row:
+            raise InputError(f"{where}: --scorer {options.scorer}: no such field; it has {', '.join(sorted(row))}")
+        return options.scorer
+    present = [n for n in _VERDICTS if row.get(n) is not None]
+    if len(present) > 1:
+        raise InputError(f"{where}: has the verdicts {', '.join(present)}; choose one with --scorer")
+    return present[0] if present else None
+
+
+def _verdict(value: Any, name: str, where: str) -> Outcome:
+    if value is None:
+        return "invalid"
+    said = number_text(value) if isinstance(value, float) else str(value)
+    if said.strip().lower() not in _SAID:
+        raise InputError(f"{where}: {name} is {value!r}, no right-or-wrong verdict; use true, false or one of "
+                         f"{', '.join(OUTCOMES)}, or give another --scorer")  # fmt: skip
+    return _SAID[said.strip().lower()]
+
+
+def _whole(row: Mapping[str, Any], name: str, where: str) -> int | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    text = number_text(value) if isinstance(value, float) else str(value)
+    if isinstance(value, bool) or not text.isdigit():
+        raise InputError(f"{where}: {name} is {value!r}; give a whole number of at least 0")
+    return int(text)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _source(row: Mapping[str, Any], options: Options, verdict: str | None) -> dict[str, Any]:
+    """What the row says beyond what a graded row has fields for."""
+    used = {*_USED, options.response_field or "response", options.gold_field or "gold", verdict}
+    used |= {options.case_field, options.role_field}
+    rest = {k: v for k, v in row.items() if k not in used}
+    return {"source": rest} if rest else {}

@@ -1,0 +1,51 @@
+"""Q1's answer inside an answer to a pair: what the response says of X, in whatever words and however often."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.grading import grade
+from composcope.evaluation.grading.extract import PAIR_Q1
+
+REPLIES = [
+    ("A1: 3 + 6 is 9. X is 9. A2: 2 * 9 is 18. So the final answer is: 18", "9"),
+    ("The Q1 answer is 9. Therefore X=9. Q2: 9 times 2 is 18. The final answer is 18.", "9"),
+    ("X is the number of eggs left. She eats 3 of 12, so X = 9. Then 2 * X = 18.", "9"),
+    ("X is the number of eggs left after day 3, so X = 9.", "9"),
+    ("Here X = 12 - 3 = 9.\nUsing X, she earns 9 * 2 = $18.", "9"),
+    ("First guess: X = 8. No: 12 - 3 is 9, so X is 9.", "9"),
+    ("X: 9\nQ2: 18", "9"),
+    ("x is 9 eggs. She sells X for 2 each and gets 18.", "9"),
+    ("X = 9. 3 + X = 12 and 2X = 18, that is 18.", "9"),
+    ("We know X = 9 and 2 * X = 18.", "9"),
+    ("3 + 6 = 9\nX = 9\nX * 2 = 18", "9"),
+    ("The Q1 answer is: 9 eggs\nThe Q2 answer is: 18", "9"),
+]
+
+
+@pytest.mark.parametrize(("reply", "answer"), REPLIES)
+def test_the_last_statement_that_gives_x_a_value_counts(reply: str, answer: str) -> None:
+    found = grade(reply, "stop", answer, "number", format=PAIR_Q1)
+    assert (found.outcome, found.answer) == ("correct", answer)
+    assert grade(reply, "stop", "7", "number", format=PAIR_Q1).outcome == "incorrect"
+
+
+@pytest.mark.parametrize(
+    ("reply", "finish", "reason"),
+    [
+        ("She has 9 eggs, so she earns 18.", "stop", "no-cue"),
+        ("X is the number of eggs that are left.", "stop", "no-answer"),
+        ("So 2 * X = 18.", "stop", "no-cue"),
+        ("She eats 3 of 12 eggs, so X = 1", "length", "truncated"),
+        ("She eats 3 of 12", "length", "truncated"),
+    ],
+)
+def test_a_reply_that_gives_x_no_value_is_invalid(reply: str, finish: str, reason: str) -> None:
+    found = grade(reply, finish, "9", "number", format=PAIR_Q1)
+    assert (found.outcome, found.reason) == ("invalid", reason)
+
+
+def test_a_cut_off_last_statement_leaves_the_word_to_the_finished_one_before_it() -> None:
+    assert (
+        grade("X = 9. So she earns 2 * 9, that is X = 1", "length", "9", "number", format=PAIR_Q1).outcome == "correct"
+    )

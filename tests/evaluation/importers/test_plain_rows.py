@@ -1,0 +1,225 @@
+"""Plain (question, response, gold) rows, and stored responses graded again with our rules."""
+
+from __future__ import annotations
+
+import csv
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.importers import Options, detect, read
+from composcope.evaluation.importers.regrading import regrade
+from composcope.evaluation.protocols import metrics_from_rows
+
+ROWS: list[dict[str, Any]] = [
+    {"case": "a", "role": "part:0", "question": "2 + 2?", "response": "It is 4.", "gold": "4", "right": True},
+    {"case": "a", "role": "part:1", "question": "4 * 2?", "response": "So the final answer is: 9", "gold": 8,
+     "right": False},
+    {"case": "a", "role": "whole", "question": "(2 + 2) * 2?", "response": "The answer is 8.", "gold": ["8", "eight"],
+     "right": False},
+]  # fmt: skip
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    return path
+
+
+def table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    columns = list(dict.fromkeys(k for r in rows for k in r))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def test_stored_verdicts_are_kept_and_json_lines_lists_and_tables_read_alike(tmp_path: Path) -> None:
+    document = tmp_path / "m.json"
+    document.write_text(json.dumps(ROWS))
+    files = [lines(tmp_path / "m.jsonl", ROWS), document, table(tmp_path / "m.csv", ROWS)]
+    assert [detect(f) for f in files] == ["rows"] * 3
+    first, *others = (read(f, options=Options(model="m")).rows for f in files)
+    assert all(other == first for other in others)
+    assert [(r.case, r.role, r.outcome, r.gold) for r in first] == [
+        ("a", "part:0", "correct", "4"),
+        ("a", "part:1", "incorrect", "8"),
+        ("a", "whole", "incorrect", "8 | eight"),
+    ]
+    assert first[0].extra == {"source": {"question": "2 + 2?"}} and first[0].benchmark == "m"
+
+
+def test_rows_without_a_verdict_are_graded_by_our_rules_and_that_is_said(tmp_path: Path) -> None:
+    rows = [{k: v for k, v in r.items() if k != "right"} for r in ROWS]
+    rows += [
+        {"case": "b", "response": "Paris, in 1900.", "gold": "yes", "answer_type": "boolean"},
+        {"case": "c", "response": "", "gold": "4"},
+        {"case": "d", "response": "x <answer>Rome</answer>", "gold": "Rome", "format": "xml"},
+        {"case": "e", "response": "Long ago there were 3", "gold": "4", "finish_reason": "length"},
+    ]
+    path = lines(tmp_path / "m.jsonl", rows)
+    found = read(path)
+    assert [r.outcome for r in found.rows] == [
+        "correct", "incorrect", "correct", "invalid", "invalid", "correct", "invalid"
+    ]  # fmt: skip
+    assert [r.reason for r in found.rows[-3:]] == ["empty", None, "truncated"]
+    assert found.warnings == [f"{path}: 7 rows have no stored verdict and were graded by our rules"]
+
+
+def test_rows_that_name_nothing_are_wholes_of_cases_named_after_file_and_line(tmp_path: Path) -> None:
+    path = lines(tmp_path / "log.jsonl", [{"response": "4", "gold": "4"}, {"id": "q7", "response": "5", "gold": "4"}])
+    assert [(r.case, r.role) for r in read(path).rows] == [("log-00000", "whole"), ("q7", "whole")]
+    as_parts = read(path, options=Options(role="part:0", model="m")).rows
+    assert [(r.role, r.model) for r in as_parts] == [("part:0", "m")] * 2
+
+
+def test_fields_of_other_names_are_named_by_the_user(tmp_path: Path) -> None:
+    row = {"question": "q", "output": "4", "answer": "4", "score": 0.0, "item": "i1", "correct": True}
+    path = lines(tmp_path / "m.jsonl", [row])
+    options = Options(response_field="output", gold_field="answer", scorer="score", case_field="item")
+    [got] = read(path, "rows", options).rows
+    assert (got.case, got.outcome, got.match) == ("i1", "incorrect", "score")
+    assert got.extra == {"source": {"question": "q", "correct": True}}
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "said"),
+    [
+        ({"respons": "4", "gold": "4"}, {}, "field 'response' is missing; did you mean 'respons'?"),
+        (
+            {"response": "4", "golden": "4"},
+            {},
+            "field 'gold' is missing; did you mean 'golden'? it has golden, response",
+        ),
+        ({"response": ["4"], "gold": "4"}, {}, "field 'response' is list; give the response as text"),
+        ({"response": "4", "gold": ""}, {}, "field 'gold' is empty"),
+        ({"response": "4", "gold": {"a": 1}}, {}, "field 'gold' is {'a': 1}"),
+        ({"response": "4", "gold": "4", "answer_type": "numbers"}, {}, "answer_type is 'numbers'; use one of text"),
+        ({"response": "4", "gold": "4", "format": "yaml"}, {}, "format is 'yaml'; use one of plain"),
+        ({"response": "4", "gold": "4", "finish_reason": "eos"}, {}, "finish_reason is 'eos'; use one of stop"),
+        ({"response": "4", "gold": "4", "right": "maybe"}, {}, "right is 'maybe', no right-or-wrong verdict"),
+        ({"response": "4", "gold": "4", "right": 1, "correct": 0}, {}, "has the verdicts right, correct; choose one"),
+        ({"response": "4", "gold": "4"}, {"scorer": "em"}, "--scorer em: no such field"),
+        ({"response": "4", "gold": "4", "depth": "two"}, {}, "depth is 'two'"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(
+    tmp_path: Path, row: dict[str, Any], options: dict[str, Any], said: str
+) -> None:
+    path = lines(tmp_path / "m.jsonl", [{"response": "4", "gold": "4", **dict.fromkeys(options.values(), "1")}, row])
+    with pytest.raises(InputError) as error:
+        read(path, "rows", Options(**options))
+    assert str(error.value).startswith(f"{path}:2: {said}") and "\n" not in str(error.value)
+
+
+def test_an_empty_cell_is_an_empty_response_and_a_missing_column_is_none(tmp_path: Path) -> None:
+    rows = [{"response": "4", "gold": "4", "right": True, "depth": 2}, {"response": "", "gold": "4"}]
+    found = read(table(tmp_path / "m.csv", rows)).rows
+    assert [(r.outcome, r.reason, r.depth) for r in found] == [("correct", None, 2), ("invalid", "empty", None)]
+    with pytest.raises(InputError, match=r"m.csv:2: field 'gold' is missing"):
+        read(table(tmp_path / "m.csv", [{"response": "4"}]), "rows")
+
+
+def test_a_response_of_a_million_characters_is_read_from_a_table(tmp_path: Path) -> None:
+    path = table(tmp_path / "m.csv", [{"response": "[1] " + "word " * 200_000 + "[4]", "gold": "4"}])
+    assert len(str(read(path).stored[0].response)) > 1_000_000  # type: ignore[union-attr]
+
+
+def test_verdicts_that_differ_from_ours_are_listed_item_by_item(tmp_path: Path) -> None:
+    path = lines(tmp_path / "m.jsonl", [*ROWS, {"response": "no number", "gold": "4", "right": True}])
+    options = Options(regrade=True, answer_type="number")
+    found = regrade(read(path, options=options), options)
+    assert [r.outcome for r in found.rows] == ["correct", "incorrect", "correct", "invalid"]
+    assert [r.extra["stored_outcome"] for r in found.rows] == ["correct", "incorrect", "incorrect", "correct"]
+    assert found.table == {
+        "correct -> correct": 1, "correct -> invalid": 1, "incorrect -> correct": 1, "incorrect -> incorrect": 1
+    }  # fmt: skip
+    assert [(d["where"], d["case"], d["role"], d["stored"], d["ours"], d["answer"]) for d in found.disagreements] == [
+        (f"{path}:3", "a", "whole", "incorrect", "correct", "8"),
+        (f"{path}:4", "m-00003", "whole", "correct", "invalid", None),
+    ]
+    bare = read(lines(tmp_path / "bare.jsonl", [{"response": "4", "gold": "4"}]), options=options)
+    assert regrade(bare, options).table == {}  # nothing stored, nothing to compare with
+    assert found.disagreements[0]["gold"] == ["8", "eight"] and found.disagreements[0]["response"] == "The answer is 8."
+
+
+def test_the_type_of_the_golds_decides_where_neither_row_nor_user_says_it(tmp_path: Path) -> None:
+    rows = [
+        {"response": "That was on 3 May 1901.", "gold": "May 3, 1901", "right": False},
+        {"response": "They sell 1,200 of them.", "gold": "1200", "right": False},
+        {"response": "Yes, they do.", "gold": "yes", "right": False},
+        {"response": "1200", "gold": ["1200", "a dozen hundred"], "right": False},
+    ]
+    options = Options(regrade=True)
+    found = regrade(read(lines(tmp_path / "m.jsonl", rows), options=options), options)
+    assert [(d["answer_type"], d["ours"]) for d in found.disagreements] == [
+        ("date", "correct"), ("number", "correct"), ("boolean", "correct"), ("text", "correct")
+    ]  # fmt: skip
+
+
+def test_responses_of_every_kind_of_file_can_be_graded_again(tmp_path: Path) -> None:
+    lm_eval = {"doc_id": 0, "doc": {"question": "?"}, "target": "Two and ten.\n#### 12", "resps": [["It is 12."]],
+               "filtered_resps": ["12."], "metrics": ["exact_match"], "exact_match": 0.0}  # fmt: skip
+    choice = {**lm_eval, "doc_id": 1, "target": "0", "resps": [[["-1.0", "False"]], [["-2.0", "False"]]]}
+    samples = lines(tmp_path / "samples_gsm_2025-01-02T03-04-05.678.jsonl", [lm_eval, choice])
+    output = {"completion": "The answer is 7.", "choices": [{"stop_reason": "stop"}]}
+    log = {"version": 2, "eval": {"task": "t", "model": "m"}, "samples": [
+        {"id": 1, "epoch": 1, "target": "7", "output": output, "scores": {"match": {"value": "I"}}},
+        {"id": 2, "epoch": 1, "target": "7", "output": output, "error": "lost", "scores": {}},
+    ]}  # fmt: skip
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
+        archive.writestr("header.json", json.dumps({k: v for k, v in log.items() if k != "samples"}))
+        for sample in log["samples"]:  # type: ignore[union-attr]
+            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))  # type: ignore[index]
+    stad = {"question": "q", "answer": 3, "evaluation": "It is 3.", "evaluation_score": 0}
+    options = Options(regrade=True)
+    outcomes = {}
+    for path in (samples, tmp_path / "log.eval", lines(tmp_path / "set_scored.jsonl", [stad])):
+        found = regrade(read(path, options=options), options)
+        outcomes[path.suffix + path.stem[:3]] = ([r.outcome for r in found.rows], found.not_graded)
+    assert outcomes == {
+        ".jsonlsam": (["correct", "incorrect"], 1),
+        ".evallog": (["correct", "invalid"], 1),
+        ".jsonlset": (["correct"], 0),
+    }
+
+
+def test_a_file_without_responses_cannot_be_graded_again(tmp_path: Path) -> None:
+    log = {"version": 2, "eval": {"task": "t"}, "samples": [{"id": 1, "target": "7", "scores": {"m": {"value": "C"}}}]}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log))
+    options = Options(regrade=True)
+    with pytest.raises(InputError, match="--regrade: the file holds no responses"):
+        regrade(read(path, options=options), options)
+    for wrong in (Options(answer_type="numbers"), Options(format="yaml")):
+        with pytest.raises(InputError, match=r"--(answer-type|format) \w+: use one of"):
+            read(lines(tmp_path / "m.jsonl", ROWS), options=wrong)
+
+
+def test_imported_rows_go_through_a_protocol(tmp_path: Path) -> None:
+    rows = read(lines(tmp_path / "m.jsonl", ROWS)).rows
+    found = {m.metric: m.count for m in metrics_from_rows(rows, "compositionality-gap").metrics if not m.group}
+    assert (found["step:0"], found["step:1"], found["composition"]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("model", ["text-davinci-003", "gpt-3.5-turbo"])
+def test_the_real_bamboogle_results_are_graded_again_row_by_row(shared: Path, model: str) -> None:
+    options = Options(regrade=True)
+    found = regrade(read(shared / f"data/bamboogle_results/{model}.json", options=options), options)
+    assert len(found.rows) == 1125 and found.not_graded == 0 and sum(found.table.values()) == 1125
+    different = sum(n for pair, n in found.table.items() if len(set(pair.split(" -> "))) == 2)
+    assert len(found.disagreements) == different > 0
+    assert all(d["where"].startswith(str(shared)) and d["response"] for d in found.disagreements)
+
+
+@pytest.mark.parametrize(("name", "n"), [("numbers", 1551), ("booleans", 1224), ("texts", 1650)])
+def test_the_labelled_answers_are_plain_rows(shared: Path, name: str, n: int) -> None:
+    path = shared / f"data/answers/{name}.jsonl"
+    assert detect(path) == "rows"
+    found = read(path)
+    labels = [json.loads(line)["right"] for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [r.outcome == "correct" for r in found.rows] == labels and len(labels) == n
