@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import model_files
 from ..errors import InputError, ModelError
-from ..evaluation.benchmarks.load import load
+from ..evaluation.benchmarks.load import NO_STEPS, load
 from ..evaluation.cases import Case, case_to_dict, check_cases
 from ..evaluation.protocols.asking import default_format, recommended_format
 from .provenance import text_hash
@@ -49,7 +49,7 @@ class Benchmark:
     sha256: str
     """Hash of the cases before any limit."""
     own: bool = False
-    """True for a file of the user's own cases."""
+    """True for a file of the user's own cases, and for questions that no paper of ours asks in a way of its own."""
 
     def format_for(self, protocol: str) -> str | None:
         """The prompt format in which a protocol asks these cases unless told; None: the protocol's own."""
@@ -135,7 +135,7 @@ def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Ben
         return _organism_benchmark(name, seed, limit)
     found = load(name)
     kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
-    own = Path(name).expanduser().is_file() or name.startswith("cases:")
+    own = Path(name).expanduser().is_file() or name.partition(":")[0] in NO_STEPS
     return Benchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
 
 

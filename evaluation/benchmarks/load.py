@@ -43,6 +43,10 @@ READERS: dict[str, Loader] = {
 }
 """Readers of files by the name that leads a spec (``name:path``)."""
 
+NO_STEPS = ("cases", "musique", "hotpotqa", "2wiki", "mquake", "twohopfact", "socrates")
+"""Readers of questions that are asked for the answer alone where the gold answers are short; the others read data of
+papers that ask in a way of their own."""
+
 
 def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Case]:
     """Load a benchmark.
