@@ -43,6 +43,8 @@ class Ask:
     """What is asked, without instruction or worked examples: what a judge reads, and what examples are put before."""
     thinking: bool | None = None
     """Whether the chat template is told to think first (``enable_thinking``); None leaves it to the template."""
+    options: tuple[tuple[str, str], ...] = ()
+    """(letter, text) of each option, where the answer is a ``choice``."""
 
 
 @dataclass(frozen=True)

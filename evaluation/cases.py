@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, did_you_mean
-from . import reading
+from . import options, reading
 
 SCHEMA = 1
 COLLAPSE_BINS = {7: 4, 9: 6, 11: 8}
 """Depth bins of Composition collapse (App. B): interval cases with a longer chain count in the bin below."""
 DEPTH_BINS: Mapping[str, Mapping[int, int]] = {"d4v2": COLLAPSE_BINS, "organism-temporal": COLLAPSE_BINS}
 """Benchmarks that declare their bins by name; any other says them case by case (``Case.depth_bin``)."""
-ANSWER_TYPES = ("text", "number", "date", "list", "ordered-list", "boolean")
+ANSWER_TYPES = ("text", "number", "date", "list", "ordered-list", "boolean", "choice")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Part:
     extra_context: str | None = None
     """The question with the whole's irrelevant numbers added (AgentCoMa, App. K)."""
     skill: str | None = None
+    options: options.Options = ()
+    """(letter, text) of each option of a ``choice``; on disk also a list of texts, or an object by letter."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class Case:
     """Whatever else the benchmark says about the case."""
     depth_bin: int | None = None
     """The bin that the depth counts in, where the benchmark declares bins; otherwise None, and the depth counts."""
+    options: options.Options = ()
+    """As for parts."""
 
     def __post_init__(self) -> None:
         if self.depth_bin is None:
@@ -112,6 +116,9 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
     kind = known.get("answer_type", "text")
     if kind not in ANSWER_TYPES:
         raise InputError(f"{where}: answer_type is {kind!r}; use one of {', '.join(ANSWER_TYPES)}")
+    if "options" in known:
+        known["options"] = options.parse(known["options"], where)
+    options.check(kind, known["answer"], known.get("options", ()), known["question"], where)
     return known
 
 
@@ -157,7 +164,9 @@ def case_from_dict(raw: Any, where: str = "case") -> Case:
 def case_to_dict(case: Case) -> dict[str, Any]:
     """The JSON object of a case, without empty fields."""
     raw = asdict(case)
-    raw["parts"] = [{k: v for k, v in p.items() if v not in (None, (), [])} for p in raw["parts"]]
+    for row in (raw, *raw["parts"]):
+        row["options"] = dict(row["options"])
+    raw["parts"] = [{k: v for k, v in p.items() if v not in (None, (), [], {})} for p in raw["parts"]]
     if case.depth_bin == declared_bin(case.benchmark, case.depth):
         del raw["depth_bin"]  # the benchmark's name says it
     return {k: v for k, v in raw.items() if v not in (None, (), {}, False)}

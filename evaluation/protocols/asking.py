@@ -9,6 +9,7 @@ from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
+from ..options import Options, listed
 
 MAX_TOKENS = {
     "plain": 128, "short": 32, "xml": 512, "xml-answer": 128, "knowledge": 128, "cot": 1024, "self-ask": 1024,
@@ -18,18 +19,20 @@ THINKING = "thinking"
 """The whole asked again with the chat template's thinking switched on."""
 
 
-def question(case: Case, text: str) -> str:
-    """The question, after the case's evidence where it has some."""
+def question(case: Case, text: str, options: Options = ()) -> str:
+    """The question, after the case's evidence where it has some, with the options where it does not list them."""
+    text = listed(text, options)
     return prompts.with_evidence(text, case.evidence) if case.evidence else text
 
 
 def ask_part(case: Case, i: int, role: str, text: str, format: str, max_tokens: int | None) -> Ask:
     """An ask about part ``i`` in other or the same words."""
     part = case.parts[i]
+    asked = question(case, text, part.options)
     return Ask(
         case=case.id,
         role=role,
-        prompt=prompts.render(question(case, text), format),
+        prompt=prompts.render(asked, format),
         gold=part.answer,
         answer_type=part.answer_type,
         format=format,
@@ -38,23 +41,26 @@ def ask_part(case: Case, i: int, role: str, text: str, format: str, max_tokens: 
         stop=prompts.FORMATS[format].stop,
         kind=part.kind,
         atom=part.atom,
-        question=question(case, text),
+        options=part.options,
+        question=asked,
     )
 
 
 def ask_whole(case: Case, role: str, text: str, format: str, max_tokens: int | None) -> Ask:
     """An ask whose answer is the case's answer."""
+    asked = question(case, text, case.options)
     return Ask(
         case=case.id,
         role=role,
-        prompt=prompts.render(question(case, text), format),
+        prompt=prompts.render(asked, format),
         gold=case.answer,
         answer_type=case.answer_type,
         format=format,
         aliases=case.aliases,
         max_tokens=max_tokens or MAX_TOKENS.get(format, 512),
         stop=prompts.FORMATS[format].stop,
-        question=question(case, text),
+        options=case.options,
+        question=asked,
     )
 
 

@@ -1,0 +1,116 @@
+"""The options of a choice: how a case lists them, how a question lists them, and which letter a gold answer means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import InputError
+
+Options = tuple[tuple[str, str], ...]
+"""(letter, text) of each option, in order."""
+
+_ITEM = r"(?P<text>(?:(?![(\n]).)+?)"
+_IN_BRACKETS = re.compile(rf"\((?P<letter>[A-Z])\)[ \t]*{_ITEM}[ \t]*[;,]?(?=[ \t]*\([A-Z]\)|[ \t]*$)", re.MULTILINE)
+_ON_LINES = re.compile(r"^[ \t]*\(?(?P<letter>[A-Z])[).:][ \t]+(?P<text>[^\n]+)$", re.MULTILINE)
+_LETTERED = re.compile(r"\(?(?P<letter>[A-Z])[).:]\s+(?P<text>.+)", re.DOTALL)
+_GIVE = 'give a list of texts, or an object such as {"A": "red", "B": "blue"}'
+_QUESTION = 4000
+"""Characters at a question's end in which its options are looked for."""
+
+
+def parse(value: Any, where: str) -> Options:
+    """Options from a case file: a list of texts (A, B, ... in order, or with their letters), or letters with texts.
+
+    >>> parse(["red", "blue"], "case")
+    (('A', 'red'), ('B', 'blue'))
+
+    Raises ``InputError`` naming the place for anything else.
+    """
+    if isinstance(value, Mapping):
+        # the data set hub writes {"label": ["A", ...], "text": [...]}
+        paired = set(value) == {"label", "text"} and isinstance(value["label"], list)
+        rows = list(zip(value["label"], value["text"], strict=False)) if paired else list(value.items())
+    elif isinstance(value, list | tuple):
+        lettered = [_LETTERED.fullmatch(item) if isinstance(item, str) else None for item in value]
+        # "A. Lincoln" among names has no letter: all or none
+        due = all(m and m["letter"] == chr(ord("A") + i) for i, m in enumerate(lettered))
+        rows = [
+            (m["letter"], m["text"]) if due and m else _row(item, i)
+            for i, (item, m) in enumerate(zip(value, lettered, strict=True))
+        ]
+    else:
+        raise InputError(f"{where}: field 'options' is {value!r}; {_GIVE}")
+    for letter, text in rows:
+        if not (
+            isinstance(letter, str) and re.fullmatch(r"[A-Za-z]", letter) and isinstance(text, str) and text.strip()
+        ):
+            raise InputError(f"{where}: field 'options' holds {letter!r}: {text!r}; {_GIVE}")
+    found = tuple((letter.upper(), text.strip()) for letter, text in rows)
+    if len(found) < 2 or len({letter for letter, _ in found}) < len(found):
+        raise InputError(
+            f"{where}: field 'options' has the letters {[letter for letter, _ in found]}; give two or more, each once"
+        )
+    return found
+
+
+def _row(item: Any, i: int) -> tuple[Any, Any]:
+    if isinstance(item, Mapping):
+        return item.get("label", item.get("letter")), item.get("text")
+    if isinstance(item, list | tuple) and len(item) == 2:
+        return item[0], item[1]
+    return chr(ord("A") + i), item
+
+
+def in_question(question: str) -> Options:
+    """The options that a question lists: "(A) melted (B) frozen", or one "A. melted" a line; () where it lists none.
+
+    >>> in_question("Which? Answer Choices: (A) red (B) blue")
+    (('A', 'red'), ('B', 'blue'))
+    """
+    for pattern in (_IN_BRACKETS, _ON_LINES):
+        found = tuple((m["letter"], m["text"].strip(" ,;")) for m in pattern.finditer(question[-_QUESTION:]))
+        if len(found) >= 2 and [letter for letter, _ in found] == [chr(ord("A") + i) for i in range(len(found))]:
+            return found
+    return ()
+
+
+def listed(question: str, options: Sequence[tuple[str, str]]) -> str:
+    """The question with its options, where it does not list them itself."""
+    if not options or in_question(question) or all(text in question for _, text in options):
+        return question
+    return f"{question} Answer Choices: " + " ".join(f"({letter}) {text}" for letter, text in options)
+
+
+def letter_of(gold: str, options: Sequence[tuple[str, str]]) -> str | None:
+    """The letter of a gold answer, which is the letter itself ("B", "(B)"), the text of an option, or both.
+
+    None where it is none of the options, or no letter where there are none.
+    """
+    letters = {letter for letter, _ in options}
+    same = [letter for letter, text in options if _plain(text) == _plain(gold)]
+    if len(same) == 1:
+        return same[0]
+    alone = re.fullmatch(r"\W*([A-Za-z])\W*", gold) or re.match(r"\W*([A-Z])[).:]\s", gold)
+    letter = alone[1].upper() if alone else None
+    return letter if letter and (not letters or letter in letters) else None
+
+
+def check(answer_type: str, answer: str, options: Sequence[tuple[str, str]], question: str, where: str) -> None:
+    """Raises ``InputError`` where a choice's answer is none of its options, or options stand with another type."""
+    if answer_type != "choice":
+        if options:
+            raise InputError(f"{where}: field 'options' is for answer_type 'choice', and here it is {answer_type!r}")
+        return
+    known = options or in_question(question)
+    if letter_of(answer, known) is None:
+        have = f"the options are {', '.join(letter for letter, _ in known)}" if known else "there are no options"
+        raise InputError(
+            f"{where}: field 'answer' is {answer!r}, and {have}; give the letter or the text of one option"
+            + ("" if known else ", and the field 'options'")
+        )
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[^\w\s]", " ", text.casefold()).split())
