@@ -1,36 +1,88 @@
-"""A second opinion on answers in words: what the rules do not accept is put to a judge model.
+"""A second opinion: what the rules cannot decide, and words that they do not accept, are put to a judge model.
 
-Only texts and lists are judged: for numbers, dates and yes or no the rules decide. The judge is greedy, its replies go
-into the journal, and a reply without a verdict makes the grade invalid, never wrong.
+The judge sees invalid answers of every type, and texts and lists that the rules call incorrect; for other types the
+rules decide. It also sees a sample of what the rules decided, which shows how far the two agree and changes no grade.
+The judge is greedy, its replies go into the journal, and a reply without a verdict makes the grade invalid, never
+wrong.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from .asks import Ask, Grade
+from .asks import Ask, Grade, Response
 from .builders.asking import ask_all
-from .engines.base import Engine
+from .engines.base import Engine, Recorded
 from .grading import judge as judging
-from .journal import Journal
+from .grading.view import visible
+from .journal import Journal, ask_identity
 
 JUDGED = frozenset({"text", "list", "ordered-list"})
+"""Answer types whose incorrect answers may be right in other words."""
+SAMPLE = 50
+"""Decided answers per round that the judge sees beside the open ones."""
+_NOTHING = ("error", "empty", "unclosed-thinking")
+"""Reasons of invalid grades that leave no answer to judge."""
 
 
-def second_opinions(graded: Sequence[tuple[Ask, Grade]], judge: Engine, journal: Journal) -> list[Grade]:
-    """The grades after the judge has seen every answer that the rules call incorrect, in the same order."""
-    open_ = [i for i, (ask, grade) in enumerate(graded) if _is_open(ask, grade)]
-    wanted = [
-        judging.ask(ask.case, ask.role, ask.question or ask.prompt, ask.gold, grade.answer or "")
-        for ask, grade in (graded[i] for i in open_)
-    ]
-    final = [grade for _, grade in graded]
-    for i, reply in zip(open_, ask_all(judge, wanted, journal), strict=True):
-        final[i] = judging.apply(final[i], None if reply.finish_reason == "error" else reply.text)
-    return final
+@dataclass(frozen=True)
+class Judged:
+    """The grades after the judge, and how far it agrees with the rules on a sample of what these decided."""
+
+    grades: list[Grade]
+    agreed: int
+    compared: int
+    unseen: int
+    """Open answers that a recorded judge was never asked about: they stay as the rules graded them."""
 
 
-def _is_open(ask: Ask, grade: Grade) -> bool:
+def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine, journal: Journal) -> Judged:
+    """The grades after the judge has seen every open answer, in the same order, and its agreement with the rules."""
+    open_ = [i for i, (ask, response, grade) in enumerate(graded) if _is_open(ask, response, grade)]
+    sampled = _sample([i for i in range(len(graded)) if i not in {*open_}], graded)
+    wanted = {i: _question(*graded[i]) for i in (*open_, *sampled)}
+    if isinstance(judge, Recorded):
+        known = {*judge.failures}
+        keys = {i: ask_identity(ask, judge.identity) for i, ask in wanted.items()}
+        wanted = {i: ask for i, ask in wanted.items() if keys[i] in known or journal.get(keys[i]) is not None}
+    replies = dict(zip(wanted, ask_all(judge, list(wanted.values()), journal), strict=True))
+    said = {i: None if reply.finish_reason == "error" else reply.text for i, reply in replies.items()}
+    final = [grade for _, _, grade in graded]
+    for i in open_:
+        if i in said:
+            final[i] = judging.apply(final[i], said[i])
+    verdicts = [(judging.verdict(said[i] or ""), final[i].outcome == "correct") for i in sampled if i in said]
+    decided = [(theirs, ours) for theirs, ours in verdicts if theirs is not None]
+    unseen = sum(i not in said for i in open_)
+    return Judged(final, sum(theirs == ours for theirs, ours in decided), len(decided), unseen)
+
+
+def _question(ask: Ask, response: Response, grade: Grade) -> Ask:
+    asked = ask.question or ask.prompt
+    if grade.outcome == "invalid" or ask.answer_type not in JUDGED:
+        shown = judging.shortened(visible(response.text) or response.text)
+        return judging.ask(ask.case, ask.role, asked, ask.gold, shown, aliases=ask.aliases, open_ended=True)
+    answer = judging.shortened(grade.answer or "")
+    return judging.ask(ask.case, ask.role, asked, ask.gold, answer, aliases=ask.aliases)
+
+
+def _is_open(ask: Ask, response: Response, grade: Grade) -> bool:
+    reason = grade.reason or ""
+    if grade.outcome == "invalid":
+        return bool(response.text.strip()) and not reason.startswith(_NOTHING)
     # where the rules say why (an answer to what nobody can know, a mere step, a paper's own rule), they decide
-    decided = (grade.reason or "").startswith(("unknowable", "stops at", "compat"))
+    decided = reason.startswith(("unknowable", "stops at", "compat"))
     return ask.answer_type in JUDGED and grade.outcome == "incorrect" and bool(grade.answer) and not decided
+
+
+def _sample(decided: Sequence[int], graded: Sequence[tuple[Ask, Response, Grade]]) -> list[int]:
+    """As many right as wrong answers, the same ones whenever the same answers are judged."""
+    chosen: list[int] = []
+    for outcome in ("correct", "incorrect"):
+        alike = {graded[i][1].ask: i for i in decided if graded[i][2].outcome == outcome and graded[i][2].answer}
+        chosen += [alike[key] for key in sorted(alike, key=lambda key: hashlib.sha256(key.encode()).digest())][
+            : SAMPLE // 2
+        ]
+    return chosen

@@ -17,7 +17,7 @@ from .cases import Case
 from .engines.base import THINKING_OPENED, Engine
 from .grading.intermediate import stopped_at_a_part
 from .journal import Journal, ask_identity
-from .judging import second_opinions
+from .judging import Judged, second_opinions
 from .protocols.base import Graded, Protocol
 
 
@@ -55,6 +55,8 @@ class Evaluation:
     """Asks that a limit left unasked in the last round; later rounds may add more."""
     stopped: str | None = None
     """The limit that stopped the evaluation early; None when it is complete."""
+    judged: tuple[Judged, ...] = ()
+    """What a judge said, round by round; () without one."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -102,7 +104,7 @@ def evaluate(
 
     ``grade`` is ``grading.grade`` unless given. ``max_asks`` and ``max_tokens`` stop after that many new asks or
     generated tokens; the same call later continues. ``model`` and ``run`` are written into every row. A ``judge``
-    is asked about answers in words that the rules do not accept (see ``judging``).
+    is asked about what the rules leave open, and about answers in words that they do not accept (see ``judging``).
 
     Raises ``InputError`` for a protocol that asks one thing twice in different words, and whatever the engine or the
     journal raise; all that was answered before is then in the journal.
@@ -113,6 +115,7 @@ def evaluate(
     grades: dict[str, dict[str, Grade]] = {case.id: {} for case in cases}
     rows: list[Graded] = []
     asked: set[tuple[str, str, int]] = set()
+    judged: list[Judged] = []
     active = list(cases)
     while active and state.stopped is None:
         wanted = [(case, new) for case in active if (new := _new_asks(case, protocol, grades[case.id], asked))]
@@ -124,11 +127,13 @@ def evaluate(
             _answer_round(state, unique)
         answered = [(case, ask, key) for case, ask, key in keyed if key in state.responses]
         found = [grader(case, ask, state.responses[key]) for case, ask, key in answered]
-        if judge is not None:
-            found = second_opinions([(ask, g) for (_, ask, _), g in zip(answered, found, strict=True)], judge, journal)
-        for (case, ask, key), judged in zip(answered, found, strict=True):
-            grades[case.id].setdefault(ask.role, judged)
-            rows.append(Graded.of(case, ask, judged, ask_id=key, model=model, run=run))
+        if judge is not None and answered:
+            given = [(ask, state.responses[key], g) for (_, ask, key), g in zip(answered, found, strict=True)]
+            judged.append(second_opinions(given, judge, journal))
+            found = judged[-1].grades
+        for (case, ask, key), settled in zip(answered, found, strict=True):
+            grades[case.id].setdefault(ask.role, settled)
+            rows.append(Graded.of(case, ask, settled, ask_id=key, model=model, run=run))
         active = [case for case, _ in wanted]
     return Evaluation(
         asks=state.asks,
@@ -138,6 +143,7 @@ def evaluate(
         n_resumed=state.n_resumed,
         n_pending=state.n_pending,
         stopped=state.stopped,
+        judged=tuple(judged),
         warnings=tuple(journal.warnings),
     )
 
@@ -238,7 +244,7 @@ class _Grader:
             return Grade("invalid", None, None, f"error: {response.error}")
         # Parts have answers that can be known; abstaining on them never passes a gate.
         unknowable = case.unknowable and ask.role == "whole"
-        key = (response.ask, ask.gold, ask.answer_type, ask.aliases, ask.format, unknowable)
+        key = (response.ask, ask.gold, ask.answer_type, ask.aliases, ask.format, ask.options, ask.question, unknowable)
         if key not in self.known:
             self.known[key] = self.grade(
                 _with_thinking_open(ask, response),
@@ -248,6 +254,8 @@ class _Grader:
                 aliases=ask.aliases,
                 format=ask.format,
                 unknowable=unknowable,
+                options=ask.options,
+                question=ask.question,
             )
         found = self.known[key]
         if found.reason == "no-answer" and response.finish_reason == "stop" and ask.role == "whole":

@@ -13,6 +13,7 @@ from ..evaluation import reading, statistics
 from ..evaluation.asks import Ask, Response
 from ..evaluation.engines.base import THINKING_OPENED
 from ..evaluation.grading import judge, mathematics
+from ..evaluation.judging import Judged
 from ..evaluation.metrics import Metric, mark
 from ..evaluation.protocols.base import Graded
 
@@ -117,6 +118,33 @@ def _mend(what: str, format: str, thinking: bool) -> str:
     if format != "short":
         return "try --format short" + (", or --judge MODEL" if what == "invalid" else "")
     return "try --few-shot 2, or --judge MODEL" if what == "invalid" else "try --few-shot 2, or another --format"
+
+
+def judge_agreement(judged: Sequence[Judged]) -> Metric | None:
+    """``judge_agreement``: share of a sample of decided answers on which the judge agrees with the rules."""
+    k, n = sum(j.agreed for j in judged), sum(j.compared for j in judged)
+    if not n:
+        return None
+    interval = statistics.clopper_pearson(k, n)
+    note = mark(n, "judge and rules, on a sample of what the rules decided")
+    return Metric(
+        "judge_agreement",
+        n=n,
+        count=k,
+        value=k / n,
+        interval=interval.method,
+        low=interval.low,
+        high=interval.high,
+        note=note,
+    )
+
+
+def unseen(judged: Sequence[Judged]) -> list[str]:
+    """A warning where a recorded judge never saw answers that these rules leave open."""
+    n = sum(j.unseen for j in judged)
+    return (
+        [f"{n} answers that are open by these rules were never put to the judge; run the evaluation again"] if n else []
+    )
 
 
 Labels = Mapping[tuple[str, str, int], bool]

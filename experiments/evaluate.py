@@ -105,6 +105,8 @@ def evaluate(
                 run=run.name,
                 judge=judge,
             )
+    if agreement := checks.judge_agreement(found.judged):
+        run.record(judge_agreement=agreement.to_dict())
     reporter.say(f"{run.name}: {found.n_asked} asks put to the model, {found.n_resumed} answered from the journal")
     _measure_divergence(run, engine, list(found.asks.values()), reporter)
     return _finish(run.path, cases, protocol, found, compat)
@@ -166,6 +168,8 @@ def _finish(
     by_id = {c.id: c for c in cases}
     counted = protocol.reduce(found.graded, by_id)
     metrics, said = checks.second_opinion(found.graded, found.asks)
+    metrics += [row] if (row := checks.judge_agreement(found.judged)) else []
+    said += checks.unseen(found.judged)
     if labels is not None:
         metrics += checks.agreement(found.graded, checks.read_labels(labels))
     how = [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
@@ -274,6 +278,7 @@ def _ask_from(raw: Mapping[str, Any]) -> Ask:
     known: dict[str, Any] = {f.name: raw[f.name] for f in fields(Ask) if f.name in raw}
     for name in ("aliases", "stop"):
         known[name] = tuple(known.get(name, ()))
+    known["options"] = tuple((letter, text) for letter, text in known.get("options", ()))
     return Ask(**known)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from . import cues
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _MONTH_NUMBER = {m: i for i, m in enumerate(_MONTHS, 1)} | {m[:3]: i for i, m in enumerate(_MONTHS, 1)} | {"sept": 9}
@@ -28,6 +30,7 @@ _PATTERNS = [
     re.compile(p, re.IGNORECASE)
     for p in (
         r"(?<!\d)(?P<year>-?\d{4})-(?P<month>[01]\d)-(?P<day>[0-3]\d)(?!\d)",
+        r"(?<!\d)(?P<year>\d{3,4})\s?[年년]\s?(?:(?P<month>\d{1,2})\s?[月월]\s?(?:(?P<day>\d{1,2})\s?[日号일])?)?",
         r"(?<![\d/])(?P<year>\d{4})[/.](?P<month>[01]?\d)[/.](?P<day>[0-3]?\d)(?![\d/])",
         r"(?<![\d/])(?P<month>[01]?\d)/(?P<day>[0-3]?\d)/(?P<year>\d{4})(?![\d/])",
         # the day first where the first number can be no month, or where points or dashes stand between
@@ -45,6 +48,10 @@ _PATTERNS = [
     )
 ]
 _COARSE = re.compile(r"\b(?:\d{3,4}['’]?s|\d{1,2}(?:st|nd|rd|th)[\s-]+century|\w+(?:st|nd|rd|th)[\s-]+century)\b", re.I)
+_SENTENCE = re.compile(r"(?<=[a-z\d)][.!?])(?<!\d\.)\s+|(?<=\d\.)\s+(?=[A-Z][a-z]*\s)(?!\w+\s+\d)|\n+")
+_BOUND = re.compile(r"\b(?:before|after|until|since|prior\s+to|no\s+later\s+than)\s+(?:the\s+year\s+)?$", re.I)
+_LED = re.compile(r"\b(?!(?:is|was|on|in|the|year|it|circa|around|about|approximately|of)\b)[a-z]{2,}", re.I)
+"""A word before a date that is more than its introduction."""
 _NEGATED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of)\s+(?:in\s+|on\s+|the year\s+)*$", re.I)
 _HEDGE = re.compile(r"^\s*(?:or|[-–—]|to|and)\s+(?:maybe\s+|in\s+|the year\s+)*$|^\s*[-–—]\s*$", re.I)
 
@@ -59,15 +66,18 @@ class Date:
     start: int = 0
     end: int = 0
     sure: bool = True
-    """False for bare numbers of one or two digits, which may not be years."""
+    """False for bare numbers of one to three digits, which may not be years."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """The date that answers, or why there is none (``no-answer``, ``imprecise``, ``hedged``)."""
+class Reading:
+    """The date that answers, or why there is none (``no-answer``, ``imprecise``, ``hedged``), and what else may."""
 
     date: Date | None
     reason: str | None = None
+    rivals: tuple[Date, ...] = ()
+    lead: Date | None = None
+    """The only date of the first sentence, where a chat model answers; without a cue it counts as much as the last."""
 
 
 def find_all(text: str) -> list[Date]:
@@ -93,43 +103,74 @@ def _date(m: re.Match[str]) -> Date | None:
     day = int(g["day"]) if g.get("day") else None
     if year == 0 or (number is not None and not 1 <= number <= 12) or (day is not None and not 1 <= day <= 31):
         return None
-    sure = bool(number or era or g.get("ad") or len(g.get("year") or "") >= 3)
+    sure = bool(number or era or g.get("ad") or len(g.get("year") or "") >= 4)
     return Date(year, number, day, m.start(), m.end(), sure)
 
 
-def answer(text: str, first: bool = False) -> Found:
-    """The date that a text answers with: after an answer cue (``first``) the first one, otherwise the last.
+def announced(line: str, rest: str = "") -> Reading:
+    """The date of a text after an answer cue: its first one; the others of its sentence are rivals."""
+    for part in _sentences(line[: cues.REACH]):
+        dates = _said(part)
+        if dates or _COARSE.search(part):
+            direct = bool(dates) and not _LED.search(part[: dates[0].start])
+            found = _chosen(part, dates, 0)
+            return found if not direct else replace(found, rivals=())
+    return uncued(rest) if len(rest) > len(line) else Reading(None, "no-answer")
 
-    Negated dates do not count; a range, or two joined by "or", is ``hedged``; a decade or century is ``imprecise``.
-    """
-    dates = [d for d in find_all(text) if not _NEGATED.search(text[max(0, d.start - 60) : d.start])]
-    dates = [d for d in dates if d.sure] or dates
+
+def uncued(text: str) -> Reading:
+    """The date of a text without a cue: its last one, or a full date where the first sentence has no other."""
+    text = text if len(text) <= cues.REACH else text[: cues.REACH // 2] + "\n" + text[-cues.REACH // 2 :]
+    parts = [s for s in _sentences(text) if _said(s) or _COARSE.search(s)]
+    if not parts:
+        return Reading(None, "no-answer")
+    dates = _said(parts[-1])
+    found = _chosen(parts[-1], dates, len(dates) - 1)
+    if len(parts) == 1 or cues.concludes(parts[-1]):
+        return found
+    first = _said(parts[0])
+    lead = first[0] if len(first) == 1 and parts[0] == _sentences(text)[0] else None
+    earlier = tuple(d for s in parts[:-1] for d in _said(s))
+    return replace(found, lead=lead, rivals=(*found.rivals, *earlier))
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text; a period after a day ("20. Juli") ends none."""
+    return [s for s in _SENTENCE.split(text) if s.strip()]
+
+
+def _said(sentence: str) -> list[Date]:
+    """The dates of a sentence that it does not deny."""
+    dates = [d for d in find_all(sentence) if not _NEGATED.search(sentence[max(0, d.start - 60) : d.start])]
+    return [d for d in dates if d.sure] or dates
+
+
+def _chosen(text: str, dates: list[Date], i: int) -> Reading:
     if not dates:
-        return Found(None, "imprecise" if _COARSE.search(text) else "no-answer")
-    i = 0 if first else len(dates) - 1
-    pair = dates[i : i + 2] if first else dates[max(0, i - 1) :]
+        return Reading(None, "imprecise")
+    pair = dates[i : i + 2] if i == 0 else dates[i - 1 : i + 1]
     if len(pair) == 2 and _HEDGE.match(text[pair[0].end : pair[1].start]):
-        return Found(None, "hedged")
-    return Found(dates[i])
-
-
-def rivals(text: str) -> list[Date]:
-    """The other dates that a text without a cue may answer with: those before the last one in its last sentence.
-
-    None in a range or in a choice of two ("1066 or 1067"), which is no answer as a whole.
-    """
-    dates = [d for d in find_all(text) if d.sure and not _NEGATED.search(text[max(0, d.start - 60) : d.start])]
-    if not dates:
-        return []
-    ends = [m.end() for m in re.finditer(r"(?<=[a-z\d)][.!?])\s+(?=[A-Z\"(])|\n", text) if m.end() <= dates[-1].start]
-    near = [d for d in dates if d.start >= (ends[-1] if ends else 0)]
-    joined = [_HEDGE.match(text[a.end : b.start]) is not None for a, b in itertools.pairwise(near)]
-    return [d for i, d in enumerate(near[:-1]) if not joined[i] and not (i and joined[i - 1])]
+        others = tuple(d for d in dates if d not in pair)
+        return Reading(None, "hedged", others)
+    if _BOUND.search(text[max(0, dates[i].start - 30) : dates[i].start]):
+        return Reading(None, "bound", (dates[i],))
+    joined = [_HEDGE.match(text[a.end : b.start]) is not None for a, b in itertools.pairwise(dates)]
+    free = [d for n, d in enumerate(dates) if n != i and not any(joined[max(0, n - 1) : n + 1])]
+    return Reading(dates[i], rivals=tuple(free))
 
 
 def parse(text: str) -> Date | None:
     """The date of a gold answer or alias, or None."""
-    return answer(text, first=True).date
+    return announced(text).date
+
+
+def is_full(text: str) -> bool:
+    """Whether a text is nothing but a date with a month or an era."""
+    found = find_all(text)
+    if len(found) != 1 or not (found[0].month or (found[0].year or 0) < 0):
+        return False
+    beside = text[: found[0].start] + text[found[0].end :]
+    return re.sub(r"\b(?:on|in|the|of|about|circa)\b|\W", "", beside, flags=re.IGNORECASE) == ""
 
 
 def compare(date: Date, gold: Date, tolerance: int = 0) -> str | None:

@@ -1,27 +1,53 @@
 """One response, one grade: correct, incorrect, abstained, or invalid with the reason.
 
-A response without an answer (cut off, no tag, no cue, no number) is invalid and never wrong, and so is one without a
-cue whose last number is wrong while the right one stands in the same sentence ("12 apples in 3 boxes"): by rule the
-last number counts, and here nobody can tell. A ``compat`` mode may ask for a paper's own rule instead.
+A response without an answer (cut off, no tag, no cue, no number) is invalid and never wrong, and so is one that holds
+the right answer where no rule can tell whether it is meant ("12 apples in 3 boxes", "Jefferson, who preceded Madison").
+Invalid answers go to the judge. A ``compat`` mode may ask for a paper's own rule instead.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ...errors import InputError
 from ..asks import Grade
 from ..cases import ANSWER_TYPES
+from ..options import in_question, letter_of
 from ..prompts import ABSTENTION
+from . import booleans, choices, dates, lists, mathematics, names, numbers, quantities, text
 from . import compat as published
-from . import dates, lists, mathematics, numbers, text
-from .extract import CODE, Extracted, extract, visible
+from .extract import CODE, Extracted, extract
+from .view import visible
 
 _DECLINED_WORDS = 40
 """Words of a response that is nothing but a refusal."""
+_ABSTAINED = 600
+"""Characters at the beginning of an answer in which it may decline."""
+_PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
+_YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
 _Verdict = Grade | None
 """None: this text holds no answer of the type."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What an answer is compared with."""
+
+    golds: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+    consistency: bool = False
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A text that may hold the answer."""
+
+    text: str
+    rest: str = ""
+    """The same text and what follows it."""
+    cued: bool = False
 
 
 def grade(
@@ -33,15 +59,19 @@ def grade(
     format: str = "plain",
     compat: str | None = None,
     unknowable: bool = False,
+    *,
+    options: Sequence[tuple[str, str]] = (),
+    question: str | None = None,
 ) -> Grade:
     """Grade one response against its gold answer.
 
     ``answer_type`` is one of ``cases.ANSWER_TYPES``, ``format`` a name of ``prompts.FORMATS`` (or ``pair-q1``). On
     ``unknowable`` questions abstaining is correct and any answer incorrect. ``compat`` reproduces a paper's own rule:
     ``agentcoma`` (last number, no number is 0), ``stad`` (last JSON answer; no answer is wrong) or ``collapse``
-    (no answer is wrong; years within one year and last names count).
+    (no answer is wrong; years within one year and last names count). ``options`` are the (letter, text) pairs of a
+    choice; without them they are learned from the ``question`` where it lists them.
 
-    Raises ``InputError`` for an unknown answer type, format or mode.
+    Raises ``InputError`` for an unknown answer type, format or mode, and for a gold answer that is none of its type.
     """
     if answer_type not in ANSWER_TYPES:
         raise InputError(f"answer_type is {answer_type!r}; use one of {', '.join(ANSWER_TYPES)}")
@@ -58,10 +88,12 @@ def grade(
     elif compat == "stad":
         found = Extracted((published.stad_answer(response_text),))
     else:
-        found = extract(response_text, format, finish_reason)
+        found = extract(response_text, format, finish_reason, letters=answer_type == "choice")
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
-    result = _judge(found, gold, answer_type, tuple(aliases), compat == "collapse", unknowable)
+    given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
+    asked = _Asked((gold, *aliases), given, compat == "collapse")
+    result = _judge(found, asked, answer_type, unknowable)
     if result.outcome == "invalid" and compat in ("stad", "collapse"):
         return Grade("incorrect", result.answer, None, f"compat:{result.reason}")
     return result
@@ -69,7 +101,7 @@ def grade(
 
 def _declined(response_text: str) -> Extracted | None:
     """A response that declines to answer needs no cue or tag to say so; None for any other."""
-    shown = re.sub(r"</?\w+>", " ", visible(response_text) or "").strip()
+    shown = re.sub(r"</?\w+>", " ", (visible(response_text) or "")[-4 * _ABSTAINED :]).strip()
     if text.normalize(shown.rsplit("\n", 1)[-1]) == text.normalize(ABSTENTION):
         return Extracted((ABSTENTION,))
     short = len(shown.split()) <= _DECLINED_WORDS
@@ -90,21 +122,22 @@ def _run(response_text: str, finish_reason: str) -> Extracted:
     return Extracted((), reason=f"code: {result.reason or 'no value'}")
 
 
-def _judge(
-    found: Extracted, gold: str, answer_type: str, aliases: tuple[str, ...], consistency: bool, unknowable: bool
-) -> Grade:
+def _judge(found: Extracted, asked: _Asked, answer_type: str, unknowable: bool) -> Grade:
     if not found.segments:
         return Grade("invalid", None, None, found.reason)
-    if text.abstains(found.segments[0]):
-        right = unknowable or text.normalize(gold) == text.normalize(ABSTENTION)
+    opening = found.segments[0][:_ABSTAINED]
+    if text.abstains(opening):
+        right = unknowable or text.normalize(asked.golds[0]) == text.normalize(ABSTENTION)
         return Grade("correct" if right else "abstained", ABSTENTION, "abstention" if right else None)
-    if text.refuses(found.segments[0]):
-        return Grade("abstained", found.segments[0], None, "refusal")
+    if text.refuses(opening):
+        return Grade("abstained", opening, None, "refusal")
     if unknowable:
-        return Grade("incorrect", found.segments[0], None, "unknowable")
+        return Grade("incorrect", opening, None, "unknowable")
+    if found.shortened:
+        return Grade("invalid", None, None, "too-long")
     compare = _COMPARISONS[answer_type]
-    for segment in found.segments:
-        verdict = compare(segment, (gold, *aliases), found.cued, consistency)
+    for n, segment in enumerate(found.segments):
+        verdict = compare(_Said(segment, found.following[n] if n < len(found.following) else "", found.cued), asked)
         if verdict is not None:
             return verdict
     return Grade("invalid", None, None, "no-answer")
@@ -118,31 +151,42 @@ def _wrong(answer: str, reason: str | None = None) -> Grade:
     return Grade("incorrect", answer, None, reason)
 
 
-def _number(segment: str, golds: Sequence[str], cued: bool, consistency: bool) -> _Verdict:
-    wanted = [numbers.parse(g) if is_plain_number(g) else None for g in golds]
+def _undecided(answer: str, reason: str) -> Grade:
+    return Grade("invalid", answer, None, reason)
+
+
+def _number(said: _Said, asked: _Asked) -> _Verdict:
+    wanted = [numbers.parse(g) if is_plain_number(g) else None for g in asked.golds]
     if wanted[0] is None:
-        return _formula(segment, golds)
-    found = numbers.answer(segment, first=cued)
+        return _formula(said.text, asked)
+    golds = [w for w in wanted if w is not None]
+    found = quantities.announced(said.text, said.rest) if said.cued else quantities.uncued(said.text)
     if found.number is None:
-        if found.reason == "hedged":
-            return _wrong(segment, "hedged")
-        if found.reason == "expression":
-            return Grade("invalid", segment, None, "expression without a result")
-        return None
+        return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
-    if any(w is not None and numbers.equal(found.number, w) for w in wanted):
+    if any(numbers.equal(n, w) for n in (found.number, *found.same) for w in golds):
         return _right(shown, "numeric")
     # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number
-    if re.search(r"\\(?:sqrt|pi|sum|binom)", segment) and mathematics.available_here():
-        if any(mathematics.verify(segment, g) for g in golds):
-            return _right(segment, "math-verify")
-    rivals = numbers.later(segment) if cued else numbers.rivals(segment)
-    if any(w is not None and numbers.equal(n, w) for n in rivals for w in wanted):
-        # two numbers in the sentence that answers, and the rule takes the other one: nobody can tell by rule
-        return Grade("invalid", segment, None, "several numbers")
-    gold = wanted[0]
-    unit = found.number.dimension and gold.dimension and found.number.dimension != gold.dimension
+    if re.search(r"\\(?:sqrt|pi|sum|binom)", said.text[:400]) and mathematics.available_here():
+        if any(mathematics.verify(said.text[:400], g) for g in asked.golds):
+            return _right(said.text, "math-verify")
+    if any(numbers.equal(n, w) for n in found.rivals for w in golds):
+        # several numbers where one is asked for, and the rule takes another one than the right one
+        return _undecided(said.text, "several numbers")
+    if any(numbers.may_equal(found.number, w) for w in golds):
+        return _undecided(said.text, "two readings")
+    unit = found.number.dimension and golds[0].dimension and found.number.dimension != golds[0].dimension
     return _wrong(shown, "unit" if unit else None)
+
+
+def _no_number(segment: str, found: quantities.Reading, golds: Sequence[numbers.Number]) -> _Verdict:
+    if any(numbers.equal(n, w) for n in found.rivals for w in golds):
+        return _undecided(segment, found.reason or "several numbers")
+    if found.reason == "loose bound":
+        return _wrong(segment, "bound")
+    if found.reason in ("hedged", "bound"):
+        return _wrong(segment, found.reason)
+    return _undecided(segment, "expression without a result") if found.reason == "expression" else None
 
 
 def is_plain_number(gold: str) -> bool:
@@ -159,53 +203,76 @@ def is_plain_number(gold: str) -> bool:
     return all(len(w) > 1 or w.lower() in numbers.units.UNITS for w in re.findall(r"°?[A-Za-z]+", rest))
 
 
-def _formula(segment: str, golds: Sequence[str]) -> _Verdict:
+def _formula(segment: str, asked: _Asked) -> _Verdict:
+    golds = asked.golds
     if not re.search(r"\d|\\", golds[0]):
-        return _text(segment, golds, True, False)
+        return _name(_Said(segment, cued=True), asked)
     if any(re.sub(r"[\s$]", "", segment.rstrip(".")) == re.sub(r"[\s$]", "", g) for g in golds):
         return _right(segment, "exact")
     if not mathematics.available_here():
-        return Grade("invalid", segment, None, "math-verify needs the main thread")
-    verdicts = [mathematics.verify(segment, g) for g in golds]
+        return _undecided(segment, "math-verify needs the main thread")
+    verdicts = [mathematics.verify(segment[:2000], g) for g in golds]
     if any(verdicts):
         return _right(segment, "math-verify")
     return None if all(v is None for v in verdicts) else _wrong(segment)
 
 
-def _date(segment: str, golds: Sequence[str], cued: bool, consistency: bool) -> _Verdict:
-    wanted = [d for g in golds if (d := dates.parse(g)) is not None]
+def _date(said: _Said, asked: _Asked) -> _Verdict:
+    wanted = [d for g in asked.golds if (d := dates.parse(g)) is not None]
     if not wanted:
-        return _text(segment, golds, cued, consistency)
-    found = dates.answer(segment, first=cued)
+        return _name(said, asked)
+    found = dates.announced(said.text, said.rest) if said.cued else dates.uncued(said.text)
     if found.date is None and found.reason == "no-answer":
         return None
-    tolerance = 1 if consistency else 0
-    if found.date is not None:
-        matches = [m for gold in wanted if (m := dates.compare(found.date, gold, tolerance)) is not None]
-        if matches:
-            return _right(dates.show(found.date), matches[0])
-    if not cued and any(dates.compare(d, gold, tolerance) for d in dates.rivals(segment) for gold in wanted):
-        # as with numbers: two dates in the sentence that answers, and nobody can tell by rule which one is meant
-        return Grade("invalid", segment, None, "several dates")
+    tolerance = 1 if asked.consistency else 0
+    for date in (found.date, found.lead):
+        matches = [m for gold in wanted if date and (m := dates.compare(date, gold, tolerance)) is not None]
+        if date is not None and matches:
+            return _right(dates.show(date), matches[0])
+    if any(dates.compare(d, gold, tolerance) for d in found.rivals for gold in wanted):
+        # as with numbers: several dates, and nobody can tell by rule which one is meant
+        return _undecided(said.text, "several dates")
     if found.date is None:
-        return _wrong(segment, found.reason)
+        return _wrong(said.text, found.reason)
     shown = dates.show(found.date)
     return _wrong(shown, "incomplete" if dates.incomplete(found.date, wanted[0]) else None)
 
 
-def _text(segment: str, golds: Sequence[str], cued: bool, consistency: bool) -> _Verdict:
-    match = text.match(segment, golds, consistency)
-    if match is not None:
-        return _right(segment, match)
-    return _wrong(segment) if text.normalize(segment) else None
+def _text(said: _Said, asked: _Asked) -> _Verdict:
+    """A name or phrase; a gold answer that is a number, a date, or yes or no is compared as what it is."""
+    if any(text.same(said.text[:400], gold) for gold in asked.golds):
+        return _right(said.text, "exact")
+    # words where a number or a date is asked for are another answer
+    return _kind(asked.golds[0])(said, asked) or _name(said, asked)
 
 
-def _list(ordered: bool) -> Callable[[str, Sequence[str], bool, bool], _Verdict]:
-    def compare(segment: str, golds: Sequence[str], cued: bool, consistency: bool) -> _Verdict:
-        given = lists.split(segment)
+def _kind(gold: str) -> Callable[[_Said, _Asked], _Verdict]:
+    if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
+        return _boolean
+    if _YEAR.fullmatch(gold) or dates.is_full(gold):
+        return _date
+    return _number if _PURE_NUMBER.fullmatch(gold) and is_plain_number(gold) else _name
+
+
+def _name(said: _Said, asked: _Asked) -> _Verdict:
+    found = (
+        names.announced(said.text, said.rest, asked.golds, asked.consistency)
+        if said.cued
+        else names.uncued(said.text, asked.golds, asked.consistency)
+    )
+    if found is None:
+        return None
+    if found.right is None:
+        return _undecided(said.text, found.how)
+    return _right(said.text, found.how) if found.right else _wrong(said.text)
+
+
+def _list(ordered: bool) -> Callable[[_Said, _Asked], _Verdict]:
+    def compare(said: _Said, asked: _Asked) -> _Verdict:
+        given = lists.split(said.text)
         if not given:
             return None
-        results = [lists.compare(given, lists.split(g), ordered) for g in golds]
+        results = [lists.compare(given, lists.split(g), ordered) for g in asked.golds]
         shown = ", ".join(given)
         if any(equal for equal, _ in results):
             return _right(shown, "ordered" if ordered else "set")
@@ -214,21 +281,42 @@ def _list(ordered: bool) -> Callable[[str, Sequence[str], bool, bool], _Verdict]
     return compare
 
 
-def _boolean(segment: str, golds: Sequence[str], cued: bool, consistency: bool) -> _Verdict:
-    given, wanted = text.boolean(segment), text.boolean(golds[0])
+def _boolean(said: _Said, asked: _Asked) -> _Verdict:
+    wanted = booleans.value(asked.golds[0])
     if wanted is None:
-        raise InputError(f"gold answer {golds[0]!r} is no boolean; use yes or no, or another answer_type")
+        raise InputError(f"gold answer {asked.golds[0]!r} is no boolean; use yes or no, or another answer_type")
+    given = booleans.announced(said.text, said.rest) if said.cued else booleans.uncued(said.text)
     if given is None:
         return None
     shown = "yes" if given else "no"
     return _right(shown, "exact") if given == wanted else _wrong(shown)
 
 
-_COMPARISONS: dict[str, Callable[[str, Sequence[str], bool, bool], _Verdict]] = {
+def _choice(said: _Said, asked: _Asked) -> _Verdict:
+    wanted = letter_of(asked.golds[0], asked.options)
+    if wanted is None and asked.options:
+        named = ", ".join(letter for letter, _ in asked.options)
+        raise InputError(
+            f"gold answer {asked.golds[0]!r} is none of the options {named}; use a letter or an option's text"
+        )
+    if wanted is None:
+        return _name(said, asked)
+    found = (
+        choices.announced(said.text, said.rest, asked.options)
+        if said.cued
+        else choices.uncued(said.text, asked.options)
+    )
+    if found.letter is None:
+        return None if found.reason == "no-answer" else _undecided(said.text, found.reason or "no-answer")
+    return _right(found.letter, "letter") if found.letter == wanted else _wrong(found.letter)
+
+
+_COMPARISONS: dict[str, Callable[[_Said, _Asked], _Verdict]] = {
     "text": _text,
     "number": _number,
     "date": _date,
     "list": _list(ordered=False),
     "ordered-list": _list(ordered=True),
     "boolean": _boolean,
+    "choice": _choice,
 }

@@ -22,6 +22,9 @@ Right answer: {gold}
 Given answer: {answer}
 
 Reply with one JSON object: {{"score": 1}} if the given answer is right, {{"score": 0}} if it is wrong."""
+_UNDECIDED = ' Reply {"score": null} if it gives no answer, or ends before it gives one.'
+_SHOWN = 1500
+"""Characters at either end of an answer that a judge is shown."""
 
 _YES = {"1", "1.0", "true", "yes", "correct", "right", "equivalent", "match"}
 _NO = {"0", "0.0", "false", "no", "incorrect", "wrong", "not equivalent", "not correct"}
@@ -33,10 +36,31 @@ _LABELLED = re.compile(
 )
 
 
-def ask(case: str, role: str, question: str, gold: str, answer: str, max_tokens: int = 256) -> Ask:
-    """The judge's ask about one answer; its role is the judged role with ``judge:`` before it."""
-    prompt = PROMPT.format(question=question, gold=gold, answer=answer)
+def ask(
+    case: str,
+    role: str,
+    question: str,
+    gold: str,
+    answer: str,
+    max_tokens: int = 256,
+    *,
+    aliases: Sequence[str] = (),
+    open_ended: bool = False,
+) -> Ask:
+    """The judge's ask about one answer; its role is the judged role with ``judge:`` before it.
+
+    ``open_ended`` lets the judge say that there is no answer.
+    """
+    right = f"{gold} (also accepted: {'; '.join(aliases)})" if aliases else gold
+    prompt = PROMPT.format(question=question, gold=right, answer=answer) + (_UNDECIDED if open_ended else "")
     return Ask(case, f"judge:{role}", prompt, gold="1", answer_type="number", max_tokens=max_tokens)
+
+
+def shortened(answer: str) -> str:
+    """An answer as a judge is shown it: a long one without its middle, which is said."""
+    if len(answer) <= 2 * _SHOWN:
+        return answer
+    return f"{answer[:_SHOWN]}\n[... {len(answer) - 2 * _SHOWN} characters left out ...]\n{answer[-_SHOWN:]}"
 
 
 def verdict(reply: str) -> bool | None:
@@ -89,13 +113,15 @@ def _fields(text: str) -> list[bool | None]:
 def apply(grade: Grade, reply: str | None) -> Grade:
     """The grade after a judge's reply about it; None is a reply that never came.
 
-    Invalid and abstained grades have no answer to judge and stay as they are.
+    An invalid grade about which the judge says nothing clear stays as it is, and so does every abstention.
     """
-    if grade.outcome not in ("correct", "incorrect"):
+    if grade.outcome == "abstained":
+        return grade
+    said = None if reply is None else verdict(reply)
+    if said is None and grade.outcome == "invalid":
         return grade
     if reply is None:
         return Grade("invalid", grade.answer, "judge", "judge-error")
-    said = verdict(reply)
     if said is None:
         return Grade("invalid", grade.answer, "judge", "judge-parse")
     return Grade("correct" if said else "incorrect", grade.answer, "judge")

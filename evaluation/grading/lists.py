@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Sequence
 
-from . import numbers, text
+from . import names, numbers, quantities, text
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
+_INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2})[.)]\s*(?=[^\W\d])")
+"""Numbers inside a line: "1) Mars 2) Jupiter"."""
 _ARROW = re.compile(r"\s*(?:->|→|=>|>|⟶|➔)\s*")
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
@@ -23,6 +25,8 @@ def split(answer: str) -> list[str]:
     answer = answer.strip()
     if (items := _json_items(answer)) is not None:
         return items
+    if [m["n"] for m in _INLINE_MARK.finditer(answer)][:2] == ["1", "2"] and "\n" not in answer:
+        return _clean(_INLINE_MARK.sub("\n", answer).split("\n"))
     if _ITEM_MARK.search(answer):
         rows = _ITEM_MARK.split(answer)
         # text before the first mark introduces the list
@@ -46,7 +50,7 @@ def _json_items(answer: str) -> list[str] | None:
 
 def _clean(items: Sequence[str]) -> list[str]:
     cleaned = [re.sub(r"^\s*(?:and|then|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
-    cleaned = [i.strip().strip("\"'`*“”").rstrip(".!").strip() for i in cleaned]
+    cleaned = [i.strip().strip("\"'`*“”").rstrip(".!,;").strip() for i in cleaned]
     return [i for i in cleaned if i]
 
 
@@ -93,8 +97,8 @@ def _is_number(item: str) -> bool:
 def _says(given: str, gold: str) -> bool:
     """Whether an item in words holds the gold item: its only number, or the name in a short phrase that affirms it."""
     if not _is_number(gold):
-        return text.match(given, [gold]) is not None
-    wanted, said = numbers.parse(gold), numbers.answer(given)
+        return names.match(given, [gold]) is not None
+    wanted, said = numbers.parse(gold), quantities.uncued(given)
     if wanted is None or said.number is None:
         return False
     found = numbers.find_all(numbers.normalized(given))

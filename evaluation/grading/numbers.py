@@ -1,4 +1,4 @@
-"""Numbers in free text: which one is the answer, and whether it equals the gold number.
+"""Numbers in free text: what they say, and whether two are equal.
 
 Signs, thousands, decimals, percent, fractions, scientific notation, LaTeX, units and number words are read exactly
 (as fractions). No number is None, never 0.
@@ -32,6 +32,9 @@ class Number:
     percent: bool = False
     word: bool = False
     """True for numbers written as words."""
+    ordinal: bool = False
+    others: tuple[Fraction, ...] = ()
+    """Other values that it may be read as: "12.500" as 12500, "3:30" as 3.5."""
 
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -39,7 +42,8 @@ _SPACES = re.compile("(?<=\\d)[\u00a0\u202f\u2009'’_](?=\\d{3}(?!\\d))")
 _GROUPED = re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3}){2,5}(?![\d/]|[.,]\d{4})")
 """Digits grouped by plain spaces, twice or more: "12 250 ml bottles" is no such number."""
 _FOREIGN = [
-    (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.])(?:,\d+)?(?!\d)"), "."),
+    (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?!\d|\.\d)(?:,\d+)?(?!\d)"), "."),
+    (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s?(?:€|EUR\b|[Ee]uro))"), "."),
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,.]\d|\d)"), "."),
     (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+,\d{1,2}(?![\d,.]\d|\d)"), " "),
 ]
@@ -47,6 +51,7 @@ _FOREIGN = [
 _INDIAN = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")
 _EMPHASIS = re.compile(r"(?<!\w)__?([^_\s][^_\n]{0,80})__?(?!\w)")
 _LATEX = [
+    (re.compile(r"~~[^~\n]{0,200}~~"), " "),
     (re.compile(r"\$(?! )([^$\n]*[^$\n ])\$"), r"\1"),
     (re.compile(r"\\(?:boxed|text|mathrm|mathbf|textbf|left|right)\b"), ""),
     (re.compile(r"(\d)\s*\\[dt]?frac\s*\{?(\d+)\}?\s*\{?(\d+)\}?"), r"\1 \2/\3"),
@@ -66,13 +71,14 @@ _LATEX = [
 def normalized(text: str) -> str:
     """The text with LaTeX, Unicode digits, fractions, minus signs and digit group marks written plainly."""
     text = re.sub(r"([⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda m: "^" + m[1].translate(_SUPERSCRIPTS), text)
+    text = _TOO_LONG.sub("\u2026", text)
     text = _SPACES.sub("", text)
     text = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", text)
     text = unicodedata.normalize("NFKC", text).replace("\u2044", "/").replace("\u2212", "-")
     for pattern, plain in _LATEX:
         text = pattern.sub(plain, text)
     text = _EMPHASIS.sub(r"\1", text)
-    text = re.sub(r"(?<=\d)(?:[ ]000)+(?!\d)", lambda m: m[0].replace(" ", ""), text)
+    text = re.sub(r"(?<=\d)(?:,?[ ]000)+(?!\d)", lambda m: m[0].replace(" ", "").replace(",", ""), text)
     for pattern, mark in _FOREIGN:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
     text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)
@@ -84,7 +90,8 @@ def normalized(text: str) -> str:
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.\d+|\.\d+|\d+"
 _NUMBER = re.compile(
     rf"""(?<![A-Za-z_^\d.])(?P<sign>[-+–]\s?)?(?P<currency>[{re.escape(units.CURRENCY_SIGNS)}]\s?(?P<inner>[-+–])?)?
-    (?: (?P<mixed>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)(?![\d/])
+    (?: (?P<clock>\d{{1,3}}:\d{{1,2}}(?::\d{{2}})?(?![\d:])(?:\s?(?P<half>[ap])\.?m\b\.?)?)
+      | (?P<mixed>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)(?![\d/])
       | (?P<over>{_PLAIN})\s?/\s?(?P<under>{_PLAIN})(?![\d/])
       | (?P<base>\d+)\s?\^\s?(?P<power>-?\d+)
       | (?P<comma>\d+,\d{{1,2}})(?![\d,])
@@ -99,8 +106,7 @@ _NUMBER = re.compile(
 )
 _LONGEST = 400
 """Characters of one number; longer runs of digits or number words are no answers."""
-_REACH = 4000
-"""Characters in which the answer is looked for."""
+_TOO_LONG = re.compile(rf"\d{{{_LONGEST},}}")
 _NEAR = 60
 """Characters around a number that can negate it or join it to the next."""
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12, "k": 10**3}
@@ -115,13 +121,9 @@ _MINUS = re.compile(
     re.I,
 )
 """The word for the sign, where it stands between no two operands."""
-_HEDGE = re.compile(r"^\s*(?:[^\W\d]+\s+){0,2}or\s+(?:maybe\s+|possibly\s+|perhaps\s+)?[$€£]?$", re.I)
-_LED = re.compile(
-    r"\b(?!(?:is|are|about|approximately|around|roughly|exactly|only|a|an|the|total|of|equal|equals|to|answer|it|they|"
-    r"there|be|would|will|just|nearly|almost|at|least|most|over|under|so|therefore|thus)\b)[a-z]{2,}|\bthe\s*$",
-    re.I,
+_LABEL = re.compile(
+    r"\b(?:step|equation|method|case|part|option|figure|line|question|fact|answer|example|chapter|table)\s*#?$", re.I
 )
-"""A word before a number that is more than its introduction."""
 _COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)
 
 
@@ -163,17 +165,37 @@ def _number(m: re.Match[str], text: str) -> Number | None:
         start, sign = start - len(word["sign"]), -1
     if g["inner"] and g["inner"] != "+":
         sign = -sign
+    if g["clock"]:
+        return _clock(g["clock"], g["half"], start, m.start("unit") if g["unit"] else m.end(), g["unit"])
     value = _value(g)
     if value is None:
         return None
     if scale := g["scale"] or g["letter"]:
         value *= _SCALES[scale.lower()]
     end = m.start("unit") if g["unit"] else m.end()
-    number = Number(sign * value, start, end)
+    grouped = re.fullmatch(r"\d{1,3}\.\d{3}", g["plain"] or "")
+    others = (sign * value * 1000,) if grouped else ()
+    number = Number(sign * value, start, end, ordinal=bool(g["ordinal"]), others=others)
     if g["percent"]:
         return replace(number, value=number.value / 100, percent=True)
     currency = g["currency"][0] if g["currency"] else None
     return _with_unit(number, currency or g["unit"])
+
+
+def _clock(text: str, half: str | None, start: int, end: int, unit: str | None) -> Number | None:
+    """A time of day, a duration or a ratio: "3:30" is 3.5 hours and no bare 3."""
+    first, second, *_ = (int(part) for part in re.findall(r"\d+", text))
+    if len(re.findall(r"\d+", text)) == 2 and (second > 59 or not re.search(r":\d\d", text)):
+        ratio = Fraction(first, second) if second else None
+        others = (Fraction(first), Fraction(second))
+        return None if ratio is None else Number(ratio, start, end, "ratio", others=others)
+    hours = first + 12 if half and half.lower() == "p" and first < 12 else first % 12 if half and first == 12 else first
+    minutes = second + Fraction(int(text.split(":")[2][:2]), 60) if text.count(":") == 2 else Fraction(second)
+    value = hours + minutes / 60
+    if unit and (found := units.lookup(unit)) and found[0] == "time":
+        return Number(value, start, end, "time", Fraction(3600))
+    others = (value + 12, value - 12, Fraction(first), Fraction(second), first + minutes / 60)
+    return Number(value, start, end, "clock", others=() if half else others)
 
 
 def _value(g: dict[str, str | None]) -> Fraction | None:
@@ -210,94 +232,26 @@ def _with_unit(number: Number, unit: str | None) -> Number:
     return number if found is None else replace(number, dimension=found[0], factor=found[1])
 
 
-@dataclass(frozen=True)
-class Found:
-    """The number that answers, or why there is none (``no-answer``, ``hedged``, ``expression``)."""
-
-    number: Number | None
-    reason: str | None = None
-
-
-def answer(text: str, first: bool = False) -> Found:
-    """The number that a text answers with.
-
-    After an answer cue (``first``) it is the first number that is no operand, otherwise the last one; what stands after
-    the last equals sign goes before all. It is looked for in the 4000 characters after a cue, or at the end. Negated
-    numbers ("not 12") do not count, two joined by "or" are ``hedged``.
-    """
-    plain = normalized(text[:_REACH] if first else text[-_REACH:])
-    tail = re.split(r"[=≈]", plain)[-1]
-    if tail != plain and find_all(tail):
-        plain, first = tail, True
-    if not first:
-        outside = re.sub(r"\([^()]*\)", " ", plain)
-        plain = outside if _candidates(outside) else plain
-    if plain.strip(" .!").lower() in ("none", "nothing"):
-        return Found(Number(Fraction(0), 0, len(plain), word=True))
-    if all(_negated(plain, n) for n in find_all(plain)):
-        return Found(None, "no-answer")
-    chosen = _candidates(plain)
-    if not chosen:
-        return Found(None, "expression")
-    position = 0 if first else len(chosen) - 1
-    neighbours = chosen[position : position + 2] if first else chosen[max(0, position - 1) :]
-    if len(neighbours) == 2 and _HEDGE.match(plain[neighbours[0].end : neighbours[1].start]):
-        return Found(None, "hedged")
-    if first and _several(plain, chosen):
-        return Found(None, "hedged")
-    return Found(chosen[position])
-
-
-def _several(text: str, chosen: list[Number]) -> bool:
-    """Whether an answer after a cue is a range, or nothing but different numbers: "between 4 and 5", "4, 5"."""
-    if len({n.value for n in chosen}) < 2:
-        return False
-    if re.search(r"\bbetween\s*[$€£]?$", text[: chosen[0].start], re.I):
-        return re.match(r"[^\d.]{0,30}\band\b", text[chosen[0].end : chosen[1].start], re.I) is not None
-    ends = [0, *(n.end for n in chosen)], [*(n.start for n in chosen), len(text)]
-    between = " ".join(text[a:b] for a, b in zip(*ends, strict=True))
-    return re.search(r"(?!and\b)\b[^\W\d_]+|[^\w\s,;&.!$€£]", between, re.I) is None
-
-
-def later(text: str) -> list[Number]:
-    """The numbers that a text after a cue may answer with beside its first: those after it in the same sentence.
-
-    Only where words stand before the first one ("the 3 hens give 18 eggs"), and none after an equals sign.
-    """
-    plain = normalized(text[:_REACH])
-    sentence = next((s for s in re.split(r"(?<=[.!?])\s+|\n", plain) if find_all(s)), "")
-    found = _candidates(sentence)
-    if not found or re.search(r"[=≈()]", sentence) or not _LED.search(sentence[: found[0].start]):
-        return []
-    return found[1:]
-
-
-def rivals(text: str) -> list[Number]:
-    """The other numbers that a text without a cue may answer with: those before the last one in its last sentence.
-
-    "12 apples in 3 boxes" answers with 3 by the rule of the last number, and may mean 12. None after an equals sign.
-    """
-    plain = normalized(text[-_REACH:])
-    if (tail := re.split(r"[=≈]", plain)[-1]) != plain and find_all(tail):
-        return []
-    sentences = [s for s in re.split(r"(?<=[.!?])\s+|\n", re.sub(r"\([^()]*\)", " ", plain)) if find_all(s)]
-    return _candidates(sentences[-1])[:-1] if sentences else []
-
-
-def _negated(text: str, number: Number) -> bool:
+def negated(text: str, number: Number) -> bool:
+    """Whether a text denies a number ("not 12")."""
+    """Whether a text denies a number ("not 12")."""
     return bool(_NEGATED.search(text[max(0, number.start - _NEAR) : number.start]))
 
 
-def _candidates(text: str) -> list[Number]:
-    """Numbers that can be an answer: no operands, none negated, digits before words, 2 h 30 min as one."""
+def candidates(text: str) -> list[Number]:
+    """Numbers that can be an answer: no operands, none negated, digits before words, 2 h 30 min as one.
+
+    Ordinals ("the 4th") and what only counts ("Step 2:", "Q1") are left out where other numbers stand.
+    """
     numbers = find_all(text)
     operands: set[int] = set()
     for i in range(len(numbers) - 1):
         gap = text[numbers[i].end : numbers[i + 1].start]
         if len(gap) <= _NEAR and _OPERATION.match(gap):
             operands |= {i, i + 1}
-    free = [n for i, n in enumerate(numbers) if i not in operands and not _negated(text, n)]
+    free = [n for i, n in enumerate(numbers) if i not in operands and not negated(text, n)]
     free = [n for n in free if not n.word] or free
+    free = [n for n in free if not n.ordinal and not _LABEL.search(text[max(0, n.start - 20) : n.start])] or free
     merged: list[Number] = []
     for n in free:
         last = merged[-1] if merged else None
@@ -313,8 +267,10 @@ def _candidates(text: str) -> list[Number]:
 
 def parse(text: str) -> Number | None:
     """The number of a gold answer or alias, which is nothing but a number (with its unit), or None."""
-    found = answer(text, first=True)
-    return found.number
+    plain = normalized(text)
+    if plain.strip(" .!").lower() in ("none", "nothing"):
+        return Number(Fraction(0), 0, len(plain), word=True)
+    return next(iter(candidates(plain)), None)
 
 
 def equal(a: Number, gold: Number) -> bool:
@@ -325,9 +281,17 @@ def equal(a: Number, gold: Number) -> bool:
     plain_degrees = {a.dimension, gold.dimension} & {"angle"} and {a.dimension, gold.dimension} <= units.DEGREES
     if a.dimension and gold.dimension and not plain_degrees:
         return a.dimension == gold.dimension and _close(a.value * a.factor, gold.value * gold.factor)
+    colons = {"clock", "ratio"} & {a.dimension, gold.dimension}
+    if colons and a.dimension != gold.dimension:
+        return False
     if _close(a.value, gold.value):
         return True
     return a.percent != gold.percent and _close(*(n.value * 100 if n.percent else n.value for n in (a, gold)))
+
+
+def may_equal(a: Number, gold: Number) -> bool:
+    """Whether another reading of one of the two equals the other ("12.500" and 12500)."""
+    return any(_close(other, gold.value) for other in a.others) or any(_close(a.value, o) for o in gold.others)
 
 
 def _close(a: Fraction, b: Fraction) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from functools import lru_cache
 
 from ..prompts import ABSTENTION
@@ -12,16 +11,18 @@ from ..prompts import ABSTENTION
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
 _ABSTAIN = re.compile(
-    r"^\W*(?:(?:i am|i'm|i|we|it|this|that|the (?:answer|year|date)|there|sorry|unfortunately|based on \w+ \w+"
+    r"(?:(?:i am|i'm|i|we|it|this|that|the (?:answer|year|date)|there|sorry|unfortunately|based on \w+ \w+"
     r"|as an ai(?: \w+){0,3}?)\b[\s,]*){0,4}"
-    r"(?:do(?:es)? not know|don't know|not sure|unsure|not certain|uncertain"
+    r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:access|enough|any|sufficient|the) \w+"
+    r"|need (?:more|additional)|(?:cannot|can't|unable to|not able to) (?:provide|give|determine|answer|identify|find)"
+    r"|not sure|unsure|not certain|uncertain"
     rf"|(?:cannot|can't|can not|could not|couldn't|unable to) {_KNOWN}|no idea|have no idea"
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence|data|context)"
     r"|unknown|n/?a\b|is (?:unknown|unclear)|is not (?:given|known|provided|specified))",
     re.IGNORECASE,
 )
 _REFUSE = re.compile(
-    r"^\W*(?:i am (?:very )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)?[\s,.:;]*(?:but )?"
+    r"(?:i am (?:very )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)?[\s,.:;]*(?:but )?"
     r"i (?:(?:can't|cannot|won't|will not|am (?:not able|unable) to) "
     r"(?:help|assist|do that|comply|fulfill|discuss)|(?:must|have to) (?:respectfully )?(?:decline|refuse))",
     re.I,
@@ -36,24 +37,25 @@ _ABSTAIN_ELSEWHERE = re.compile(
 _COMMITS = re.compile(
     r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b", re.I
 )
-_NEGATION = re.compile(r"\b(?:not|never|neither|nor|no|isnt|wasnt|arent|rather than|instead of|except)\b")
 _OPENINGS = re.compile(
     r"^(?:so\b[\s,]*)?(?:(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\s+(?:is|was|are|would be)"
     r"|it(?:\s+is|\s+was|'s)|this\s+(?:is|was)|that\s+(?:is|was)|that's|they\s+(?:are|were)|these\s+are|answer)\b\s*:?\s*",
     re.I,
 )
-_BOOLEAN = re.compile(
-    r"(?P<negated>(?:\bnot|n't|\bnever)\s+(?:really\s+|quite\s+|at\s+all\s+)?(?=true|false|correct|incorrect))?"
-    r"\b(?P<word>yes|no|true|false|correct|incorrect)\b"
-)
 _ASKED_BACK = re.compile(r"^\W*[^?.!\n]{1,60}\?\s*(?:(?:no|yes)\b\W*)(?=\w)", re.I)
-_LONGEST = 12
-"""Words that a short sentence around a gold answer may have beyond the gold answer itself."""
+
+
+def normalize(text: str) -> str:
+    """Lower case, no punctuation, no articles, single spaces, compatible Unicode forms, LaTeX text unwrapped."""
+    return _short(text) if len(text) < 200 else _normalized(text)
 
 
 @lru_cache(maxsize=65536)
-def normalize(text: str) -> str:
-    """Lower case, no punctuation, no articles, single spaces, compatible Unicode forms, LaTeX text unwrapped."""
+def _short(text: str) -> str:
+    return _normalized(text)
+
+
+def _normalized(text: str) -> str:
     text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|boxed)\s*\{([^{}]*)\}", r"\1", text)
     text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
@@ -72,68 +74,43 @@ def abstains(text: str) -> bool:
     """True where an answer declines to answer; a guess after the doubt ("..., but I think 1876") is an answer."""
     if ABSTENTION.replace("_", " ") in re.sub(r"[-_]", " ", text.upper()) or _ABSTAIN_ELSEWHERE.match(text):
         return True
-    match = _ABSTAIN.match(text.replace("’", "'"))
-    return bool(match) and not _COMMITS.search(text[match.end() :] if match else "")
+    match = _ABSTAIN.match(_begun(text))
+    return bool(match) and not _COMMITS.search(_begun(text)[match.end() :] if match else "")
 
 
 def refuses(text: str) -> bool:
     """True where a model declines the request itself."""
-    return bool(_REFUSE.match(re.sub(r"(?i)\bi'm\b", "I am", text.replace("’", "'"))))
+    return bool(_REFUSE.match(re.sub(r"(?i)\bi'm\b", "I am", _begun(text)[:300])))
 
 
-def match(answer: str, golds: Sequence[str], consistency: bool = False) -> str | None:
-    """How an answer matches one of ``golds`` (the gold answer first, then aliases), or None.
-
-    ``exact`` and ``alias`` compare normalized texts; ``contained`` finds the gold answer in a short sentence without
-    negation or another choice; with ``consistency`` the last name of a person or a longer form of the name counts.
-    """
-    # "London? No, Paris.": what is asked back is no answer
-    answer = _ASKED_BACK.sub("", answer) or answer
-    given = normalize(strip_opening(answer)) or normalize(answer)
-    wanted = [normalize(g) for g in golds]
-    if given and given == wanted[0]:
-        return "exact"
-    if given and given in wanted[1:]:
-        return "alias"
-    for gold in wanted:
-        if gold and _contains(given, gold) and _commits_to(answer, given, gold):
-            return "contained"
-    if consistency and any(_partial_name(given, gold) for gold in wanted):
-        return "consistency"
-    return None
+def _begun(text: str) -> str:
+    """The text from its first word on."""
+    first = re.search(r"\w", text)
+    return text[first.start() :].replace("\u2019", "'") if first else ""
 
 
-def _contains(text: str, phrase: str) -> bool:
-    return f" {phrase} " in f" {text} "
+def same(a: str, b: str) -> bool:
+    """Whether two texts are the same name, also where one is spelled letter by letter ("y s n r")."""
+    x, y = normalize(a), normalize(b)
+    if x == y:
+        return bool(x)
+    return _joined(x) == _joined(y) and len(_joined(x)) > 1 and 1 in (*map(len, x.split()), *map(len, y.split()))
 
 
-def _commits_to(answer: str, given: str, gold: str) -> bool:
-    short = len(given.split()) <= len(gold.split()) + _LONGEST
-    before, _, after = f" {given} ".partition(f" {gold} ")
-    before = re.sub(r"^.*\bbut(?: rather)?(?: it is)? $", " ", before + " ")  # "not London but Paris"
-    hedged = re.search(r"\bor\s*$", before) or re.match(r"\s*or\b", after) or re.search(r"\beither\b", before)
-    # a list of candidates is no choice
-    listed = re.search(r"[,;/]", answer) is not None and len(given.split()) > 2 * len(gold.split()) + 4
-    return (
-        short
-        and not hedged
-        and not listed
-        and not _NEGATION.search(before)
-        and not re.match(r"\s*(?:is|was) not\b", after)
-    )
+def _joined(normalized: str) -> str:
+    return normalized.replace(" ", "")
 
 
-def _partial_name(given: str, gold: str) -> bool:
-    words = gold.split()
-    return len(words) >= 2 and bool(given) and given == words[-1] and len(given) > 2 and not given.isdigit()
+def part_of(given: str, gold: str) -> bool:
+    """Whether an answer is the end of a longer name ("Einstein" for "Albert Einstein"), or a fuller form of it."""
+    short, long = normalize(given).split(), normalize(gold).split()
+    if 1 < len(long) < len(short):
+        # "Lawrence Augustine Washington" for "Lawrence Washington"
+        return short[0] == long[0] and short[-1] == long[-1]
+    return 0 < len(short) < len(long) and len("".join(short)) > 2 and long[-1] == short[-1]
 
 
-def boolean(text: str) -> bool | None:
-    """Yes or no, as the first or the last such word of an answer; None where there is none or both ends differ."""
-    plain = text.casefold().replace("’", "'")
-    found = [(m["word"] in ("yes", "true", "correct")) != bool(m["negated"]) for m in _BOOLEAN.finditer(plain)]
-    if not found:
-        return None
-    if re.match(r"\W*(?:yes|no|true|false)\b", plain):
-        return found[0]
-    return found[-1] if len(set(found)) == 1 else None
+def last_name(given: str, gold: str) -> bool:
+    """Whether an answer is the last word of a name of several words."""
+    plain, words = normalize(given), normalize(gold).split()
+    return len(words) >= 2 and plain == words[-1] and len(plain) > 2 and not plain.isdigit()

@@ -334,7 +334,8 @@ class WordJudge(Table):
             if given == "nobody knows":
                 yield ask, error_response(ask, self.identity, "away")
                 continue
-            text = {"the French capital": '{"score": 1}', "Lyon": '{"score": 0}'}.get(given, "Hard to say.")
+            scores = {"the French capital": 1, "Lyon": 0, "5": 0}
+            text = f'{{"score": {scores[given]}}}' if given in scores else "Hard to say."
             yield ask, Response(ask_identity(ask, self.identity), text, "stop", 1, 1)
 
 
@@ -343,7 +344,9 @@ class WholeOnly(PartsThenWhole):
         return [Ask(case.id, "whole", case.question, case.answer, case.answer_type)]
 
 
-def test_a_judge_sees_the_answers_in_words_that_the_rules_refuse_and_nothing_else(tmp_path: Path) -> None:
+def test_a_judge_sees_the_answers_in_words_that_the_rules_refuse_and_a_sample_of_those_they_decided(
+    tmp_path: Path,
+) -> None:
     said = {
         "exact": "Paris",
         "longer": "the French capital",
@@ -367,8 +370,9 @@ def test_a_judge_sees_the_answers_in_words_that_the_rules_refuse_and_nothing_els
         }
         # From the journal the second time, but for the reply that never came.
         assert sorted(judge.asked) == sorted(
-            ["the French capital", "Lyon", "Somewhere", *["nobody knows"] * (1 + again)]
+            ["the French capital", "Lyon", "Somewhere", "Paris", "5", *["nobody knows"] * (1 + again)]
         )
+        assert [(j.agreed, j.compared) for j in found.judged] == [(1, 1)], "on the sum; about Paris it says nothing"
     recorded = Recorded(judge.identity, judge.provenance)
     known = [case for case in cases if case.id != "failed"]
     with Journal(tmp_path) as journal:

@@ -198,7 +198,7 @@ TEXTS = [
     ("Selor treaty", "Selor treaty or Bandar war", WRONG),
     ("Selor treaty", "It is either the Bandar war or the Selor treaty", WRONG),
     ("Albert Einstein", "albert einstein", RIGHT),
-    ("Albert Einstein", "Einstein", WRONG),
+    ("Albert Einstein", "Einstein", NONE),
     ("S\u00e3o Paulo", "Sao Paulo", RIGHT),
     ("O'Brien", "O\u2019Brien", RIGHT),
     ("the hammer", "a hammer", RIGHT),
@@ -245,7 +245,7 @@ BOOLEANS = [
     ("no", "false", RIGHT),
     ("yes", "The answer is yes", RIGHT),
     ("yes", "It depends.", NONE),
-    ("yes", "yes and no", RIGHT),
+    ("yes", "yes and no", NONE),
 ]
 ABSTENTIONS = [
     ("1876", "INSUFFICIENT_EVIDENCE", ABSTAIN),

@@ -1,0 +1,106 @@
+"""Yes or no: which of the two a text says, in the words and languages that models use."""
+
+from __future__ import annotations
+
+import re
+
+from . import cues, view
+
+_YES = (
+    "yes yeah yep yup true correct affirmative indeed oui ja sí si sim да tak ya evet jawohl vero wahr vrai verdadero"
+)
+_NO = "no nope false incorrect untrue negative non nein não нет nie tidak hayır falsch faux falso nee"
+_ASIAN = {"是": True, "是的": True, "对": True, "はい": True, "네": True, "예": True}
+_ASIAN |= {
+    "不是": False,
+    "否": False,
+    "不": False,
+    "いいえ": False,
+    "아니요": False,
+}
+_VALUES = dict.fromkeys(_YES.split(), True) | dict.fromkeys(_NO.split(), False) | _ASIAN
+_ENGLISH = "yes|yeah|yep|yup|nope|no|true|false|correct|incorrect|untrue|affirmative"
+_SURELY = (
+    r"(?:[\W_]|(?:most|very|highly|likely|probably|possibly|definitely|certainly|absolutely|almost|clearly|simply|just|well"
+    r"|actually|technically|generally|usually|therefore|so|thus|it|is|that|that's|would|be|i|think|believe|say|sure|of"
+    r"|course|maybe|perhaps|a|an|definite|resounding|the|answer|again|oh|ok|okay|hmm|sorry|to|not|really|quite)\b)*?"
+)
+_LEADING = re.compile(rf"^{_SURELY}(?P<word>{'|'.join(sorted(_VALUES, key=len, reverse=True))})(?!\w)", re.IGNORECASE)
+_BOTH = re.compile(
+    r"\b(?:yes\s*(?:and|or|/|&)\s*no|no\s*(?:and|or|/|&)\s*yes|true\s*(?:and|or|/|&)\s*false|both\s+yes|neither\s+yes|sometimes\s+yes"
+    r"|it\s+depends|partly|partially\s+(?:true|correct)|not\s+necessarily|can(?:not|'t)\s+be\s+(?:determined|answered))\b",
+    re.IGNORECASE,
+)
+_POLAR = re.compile(
+    r"(?P<negated>(?:\bnot|n't|\bnever)\s+(?:really\s+|quite\s+|at\s+all\s+|entirely\s+|an?\s+)?"
+    r"(?=yes|true|false|correct|incorrect|untrue))?"
+    rf"(?<![\w'-])(?P<word>{_ENGLISH})\b(?!-)(?P<after>\s*[.,;:!)\"'\]]|\s*$|\s+(?:because|since|as|if|but)\b)?",
+    re.IGNORECASE,
+)
+_ADJECTIVES = frozenset({"true", "false", "correct", "incorrect", "untrue"})
+
+
+def value(word: str) -> bool | None:
+    """The truth value of a gold answer ("yes", "False"), or None."""
+    return _VALUES.get(word.strip(" .!\"'").casefold())
+
+
+def announced(line: str, rest: str = "") -> bool | None:
+    """Yes or no after an answer cue: the word that opens the line, else the only one that it says."""
+    plain = view.plain(line[: cues.REACH])
+    said = _corrected(plain)
+    return said if said is not None or _BOTH.search(plain) else uncued(rest) if len(rest) > len(line) else None
+
+
+def uncued(text: str) -> bool | None:
+    """Yes or no in a text without a cue: what a conclusion says, else the word that opens it, else the only one."""
+    plain = view.plain(text)
+    parts = view.sentences(plain)
+    if not parts:
+        return None
+    for sentence in reversed(parts[1:]):
+        if cues.concludes(sentence) and (said := _sentence(sentence)) is not None:
+            return said
+    if _BOTH.search(parts[0]):
+        return None
+    first = _corrected(plain)
+    if first is not None:
+        return first
+    found = {said for s in parts if (said := _sentence(s)) is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _corrected(plain: str) -> bool | None:
+    """What the text says first, or after its last correction that says something ("Yes. No wait, no.")."""
+    for correction in reversed(cues.corrections(plain)):
+        after = plain[correction.at :]
+        if correction.word in ("no", "nope") and _opens(after) is None:
+            after = f"{correction.word} {after}"
+        if (said := _opens(after)) is not None:
+            return said
+    parts = view.sentences(plain)
+    return _sentence(parts[0]) if parts else None
+
+
+def _opens(text: str) -> bool | None:
+    m = _LEADING.match(text[:200])
+    if m is None:
+        return None
+    before = text[: m.start("word")].casefold()
+    negated = m["word"].casefold() in _ADJECTIVES and re.search(r"\bnot\b|n't\b", before) is not None
+    return _VALUES[m["word"].casefold()] != negated
+
+
+def _sentence(sentence: str) -> bool | None:
+    """What one sentence says: its opening word, or all its polar words where they agree."""
+    if _BOTH.search(sentence):
+        return None
+    if (said := _opens(sentence)) is not None:
+        return said
+    found = set()
+    for m in _POLAR.finditer(sentence):
+        word = m["word"].casefold()
+        if word in ("no", "yes", "nope") and not m["after"]:
+            continue  # "no evidence": a determiner and no answer
+        found.add(_VALUES[word] != bool(m["negated"]))
+    return found.pop() if len(found) == 1 else None

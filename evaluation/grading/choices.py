@@ -1,0 +1,132 @@
+"""Which option of a choice a text names: by its letter, by its text, or by both.
+
+Several letters are no answer, and neither is a letter beside the text of another option. Without the options the
+letter alone decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from . import cues, view
+from .text import normalize
+
+_Options = Sequence[tuple[str, str]]
+_SOFT = (
+    r"(?:[\W_]|(?:most|very|likely|probably|definitely|certainly|clearly|simply|just|closest|to|it|is|would|be|should|i"
+    r"|think|believe|choose|pick|go|with|option|options|choice|letter|answer|therefore|so|thus|the|correct|best|right"
+    r"|选项|réponse|antwort|respuesta|opción|option)\b)*?"
+)
+_OPENING = re.compile(
+    rf"^(?P<before>{_SOFT})(?P<mark>[(\[\"']*)(?P<letter>[A-Za-z])(?P<close>[)\]\"'.:,;-]+|(?=\s)|$)", re.I
+)
+_MARKED = re.compile(
+    r"\((?P<a>[A-Za-z])\)|\[(?P<b>[A-Z])\]|(?<![\w'])(?P<c>[A-Z])(?=[).:](?:\s|$))|\b(?:option|choice|letter|answer)\s+\(?(?P<d>[A-Z])\b"
+    r"|(?<![\w'.-])(?P<e>[B-HJ-Z])(?![\w'.-]|\.\w)|(?<![\w'.-])(?P<f>A)(?=\s*(?:[,;.!]|$|is\b|and\b|or\b))"
+)
+_SEVERAL = re.compile(
+    r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)",
+)
+_DENIED = re.compile(
+    r"(?:\bnot|n't|\bneither|\bnor|\bexcept|\brather\s+than|\binstead\s+of|\beliminat\w+|\brul\w+\s+out)\s+(?:be\s+|option\s+|choice\s+)?[(\[]?$",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The letter that a text chooses, or why it chooses none."""
+
+    letter: str | None
+    reason: str | None = None
+    """``no-answer``, ``several choices``, ``letter and text differ``."""
+
+
+def announced(line: str, rest: str, options: _Options) -> Reading:
+    """The option that a text after an answer cue chooses."""
+    found = _opening(_corrected(view.plain(line[: cues.REACH])), options)
+    if found.letter is None and found.reason == "no-answer":
+        return uncued(rest, options) if len(rest) > len(line) else found
+    return found
+
+
+def uncued(text: str, options: _Options) -> Reading:
+    """The option that a text without a cue chooses: in its first words, in its conclusion, or the only one it names."""
+    plain = view.plain(text)
+    parts = view.sentences(plain)
+    if not parts:
+        return Reading(None, "no-answer")
+    for sentence in reversed(parts[1:]):
+        if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:
+            return found
+    found = _opening(_corrected(plain), options)
+    if found.letter or found.reason != "no-answer":
+        return found
+    said = _said(plain, options)
+    if len(said) == 1:
+        return Reading(said.pop())
+    return Reading(None, "several choices" if said else "no-answer")
+
+
+def _corrected(plain: str) -> str:
+    for correction in reversed(cues.corrections(plain)):
+        after = plain[correction.at :]
+        if (m := _OPENING.match(after[:80])) and _is_letter(m, after, set()):
+            return after
+    return plain
+
+
+def _opening(text: str, options: _Options) -> Reading:
+    """The option named in the first words, with its text checked where the options are known."""
+    sentence = text.split("\n", 1)[0]
+    if _SEVERAL.match(sentence):
+        return Reading(None, "several choices")
+    letters = {letter for letter, _ in options}
+    m = _OPENING.match(sentence[:200])
+    if m is not None and _is_letter(m, sentence, letters):
+        letter = m["letter"].upper()
+        named = _named(sentence[m.end() :], options)
+        if named and letter not in named:
+            return Reading(None, "letter and text differ")
+        return Reading(letter)
+    said = _said(sentence, options)
+    if len(said) == 1:
+        return Reading(said.pop())
+    return Reading(None, "several choices" if said else "no-answer")
+
+
+def _is_letter(m: re.Match[str], sentence: str, letters: set[str]) -> bool:
+    """Whether what looks like a letter is one: "A, cloud" and "(a)" are, "A dog is ..." and "I think" are not."""
+    letter, after = m["letter"], sentence[m.end() :]
+    if letters and letter.upper() not in letters:
+        return False
+    if m["close"] or m["mark"]:
+        return not (letter in "Ii" and m["close"][:1] in ("'", ","))
+    alone = not after.strip()
+    if letter in "aAI":
+        # an article or a pronoun, unless something before it announced a letter
+        return alone or (
+            letter == "A" and re.search(r"\b(?:is|option|choice|letter|answer)\W*$", m["before"], re.I) is not None
+        )
+    return alone or letter.isupper()
+
+
+def _said(text: str, options: _Options) -> set[str]:
+    """Every option that a text names and does not deny, by letter or by text."""
+    letters = {letter for letter, _ in options}
+    found = set()
+    for m in _MARKED.finditer(text):
+        letter = next(g for g in m.groups() if g).upper()
+        if (not letters or letter in letters) and not _DENIED.search(text[max(0, m.start() - 40) : m.start()]):
+            found.add(letter)
+    return found or _named(text, options)
+
+
+def _named(text: str, options: _Options) -> set[str]:
+    """The options whose text is in a text; of "house" and "tree house" the longer one, where it is all there."""
+    given = f" {normalize(text)} "
+    texts: Mapping[str, str] = {letter: normalize(option) for letter, option in options}
+    held = {k: t for k, t in texts.items() if t and f" {t} " in given}
+    return {k for k, t in held.items() if not any(t != o and f" {t} " in f" {o} " for o in held.values())}

@@ -1,0 +1,280 @@
+"""How a sentence mentions a name: as what it asserts, or denied, hedged, or in passing beside another name.
+
+"The capital is Paris, which lies on the Seine" asserts Paris; "Thomas Jefferson, who preceded James Madison" mentions
+Madison in passing. What is only mentioned in passing is neither right nor wrong by rule.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+_TOKEN = re.compile(
+    r"[\u3040-ヿ㐀-鿿가-\ud7af]|[^\W_\u3040-ヿ㐀-鿿가-\ud7af]+(?:'[^\W_]+)*(?:(?<=s)'(?=\s))?|[^\w\s]|_"
+)
+_ARTICLES = frozenset({"a", "an", "the"})
+_LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
+"""Marks that may stand between the words of one name: "Berkeley, California", "SR-71"."""
+_NEGATORS = frozenset(
+    "not never neither nor isnt wasnt arent werent dont doesnt didnt cant cannot wont wouldnt couldnt shouldnt "
+    "hasnt havent without except excluding unlike incorrectly wrongly mistakenly falsely".split()
+)
+_SCOPE_ENDS = frozenset({",", ";", ":", ".", "(", "but", "\u2014"})
+_RELATIVE = frozenset("who whom whose which where when while whereas although though unlike including".split())
+_INITIAL = frozenset("while although though whereas unlike if besides before after despite".split())
+FINITE = frozenset(
+    "is was are were has had have did does do can could will would became won lies lay remains "
+    "served plays played".split()
+)
+_KIN = frozenset(
+    "son daughter father mother brother sister wife husband widow widower nephew niece cousin uncle aunt grandson "
+    "parent predecessor successor student pupil teacher colleague friend opponent rival heir deputy alternative "
+    "contrast reference similar close next prior".split()
+)
+_RELATIONS = frozenset(
+    "than succeeded succeeds succeeding preceded precedes preceding replaced replaces replacing followed follows "
+    "following defeated defeats defeating beat beats beating overtook surpassed surpasses surpassing versus vs "
+    "against besides beside alongside unlike like near nearby before".split()
+)
+_SKIPPED = frozenset(
+    "a an the by to of his her its their king queen president sir dr mr mrs even also just old new former".split()
+)
+_SENTENCE_WORDS = frozenset(
+    "the a an in on at it this that these those he she they we i there his her its their as for when while if so "
+    "since from by during after before according however therefore thus hence yes no "
+    "final answer both one another".split()
+)
+_BELIEVED = frozenset(
+    "believe believes believed think thinks thought assume assumes assumed seem seems might may".split()
+)
+_NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
+_ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
+
+
+_NAMING = frozenset(
+    'is was are were often also commonly sometimes called known as referred to nicknamed named a an the "'.split()
+)
+"""Words of a clause that gives a name: "Maine, which is often called the Pine Tree State"."""
+_STEM = 6
+"""Letters that a name shares with a word made from it ("Brazil", "Brazilian")."""
+
+
+class Role(IntEnum):
+    """What a mention says; of several mentions of one name the greatest counts."""
+
+    DENIED = 0
+    HEDGED = 1
+    PASSING = 2
+    ASSERTED = 3
+
+
+@dataclass(frozen=True)
+class Token:
+    word: str
+    """Folded: no case, no accents, no apostrophes; a mark of punctuation as it is."""
+    capital: bool
+    owner: str | None = None
+    """The word without its possessive ("paris" of "Paris's")."""
+
+    @property
+    def is_word(self) -> bool:
+        return self.word[:1].isalnum()
+
+
+def fold(word: str) -> str:
+    """Lower case, without accents and apostrophes."""
+    decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", word).casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("'", "")
+
+
+def tokens(sentence: str) -> list[Token]:
+    """Words and marks of a ``plain`` sentence."""
+    found = []
+    for m in _TOKEN.finditer(sentence):
+        raw = m[0]
+        base = raw[:-2] if raw[-2:].casefold() == "'s" else raw[:-1] if raw.endswith("'") else None
+        found.append(Token(fold(raw) or raw, raw[:1].isupper() or raw[:1].isdigit(), fold(base) if base else None))
+    return found
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a name, without articles unless it has no others ("The Who")."""
+    every = tuple(t.word for t in tokens(text) if t.is_word)
+    return tuple(w for w in every if w not in _ARTICLES) or every
+
+
+def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | None:
+    """The strongest role in which a sentence mentions one of ``names``; None where it names none of them."""
+    roles = [_role(sentence, i, j, names) for name in names for i, j in _places(sentence, name)]
+    if not roles and any(_stem(sentence, name) for name in names):
+        return Role.PASSING
+    return max(roles, default=None)
+
+
+def _stem(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
+    return len(name) == 1 and len(name[0]) >= _STEM and any(t.word.startswith(name[0]) for t in sentence)
+
+
+def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Where a sentence says a name, as (first, after the last) token; the last word may stand in the plural."""
+    return [
+        (i, j)
+        for i, t in enumerate(sentence)
+        if name and _same(t, name[0], len(name) == 1) and (j := _end(sentence, i, name))
+    ]
+
+
+def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None:
+    at = i
+    for n, word in enumerate(name):
+        while n and at < len(sentence) and (sentence[at].word in _LINKS or sentence[at].word in _ARTICLES):
+            at += 1
+        if at >= len(sentence) or not _same(sentence[at], word, n == len(name) - 1):
+            return None
+        at += 1
+    return at
+
+
+def _same(token: Token, word: str, last: bool) -> bool:
+    if token.word == word or token.owner == word:
+        return True
+    plural = len(word) > 3 and len(token.word) > 3 and not word[-1].isdigit()
+    return (
+        last and plural and (token.word in (word + "s", word + "es") or word in (token.word + "s", token.word + "es"))
+    )
+
+
+def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> Role:
+    before, after = sentence[:i], sentence[j:]
+    if _denied(before) or [t.word for t in after[:2]] in (["is", "wrong"], ["is", "incorrect"], ["was", "wrong"]):
+        return Role.DENIED
+    if _alternative(before, after, names):
+        return Role.HEDGED
+    if sentence[j - 1].owner is not None or _negated_subject(after) or _in_passing(sentence, before, after, i):
+        return Role.PASSING
+    return Role.PASSING if _one_of_several(sentence, before, after, i) else Role.ASSERTED
+
+
+def _denied(before: Sequence[Token]) -> bool:
+    last = [t.word for t in before]
+    for n, word in enumerate(reversed(last[-7:])):
+        if word in _SCOPE_ENDS:
+            return False
+        following = last[len(last) - n] if n else ""
+        if word in _NEGATORS:
+            return following not in ("only", "just", "until", "long")
+        if word == "no" and n == 0:
+            return True
+        if (word, following) in (("rather", "than"), ("instead", "of"), ("other", "than"), ("opposed", "to")):
+            return n <= 3
+    return False
+
+
+def _alternative(before: Sequence[Token], after: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:
+    """Whether the name is one side of an "or" whose other side is no name of the same thing."""
+    left = [t.word for t in before if t.word not in _ARTICLES and t.word not in "\"'"]
+    right = [t for t in after if t.word not in "\"'"]
+    if left[-1:] == ["or"] and len(left) > 1 and left[-2] not in ("(", ","):
+        return not any(tuple(left[-1 - len(name) : -1]) == name for name in names)
+    if "either" in left[-8:]:
+        return True
+    if (right[:1] and right[0].word == "/") or left[-1:] == ["/"]:
+        return len(before) + len(after) < 12
+    if len(right) > 1 and right[0].word == "or":
+        following = tuple(t.word for t in right[1:])
+        known = any(following[: len(name)] == name for name in names)
+        return not known and following[0] not in _ALSO_CALLED
+    return False
+
+
+def _negated_subject(after: Sequence[Token]) -> bool:
+    """ "X is not ...": the question may have asked which one is not."""
+    nearest = [t.word for t in after[:2]]
+    return bool(nearest) and (nearest[0] in _NEGATED_VERB or (nearest[0] in FINITE and nearest[1:] == ["not"]))
+
+
+def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Sequence[Token], i: int) -> bool:
+    left = [t.word for t in before]
+    if _BELIEVED & {*left[-6:]} and "i" not in left[-6:] and "but" in [t.word for t in after]:
+        return True
+    near = [w for w in left[-4:] if w.isalnum() or w in ","]
+    while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
+        near.pop()
+    if (near and near[-1] in _RELATIONS) or (len(near) > 1 and near[-1] in ("of", "to", "with") and near[-2] in _KIN):
+        return _has_rival(sentence, before, i)
+    if len(near) > 1 and near[-1] == "after" and near[-2] not in ("named", "called"):
+        return _has_rival(sentence, before, i)
+    if left and left[0] in _INITIAL and "," not in left:
+        return True
+    if _unclosed_parenthesis(before) and not (after and after[0].word == ")" and before[-1].word == "("):
+        return "(" not in left[-3:] or not {"or", "also", "aka"} & {*left[-3:]}
+    return _subordinate(sentence, before, after, i)
+
+
+def _unclosed_parenthesis(before: Sequence[Token]) -> bool:
+    opened = sum((t.word in "([") - (t.word in ")]") for t in before)
+    return opened > 0
+
+
+def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequence[Token], i: int) -> bool:
+    """Whether the name stands in a clause or an apposition that hangs on another name before it."""
+    left = [t.word for t in before]
+    follows = after[0].word if after else ""
+    for n in range(len(left) - 1, max(-1, len(left) - 9), -1):
+        if left[n] in ("who", "whom", "whose", "which", "that", "where") and (n == 0 or left[n - 1] != ","):
+            # "the country whose capital is Berlin is Germany"
+            return follows in FINITE and any(w in FINITE for w in left[n + 1 :])
+        if left[n] in ",;":
+            break
+    commas = [n for n, w in enumerate(left) if w in (",", "(", "\u2014", "\u2013")]
+    if not commas:
+        return False
+    comma, head = commas[-1], before[commas[-1] - 1] if commas[-1] else None
+    clause = left[comma + 1 :]
+    named = head is not None and head.capital and sentence[i].capital
+    if clause and clause[0] in ("which", "who") and all(w in _NAMING for w in clause[1:]):
+        return False
+    if clause and clause[0] in _RELATIVE:
+        return clause[0] in ("while", "whereas", "although", "though", "unlike") or named
+    if len(clause) > 1 and clause[0] == "and" and "," not in clause and follows in FINITE and len(clause) <= 3:
+        return _has_rival(sentence, before[:comma], i)
+    verbs = any(w in FINITE for w in clause)
+    # "Tyler Shultz, a colleague of Erika Cheung"
+    return (
+        named
+        and not verbs
+        and bool(clause)
+        and clause[0] in ("a", "an", "the", "his", "her")
+        and clause[-1] in ("of", "to", "with", "for")
+    )
+
+
+def _has_rival(sentence: Sequence[Token], before: Sequence[Token], i: int) -> bool:
+    """Whether another name stands before: a capital where the sentence does not begin, or no common first word."""
+    if not sentence[i].capital:
+        return True
+    return any(t.capital and t.is_word and (n or t.word not in _SENTENCE_WORDS) for n, t in enumerate(before))
+
+
+def _one_of_several(sentence: Sequence[Token], before: Sequence[Token], after: Sequence[Token], i: int) -> bool:
+    """Whether the name is joined to another by "and": "Romulus and Remus"."""
+    if not sentence[i].capital:
+        return len(after) > 1 and after[0].word == "and" and (len(after) == 2 or not after[2].is_word)
+    left = [t for t in before if t.word not in _ARTICLES and t.word not in '"']
+    right = [t for t in after if t.word not in _ARTICLES and t.word not in '"']
+    joined_left = len(left) > 1 and left[-1].word in ("and", "&") and (left[-2].capital or left[-2].word == ",")
+    ends = next((n for n, t in enumerate(right[1:], 1) if not t.capital), len(right))
+    follows = right[ends].word if ends < len(right) else ""
+    joined_right = (
+        len(right) > 1 and right[0].word in ("and", "&") and right[1].capital and follows not in ("is", "was", "has")
+    )
+    return (joined_left and not _new_clause(before)) or joined_right
+
+
+def _new_clause(before: Sequence[Token]) -> bool:
+    """ ", and the capital of Texas is Austin": the "and" joins clauses."""
+    left = [t.word for t in before]
+    return len(left) > 1 and left[-1] == "and" and left[-2] == ","

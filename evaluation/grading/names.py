@@ -1,0 +1,173 @@
+"""Whether a text answers with a name or phrase: exactly, in a sentence that asserts it, or nobody can tell by rule.
+
+After an answer cue the first sentence decides. Without one it is the first sentence (a chat model's), the conclusion,
+or the last sentence where it ends in the name. A name that stands anywhere else makes the answer undecided, never
+wrong; a text without the name is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import cues, mentions, text, view
+from .mentions import Role, Token
+
+_FILLER = re.compile(
+    r"^\W*(?:sure|certainly|of\s+course|great\s+question|absolutely|okay|ok|alright|let's\s+think|let\s+me\s+think"
+    r"|let's\s+break|let's\s+solve|to\s+answer\s+this|here\s+(?:is|are)|here's|hello|hi|thank\s+you|good\s+question"
+    r"|as\s+an\s+ai|that's\s+a\s+great)\b[^.!?\n]*[.!:\n]?\s*$",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(r"^\W*not\s+(?:\w+\W+){1,4}$", re.IGNORECASE)
+"""A sentence that only says what the answer is not: "Not Lyon."."""
+_ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
+_TAG_QUESTION = re.compile(r",\s*(?:isn't|is|wasn't|was|aren't|are|right|correct)\b[^,?]{0,12}\?\s*$", re.IGNORECASE)
+_SHORT = 8
+"""Words of an answer, or of a correction, that leave no room for another one."""
+_BARE = 3
+"""Words of a sentence that is nothing but an answer."""
+_MOST = 80
+"""Sentences that are looked at."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a text says about the gold answer: ``right``, ``wrong`` or undecided (None), and how or why."""
+
+    right: bool | None
+    how: str
+    """``exact``, ``alias``, ``contained``, ``consistency``; or the reason of what is not right."""
+
+
+def match(answer: str, golds: Sequence[str]) -> str | None:
+    """How a short answer gives one of ``golds`` (the gold answer first, then aliases), or None."""
+    found = announced(answer, "", golds)
+    return found.how if found is not None and found.right else None
+
+
+def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = False) -> Reading | None:
+    """What a text after an answer cue says; None where it says nothing at all."""
+    plain = view.plain(line)
+    found = _exactly(plain, golds, consistency)
+    if found is not None:
+        return found
+    said = _statements(plain)
+    if not said:
+        return uncued(rest, golds, consistency) if len(rest) > len(line) else None
+    names = _names(golds)
+    if (corrected := _correction(plain, names)) is not None:
+        return corrected
+    first = said[0]
+    if (found := _exactly(first, golds, consistency)) is not None:
+        return found
+    role = mentions.best(mentions.tokens(first), names)
+    if role is Role.ASSERTED:
+        return Reading(True, "contained")
+    elsewhere = any(mentions.best(mentions.tokens(s), names) is Role.ASSERTED for s in said[1:_MOST])
+    if role is None and not elsewhere:
+        return _absent(first, golds)
+    if role is None:
+        return Reading(False, "another answer") if len(first.split()) <= _SHORT else Reading(None, "named later")
+    return _refused(role, first, elsewhere)
+
+
+def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> Reading | None:
+    """What a text without a cue says; None where it says nothing at all."""
+    plain = view.plain(whole)
+    found = _exactly(plain, golds, consistency)
+    if found is not None:
+        return found
+    said = _statements(plain)
+    if not said:
+        return None
+    names = _names(golds)
+    if (corrected := _correction(plain, names)) is not None:
+        return corrected
+    spoken = [mentions.tokens(s) for s in said[: _MOST // 2] + said[_MOST // 2 :][-_MOST // 2 :]]
+    roles = [mentions.best(s, names) for s in spoken]
+    if all(role is None for role in roles):
+        return _absent(said[0], golds)
+    bare = _bare(said[0])
+    if bare and len(said) > 1 and roles[0] is None:
+        return Reading(False, "another answer")
+    if roles[0] is Role.ASSERTED:
+        concluded = len(said) > 1 and _draws(said[-1]) and roles[-1] is None
+        return Reading(None, "another conclusion") if concluded else Reading(True, "contained")
+    if roles[-1] is Role.ASSERTED and (cues.concludes(said[-1]) or not _opens_with(spoken[-1], names)):
+        return Reading(True, "contained")
+    rest = any(role is Role.ASSERTED for role in roles[1:])
+    return Reading(None, "named in passing") if roles[0] is None else _refused(roles[0], said[0], rest)
+
+
+def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
+    return [name for gold in golds if (name := mentions.words(view.plain(gold)))]
+
+
+def _statements(plain: str) -> list[str]:
+    """The sentences that say something: no questions, greetings or announcements of what comes."""
+    every = [s for s in view.sentences(plain) if not _FILLER.match(s)]
+    every = [s for s in every if not _DENIAL.match(s)] or every
+    kept = [_TAG_QUESTION.sub("", s) for s in every if not s.endswith("?") or _TAG_QUESTION.search(s)]
+    return kept or every
+
+
+def _exactly(plain: str, golds: Sequence[str], consistency: bool) -> Reading | None:
+    if len(plain) > 400:
+        return None
+    given = text.strip_opening(plain)
+    for answer in (plain, given, _ASIDE.sub(" ", given)):
+        for n, gold in enumerate(golds):
+            if text.same(answer, gold):
+                return Reading(True, "alias" if n else "exact")
+    if consistency and any(text.last_name(given, gold) for gold in golds):
+        return Reading(True, "consistency")
+    return None
+
+
+def _correction(plain: str, names: Sequence[tuple[str, ...]]) -> Reading | None:
+    """What a correction makes of the answer before it; None where none concerns the name."""
+    for correction in reversed(cues.corrections(plain)):
+        after = _statements(plain[correction.at :])
+        if not after:
+            continue
+        before = [mentions.best(mentions.tokens(s), names) for s in view.sentences(plain[: correction.at])[:_MOST]]
+        role = mentions.best(mentions.tokens(after[0]), names)
+        if role is Role.ASSERTED:
+            return Reading(True, "contained")
+        if Role.ASSERTED in before:
+            short = len(after[0].split()) <= _SHORT and correction.sure
+            return Reading(False, "corrected") if short else Reading(None, "corrected")
+    return None
+
+
+def _refused(role: Role, sentence: str, elsewhere: bool) -> Reading:
+    if role is Role.PASSING or elsewhere:
+        return Reading(None, "named in passing")
+    if role is Role.HEDGED:
+        chosen = len(sentence.split()) > _SHORT and "either" not in sentence.casefold()
+        return Reading(None if chosen else False, "hedged")
+    return Reading(False, "denied")
+
+
+def _absent(first: str, golds: Sequence[str]) -> Reading:
+    """A text without the name is wrong, unless it is a part of the name, or a fuller form of it."""
+    given = text.strip_opening(first)
+    if len(given.split()) <= _SHORT // 2 and any(text.part_of(given, gold) for gold in golds):
+        return Reading(None, "part of the name")
+    return Reading(False, "another answer")
+
+
+def _bare(sentence: str) -> bool:
+    return len(sentence.split()) <= _BARE and not {t.word for t in mentions.tokens(sentence)} & mentions.FINITE
+
+
+def _draws(sentence: str) -> bool:
+    return re.match(r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+the)\b", sentence, re.IGNORECASE) is not None
+
+
+def _opens_with(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a sentence begins with the name, and so is about it ("Canberra is its second largest city.")."""
+    start = [t.word for t in sentence if t.is_word and t.word not in ("the", "a", "an")]
+    return any(tuple(start[: len(name)]) == name for name in names)

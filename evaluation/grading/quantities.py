@@ -1,0 +1,274 @@
+"""Which number a text answers with, and which others it may mean.
+
+After an answer cue the first number counts, without one the last; what is computed ("= 12") goes before what is only
+named, and what is taken back ("no, sorry, it's 14") does not count. The other numbers of the deciding sentence are
+rivals: where one of them is right, nobody can tell by rule.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from . import cues, numbers
+from .numbers import Number
+
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bapprox\.)(?<!\bca\.)(?<!\bno\.)[\"')\]]*\s+(?!\d{3}\b)|\n+|(?<=[。！？])"
+)
+_EQUALS = re.compile(r"[=\u2248\u2243]|\b(?:equals|(?:is|are)\s+equal\s+to)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[;,](?!\d)|\s(?:and|or|but|so|while|then)\s", re.IGNORECASE)
+_HEDGE = re.compile(r"^\s*(?:[^\W\d]+\s+){0,2}or\s+(?:maybe\s+|possibly\s+|perhaps\s+)?[$€£]?$", re.I)
+_LED = re.compile(
+    r"\b(?!(?:is|are|about|approximately|around|roughly|exactly|only|a|an|the|total|of|equal|equals|to|answer|it|they|"
+    r"there|be|would|will|just|nearly|almost|over|under|so|therefore|thus|probably|likely|most|simply|that|which|rs|usd"
+    r"|approx|ca|circa)\b)[a-z]{2,}|\bthe\s*$",
+    re.I,
+)
+"""A word before a number that is more than its introduction."""
+_STRICT = re.compile(r"\b(?:more|less|fewer|greater|higher|lower|bigger|smaller)\s+than\s*(?:about\s+)?[$€£]?$", re.I)
+_LOOSE = re.compile(
+    r"\b(?:at\s+(?:least|most)|up\s+to|over|under|above|below|no\s+(?:more|less|fewer)\s+than|almost\s+but\s+not"
+    r"|(?:minimum|maximum)\s+of|from)\s*(?:about\s+)?[$€£]?$",
+    re.I,
+)
+_OR_MORE = re.compile(r"^\s*(?:\w+\s+)?or\s+(?:more|less|fewer|so\s+more|higher|lower)\b", re.I)
+_SAME = re.compile(
+    r"^[\s,;(]*(?:[a-z]+\s+)?(?:i\.?\s?e\.?|that\s+is|or|which\s+is|which\s+equals|meaning|=|\u2248|~)?[\s,]*"
+    r"(?:(?:about|approximately|approx\.?|roughly|around|simply|exactly|equal\s+to|\u2248|~|=)\s*)*[$€£]?$",
+    re.IGNORECASE,
+)
+"""What stands between a number and the same number in another form: "7/12, i.e. about 0.58"."""
+_NONE_LEFT = re.compile(
+    r"\b(?:no|zero|not\s+any|n't\s+any)\s+(?:[^\W\d]+\s+){0,4}?(?:left|remain(?:s|ing)?|over|anymore|at\s+all)\b"
+    r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
+    r"|\bnone\s+of\b|\b(?:none|nothing)\s+(?:left|remain(?:s|ed)?|is\s+left|at\s+all)\b",
+    re.IGNORECASE,
+)
+_BARE_WORDS = 3
+"""Words beside the number of a sentence that is nothing but an answer ("42 apples.")."""
+_CORRECTED_WORDS = 8
+"""Words of a correction that is nothing but another answer ("no, sorry, it's 14")."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The number that answers, or why there is none, and what else may be meant."""
+
+    number: Number | None
+    reason: str | None = None
+    """``no-answer``, ``hedged`` (a range, or one of several), ``bound`` ("more than 12"), ``expression``."""
+    same: tuple[Number, ...] = ()
+    """The number once more in another form."""
+    rivals: tuple[Number, ...] = ()
+    decisive: bool = True
+    """False where another sentence of the text may hold the answer as well: its numbers are among the rivals."""
+
+
+def announced(line: str, rest: str = "") -> Reading:
+    """The number of a text after an answer cue: the line, and all that follows where the line only begins to explain.
+
+    >>> announced("12 apples in 3 boxes").number.value
+    Fraction(12, 1)
+    """
+    plain = numbers.normalized(line[: cues.REACH])
+    found = _first(plain)
+    more = numbers.normalized(rest[: cues.REACH])
+    if found.number is not None and _LED.search(plain[: found.number.start]) and numbers.candidates(more[len(plain) :]):
+        return _with_rest(found, more)
+    if found.reason == "no-answer" and len(more) > len(plain):
+        return uncued(more)
+    return found
+
+
+def _with_rest(found: Reading, more: str) -> Reading:
+    """A line that leads up to its number, and goes on: a conclusion below it counts more."""
+    concluded = _last(more)
+    if concluded.number is not None and concluded.decisive:
+        return concluded
+    others = concluded.rivals if concluded.number is None else (concluded.number, *concluded.rivals)
+    return replace(found, rivals=(*found.rivals, *others), decisive=False)
+
+
+def uncued(text: str) -> Reading:
+    """The number of a text without a cue, read from its end: its last one, or the one that it begins with alone."""
+    end = numbers.normalized(text[-cues.REACH :])
+    for correction in reversed(cues.corrections(end)):
+        if correction.sure and numbers.candidates(end[correction.at :]):
+            return _last(end[correction.at :])
+    found = _last(end)
+    head = end if len(text) <= cues.REACH else numbers.normalized(text[:200])
+    lead = _leading(head)
+    if lead is None or found.number is None or lead.value == found.number.value:
+        return found
+    return Reading(lead, rivals=(found.number, *found.rivals), decisive=False)
+
+
+def _first(plain: str) -> Reading:
+    plain, before = _corrected(plain)
+    parts = _sentences(plain)
+    sentence = next((s for s in parts if numbers.find_all(s)), "")
+    if not sentence:
+        return _nothing(parts[0]) if parts else Reading(None, "no-answer")
+    found = _read(sentence, first=True)
+    return replace(found, rivals=(*found.rivals, *before)) if before else found
+
+
+def _last(plain: str) -> Reading:
+    """Without a cue: the last sentence with a number, outside parentheses where there is one."""
+    outside = re.sub(r"\([^()]*\)", " ", plain)
+    plain = outside if numbers.candidates(outside) else plain
+    parts = _sentences(plain)
+    holding = [s for s in parts if numbers.find_all(s)]
+    if not holding:
+        return next((r for s in reversed(parts) if (r := _nothing(s)).number), Reading(None, "no-answer"))
+    if (none := _nothing(parts[-1])).number is not None and not numbers.find_all(parts[-1]):
+        return none
+    useful = [s for s in holding if numbers.candidates(s)]
+    last = useful[-1] if useful else holding[-1]
+    found = _read(last, first=False)
+    if len(useful) < 2 or cues.concludes(last) or _computed(last):
+        return found
+    elsewhere = tuple(n for s in useful[:-1] for n in numbers.candidates(s))
+    return replace(found, rivals=(*found.rivals, *elsewhere), decisive=False)
+
+
+def _sentences(plain: str) -> list[str]:
+    return [s for s in _SENTENCE.split(plain) if s.strip()]
+
+
+def _nothing(sentence: str) -> Reading:
+    """Zero in words: "none", "There are no apples left"."""
+    if _NONE_LEFT.search(sentence):
+        return Reading(Number(Fraction(0), 0, len(sentence), word=True))
+    return Reading(None, "no-answer")
+
+
+def _computed(sentence: str) -> bool:
+    """Whether a sentence computes its number: "3 x 4 = 12", "12 times 2 is 24"."""
+    return _EQUALS.search(sentence) is not None or len(numbers.candidates(sentence)) < len(numbers.find_all(sentence))
+
+
+def _corrected(plain: str) -> tuple[str, tuple[Number, ...]]:
+    """The text after its last correction that names a number, and what was said before where that may still count."""
+    for correction in reversed(cues.corrections(plain)):
+        after = plain[correction.at :]
+        if not numbers.candidates(after):
+            continue
+        short = len(_sentences(after)[0].split()) <= _CORRECTED_WORDS
+        earlier = _first(plain[: correction.at]).number
+        return after, () if short or earlier is None else (earlier,)
+    return plain, ()
+
+
+def _read(sentence: str, first: bool) -> Reading:
+    """The number of one sentence: the first or the last one that is no operand, a computed one before all."""
+    result = _result(sentence)
+    if result is not None:
+        return result
+    if first:
+        outside = re.sub(r"\([^()]*\)", lambda m: " " * len(m[0]), sentence)
+        sentence = outside if numbers.candidates(outside) else sentence
+    chosen = numbers.candidates(sentence)
+    if not chosen:
+        negated = all(numbers.negated(sentence, n) for n in numbers.find_all(sentence))
+        return Reading(None, "no-answer" if negated else "expression")
+    position = 0 if first else len(chosen) - 1
+    if not first and (paid := [i for i, n in enumerate(chosen) if n.dimension]) and not cues.concludes(sentence):
+        # "$350 for 2 nights": what has a unit and opens the sentence goes before what merely counts
+        position = paid[0] if not _LED.search(sentence[: chosen[paid[0]].start]) else position
+    return _chosen(sentence, chosen, position, first)
+
+
+def _result(sentence: str) -> Reading | None:
+    """What stands after the last equals sign; the results of other clauses are rivals. None without an equation."""
+    if not _EQUALS.search(sentence):
+        return None
+    free = numbers.candidates(sentence)
+    found: list[Number] = []
+    results: list[Number] = []
+    at = 0
+    for clause in _clauses(sentence):
+        equals = list(_EQUALS.finditer(clause))
+        begin, at = at + (equals[-1].end() if equals else 0), at + len(clause)
+        held = next((n for n in free if begin <= n.end - 1 < at), None)
+        if equals and held:
+            results.append(held)
+        elif held and results and not _LED_AFTER.match(clause):
+            found.append(held)
+    if not results:
+        return None
+    last = results[-1]
+    others = [n for n in [*results[:-1], *found] if n.value != last.value]
+    if others and re.search(r"=[^=;,]{0,40}\bor\b[^=;,]{0,20}=", sentence):
+        return Reading(None, "hedged")
+    return Reading(last, same=_restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
+
+
+_LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|at|on|where|using)\b", re.I)
+"""A clause after an equation that explains and does not answer."""
+
+
+def _clauses(sentence: str) -> list[str]:
+    """The clauses of a sentence, whose lengths add up to its own."""
+    ends = [m.end() for m in _CLAUSE.finditer(sentence)]
+    return [sentence[a:b] for a, b in zip([0, *ends], [*ends, len(sentence)], strict=True)]
+
+
+def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> Reading:
+    number = chosen[position]
+    same = _restated(sentence, number, chosen)
+    if not first and position and (again := _restated(sentence, chosen[position - 1], chosen)) == (number,):
+        number, same = chosen[position - 1], again
+    others = tuple(n for n in chosen if n is not number and n not in same and n.value != number.value)
+    before, after = sentence[: number.start], sentence[number.end :]
+    if _OR_MORE.match(after) or _LOOSE.search(before):
+        return Reading(None, "loose bound", rivals=(number, *others))
+    if _STRICT.search(before):
+        return Reading(None, "bound", rivals=others)
+    pair = chosen[position : position + 2] if first else chosen[max(0, position - 1) : position + 1]
+    if len({n.value for n in pair}) == 2 and _HEDGE.match(sentence[pair[0].end : pair[1].start]):
+        return Reading(number, same=same) if pair[1] in same else Reading(None, "hedged")
+    if first and _several(sentence, [n for n in chosen if n not in same]):
+        return Reading(None, "hedged")
+    if first and not _LED.search(before):
+        others = ()
+    return Reading(number, same=same, rivals=others)
+
+
+def _restated(sentence: str, number: Number, chosen: list[Number]) -> tuple[Number, ...]:
+    """The next number where it is the same one rounded: "7/12, i.e. about 0.58"."""
+    later = [n for n in chosen if n.start >= number.end]
+    if not later or not _SAME.match(sentence[number.end : later[0].start]):
+        return ()
+    gap = abs(later[0].value - number.value)
+    digits = len(sentence[later[0].start : later[0].end].rpartition(".")[2]) if later[0].value.denominator > 1 else 0
+    return (later[0],) if gap <= Fraction(1, 10**digits) and gap * 20 <= abs(number.value) else ()
+
+
+def _several(text: str, chosen: list[Number]) -> bool:
+    """Whether an answer after a cue is a range, or nothing but different numbers: "between 4 and 5", "4, 5"."""
+    if len({n.value for n in chosen}) < 2:
+        return False
+    if re.search(r"\bbetween\s*[$€£]?$", text[: chosen[0].start], re.I):
+        return re.match(r"[^\d.]{0,30}\band\b", text[chosen[0].end : chosen[1].start], re.I) is not None
+    if re.fullmatch(
+        r"[^\W\d]{0,12}\s*(?:-|\u2013|\bto\b)\s*[$€£]?", text[chosen[0].end : chosen[1].start].strip(), re.I
+    ):
+        return True
+    ends = [0, *(n.end for n in chosen)], [*(n.start for n in chosen), len(text)]
+    between = " ".join(text[a:b] for a, b in zip(*ends, strict=True))
+    return re.search(r"(?!and\b)\b[^\W\d_]+|[^\w\s,;&.!$€£]", between, re.I) is None
+
+
+def _leading(plain: str) -> Number | None:
+    """The number that a longer text begins with as a sentence of its own ("42 apples. There were ...")."""
+    parts = _sentences(plain)
+    if len(parts) < 2 or re.search(r"(?:^|\n)\s*(?:1[.)].*\n\s*2[.)]|2[.)])", plain, re.DOTALL):
+        return None
+    found = numbers.candidates(parts[0])
+    beside = len(re.findall(r"[^\W\d_]+", parts[0]))
+    if len(found) != 1 or beside > _BARE_WORDS or _computed(parts[0]) or _LED.search(parts[0][: found[0].start]):
+        return None
+    return found[0]

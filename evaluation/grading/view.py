@@ -1,0 +1,97 @@
+"""What of a response is read: thinking and later questions left out, marks of layout removed, long ones cut.
+
+A response is read to its end up to 2 x ``HALF`` characters. Of a longer one only the first and the last ``HALF`` are
+read, so that a loop of a million characters costs no more than a page; where nothing in the last half says which
+answer is final, such a response is invalid (``too-long``), never right or wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+HALF = 6000
+"""Characters that are read at either end of a long response."""
+GAP = "\n\n\u2026\n\n"
+"""Stands where the middle of a long response was left out."""
+
+_NEXT_QUESTION = re.compile(r"\n[ \t]*(?:Main[ \t]+)?(?:Question|Q|User|Human)[ \t]*\d{0,2}[ \t]*:", re.IGNORECASE)
+_CHAT_MARKS = re.compile(r"<\|?/?(?:im_end|im_start|eot_id|end_of_turn|endoftext|assistant|eos|s)\|?>")
+_LAYOUT = [
+    (re.compile(r"~~[^~\n]{0,200}~~"), " "),
+    (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph|boxed|mathit)[ \t]*\{([^{}]*)\}"), r"\1"),
+    (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph|boxed|mathit)[ \t]*\{([^{}]*)\}"), r"\1"),
+    (re.compile(r"^[ \t]*#{1,6}[ \t]+|^[ \t]*>[ \t]+", re.MULTILINE), ""),
+    (re.compile(r"\*{1,3}|`{1,3}|(?<!\w)_{1,2}(?=\S)|(?<=\S)_{1,2}(?!\w)"), ""),
+]
+_ABBREVIATIONS = frozenset(
+    "dr mr mrs ms prof st mt ft jr sr no vs etc eg ie approx dept est gen gov col capt lt rev hon pres sen rep inc ltd "
+    "co corp ca cf al fig vol ed eds op jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k".split()
+)
+_BEGINNINGS = frozenset(
+    "the a an it he she they this that these in on at so therefore however there i we as to".split()
+)
+_STOP = re.compile(r"[.!?][\"'\u201d\u2019)\]]*(?=\s)|[。！？]|\n+")
+_SOFT_MARKS = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
+
+
+def visible(text: str) -> str | None:
+    """The response after its thinking block; None while the block is still open.
+
+    A closing tag without an opening one counts: some chat templates open the block in the prompt.
+    """
+    text = re.sub(r"\s{4,}", lambda m: "\n\n" if "\n" in m[0] else " ", text)
+    closed = text.rfind("</think>")
+    if closed >= 0:
+        return _CHAT_MARKS.sub("", text[closed + len("</think>") :]).strip()
+    return None if re.match(r"\s*<think>", text) else _CHAT_MARKS.sub("", text).strip()
+
+
+def before_next_question(text: str) -> tuple[str, bool]:
+    """(what stands before the next question that a completion went on to, whether there was one).
+
+    A response that begins with the question, or with several, has not been answered before it.
+    """
+    following = _NEXT_QUESTION.search(text)
+    if following and text[: following.start()].strip():
+        return text[: following.start()].strip(), True
+    return text, False
+
+
+def within_reach(text: str) -> tuple[str, bool]:
+    """(the part of a response that is read, whether its middle was left out)."""
+    if len(text) <= 2 * HALF:
+        return text, False
+    return text[:HALF] + GAP + text[-HALF:], True
+
+
+def plain(text: str) -> str:
+    """The text without Markdown and LaTeX marks, with straight quotation marks; lines are kept."""
+    for pattern, kept in _LAYOUT:
+        text = pattern.sub(kept, text)
+    return unicodedata.normalize("NFC", text.translate(_SOFT_MARKS))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a ``plain`` text, with their stops; "Dr.", "U.S." and initials end none."""
+    found, start = [], 0
+    for m in _STOP.finditer(text):
+        if text[m.start()] == "." and _abbreviated(
+            text[max(0, m.start() - 12) : m.start()], text[m.end() : m.end() + 12]
+        ):
+            continue
+        found.append(text[start : m.end()])
+        start = m.end()
+    found.append(text[start:])
+    return [s.strip() for s in found if any(c.isalnum() for c in s)]
+
+
+def _abbreviated(before: str, after: str) -> bool:
+    last = before.split()[-1] if before.split() else ""
+    word = last.strip("(\"'[").casefold()
+    if word in _ABBREVIATIONS:
+        return True
+    initial = len(word) == 1 and word.isalpha() and last[-1:].isupper()
+    # "J. Robert" goes on, "vitamin C. It is" does not
+    following = after.split()[0] if after.split() else ""
+    return initial and following[:1].isupper() and following.casefold() not in _BEGINNINGS
