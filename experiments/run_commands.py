@@ -17,7 +17,7 @@ from .printing import show
 def register(app: typer.Typer) -> None:
     """Add the commands of this module to the command line."""
     for command, line, name in (
-        (score, "score runs/demo/control--mixed", None),
+        (score, "score runs/demo/control--mixed --audit 100", None),
         (metrics, "metrics runs/demo/control--mixed/graded.jsonl --protocol compositionality-gap --json", None),
         (report, "report runs/demo --out runs/demo", None),
         (plot, "plot collapse-curve runs/demo --out figures", None),
@@ -36,16 +36,25 @@ def score(
     labels: Annotated[
         Path | None, typer.Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect).")
     ] = None,
+    audit: Annotated[
+        str | None,
+        typer.Option(help="Draw this many graded answers into audit.csv for a person; or count a filled audit.csv."),
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="With --audit: a model that fills the verdicts.")] = None,
+    seed: Annotated[int, typer.Option(help="With --audit: seed of the sample.")] = 0,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
     """Grade and count a run again from its journal, without a model."""
+    from .auditing import audited
     from .evaluate import rescore
     from .progress import Reporter
     from .summary import document, lines
 
-    found = rescore(run, Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet), compat, labels)
-    show(document(run) if json else lines(run), json)
+    reporter = Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet)
+    found = rescore(run, reporter, compat, labels)
+    about = audited(found, run, audit, judge, seed)
+    show({**document(run), **about.document} if json else [*lines(run), *about.lines], json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
 
 

@@ -1,0 +1,275 @@
+"""``composcope score RUN --audit``: a sample of graded answers for a person or a judge, and what their verdicts say.
+
+The sample is drawn with a seed, from each answer type and outcome alike, and does not show the grades. Filled in, it
+gives the grader's error on this run: how many right answers it grades incorrect (false minus), how many wrong ones
+correct (false plus), with intervals.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..evaluation import statistics
+from ..evaluation.asks import Ask
+from ..evaluation.engines.base import Engine
+from ..evaluation.grading import judge as judging
+from ..evaluation.protocols.base import Graded
+from .evaluate import Evaluated
+from .run import write_text
+
+FILE = "audit.csv"
+_FIELDS = ("case", "role", "repeat", "answer_type", "question", "gold", "aliases", "response", "verdict")
+_VERDICTS = {"right": True, "correct": True, "1": True, "yes": True, "true": True}
+_VERDICTS |= {"wrong": False, "incorrect": False, "0": False, "no": False, "false": False}
+_UNCLEAR = ("unclear", "?", "none")
+_Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class About:
+    """What an audit adds to the summary of a run."""
+
+    lines: list[str]
+    document: dict[str, Any]
+
+
+def audited(found: Evaluated, folder: Path, audit: str | None, judge: str | None, seed: int = 0) -> About:
+    """Do what ``--audit`` says: a number draws a sample (which ``judge`` fills), a file of verdicts is counted.
+
+    Raises ``InputError`` for what is neither.
+    """
+    if audit is None:
+        if judge is not None:
+            raise InputError("--judge is for --audit here; give --audit N, or use --judge with `composcope evaluate`")
+        return About([], {})
+    if not audit.isdecimal():
+        return _counted(estimate(found, Path(audit)))
+    if int(audit) < 1:
+        raise InputError(f"--audit {audit}: give at least 1 answer to draw, or a filled {FILE}")
+    path = draw(found, int(audit), folder, seed)
+    if judge is None:
+        count = f"`composcope score {folder} --audit {path}`"
+        return About([f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)})
+    from .roles import open_role
+
+    judge_all(path, open_role(judge, "--judge"))
+    return _counted(estimate(found, path))
+
+
+def _counted(errors: Sequence[Error]) -> About:
+    return About(lines(errors), {"grader": [asdict(e) for e in errors]})
+
+
+def draw(found: Evaluated, n: int, folder: Path, seed: int = 0) -> Path:
+    """Write ``audit.csv`` with ``n`` answers and an empty verdict column: right, wrong or unclear.
+
+    Raises ``InputError`` where no answer of the run can be looked at, and for a file that holds verdicts already.
+    """
+    path = folder / FILE
+    if path.exists() and any(row["verdict"].strip() for row in _read(path)):
+        raise InputError(f"{path}: holds verdicts already; count them with `--audit {path}`, or move the file away")
+    strata: dict[tuple[str, str], list[Graded]] = defaultdict(list)
+    for row in _judgeable(found):
+        strata[_type(found, row), row.outcome].append(row)
+    if not strata:
+        raise InputError(f"{folder}: no graded answer has a response to look at; evaluate the run with a model first")
+    chosen = [row for rows in _shares(strata, n, random.Random(seed)) for row in rows]
+    random.Random(seed).shuffle(chosen)
+    _write(path, [_line(found, row) for row in chosen])
+    return path
+
+
+def judge_all(path: Path, judge: Engine) -> None:
+    """Fill the empty verdicts of an audit file by a judge model; what it cannot say is ``unclear``."""
+    rows = _read(path)
+    open_ = [row for row in rows if not row["verdict"].strip()]
+    asks = {
+        judging.ask(
+            row["case"], row["role"], row["question"], row["gold"], judging.shortened(row["response"]),
+            aliases=[a for a in row["aliases"].split(" | ") if a], open_ended=True,
+        ): row
+        for row in open_
+    }  # fmt: skip
+    for ask, response in judge.answer(list(asks)):
+        said = judging.verdict(response.text)
+        asks[ask]["verdict"] = "unclear" if said is None else "right" if said else "wrong"
+    _write(path, rows)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+
+@dataclass(frozen=True)
+class Error:
+    """The grader's error on answers of one type; None where nothing of the kind was labelled."""
+
+    answer_type: str
+    labelled: int
+    false_minus: Rate | None
+    """Right answers graded incorrect or abstained, as a share of the right ones."""
+    false_plus: Rate | None
+    """Wrong answers graded correct, as a share of the wrong ones."""
+    invalid: float
+    """Share of all answers that are invalid."""
+
+
+def estimate(found: Evaluated, path: Path) -> list[Error]:
+    """The grader's error by answer type and over all, from a filled audit file.
+
+    Each answer type and outcome counts by its share of the run. The intervals are those of the one outcome in which
+    the errors are (Clopper-Pearson); the other outcomes enter with what was found.
+
+    Raises ``InputError`` for a file that is not filled, or that is not about this run.
+    """
+    by_key = {_key(row): row for row in _judgeable(found)}
+    labels: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for n, line in enumerate(_read(path), 2):
+        said = line["verdict"].strip().casefold()
+        if not said or said in _UNCLEAR:
+            continue
+        if said not in _VERDICTS:
+            raise InputError(f"{path}:{n}: field 'verdict' is {line['verdict']!r}; use right, wrong or unclear")
+        row = by_key.get((line["case"], line["role"], int(line["repeat"] or 0)))
+        if row is None:
+            raise InputError(f"{path}:{n}: no answer of case {line['case']!r}, role {line['role']!r} in this run")
+        labels[_type(found, row), row.outcome].append(_VERDICTS[said])
+    if not labels:
+        raise InputError(f"{path}: no verdicts; fill the column 'verdict' with right, wrong or unclear")
+    sizes = Counter((_type(found, row), row.outcome) for row in by_key.values())
+    kinds = sorted({kind for kind, _ in labels})
+    return [_error(kind, [kind], sizes, labels) for kind in kinds] + (
+        [_error("all", kinds, sizes, labels)] if len(kinds) > 1 else []
+    )
+
+
+def lines(errors: Sequence[Error]) -> list[str]:
+    """The errors as text."""
+    return [
+        f"grader on {e.answer_type}: false minus {e.false_minus or 'unknown'} of right answers, "
+        f"false plus {e.false_plus or 'unknown'} of wrong ones, invalid {100 * e.invalid:.1f} % ({e.labelled} labelled)"
+        for e in errors
+    ]
+
+
+def _judgeable(found: Evaluated) -> list[Graded]:
+    """One row for each different answer that has a response to look at."""
+    rows: dict[tuple[str, str | None], Graded] = {}
+    for row in found.graded:
+        if row.ask in found.responses and found.responses[row.ask].text.strip():
+            rows.setdefault((row.ask, row.gold), row)
+    return list(rows.values())
+
+
+def _asked(found: Evaluated, row: Graded) -> Ask:
+    return found.asks[str(row.ask)]
+
+
+def _type(found: Evaluated, row: Graded) -> str:
+    return _asked(found, row).answer_type
+
+
+def _key(row: Graded) -> _Key:
+    return row.case, row.role, row.repeat
+
+
+def _shares(strata: Mapping[tuple[str, str], list[Graded]], n: int, draws: random.Random) -> Iterable[list[Graded]]:
+    """The same number from each stratum, as far as it reaches; what small ones leave over goes to the others."""
+    left, open_ = n, sorted(strata, key=lambda key: len(strata[key]))
+    for i, key in enumerate(open_):
+        share = min(len(strata[key]), -(-left // (len(open_) - i)))
+        left -= share
+        yield draws.sample(sorted(strata[key], key=_key), share)
+
+
+def _line(found: Evaluated, row: Graded) -> dict[str, str]:
+    ask = _asked(found, row)
+    text = found.responses[str(row.ask)].text
+    return {
+        "case": row.case,
+        "role": row.role,
+        "repeat": str(row.repeat),
+        "answer_type": ask.answer_type,
+        "question": ask.question or ask.prompt,
+        "gold": ask.gold,
+        "aliases": " | ".join(ask.aliases),
+        # a cell that begins with one of these is a formula to spreadsheets
+        "response": f" {text}" if text[:1] in "=+-@" else text,
+        "verdict": "",
+    }
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        raise InputError(f"--audit {path}: no such file; give a number of answers to draw, or a filled {FILE}")
+    reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""))
+    missing = [name for name in _FIELDS if name not in (reader.fieldnames or ())]
+    if missing:
+        raise InputError(f"{path}: column {missing[0]!r} is missing; use a file that `--audit N` wrote")
+    return [{name: row.get(name) or "" for name in _FIELDS} for row in reader]
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, _FIELDS)
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
+
+
+def _error(
+    kind: str, kinds: Sequence[str], sizes: Mapping[tuple[str, str], int], labels: Mapping[tuple[str, str], list[bool]]
+) -> Error:
+    of_kind = {key: size for key, size in sizes.items() if key[0] in kinds}
+    total = sum(of_kind.values())
+    right: dict[str, float] = defaultdict(float)
+    wrong: dict[str, float] = defaultdict(float)
+    for key, size in of_kind.items():
+        if said := labels.get(key):
+            right[key[1]] += size * sum(said) / len(said)
+            wrong[key[1]] += size * (len(said) - sum(said)) / len(said)
+    return Error(
+        kind,
+        sum(len(said) for key, said in labels.items() if key in of_kind),
+        _rate(right, {k: v for k, v in of_kind.items() if k[1] in ("incorrect", "abstained")}, labels, True),
+        _rate(wrong, {k: v for k, v in of_kind.items() if k[1] == "correct"}, labels, False),
+        sum(size for key, size in of_kind.items() if key[1] == "invalid") / total,
+    )
+
+
+def _rate(
+    answers: Mapping[str, float],
+    erring: Mapping[tuple[str, str], int],
+    labels: Mapping[tuple[str, str], list[bool]],
+    sought: bool,
+) -> Rate | None:
+    """The share of right (or wrong) answers that are in the strata that get them wrong."""
+    said = {key: labels[key] for key in erring if labels.get(key)}
+    if not said or not sum(answers.values()):
+        return None
+    elsewhere = sum(answers.values()) - sum(answers[o] for o in {key[1] for key in said})
+    ends = []
+    for pick in (lambda k, n: k / n, lambda k, n: _end(k, n, "low"), lambda k, n: _end(k, n, "high")):
+        errors = sum(erring[key] * pick(sum(v == sought for v in s), len(s)) for key, s in said.items())
+        ends.append(errors / (errors + elsewhere) if errors + elsewhere else 0.0)
+    return Rate(*ends)
+
+
+def _end(k: int, n: int, end: str) -> float:
+    return float(getattr(statistics.clopper_pearson(k, n), end))
