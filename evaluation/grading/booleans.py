@@ -27,7 +27,7 @@ _SURELY = (
 )
 _LEADING = re.compile(rf"^{_SURELY}(?P<word>{'|'.join(sorted(_VALUES, key=len, reverse=True))})(?!\w)", re.IGNORECASE)
 _BOTH = re.compile(
-    r"\b(?:yes\s*(?:and|or|/|&)\s*no|no\s*(?:and|or|/|&)\s*yes|true\s*(?:and|or|/|&)\s*false|both\s+yes|neither\s+yes|sometimes\s+yes"
+    r"\b(?:yes\s*(?:and|or|/|&|\s)\s*no|no\s*(?:and|or|/|&|\s)\s*yes|true\s*(?:and|or|/|&)\s*false|both\s+yes|neither\s+yes|sometimes\s+yes"
     r"|it\s+depends|partly|partially\s+(?:true|correct)|not\s+necessarily|can(?:not|'t)\s+be\s+(?:determined|answered))\b",
     re.IGNORECASE,
 )

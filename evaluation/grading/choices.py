@@ -15,12 +15,13 @@ from .text import normalize
 
 _Options = Sequence[tuple[str, str]]
 _SOFT = (
-    r"(?:[\W_]|(?:most|very|likely|probably|definitely|certainly|clearly|simply|just|closest|to|it|is|would|be|should|i"
+    r"(?:[\W_]|[^\x00-\x7f]|(?:most|very|likely|probably|definitely|certainly|clearly|simply|just|closest|to|it|is|would|be|should|i"
     r"|think|believe|choose|pick|go|with|option|options|choice|letter|answer|therefore|so|thus|the|correct|best|right"
     r"|选项|réponse|antwort|respuesta|opción|option)\b)*?"
 )
 _OPENING = re.compile(
-    rf"^(?P<before>{_SOFT})(?P<mark>[(\[\"']*)(?P<letter>[A-Za-z])(?P<close>[)\]\"'.:,;-]+|(?=\s)|$)", re.I
+    rf"^(?P<before>{_SOFT})(?P<mark>[(\[\"']*)(?P<letter>[A-Za-z])(?P<close>[)\]\"'.:,;-]+|(?=[\s\u3000-\uffef])|$)",
+    re.I,
 )
 _MARKED = re.compile(
     r"\((?P<a>[A-Za-z])\)|\[(?P<b>[A-Z])\]|(?<![\w'])(?P<c>[A-Z])(?=[).:](?:\s|$))|\b(?:option|choice|letter|answer)\s+\(?(?P<d>[A-Z])\b"

@@ -79,14 +79,14 @@ _CORRECTION = re.compile(
     r"(?:(?:^|[.\u2026!?;,\u2014\u2013-])\s*|\n)(?:\(\s*)?"
     r"(?:(?:oh|hmm|uh|but|well|ah|oops|sorry|wait|no|actually|ok|okay)[\s,.\u2026!-]+)*"
     r"(?P<word>no(?=\s*[,.;!\u2014-])|nope|(?:no,?\s+)?wait|sorry(?!\s+(?:for|about|if|that|but|to)\b)|oops|actually|correction|scratch\s+that|strike\s+that"
-    r"|i\s+mean|i\s+meant|(?:or\s+)?rather(?!\s+than)|make\s+that|on\s+second\s+thou?ght?|let\s+me\s+(?:correct|re-?think|redo)"
+    r"|i\s+mean|i\s+meant|or\s+rather|make\s+that|on\s+second\s+thou?ght?|let\s+me\s+(?:correct|re-?think|redo)"
     r"|i\s+(?:made|have\s+made)\s+an?\s+(?:mistake|error)|my\s+mistake|that(?:'s|\s+is|\s+was)\s+(?:wrong|incorrect|not\s+right))"
     r"\b",
     re.IGNORECASE,
 )
 _CONCLUSION = re.compile(
     r"^\W*(?:and\s+)?(?:so|therefore|thus|hence|consequently|accordingly|in\s+total|altogether|in\s+all|overall|finally|in\s+the\s+end"
-    r"|in\s+conclusion|to\s+conclude|in\s+summary|in\s+short|as\s+a\s+result|this\s+(?:means|gives|leaves)|that\s+(?:means"
+    r"|in\s+conclusion|to\s+conclude|in\s+summary|in\s+short|as\s+a\s+result|as\s+such|this\s+(?:means|gives|leaves)|that\s+(?:means"
     r"|gives|leaves)|which\s+means|then|total|result|also|somit|daher|donc|por\s+lo\s+tanto|quindi|portanto)\b",
     re.IGNORECASE,
 )
@@ -180,13 +180,20 @@ class Correction:
     @property
     def sure(self) -> bool:
         """False for words that also merely go on ("Actually, it is the largest city.")."""
-        return self.word not in ("actually", "rather", "or rather")
+        return self.word != "actually"
 
 
 def corrections(text: str) -> list[Correction]:
     """The corrections of a text in order; what stands at its beginning corrects nothing."""
     found = list(_CORRECTION.finditer(text))[-MOST:]
-    return [Correction(m.end(), m["word"].casefold()) for m in found if any(c.isalnum() for c in text[: m.start()])]
+    begun = re.search(r"\w", text)
+    return [Correction(m.end(), m["word"].casefold()) for m in found if begun and begun.start() < m.start("word")]
+
+
+def corrected(text: str) -> str:
+    """What stands after the last sure correction of a text; the text itself where there is none."""
+    sure = [c for c in corrections(text) if c.sure and any(ch.isalnum() for ch in text[c.at :])]
+    return text[sure[-1].at :] if sure else text
 
 
 def concludes(sentence: str) -> bool:

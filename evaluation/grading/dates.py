@@ -49,6 +49,7 @@ _PATTERNS = [
 ]
 _COARSE = re.compile(r"\b(?:\d{3,4}['’]?s|\d{1,2}(?:st|nd|rd|th)[\s-]+century|\w+(?:st|nd|rd|th)[\s-]+century)\b", re.I)
 _SENTENCE = re.compile(r"(?<=[a-z\d)][.!?])(?<!\d\.)\s+|(?<=\d\.)\s+(?=[A-Z][a-z]*\s)(?!\w+\s+\d)|\n+")
+_ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)")
 _BOUND = re.compile(r"\b(?:before|after|until|since|prior\s+to|no\s+later\s+than)\s+(?:the\s+year\s+)?$", re.I)
 _LED = re.compile(r"\b(?!(?:is|was|on|in|the|year|it|circa|around|about|approximately|of)\b)[a-z]{2,}", re.I)
 """A word before a date that is more than its introduction."""
@@ -109,7 +110,8 @@ def _date(m: re.Match[str]) -> Date | None:
 
 def announced(line: str, rest: str = "") -> Reading:
     """The date of a text after an answer cue: its first one; the others of its sentence are rivals."""
-    for part in _sentences(line[: cues.REACH]):
+    line = _corrected(line[: cues.REACH])
+    for part in _sentences(line):
         dates = _said(part)
         if dates or _COARSE.search(part):
             direct = bool(dates) and not _LED.search(part[: dates[0].start])
@@ -121,6 +123,7 @@ def announced(line: str, rest: str = "") -> Reading:
 def uncued(text: str) -> Reading:
     """The date of a text without a cue: its last one, or a full date where the first sentence has no other."""
     text = text if len(text) <= cues.REACH else text[: cues.REACH // 2] + "\n" + text[-cues.REACH // 2 :]
+    text = _corrected(text)
     parts = [s for s in _sentences(text) if _said(s) or _COARSE.search(s)]
     if not parts:
         return Reading(None, "no-answer")
@@ -134,6 +137,11 @@ def uncued(text: str) -> Reading:
     return replace(found, lead=lead, rivals=(*found.rivals, *earlier))
 
 
+def _corrected(text: str) -> str:
+    after = cues.corrected(text)
+    return after if _said(after) else text
+
+
 def _sentences(text: str) -> list[str]:
     """The sentences of a text; a period after a day ("20. Juli") ends none."""
     return [s for s in _SENTENCE.split(text) if s.strip()]
@@ -141,6 +149,8 @@ def _sentences(text: str) -> list[str]:
 
 def _said(sentence: str) -> list[Date]:
     """The dates of a sentence that it does not deny."""
+    outside = _ASIDE.sub(lambda m: " " * len(m[0]), sentence)
+    sentence = outside if find_all(outside) else sentence
     dates = [d for d in find_all(sentence) if not _NEGATED.search(sentence[max(0, d.start - 60) : d.start])]
     return [d for d in dates if d.sure] or dates
 
@@ -149,7 +159,7 @@ def _chosen(text: str, dates: list[Date], i: int) -> Reading:
     if not dates:
         return Reading(None, "imprecise")
     pair = dates[i : i + 2] if i == 0 else dates[i - 1 : i + 1]
-    if len(pair) == 2 and _HEDGE.match(text[pair[0].end : pair[1].start]):
+    if len(pair) == 2 and compare(*pair) is None and _HEDGE.match(text[pair[0].end : pair[1].start]):
         others = tuple(d for d in dates if d not in pair)
         return Reading(None, "hedged", others)
     if _BOUND.search(text[max(0, dates[i].start - 30) : dates[i].start]):

@@ -12,6 +12,8 @@ from ..prompts import FORMATS
 from . import cues, view
 
 _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</answer\s{0,3}>", re.I)
+_BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
+"""A first line that is nothing but an answer, with more after it, so that a limit of tokens did not cut it."""
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
 _TRIED = 5
@@ -71,6 +73,8 @@ def extract(text: str, format: str, finish_reason: str, letters: bool = False) -
     announced = cues.segments(shown, letters)
     if announced:
         return _cued(shown, announced, cut, shortened)
+    if cut and (first := _BARE.match(shown)):
+        return Extracted((first[0].strip(),), cued=True)
     if cut or rule == "cue":
         return Extracted((), reason="truncated" if cut else "no-cue")
     if rule == "last-line":
@@ -98,7 +102,8 @@ def _cued(text: str, announced: Sequence[cues.Segment], cut: bool, shortened: bo
     """Texts after answer cues and in boxes, the last one first."""
     if cut and not announced[-1].ended:
         return Extracted((), reason="truncated")
-    filled = [s for s in reversed(announced) if any(c.isalnum() for c in s.text)][:_TRIED]
+    # what ends in a colon only announces something, as does a cue with nothing after it
+    filled = [s for s in reversed(announced) if any(c.isalnum() for c in s.text) and not s.text.endswith(":")][:_TRIED]
     if not filled:
         return Extracted((), reason="empty")
     # cues in the end of a long response are its last ones; those in its beginning may have been taken back since

@@ -16,7 +16,7 @@ from ..asks import Grade
 from ..cases import ANSWER_TYPES
 from ..options import in_question, letter_of
 from ..prompts import ABSTENTION
-from . import booleans, choices, dates, lists, mathematics, names, numbers, quantities, text
+from . import booleans, choices, cues, dates, echo, lists, mathematics, names, numbers, quantities, text
 from . import compat as published
 from .extract import CODE, Extracted, extract
 from .view import visible
@@ -37,6 +37,7 @@ class _Asked:
 
     golds: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
+    question: str | None = None
     consistency: bool = False
 
 
@@ -69,7 +70,8 @@ def grade(
     ``unknowable`` questions abstaining is correct and any answer incorrect. ``compat`` reproduces a paper's own rule:
     ``agentcoma`` (last number, no number is 0), ``stad`` (last JSON answer; no answer is wrong) or ``collapse``
     (no answer is wrong; years within one year and last names count). ``options`` are the (letter, text) pairs of a
-    choice; without them they are learned from the ``question`` where it lists them.
+    choice; without them they are learned from the ``question`` where it lists them. The question also helps to find
+    the sentence that answers it.
 
     Raises ``InputError`` for an unknown answer type, format or mode, and for a gold answer that is none of its type.
     """
@@ -92,7 +94,7 @@ def grade(
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
-    asked = _Asked((gold, *aliases), given, compat == "collapse")
+    asked = _Asked((gold, *aliases), given, question, compat == "collapse")
     result = _judge(found, asked, answer_type, unknowable)
     if result.outcome == "invalid" and compat in ("stad", "collapse"):
         return Grade("incorrect", result.answer, None, f"compat:{result.reason}")
@@ -137,10 +139,20 @@ def _judge(found: Extracted, asked: _Asked, answer_type: str, unknowable: bool) 
         return Grade("invalid", None, None, "too-long")
     compare = _COMPARISONS[answer_type]
     for n, segment in enumerate(found.segments):
-        verdict = compare(_Said(segment, found.following[n] if n < len(found.following) else "", found.cued), asked)
+        said = _Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
+        verdict = compare(said, asked)
         if verdict is not None:
-            return verdict
+            return _settled(verdict, said, asked, compare)
     return Grade("invalid", None, None, "no-answer")
+
+
+def _settled(verdict: Grade, said: _Said, asked: _Asked, compare: Callable[[_Said, _Asked], _Verdict]) -> Grade:
+    """An undecided verdict after a look at the sentence that repeats the question, where there is one."""
+    sentence = echo.focus(said.rest or said.text, asked.question) if asked.question else None
+    if verdict.outcome != "invalid" or sentence is None:
+        return verdict
+    again = compare(_Said(sentence, cued=True), asked)
+    return again if again is not None and again.outcome == "correct" else verdict
 
 
 def _right(answer: str, match: str) -> Grade:
@@ -222,6 +234,8 @@ def _date(said: _Said, asked: _Asked) -> _Verdict:
     if not wanted:
         return _name(said, asked)
     found = dates.announced(said.text, said.rest) if said.cued else dates.uncued(said.text)
+    if found.lead and asked.question and (sentence := echo.focus(said.text, asked.question)):
+        found = dates.announced(sentence)
     if found.date is None and found.reason == "no-answer":
         return None
     tolerance = 1 if asked.consistency else 0
@@ -269,7 +283,7 @@ def _name(said: _Said, asked: _Asked) -> _Verdict:
 
 def _list(ordered: bool) -> Callable[[_Said, _Asked], _Verdict]:
     def compare(said: _Said, asked: _Asked) -> _Verdict:
-        given = lists.split(said.text)
+        given = lists.split(cues.corrected(said.text))
         if not given:
             return None
         results = [lists.compare(given, lists.split(g), ordered) for g in asked.golds]
@@ -286,6 +300,8 @@ def _boolean(said: _Said, asked: _Asked) -> _Verdict:
     if wanted is None:
         raise InputError(f"gold answer {asked.golds[0]!r} is no boolean; use yes or no, or another answer_type")
     given = booleans.announced(said.text, said.rest) if said.cued else booleans.uncued(said.text)
+    if given is None and asked.question:
+        given = echo.affirms(said.rest or said.text, asked.question)
     if given is None:
         return None
     shown = "yes" if given else "no"

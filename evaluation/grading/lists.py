@@ -14,7 +14,7 @@ _INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2})[.)]\s*(?=[^\W\d])
 _ARROW = re.compile(r"\s*(?:->|→|=>|>|⟶|➔)\s*")
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
-    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas)\b|\s+&|\s/(?=\s))\s*",
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et)\b|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
 _INTRODUCTION = re.compile(r"^[^:\n]{0,80}:\s*")

@@ -42,7 +42,7 @@ _RELATIONS = frozenset(
 _SKIPPED = frozenset(
     "a an the by to of his her its their king queen president sir dr mr mrs even also just old new former".split()
 )
-_SENTENCE_WORDS = frozenset(
+SENTENCE_WORDS = frozenset(
     "the a an in on at it this that these those he she they we i there his her its their as for when while if so "
     "since from by during after before according however therefore thus hence yes no "
     "final answer both one another".split()
@@ -54,10 +54,10 @@ _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
 
 
-_NAMING = frozenset(
-    'is was are were often also commonly sometimes called known as referred to nicknamed named a an the "'.split()
-)
-"""Words of a clause that gives a name: "Maine, which is often called the Pine Tree State"."""
+_DESCRIBING = frozenset("is was are were has had speaks uses belongs lies stands means".split())
+_PREPOSITIONS = frozenset("of in at on as by to with after before for from against than under over".split())
+_BETWEEN = frozenset("by with after before against than to".split())
+"""Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
 _STEM = 6
 """Letters that a name shares with a word made from it ("Brazil", "Brazilian")."""
 
@@ -141,7 +141,7 @@ def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None
 def _same(token: Token, word: str, last: bool) -> bool:
     if token.word == word or token.owner == word:
         return True
-    plural = len(word) > 3 and len(token.word) > 3 and not word[-1].isdigit()
+    plural = len(word) > 2 and len(token.word) > 2 and not word[-1].isdigit()
     return (
         last and plural and (token.word in (word + "s", word + "es") or word in (token.word + "s", token.word + "es"))
     )
@@ -177,9 +177,13 @@ def _alternative(before: Sequence[Token], after: Sequence[Token], names: Sequenc
     """Whether the name is one side of an "or" whose other side is no name of the same thing."""
     left = [t.word for t in before if t.word not in _ARTICLES and t.word not in "\"'"]
     right = [t for t in after if t.word not in "\"'"]
+    if {"called", "known", "nicknamed", "named", "name", "referred"} & {*left[-6:]}:
+        return False  # two names of one thing
     if left[-1:] == ["or"] and len(left) > 1 and left[-2] not in ("(", ","):
         return not any(tuple(left[-1 - len(name) : -1]) == name for name in names)
     if "either" in left[-8:]:
+        return True
+    if re.match(r"(?:,C+)+,?\|C", _coarse(after)):
         return True
     if (right[:1] and right[0].word == "/") or left[-1:] == ["/"]:
         return len(before) + len(after) < 12
@@ -198,7 +202,10 @@ def _negated_subject(after: Sequence[Token]) -> bool:
 
 def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Sequence[Token], i: int) -> bool:
     left = [t.word for t in before]
-    if _BELIEVED & {*left[-6:]} and "i" not in left[-6:] and "but" in [t.word for t in after]:
+    right = [t.word for t in after]
+    if "but" in right and {"actually", "really"} & {*right[right.index("but") : right.index("but") + 5]}:
+        return True
+    if _BELIEVED & {*left[-6:]} and "i" not in left[-6:] and "but" in right:
         return True
     near = [w for w in left[-4:] if w.isalnum() or w in ","]
     while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
@@ -235,8 +242,10 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     comma, head = commas[-1], before[commas[-1] - 1] if commas[-1] else None
     clause = left[comma + 1 :]
     named = head is not None and head.capital and sentence[i].capital
-    if clause and clause[0] in ("which", "who") and all(w in _NAMING for w in clause[1:]):
+    if clause and _describes(clause):
         return False
+    if head is not None and not clause and head.word in _KIN and {"who", "which", "whose"} & {*left}:
+        return True
     if clause and clause[0] in _RELATIVE:
         return clause[0] in ("while", "whereas", "although", "though", "unlike") or named
     if len(clause) > 1 and clause[0] == "and" and "," not in clause and follows in FINITE and len(clause) <= 3:
@@ -252,26 +261,44 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     )
 
 
+def _describes(clause: Sequence[str]) -> bool:
+    """Whether a relative clause says what its head is, has or is called, and not how it stands to another.
+
+    "Cologne, which was called Colonia", "Obama, who was a member of the Democrats", "Norway, whose capital is Oslo".
+    """
+    if len(clause) > 2 and clause[0] == "whose":
+        return clause[1] not in _KIN and bool({*clause[2:4]} & FINITE)
+    if len(clause) < 2 or clause[0] not in ("who", "which") or clause[1] not in _DESCRIBING:
+        return False
+    linked = [w for w in clause[2:] if w in _PREPOSITIONS]
+    return not {*clause} & (_KIN | _RELATIONS) and (not linked or linked[-1] not in _BETWEEN)
+
+
 def _has_rival(sentence: Sequence[Token], before: Sequence[Token], i: int) -> bool:
     """Whether another name stands before: a capital where the sentence does not begin, or no common first word."""
     if not sentence[i].capital:
         return True
-    return any(t.capital and t.is_word and (n or t.word not in _SENTENCE_WORDS) for n, t in enumerate(before))
+    return any(t.capital and t.is_word and (n or t.word not in SENTENCE_WORDS) for n, t in enumerate(before))
 
 
 def _one_of_several(sentence: Sequence[Token], before: Sequence[Token], after: Sequence[Token], i: int) -> bool:
-    """Whether the name is joined to another by "and": "Romulus and Remus"."""
+    """Whether the name is joined to others: "Romulus and Remus", "the Pacific, Atlantic and Indian Oceans"."""
     if not sentence[i].capital:
         return len(after) > 1 and after[0].word == "and" and (len(after) == 2 or not after[2].is_word)
-    left = [t for t in before if t.word not in _ARTICLES and t.word not in '"']
-    right = [t for t in after if t.word not in _ARTICLES and t.word not in '"']
-    joined_left = len(left) > 1 and left[-1].word in ("and", "&") and (left[-2].capital or left[-2].word == ",")
-    ends = next((n for n, t in enumerate(right[1:], 1) if not t.capital), len(right))
-    follows = right[ends].word if ends < len(right) else ""
-    joined_right = (
-        len(right) > 1 and right[0].word in ("and", "&") and right[1].capital and follows not in ("is", "was", "has")
-    )
-    return (joined_left and not _new_clause(before)) or joined_right
+    left, right = _coarse(before), _coarse(after)
+    follows = next((t.word for t in after if t.is_word and not t.capital and t.word not in ("and", *_ARTICLES)), "")
+    if re.match(r"(?:,C+)*,?&C", right) and follows not in ("is", "was", "has"):
+        return True
+    if follows in FINITE and left.endswith(",&"):
+        return False  # "..., and Austin is its capital"
+    return re.search(r"C&$|C,(?:C+,)*&$", left) is not None and not _new_clause(before)
+
+
+def _coarse(tokens: Sequence[Token]) -> str:
+    """Tokens as letters: C a capital, w another word, & "and", | "or", commas; without articles and quotation marks."""
+    marks = {"and": "&", "&": "&", "or": "|", ",": ","}
+    kept = (t for t in tokens if t.word not in _ARTICLES and t.word != '"')
+    return "".join(marks.get(t.word) or ("C" if t.capital else "w" if t.is_word else ".") for t in kept)
 
 
 def _new_clause(before: Sequence[Token]) -> bool:

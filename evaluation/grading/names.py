@@ -1,7 +1,7 @@
 """Whether a text answers with a name or phrase: exactly, in a sentence that asserts it, or nobody can tell by rule.
 
-After an answer cue the first sentence decides. Without one it is the first sentence (a chat model's), the conclusion,
-or the last sentence where it ends in the name. A name that stands anywhere else makes the answer undecided, never
+After an answer cue the first sentence decides. Without one it is the first sentence (a chat model's), a conclusion, or
+a sentence that takes up how one before it ended. A name that stands anywhere else makes the answer undecided, never
 wrong; a text without the name is wrong.
 """
 
@@ -24,10 +24,17 @@ _DENIAL = re.compile(r"^\W*not\s+(?:\w+\W+){1,4}$", re.IGNORECASE)
 """A sentence that only says what the answer is not: "Not Lyon."."""
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
 _TAG_QUESTION = re.compile(r",\s*(?:isn't|is|wasn't|was|aren't|are|right|correct)\b[^,?]{0,12}\?\s*$", re.IGNORECASE)
+_NEXT_STEP = re.compile(
+    r"\W*(?:The\s(?:[^.,]{0,60}\s)?(?:that|this)\s+(?:time|year|period|point|day|moment)\b"
+    r"|(?:His|Her|Its|Their)\s(?:\w+['\u2019]?s?\s){1,3}?(?:name\s)?(?:is|was|are|were)\b)"
+)
+"""A sentence about what the one before it ended in: "The president at that time was ...", "His father was ..."."""
 _SHORT = 8
 """Words of an answer, or of a correction, that leave no room for another one."""
 _BARE = 3
 """Words of a sentence that is nothing but an answer."""
+_REPEATED = 3
+"""Words with which two sentences begin alike and contradict each other."""
 _MOST = 80
 """Sentences that are looked at."""
 
@@ -56,21 +63,10 @@ def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = Fa
     said = _statements(plain)
     if not said:
         return uncued(rest, golds, consistency) if len(rest) > len(line) else None
-    names = _names(golds)
-    if (corrected := _correction(plain, names)) is not None:
-        return corrected
-    first = said[0]
-    if (found := _exactly(first, golds, consistency)) is not None:
-        return found
-    role = mentions.best(mentions.tokens(first), names)
-    if role is Role.ASSERTED:
-        return Reading(True, "contained")
-    elsewhere = any(mentions.best(mentions.tokens(s), names) is Role.ASSERTED for s in said[1:_MOST])
-    if role is None and not elsewhere:
-        return _absent(first, golds)
-    if role is None:
-        return Reading(False, "another answer") if len(first.split()) <= _SHORT else Reading(None, "named later")
-    return _refused(role, first, elsewhere)
+    first = _exactly(said[0], golds, consistency)
+    if first is not None and first.right and _correction(plain, _names(golds)) is None:
+        return first
+    return _read(plain, said, golds)
 
 
 def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> Reading | None:
@@ -80,8 +76,11 @@ def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> Readi
     if found is not None:
         return found
     said = _statements(plain)
-    if not said:
-        return None
+    return _read(plain, said, golds) if said else None
+
+
+def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> Reading:
+    """What a text of these sentences says."""
     names = _names(golds)
     if (corrected := _correction(plain, names)) is not None:
         return corrected
@@ -94,8 +93,9 @@ def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> Readi
         return Reading(False, "another answer")
     if roles[0] is Role.ASSERTED:
         concluded = len(said) > 1 and _draws(said[-1]) and roles[-1] is None
-        return Reading(None, "another conclusion") if concluded else Reading(True, "contained")
-    if roles[-1] is Role.ASSERTED and (cues.concludes(said[-1]) or not _opens_with(spoken[-1], names)):
+        said_again = any(role is None and _repeats(s, spoken[0], names) for s, role in zip(spoken, roles, strict=True))
+        return Reading(None, "another conclusion") if concluded or said_again else Reading(True, "contained")
+    if any(role is Role.ASSERTED and _leads_on(n, said, spoken, names) for n, role in enumerate(roles)):
         return Reading(True, "contained")
     rest = any(role is Role.ASSERTED for role in roles[1:])
     return Reading(None, "named in passing") if roles[0] is None else _refused(roles[0], said[0], rest)
@@ -107,7 +107,8 @@ def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _statements(plain: str) -> list[str]:
     """The sentences that say something: no questions, greetings or announcements of what comes."""
-    every = [s for s in view.sentences(plain) if not _FILLER.match(s)]
+    parts = [part for s in view.sentences(plain) for part in s.split("; ")]
+    every = [s for s in parts if not _FILLER.match(s)]
     every = [s for s in every if not _DENIAL.match(s)] or every
     kept = [_TAG_QUESTION.sub("", s) for s in every if not s.endswith("?") or _TAG_QUESTION.search(s)]
     return kept or every
@@ -167,7 +168,32 @@ def _draws(sentence: str) -> bool:
     return re.match(r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+the)\b", sentence, re.IGNORECASE) is not None
 
 
-def _opens_with(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:
-    """Whether a sentence begins with the name, and so is about it ("Canberra is its second largest city.")."""
-    start = [t.word for t in sentence if t.is_word and t.word not in ("the", "a", "an")]
-    return any(tuple(start[: len(name)]) == name for name in names)
+def _repeats(sentence: Sequence[Token], first: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a sentence begins as the first one did before the name, and goes on with something else.
+
+    "The highest mountain is Mount Everest. However, the highest mountain is K2."
+    """
+    opening = [t.word for t in first if t.is_word]
+    at = min((i for name in names for i in range(len(opening)) if opening[i] == name[0]), default=0)
+    words = [t.word for t in sentence if t.is_word]
+    begin = 1 if words[:1] in (["however"], ["but"], ["actually"]) else 0
+    return at >= _REPEATED and words[begin : begin + at] == opening[:at]
+
+
+def _leads_on(n: int, said: Sequence[str], spoken: Sequence[Sequence[Token]], names: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a sentence is the next step to the answer: a conclusion, or about what one before it ended in.
+
+    "The author is Paul Ehrlich. Ehrlich was born in Vienna." is; "Ada Lovelace was first. She knew Babbage." is not.
+    """
+    if cues.concludes(said[n]) or _NEXT_STEP.match(said[n]):
+        return True
+    about = _capitals(spoken[n][: _verb(spoken[n])]) - {w for name in names for w in name}
+    return any(about & (_capitals(s[_verb(s) :]) - _capitals(s[: _verb(s)])) for s in spoken[:n])
+
+
+def _verb(sentence: Sequence[Token]) -> int:
+    return next((i for i, t in enumerate(sentence) if t.word in mentions.FINITE), len(sentence) // 2)
+
+
+def _capitals(part: Sequence[Token]) -> set[str]:
+    return {t.owner or t.word for t in part if t.capital and t.is_word and t.word not in mentions.SENTENCE_WORDS}

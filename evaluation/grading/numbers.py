@@ -238,17 +238,28 @@ def negated(text: str, number: Number) -> bool:
     return bool(_NEGATED.search(text[max(0, number.start - _NEAR) : number.start]))
 
 
+def computes(text: str) -> bool:
+    """Whether a text holds an operation on numbers ("12 times 2")."""
+    return bool(_operands(text))
+
+
+def _operands(text: str) -> set[int]:
+    """Which numbers of a text are operands, by their place among all."""
+    numbers = find_all(text)
+    found: set[int] = set()
+    for i in range(len(numbers) - 1):
+        gap = text[numbers[i].end : numbers[i + 1].start]
+        if len(gap) <= _NEAR and _OPERATION.match(gap):
+            found |= {i, i + 1}
+    return found
+
+
 def candidates(text: str) -> list[Number]:
     """Numbers that can be an answer: no operands, none negated, digits before words, 2 h 30 min as one.
 
     Ordinals ("the 4th") and what only counts ("Step 2:", "Q1") are left out where other numbers stand.
     """
-    numbers = find_all(text)
-    operands: set[int] = set()
-    for i in range(len(numbers) - 1):
-        gap = text[numbers[i].end : numbers[i + 1].start]
-        if len(gap) <= _NEAR and _OPERATION.match(gap):
-            operands |= {i, i + 1}
+    numbers, operands = find_all(text), _operands(text)
     free = [n for i, n in enumerate(numbers) if i not in operands and not negated(text, n)]
     free = [n for n in free if not n.word] or free
     free = [n for n in free if not n.ordinal and not _LABEL.search(text[max(0, n.start - 20) : n.start])] or free

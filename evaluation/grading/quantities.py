@@ -27,6 +27,17 @@ _LED = re.compile(
     re.I,
 )
 """A word before a number that is more than its introduction."""
+_ADJUNCT = re.compile(r"\b(?:for|per|over|across|among|within|during|in|each|with|at|of|every)\s+(?:the\s+)?$", re.I)
+_EXPLAINS = re.compile(
+    r"[,;:.(\u2014\u2013]|\b(?:because|since|as|in|for|of|from|with|at|per|which|that|when|if|not|each|after|on|by|than|to|over"
+    r"|rather|instead|within|during|every|using|left|out)\b",
+    re.IGNORECASE,
+)
+"""Between an answer and the next number: the rest explains ("12 apples in 3 boxes"), unlike "3 hens give 18 eggs"."""
+_AT_END = 15
+"""Characters after the last number of what a colon explains."""
+_ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)")
+"""What stands in parentheses, or in a relative clause between commas."""
 _STRICT = re.compile(r"\b(?:more|less|fewer|greater|higher|lower|bigger|smaller)\s+than\s*(?:about\s+)?[$€£]?$", re.I)
 _LOOSE = re.compile(
     r"\b(?:at\s+(?:least|most)|up\s+to|over|under|above|below|no\s+(?:more|less|fewer)\s+than|almost\s+but\s+not"
@@ -117,7 +128,7 @@ def _first(plain: str) -> Reading:
 
 def _last(plain: str) -> Reading:
     """Without a cue: the last sentence with a number, outside parentheses where there is one."""
-    outside = re.sub(r"\([^()]*\)", " ", plain)
+    outside = _ASIDE.sub(" ", plain)
     plain = outside if numbers.candidates(outside) else plain
     parts = _sentences(plain)
     holding = [s for s in parts if numbers.find_all(s)]
@@ -127,11 +138,28 @@ def _last(plain: str) -> Reading:
         return none
     useful = [s for s in holding if numbers.candidates(s)]
     last = useful[-1] if useful else holding[-1]
-    found = _read(last, first=False)
+    found = _read(_before_colon(last), first=False)
+    results = [r.number for s in useful[:-1] if (r := _result(s)) and r.number]
+    if found.number and results and (again := _among((found.number, *found.rivals), results[-1])):
+        # the conclusion repeats what was computed: "3 * 80 = 240. So he walks 240 km in 80 days."
+        return replace(found, number=again, rivals=tuple(n for n in (found.number, *found.rivals) if n is not again))
     if len(useful) < 2 or cues.concludes(last) or _computed(last):
         return found
     elsewhere = tuple(n for s in useful[:-1] for n in numbers.candidates(s))
     return replace(found, rivals=(*found.rivals, *elsewhere), decisive=False)
+
+
+def _among(said: tuple[Number, ...], result: Number) -> Number | None:
+    return next((n for n in said if n.value == result.value), None)
+
+
+def _before_colon(sentence: str) -> str:
+    """A sentence without what its colon explains: "They are 15 together: Ben is 9 and Lia is 6"."""
+    said, colon, explained = sentence.partition(": ")
+    found = numbers.candidates(said) if colon else []
+    if found and len(said) - found[-1].end <= _AT_END and len(numbers.candidates(explained)) > 1:
+        return said
+    return sentence
 
 
 def _sentences(plain: str) -> list[str]:
@@ -147,7 +175,7 @@ def _nothing(sentence: str) -> Reading:
 
 def _computed(sentence: str) -> bool:
     """Whether a sentence computes its number: "3 x 4 = 12", "12 times 2 is 24"."""
-    return _EQUALS.search(sentence) is not None or len(numbers.candidates(sentence)) < len(numbers.find_all(sentence))
+    return _EQUALS.search(sentence) is not None or numbers.computes(sentence)
 
 
 def _corrected(plain: str) -> tuple[str, tuple[Number, ...]]:
@@ -168,16 +196,17 @@ def _read(sentence: str, first: bool) -> Reading:
     if result is not None:
         return result
     if first:
-        outside = re.sub(r"\([^()]*\)", lambda m: " " * len(m[0]), sentence)
+        outside = _ASIDE.sub(lambda m: " " * len(m[0]), sentence)
         sentence = outside if numbers.candidates(outside) else sentence
     chosen = numbers.candidates(sentence)
     if not chosen:
         negated = all(numbers.negated(sentence, n) for n in numbers.find_all(sentence))
         return Reading(None, "no-answer" if negated else "expression")
     position = 0 if first else len(chosen) - 1
-    if not first and (paid := [i for i, n in enumerate(chosen) if n.dimension]) and not cues.concludes(sentence):
-        # "$350 for 2 nights": what has a unit and opens the sentence goes before what merely counts
-        position = paid[0] if not _LED.search(sentence[: chosen[paid[0]].start]) else position
+    paid = [i for i, n in enumerate(chosen) if n.dimension]
+    if not first and paid and all(_ADJUNCT.search(sentence[: n.start]) for n in chosen[paid[-1] + 1 :]):
+        # "$350 for 2 nights": what has a unit goes before what merely counts
+        position = paid[-1]
     return _chosen(sentence, chosen, position, first)
 
 
@@ -232,7 +261,11 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
         return Reading(number, same=same) if pair[1] in same else Reading(None, "hedged")
     if first and _several(sentence, [n for n in chosen if n not in same]):
         return Reading(None, "hedged")
-    if first and not _LED.search(before):
+    if (
+        first
+        and not _LED.search(before)
+        and (len(chosen) < 2 or _EXPLAINS.search(sentence[number.end : chosen[1].start]))
+    ):
         others = ()
     return Reading(number, same=same, rivals=others)
 

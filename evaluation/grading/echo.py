@@ -1,0 +1,80 @@
+"""What a text says in the words of the question: the sentence that answers it, and whether it affirms or denies it.
+
+Chat models answer in a sentence that repeats the question ("17 is not a prime number."). Used where the text alone
+does not decide; without the question nothing here applies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from . import cues, mentions, view
+
+_ASKING = frozenset(
+    "is are was were be been do does did can could would will should has have had might may a an the of to in on "
+    "at by for  from with and or it its he she they them their this that these those there what which who whom "
+    "whose when where why  how many much you your i me my we us our as than if so any some name called year date "
+    "one ever".split()
+)
+_DENYING = frozenset(
+    "not never no neither nor cannot cant dont doesnt didnt isnt arent wasnt werent wont wouldnt couldnt shouldnt "
+    "hasnt  havent unable impossible unlikely false incorrect untrue".split()
+)
+_OPEN = frozenset(
+    "if whether may might could assume suppose consider determine question maybe perhaps unless except".split()
+)
+_LEAST = 0.6
+"""Share of the question's words that a text has to repeat."""
+
+
+def focus(text: str, question: str) -> str | None:
+    """The sentence that answers: the first one by which all of the question that the text repeats has been said.
+
+    None where the text repeats too little of the question, or has one sentence only.
+    """
+    asked = {*_content(_last_question(question))}
+    parts = view.sentences(view.plain(text))
+    said: set[str] = set()
+    found = None
+    for part in parts:
+        new = asked & {*_content(part)} - said
+        if new and not part.endswith("?"):
+            said |= new
+            found = part
+    return found if asked and len(said) >= _LEAST * len(asked) and len(parts) > 1 else None
+
+
+def affirms(text: str, question: str) -> bool | None:
+    """Whether a text states what a yes-or-no question asks, or denies it; None where it does neither, or both.
+
+    >>> affirms("17 is not a prime number.", "Is 17 a prime number?")
+    False
+    """
+    asked = _content(_last_question(question))
+    parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
+    said = [(s, v) for s in parts if (v := _stance(s, asked)) is not None]
+    concluded = [v for s, v in said if cues.concludes(s)]
+    if concluded:
+        return concluded[-1]
+    return said[0][1] if len({v for _, v in said}) == 1 else None
+
+
+def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
+    words = [t.word for t in mentions.tokens(sentence) if t.is_word]
+    if len(asked) < 2 or {*words} & _OPEN or {*asked} & _DENYING:
+        return None
+    # in the question's order: "12 is larger than 9" does not say that 9 is larger than 12
+    given = iter(_content(sentence))
+    return not {*words} & _DENYING if all(word in given for word in asked) else None
+
+
+def _last_question(question: str) -> str:
+    asked = [s for s in view.sentences(view.plain(question)) if s.endswith("?")]
+    return asked[-1] if asked else question
+
+
+def _content(text: str) -> list[str]:
+    """The words of a text that carry its matter, without endings."""
+    every = [t.word for t in mentions.tokens(text) if t.is_word and t.word not in _ASKING]
+    return [re.sub(r"(?<=\w{3})(?:ing|ed|es|s|d|e)$", "", word) for word in every]
