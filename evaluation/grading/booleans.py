@@ -37,6 +37,8 @@ _POLAR = re.compile(
     rf"(?<![\w'-])(?P<word>{_ENGLISH})\b(?!-)(?P<after>\s*[.,;:!)\"'\]]|\s*$|\s+(?:because|since|as|if|but)\b)?",
     re.IGNORECASE,
 )
+_MOST = 60
+"""Sentences that are looked at, half of them at the end."""
 _ADJECTIVES = frozenset({"true", "false", "correct", "incorrect", "untrue"})
 
 
@@ -56,6 +58,7 @@ def uncued(text: str) -> bool | None:
     """Yes or no in a text without a cue: what a conclusion says, else the word that opens it, else the only one."""
     plain = view.plain(text)
     parts = view.sentences(plain)
+    parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     if not parts:
         return None
     for sentence in reversed(parts[1:]):

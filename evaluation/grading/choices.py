@@ -27,6 +27,8 @@ _MARKED = re.compile(
     r"\((?P<a>[A-Za-z])\)|\[(?P<b>[A-Z])\]|(?<![\w'])(?P<c>[A-Z])(?=[).:](?:\s|$))|\b(?:option|choice|letter|answer)\s+\(?(?P<d>[A-Z])\b"
     r"|(?<![\w'.-])(?P<e>[B-HJ-Z])(?![\w'.-]|\.\w)|(?<![\w'.-])(?P<f>A)(?=\s*(?:[,;.!]|$|is\b|and\b|or\b))"
 )
+_MOST = 60
+"""Sentences, from the end, among which a conclusion is looked for."""
 _SEVERAL = re.compile(
     r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)",
 )
@@ -56,7 +58,7 @@ def announced(line: str, rest: str, options: _Options) -> Reading:
 def uncued(text: str, options: _Options) -> Reading:
     """The option that a text without a cue chooses: in its first words, in its conclusion, or the only one it names."""
     plain = view.plain(text)
-    parts = view.sentences(plain)
+    parts = view.sentences(plain)[-_MOST:]
     if not parts:
         return Reading(None, "no-answer")
     for sentence in reversed(parts[1:]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from . import cues
 
@@ -83,6 +84,12 @@ class Reading:
 
 def find_all(text: str) -> list[Date]:
     """All dates of a text in order; longer forms take precedence over the years inside them."""
+    return list(_all(text))
+
+
+@lru_cache(maxsize=256)
+def _all(text: str) -> tuple[Date, ...]:
+    # Remembered: one answer is looked at several times while it is graded.
     found: list[Date] = []
     taken = bytearray(len(text))
     for pattern in _PATTERNS:
@@ -90,7 +97,7 @@ def find_all(text: str) -> list[Date]:
             if not any(taken[m.start() : m.end()]) and (date := _date(m)) is not None:
                 found.append(date)
                 taken[m.start() : m.end()] = b"\1" * (m.end() - m.start())
-    return sorted(found, key=lambda d: d.start)
+    return tuple(sorted(found, key=lambda d: d.start))
 
 
 def _date(m: re.Match[str]) -> Date | None:

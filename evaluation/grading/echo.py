@@ -45,6 +45,12 @@ def focus(text: str, question: str) -> str | None:
     return found if asked and len(said) >= _LEAST * len(asked) and len(parts) > 1 else None
 
 
+def repeats(text: str, question: str) -> bool:
+    """Whether a text puts the same question: most of its words, and little else."""
+    asked, given = {*_content(_last_question(question))}, {*_content(text)}
+    return len(asked & given) >= _LEAST * max(len(asked), len(given), 1)
+
+
 def affirms(text: str, question: str) -> bool | None:
     """Whether a text states what a yes-or-no question asks, or denies it; None where it does neither, or both.
 

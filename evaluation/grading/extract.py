@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from ...errors import InputError
 from ..prompts import FORMATS
-from . import cues, view
+from . import cues, echo, view
 
 _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</answer\s{0,3}>", re.I)
 _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
 """A first line that is nothing but an answer, with more after it, so that a limit of tokens did not cut it."""
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
+_OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,300})\n", re.IGNORECASE)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
 _TRIED = 5
 """Cues whose texts are looked at, the last one first, until one holds an answer of the type asked for."""
@@ -45,10 +46,13 @@ class Extracted:
     """True where the middle of a very long response was not read and no cue stands in its end."""
 
 
-def extract(text: str, format: str, finish_reason: str, letters: bool = False) -> Extracted:
+def extract(
+    text: str, format: str, finish_reason: str, letters: bool = False, question: str | None = None
+) -> Extracted:
     """Find the answer of a response in a prompt format (a name of ``prompts.FORMATS``, or ``pair-q1``).
 
-    ``letters``: the answer is the letter of an option. Raises ``InputError`` for a format that is not known.
+    ``letters``: the answer is the letter of an option. Where the ``question`` is known, a completion that puts another
+    one instead of an answer has none. Raises ``InputError`` for a format that is not known.
     """
     rule = PAIR_Q1 if format == PAIR_Q1 else FORMATS[format].extract if format in FORMATS else None
     if rule is None:
@@ -61,6 +65,8 @@ def extract(text: str, format: str, finish_reason: str, letters: bool = False) -
         return Extracted((), reason="truncated" if cut else "empty")
     if rule == "xml":
         return _xml(shown, cut)
+    if question and (own := _OWN_QUESTION.match(shown)) and not echo.repeats(own["question"], question):
+        return Extracted((), reason="another-question")
     # a completion model that went on to the next question has finished what stands before it
     shown, finished = view.before_next_question(shown)
     shown, shortened = view.within_reach(shown)

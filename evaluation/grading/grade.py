@@ -19,13 +19,15 @@ from ..prompts import ABSTENTION
 from . import booleans, choices, cues, dates, echo, lists, mathematics, names, numbers, quantities, text
 from . import compat as published
 from .extract import CODE, Extracted, extract
-from .view import visible
+from .view import sentences, visible
 
 _DECLINED_WORDS = 40
 """Words of a response that is nothing but a refusal."""
 _ABSTAINED = 600
 """Characters at the beginning of an answer in which it may decline."""
 _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
+_LISTED_WORDS = 20
+"""Words beside the items of a list that leave no room for an explanation."""
 _YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
 _Verdict = Grade | None
 """None: this text holds no answer of the type."""
@@ -90,7 +92,7 @@ def grade(
     elif compat == "stad":
         found = Extracted((published.stad_answer(response_text),))
     else:
-        found = extract(response_text, format, finish_reason, letters=answer_type == "choice")
+        found = extract(response_text, format, finish_reason, letters=answer_type == "choice", question=question)
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
@@ -283,16 +285,28 @@ def _name(said: _Said, asked: _Asked) -> _Verdict:
 
 def _list(ordered: bool) -> Callable[[_Said, _Asked], _Verdict]:
     def compare(said: _Said, asked: _Asked) -> _Verdict:
-        given = lists.split(cues.corrected(said.text))
-        if not given:
-            return None
-        results = [lists.compare(given, lists.split(g), ordered) for g in asked.golds]
-        shown = ", ".join(given)
-        if any(equal for equal, _ in results):
-            return _right(shown, "ordered" if ordered else "set")
-        return _wrong(shown, results[0][1])
+        golds = [lists.split(g) for g in asked.golds]
+        first: _Verdict = None
+        for segment in _lists(said):
+            given = lists.split(segment)
+            results = [lists.compare(given, gold, ordered) for gold in golds if given]
+            if any(equal for equal, _ in results):
+                return _right(", ".join(given), "ordered" if ordered else "set")
+            if results and first is None:
+                first = _wrong(", ".join(given), results[0][1])
+        explained = len(said.text.split()) > _LISTED_WORDS + sum(len(item.split()) for item in golds[0])
+        if first is not None and explained and first.reason in (None, "extra") and lists.held(said.text, golds[0]):
+            return _undecided(said.text, "items in passing")
+        return first
 
     return compare
+
+
+def _lists(said: _Said) -> list[str]:
+    """The texts that may be the list: all of it, its first sentence, its last one; what corrects them, alone."""
+    whole = cues.corrected(said.text[: cues.REACH])
+    parts = [s for s in sentences(whole) if "\n" not in whole]
+    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:]]))
 
 
 def _boolean(said: _Said, asked: _Asked) -> _Verdict:

@@ -17,6 +17,10 @@ _COMMA = re.compile(
     r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et)\b|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
+_ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|etc", re.IGNORECASE)
+_VERB = re.compile(r"\b(?:are|is|were|include)\b")
+_MOST = 40
+"""Items beyond those asked for with which a text is no list any more."""
 _INTRODUCTION = re.compile(r"^[^:\n]{0,80}:\s*")
 
 
@@ -51,7 +55,13 @@ def _json_items(answer: str) -> list[str] | None:
 def _clean(items: Sequence[str]) -> list[str]:
     cleaned = [re.sub(r"^\s*(?:and|then|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
     cleaned = [i.strip().strip("\"'`*“”").rstrip(".!,;").strip() for i in cleaned]
-    return [i for i in cleaned if i]
+    return [i for i in cleaned if i and not _ASIDE.fullmatch(i)]
+
+
+def held(answer: str, gold: Sequence[str]) -> bool:
+    """Whether a text names every item, in whatever way."""
+    given = f" {text.normalize(answer)} "
+    return all(f" {text.normalize(item)} " in given for item in gold)
 
 
 def compare(answer: Sequence[str], gold: Sequence[str], ordered: bool) -> tuple[bool, str | None]:
@@ -61,6 +71,8 @@ def compare(answer: Sequence[str], gold: Sequence[str], ordered: bool) -> tuple[
     it holds no other one. The reason of a mismatch is ``incomplete`` (right but too few), ``extra`` (all and more),
     ``order`` (right items, wrong order) or None.
     """
+    if len(answer) > _MOST + len(gold):
+        return False, "extra"
     left = dict(enumerate(answer))
     places: dict[int, int] = {}
     for fits in (same, _says):  # what is literally there first, so that "York" is not taken from "New York"
@@ -96,8 +108,11 @@ def _is_number(item: str) -> bool:
 
 def _says(given: str, gold: str) -> bool:
     """Whether an item in words holds the gold item: its only number, or the name in a short phrase that affirms it."""
+    if text.normalize(gold) not in text.normalize(given) and not _is_number(gold):
+        return False
     if not _is_number(gold):
         return names.match(given, [gold]) is not None
+    given = _VERB.split(given)[-1]  # "The prime numbers below 10 are 2"
     wanted, said = numbers.parse(gold), quantities.uncued(given)
     if wanted is None or said.number is None:
         return False

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
+from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"[\u3040-ヿ㐀-鿿가-\ud7af]|[^\W_\u3040-ヿ㐀-鿿가-\ud7af]+(?:'[^\W_]+)*(?:(?<=s)'(?=\s))?|[^\w\s]|_"
@@ -32,7 +33,7 @@ FINITE = frozenset(
 _KIN = frozenset(
     "son daughter father mother brother sister wife husband widow widower nephew niece cousin uncle aunt grandson "
     "parent predecessor successor student pupil teacher colleague friend opponent rival heir deputy alternative "
-    "contrast reference similar close next prior".split()
+    "contrast reference similar close next prior ahead".split()
 )
 _RELATIONS = frozenset(
     "than succeeded succeeds succeeding preceded precedes preceding replaced replaces replacing followed follows "
@@ -50,6 +51,7 @@ SENTENCE_WORDS = frozenset(
 _BELIEVED = frozenset(
     "believe believes believed think thinks thought assume assumes assumed seem seems might may".split()
 )
+_ONCE_BELIEVED = frozenset(("thought", "believed", "assumed"))
 _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
 
@@ -58,6 +60,10 @@ _DESCRIBING = frozenset("is was are were has had speaks uses belongs lies stands
 _PREPOSITIONS = frozenset("of in at on as by to with after before for from against than under over".split())
 _BETWEEN = frozenset("by with after before against than to".split())
 """Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
+_LONGEST = 400
+"""Words and marks of a sentence."""
+_PLACES = 8
+"""Mentions of a name in a sentence that are looked at."""
 _STEM = 6
 """Letters that a name shares with a word made from it ("Brazil", "Brazilian")."""
 
@@ -71,8 +77,9 @@ class Role(IntEnum):
     ASSERTED = 3
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
+    """A word or mark of a sentence."""
+
     word: str
     """Folded: no case, no accents, no apostrophes; a mark of punctuation as it is."""
     capital: bool
@@ -86,14 +93,16 @@ class Token:
 
 def fold(word: str) -> str:
     """Lower case, without accents and apostrophes."""
+    if word.isascii():
+        return word.lower().replace("'", "")
     decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", word).casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("'", "")
 
 
 def tokens(sentence: str) -> list[Token]:
-    """Words and marks of a ``plain`` sentence."""
+    """Words and marks of a ``plain`` sentence, which is read up to a length that no sentence has."""
     found = []
-    for m in _TOKEN.finditer(sentence):
+    for m in islice(_TOKEN.finditer(sentence), _LONGEST):
         raw = m[0]
         base = raw[:-2] if raw[-2:].casefold() == "'s" else raw[:-1] if raw.endswith("'") else None
         found.append(Token(fold(raw) or raw, raw[:1].isupper() or raw[:1].isdigit(), fold(base) if base else None))
@@ -120,11 +129,8 @@ def _stem(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
 
 def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
     """Where a sentence says a name, as (first, after the last) token; the last word may stand in the plural."""
-    return [
-        (i, j)
-        for i, t in enumerate(sentence)
-        if name and _same(t, name[0], len(name) == 1) and (j := _end(sentence, i, name))
-    ]
+    begins = (i for i, t in enumerate(sentence) if name and _same(t, name[0], len(name) == 1))
+    return list(islice(((i, j) for i in begins if (j := _end(sentence, i, name))), _PLACES))
 
 
 def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None:
@@ -205,7 +211,8 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     right = [t.word for t in after]
     if "but" in right and {"actually", "really"} & {*right[right.index("but") : right.index("but") + 5]}:
         return True
-    if _BELIEVED & {*left[-6:]} and "i" not in left[-6:] and "but" in right:
+    doubted = {*left[-6:]} & (_BELIEVED if "i" not in left[-6:] else _ONCE_BELIEVED)
+    if doubted and "but" in right:
         return True
     near = [w for w in left[-4:] if w.isalnum() or w in ","]
     while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
@@ -232,8 +239,7 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     follows = after[0].word if after else ""
     for n in range(len(left) - 1, max(-1, len(left) - 9), -1):
         if left[n] in ("who", "whom", "whose", "which", "that", "where") and (n == 0 or left[n - 1] != ","):
-            # "the country whose capital is Berlin is Germany"
-            return follows in FINITE and any(w in FINITE for w in left[n + 1 :])
+            return _restricts(left[n:], follows) and (follows in FINITE or _has_rival(sentence, before[:n], i))
         if left[n] in ",;":
             break
     commas = [n for n, w in enumerate(left) if w in (",", "(", "\u2014", "\u2013")]
@@ -243,7 +249,10 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     clause = left[comma + 1 :]
     named = head is not None and head.capital and sentence[i].capital
     if clause and _describes(clause):
-        return False
+        # between commas it is an aside: "Norway, whose capital is Oslo, uses the krone"
+        return follows == "," and len(after) > 2 and after[1].word not in (*_RELATIVE, "and", "or", "a", "an", "the")
+    if clause and clause[0] in ("just", "much", "similar", "compared"):
+        return True
     if head is not None and not clause and head.word in _KIN and {"who", "which", "whose"} & {*left}:
         return True
     if clause and clause[0] in _RELATIVE:
@@ -259,6 +268,14 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
         and clause[0] in ("a", "an", "the", "his", "her")
         and clause[-1] in ("of", "to", "with", "for")
     )
+
+
+def _restricts(clause: Sequence[str], follows: str) -> bool:
+    """Whether a clause without a comma is still open: "the country whose capital is" is, "who wrote Emma is" is not."""
+    verbs = [n for n, w in enumerate(clause) if n and w in FINITE]
+    if clause[0] == "that":
+        return follows in FINITE and bool(verbs)
+    return len(verbs) < 2 if clause[0] == "whose" else not any(n > 1 for n in verbs)
 
 
 def _describes(clause: Sequence[str]) -> bool:
@@ -286,6 +303,8 @@ def _one_of_several(sentence: Sequence[Token], before: Sequence[Token], after: S
     if not sentence[i].capital:
         return len(after) > 1 and after[0].word == "and" and (len(after) == 2 or not after[2].is_word)
     left, right = _coarse(before), _coarse(after)
+    if re.match(r"(?:,w{1,2})+,&w", right):
+        return True
     follows = next((t.word for t in after if t.is_word and not t.capital and t.word not in ("and", *_ARTICLES)), "")
     if re.match(r"(?:,C+)*,?&C", right) and follows not in ("is", "was", "has"):
         return True

@@ -35,6 +35,9 @@ _BARE = 3
 """Words of a sentence that is nothing but an answer."""
 _REPEATED = 3
 """Words with which two sentences begin alike and contradict each other."""
+_CORRECTIONS = 3
+_NEAR = 600
+"""Corrections that are looked at, from the end, and characters around each."""
 _MOST = 80
 """Sentences that are looked at."""
 
@@ -84,10 +87,10 @@ def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> Reading:
     names = _names(golds)
     if (corrected := _correction(plain, names)) is not None:
         return corrected
-    spoken = [mentions.tokens(s) for s in said[: _MOST // 2] + said[_MOST // 2 :][-_MOST // 2 :]]
+    spoken = [mentions.tokens(s) for s in said]
     roles = [mentions.best(s, names) for s in spoken]
     if all(role is None for role in roles):
-        return _absent(said[0], golds)
+        return Reading(None, "named in passing") if _deep(plain, golds) else _absent(said[0], golds)
     bare = _bare(said[0])
     if bare and len(said) > 1 and roles[0] is None:
         return Reading(False, "another answer")
@@ -108,6 +111,7 @@ def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
 def _statements(plain: str) -> list[str]:
     """The sentences that say something: no questions, greetings or announcements of what comes."""
     parts = [part for s in view.sentences(plain) for part in s.split("; ")]
+    parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     every = [s for s in parts if not _FILLER.match(s)]
     every = [s for s in every if not _DENIAL.match(s)] or every
     kept = [_TAG_QUESTION.sub("", s) for s in every if not s.endswith("?") or _TAG_QUESTION.search(s)]
@@ -129,11 +133,14 @@ def _exactly(plain: str, golds: Sequence[str], consistency: bool) -> Reading | N
 
 def _correction(plain: str, names: Sequence[tuple[str, ...]]) -> Reading | None:
     """What a correction makes of the answer before it; None where none concerns the name."""
-    for correction in reversed(cues.corrections(plain)):
-        after = _statements(plain[correction.at :])
+    for correction in reversed(cues.corrections(plain)[-_CORRECTIONS:]):
+        after = _statements(plain[correction.at : correction.at + _NEAR])
         if not after:
             continue
-        before = [mentions.best(mentions.tokens(s), names) for s in view.sentences(plain[: correction.at])[:_MOST]]
+        before = [
+            mentions.best(mentions.tokens(s), names)
+            for s in view.sentences(plain[max(0, correction.at - _NEAR) : correction.at])
+        ]
         role = mentions.best(mentions.tokens(after[0]), names)
         if role is Role.ASSERTED:
             return Reading(True, "contained")
@@ -150,6 +157,12 @@ def _refused(role: Role, sentence: str, elsewhere: bool) -> Reading:
         chosen = len(sentence.split()) > _SHORT and "either" not in sentence.casefold()
         return Reading(None if chosen else False, "hedged")
     return Reading(False, "denied")
+
+
+def _deep(plain: str, golds: Sequence[str]) -> bool:
+    """Whether a very long text holds the name where it is not read sentence by sentence."""
+    given = f" {text.normalize(plain)} " if len(plain) > _NEAR else ""
+    return any(f" {text.normalize(gold)} " in given for gold in golds)
 
 
 def _absent(first: str, golds: Sequence[str]) -> Reading:

@@ -116,6 +116,7 @@ _OPERATION = re.compile(rf"^\s*(?:[^\W\d]+\s+){{0,3}}?{_OPERATOR}\s*[({re.escape
 _NEGATED = re.compile(
     r"(?:\bnot|n't|\bnever|\brather than|\binstead of)\s+(?:be\s+|equal\s+to\s+|exactly\s+)?[$€£]?$", re.I
 )
+_DENYING = ("not", "n't", "never", "rather", "instead")
 _MINUS = re.compile(
     r"(?<![\w)\]%])(?:^|[^\w)\]%\s]\s*|\b(?:is|to|of|be|was|equals|by|a|at|about)\s+)(?P<sign>(?:minus|negative)\s+)$",
     re.I,
@@ -161,7 +162,9 @@ def _number(m: re.Match[str], text: str) -> Number | None:
             start += len(g["sign"])
         elif g["sign"][0] in "-–":
             sign = -1
-    elif word := _MINUS.search(text[max(0, start - _NEAR) : start]):
+    elif text[max(0, start - 2) : start].strip().isalpha() and (
+        word := _MINUS.search(text[max(0, start - _NEAR) : start])
+    ):
         start, sign = start - len(word["sign"]), -1
     if g["inner"] and g["inner"] != "+":
         sign = -sign
@@ -235,7 +238,8 @@ def _with_unit(number: Number, unit: str | None) -> Number:
 def negated(text: str, number: Number) -> bool:
     """Whether a text denies a number ("not 12")."""
     """Whether a text denies a number ("not 12")."""
-    return bool(_NEGATED.search(text[max(0, number.start - _NEAR) : number.start]))
+    before = text[max(0, number.start - _NEAR) : number.start]
+    return any(word in before.lower() for word in _DENYING) and _NEGATED.search(before) is not None
 
 
 def computes(text: str) -> bool:
@@ -262,7 +266,7 @@ def candidates(text: str) -> list[Number]:
     numbers, operands = find_all(text), _operands(text)
     free = [n for i, n in enumerate(numbers) if i not in operands and not negated(text, n)]
     free = [n for n in free if not n.word] or free
-    free = [n for n in free if not n.ordinal and not _LABEL.search(text[max(0, n.start - 20) : n.start])] or free
+    free = [n for n in free if not n.ordinal and not _labels(text[max(0, n.start - 20) : n.start])] or free
     merged: list[Number] = []
     for n in free:
         last = merged[-1] if merged else None
@@ -274,6 +278,12 @@ def candidates(text: str) -> list[Number]:
                 continue
         merged.append(n)
     return merged
+
+
+def _labels(before: str) -> bool:
+    """Whether a number after this text only counts ("Step 2")."""
+    last = before.rstrip()[-1:]
+    return (last.isalpha() or last == "#") and _LABEL.search(before) is not None
 
 
 def parse(text: str) -> Number | None:

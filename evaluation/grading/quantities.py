@@ -28,6 +28,8 @@ _LED = re.compile(
 )
 """A word before a number that is more than its introduction."""
 _ADJUNCT = re.compile(r"\b(?:for|per|over|across|among|within|during|in|each|with|at|of|every)\s+(?:the\s+)?$", re.I)
+_BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORECASE)
+_MAYBE = re.compile(r"\b(?:maybe|perhaps|possibly|(?:could|might|may)\s+be)\b", re.IGNORECASE)
 _EXPLAINS = re.compile(
     r"[,;:.(\u2014\u2013]|\b(?:because|since|as|in|for|of|from|with|at|per|which|that|when|if|not|each|after|on|by|than|to|over"
     r"|rather|instead|within|during|every|using|left|out)\b",
@@ -40,7 +42,7 @@ _ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?
 """What stands in parentheses, or in a relative clause between commas."""
 _STRICT = re.compile(r"\b(?:more|less|fewer|greater|higher|lower|bigger|smaller)\s+than\s*(?:about\s+)?[$€£]?$", re.I)
 _LOOSE = re.compile(
-    r"\b(?:at\s+(?:least|most)|up\s+to|over|under|above|below|no\s+(?:more|less|fewer)\s+than|almost\s+but\s+not"
+    r"\b(?:at\s+(?:least|most)|(?<!add\s)(?<!adds\s)up\s+to|over|under|above|below|no\s+(?:more|less|fewer)\s+than|almost\s+but\s+not"
     r"|(?:minimum|maximum)\s+of|from)\s*(?:about\s+)?[$€£]?$",
     re.I,
 )
@@ -59,6 +61,8 @@ _NONE_LEFT = re.compile(
 )
 _BARE_WORDS = 3
 """Words beside the number of a sentence that is nothing but an answer ("42 apples.")."""
+_CORRECTIONS = 3
+"""Corrections that are looked at, from the end."""
 _CORRECTED_WORDS = 8
 """Words of a correction that is nothing but another answer ("no, sorry, it's 14")."""
 
@@ -105,7 +109,7 @@ def _with_rest(found: Reading, more: str) -> Reading:
 def uncued(text: str) -> Reading:
     """The number of a text without a cue, read from its end: its last one, or the one that it begins with alone."""
     end = numbers.normalized(text[-cues.REACH :])
-    for correction in reversed(cues.corrections(end)):
+    for correction in reversed(cues.corrections(end)[-_CORRECTIONS:]):
         if correction.sure and numbers.candidates(end[correction.at :]):
             return _last(end[correction.at :])
     found = _last(end)
@@ -180,12 +184,12 @@ def _computed(sentence: str) -> bool:
 
 def _corrected(plain: str) -> tuple[str, tuple[Number, ...]]:
     """The text after its last correction that names a number, and what was said before where that may still count."""
-    for correction in reversed(cues.corrections(plain)):
+    for correction in reversed(cues.corrections(plain)[-_CORRECTIONS:]):
         after = plain[correction.at :]
         if not numbers.candidates(after):
             continue
         short = len(_sentences(after)[0].split()) <= _CORRECTED_WORDS
-        earlier = _first(plain[: correction.at]).number
+        earlier = _read(_sentences(plain[: correction.at])[0], first=True).number
         return after, () if short or earlier is None else (earlier,)
     return plain, ()
 
@@ -202,12 +206,21 @@ def _read(sentence: str, first: bool) -> Reading:
     if not chosen:
         negated = all(numbers.negated(sentence, n) for n in numbers.find_all(sentence))
         return Reading(None, "no-answer" if negated else "expression")
-    position = 0 if first else len(chosen) - 1
-    paid = [i for i, n in enumerate(chosen) if n.dimension]
-    if not first and paid and all(_ADJUNCT.search(sentence[: n.start]) for n in chosen[paid[-1] + 1 :]):
-        # "$350 for 2 nights": what has a unit goes before what merely counts
-        position = paid[-1]
-    return _chosen(sentence, chosen, position, first)
+    return _chosen(sentence, chosen, 0 if first else _main(sentence, chosen), first)
+
+
+def _main(sentence: str, chosen: list[Number]) -> int:
+    """Which number of a sentence without a cue it is about: the last one that neither only counts nor explains."""
+    main = [i for i, n in enumerate(chosen) if not _ADJUNCT.search(sentence[: n.start])]
+    said = len(re.findall(r"[^\W\d]+", sentence[: chosen[0].start])) > 1
+    explained = _BECAUSE.search(sentence, chosen[0].end)
+    if explained and said:
+        main = [i for i in main if chosen[i].start < explained.start()]
+    if len(main) == 1 and (said or chosen[main[0]].dimension):
+        return main[0]
+    # "$350 for 2 nights": what has a unit goes before what merely counts
+    paid = [i for i in main if chosen[i].dimension]
+    return paid[-1] if paid and main[-1] == paid[-1] else len(chosen) - 1
 
 
 def _result(sentence: str) -> Reading | None:
@@ -259,6 +272,8 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
     pair = chosen[position : position + 2] if first else chosen[max(0, position - 1) : position + 1]
     if len({n.value for n in pair}) == 2 and _HEDGE.match(sentence[pair[0].end : pair[1].start]):
         return Reading(number, same=same) if pair[1] in same else Reading(None, "hedged")
+    if len({n.value for n in chosen}) > 1 and len(_MAYBE.findall(sentence)) > 1:
+        return Reading(None, "hedged")
     if first and _several(sentence, [n for n in chosen if n not in same]):
         return Reading(None, "hedged")
     if (

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import islice
 
-HALF = 6000
+HALF = 5000
 """Characters that are read at either end of a long response."""
 GAP = "\n\n\u2026\n\n"
 """Stands where the middle of a long response was left out."""
@@ -32,6 +33,8 @@ _BEGINNINGS = frozenset(
     "the a an it he she they this that these in on at so therefore however there i we as to".split()
 )
 _STOP = re.compile(r"[.!?][\"'\u201d\u2019)\]]*(?=\s)|[。！？]|\n+")
+_SENTENCES = 600
+"""Sentences into which a text is cut; what follows counts as one."""
 _SOFT_MARKS = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 
 
@@ -75,7 +78,7 @@ def plain(text: str) -> str:
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a ``plain`` text, with their stops; "Dr.", "U.S." and initials end none."""
     found, start = [], 0
-    for m in _STOP.finditer(text):
+    for m in islice(_STOP.finditer(text), _SENTENCES):
         if text[m.start()] == "." and _abbreviated(
             text[max(0, m.start() - 12) : m.start()], text[m.end() : m.end() + 12]
         ):
