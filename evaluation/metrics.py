@@ -50,11 +50,16 @@ class Metric:
     cluster_low: float | None = None
     """The interval to quote where cases are not independent: clusters were resampled, not cases."""
     cluster_high: float | None = None
+    grader_low: float | None = None
+    """Bounds that hold for as many more answers as the rules may have graded wrong (``evaluation.doubts``)."""
+    grader_high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the row; no NaN and no infinity ever leaves (they become null)."""
         row = {k: _finite(v) for k, v in asdict(self).items()}
-        return row if self.cluster_n is not None else {k: v for k, v in row.items() if not k.startswith("cluster_")}
+        left_out = ("cluster_",) if self.cluster_n is None else ()
+        left_out += ("grader_",) if self.grader_low is None else ()
+        return {k: v for k, v in row.items() if not k.startswith(left_out)}
 
 
 def _finite(value: Any) -> Any:

@@ -26,7 +26,7 @@ from .evaluate import Evaluated
 from .run import write_text
 
 FILE = "audit.csv"
-_FIELDS = ("case", "role", "repeat", "answer_type", "question", "gold", "aliases", "response", "verdict")
+_FIELDS: tuple[str, ...] = ("case", "role", "repeat", "answer_type", "question", "gold", "aliases", "response", "verdict")
 _VERDICTS = {"right": True, "correct": True, "1": True, "yes": True, "true": True}
 _VERDICTS |= {"wrong": False, "incorrect": False, "0": False, "no": False, "false": False}
 _UNCLEAR = ("unclear", "?", "none")
@@ -172,7 +172,7 @@ def _judgeable(found: Evaluated) -> list[Graded]:
     """One row for each different answer that has a response to look at."""
     rows: dict[tuple[str, str | None], Graded] = {}
     for row in found.graded:
-        if row.ask in found.responses and found.responses[row.ask].text.strip():
+        if row.ask is not None and row.ask in found.responses and found.responses[row.ask].text.strip():
             rows.setdefault((row.ask, row.gold), row)
     return list(rows.values())
 

@@ -18,6 +18,7 @@ from ..evaluation import metrics as metric_rows
 from ..evaluation import pipeline, protocols, validators
 from ..evaluation.asks import Ask, Grade, Response
 from ..evaluation.cases import Case, case_from_dict, case_to_dict, read_cases
+from ..evaluation.doubts import with_grader_bounds
 from ..evaluation.engines.base import Recorded
 from ..evaluation.grading import grade
 from ..evaluation.journal import Journal, read_journal
@@ -167,6 +168,11 @@ def _finish(
 ) -> Evaluated:
     by_id = {c.id: c for c in cases}
     counted = protocol.reduce(found.graded, by_id)
+    if compat is None:
+        bounded = with_grader_bounds(
+            counted.metrics, found.graded, found.asks, lambda rows: protocol.reduce(rows, by_id).metrics
+        )
+        counted = replace(counted, metrics=tuple(bounded))
     metrics, said = checks.second_opinion(found.graded, found.asks)
     metrics += [row] if (row := checks.judge_agreement(found.judged)) else []
     said += checks.unseen(found.judged)

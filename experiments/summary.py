@@ -49,6 +49,7 @@ def lines(run: str | Path) -> list[str]:
     model, benchmark = (manifest.get("identity", {}).get(key) for key in ("model", "benchmark"))
     out = [f"{run}: {model} on {benchmark} ({document['protocol']}), {state(manifest)}"]
     out += [f"  {metric_line(row)}" for row in headline(document)]
+    out += [f"  {metric_line(row)}" for row in document["metrics"] if row["metric"] == "judge_agreement"]
     chance = mean_chance(run)
     if chance is not None:
         out.append(f"  chance level of the whole: {100 * chance:.1f} %")

@@ -29,6 +29,7 @@ _MARKED = re.compile(
 )
 _MOST = 60
 """Sentences, from the end, among which a conclusion is looked for."""
+_BRACKETED = re.compile(r"\((?P<letter>[A-Z])\)")
 _SEVERAL = re.compile(
     r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)",
 )
@@ -90,6 +91,9 @@ def _opening(text: str, options: _Options) -> Reading:
     m = _OPENING.match(sentence[:200])
     if m is not None and _is_letter(m, sentence, letters):
         letter = m["letter"].upper()
+        following = "".join(k["letter"] for k in _BRACKETED.finditer(sentence))
+        if letter == "A" and following.startswith("ABC"):
+            return Reading(None, "several choices")  # the options once more
         named = _named(sentence[m.end() :], options)
         if named and letter not in named:
             return Reading(None, "letter and text differ")

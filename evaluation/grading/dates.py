@@ -166,7 +166,7 @@ def _chosen(text: str, dates: list[Date], i: int) -> Reading:
     if not dates:
         return Reading(None, "imprecise")
     pair = dates[i : i + 2] if i == 0 else dates[i - 1 : i + 1]
-    if len(pair) == 2 and compare(*pair) is None and _HEDGE.match(text[pair[0].end : pair[1].start]):
+    if len(pair) == 2 and compare(pair[0], pair[1]) is None and _HEDGE.match(text[pair[0].end : pair[1].start]):
         others = tuple(d for d in dates if d not in pair)
         return Reading(None, "hedged", others)
     if _BOUND.search(text[max(0, dates[i].start - 30) : dates[i].start]):

@@ -157,7 +157,9 @@ def _number(m: re.Match[str], text: str) -> Number | None:
     if g["sign"]:
         before = text[max(0, m.start() - _NEAR) : m.start()].rstrip()
         # "12 - 5" and "5–7": the dash stands between two numbers
-        binary = (bool(before) and (before[-1].isdigit() or before[-1] in ")%")) or g["sign"][-1:].isspace()
+        binary = (bool(before) and (before[-1].isdigit() or before[-1] in ")%")) or (
+            g["sign"][-1:].isspace() and before[-1:] not in ("=", "(")
+        )
         if binary:
             start += len(g["sign"])
         elif g["sign"][0] in "-–":

@@ -70,7 +70,18 @@ FORMAT_FAILURES = (
     "empty",
     "unclosed-thinking",
     "expression",
-    "several numbers",
+    "several",
+    "two readings",
+    "bound",
+    "loose bound",
+    "hedged",
+    "named",
+    "part of the name",
+    "another",
+    "corrected",
+    "items in passing",
+    "letter and text",
+    "too-long",
 )
 """Reasons of invalid grades that are the model's own doing; others (errors, judges) are not."""
 

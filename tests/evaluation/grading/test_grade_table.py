@@ -359,34 +359,3 @@ def test_compat_modes_reproduce_the_published_rules(
 
 def test_the_table_has_at_least_150_rows_without_duplicates() -> None:
     assert len({*ROWS}) == len(ROWS) >= 150
-
-
-@pytest.mark.parametrize(
-    ("answer_type", "text"),
-    [
-        ("number", "x 12 " * 20000),
-        ("number", "1,2" * 30000),
-        ("number", "1" * 100000),
-        ("number", "one " * 25000),
-        ("number", "not 5, " * 14000),
-        ("number", "{" * 50000 + "}" * 50000),
-        ("number", "\\boxed{" * 14000),
-        ("number", "3 + " * 25000),
-        ("number", "$" * 100000),
-        ("date", "1876, " * 16000),
-        ("date", "\n" * 100000),
-        ("text", "Es tut mir leid \u2014 \u2028" * 6000),
-        ("list", "a, " * 33000),
-        ("ordered-list", " " * 100000 + "a -> b"),
-        ("boolean", "yes no " * 14000),
-    ],
-)
-def test_long_answers_are_graded_in_linear_time(answer_type: str, text: str) -> None:
-    import time
-
-    gold = {"number": "12", "date": "1876", "boolean": "yes"}.get(answer_type, "a, b")
-    start = time.process_time()
-    for format in ("plain", "cot", "xml"):
-        grade(text, "stop", gold, answer_type, format=format)
-    grade(f"So the final answer is: {text}", "stop", gold, answer_type, format="cot")
-    assert time.process_time() - start < 10, "a few hundred milliseconds here"

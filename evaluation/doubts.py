@@ -1,0 +1,83 @@
+"""The grader knows its own error: what it does to a metric, as bounds beside the metric's interval.
+
+On the labelled set the rules get a few answers wrong (``grading.measured``). As many answers of a run as that may be,
+by the upper limit of a 95 % interval for each answer type, are drawn by their hash and taken for undecided; the bounds
+that the protocol gives for undecided answers are then the ``grader_low`` and ``grader_high`` of its metrics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from . import statistics
+from .asks import Ask
+from .grading.measured import MEASURED
+from .metrics import Metric
+from .protocols.base import Graded
+
+_Answer = tuple[str | None, str | None]
+
+
+def with_grader_bounds(
+    metrics: Iterable[Metric],
+    rows: Sequence[Graded],
+    asks: Mapping[str, Ask],
+    reduce: Callable[[Sequence[Graded]], Iterable[Metric]],
+) -> list[Metric]:
+    """The metrics with ``grader_low`` and ``grader_high`` where the protocol gives bounds at all.
+
+    ``reduce`` counts rows as the metrics were counted. Costs one more count.
+    """
+    doubted = in_doubt(rows, asks)
+    if not doubted:
+        return list(metrics)
+    open_ = [replace(row, outcome="invalid", reason="doubt") if _answer(row) in doubted else row for row in rows]
+    bounds = {(m.metric, tuple(sorted(m.group.items()))): m for m in reduce(open_)}
+    return [_bounded(m, bounds.get((m.metric, tuple(sorted(m.group.items()))))) for m in metrics]
+
+
+def in_doubt(rows: Sequence[Graded], asks: Mapping[str, Ask]) -> set[_Answer]:
+    """As many different answers as the rules may have graded wrong, by answer type and outcome.
+
+    Answers that a judge decided, or for which the rules need no reading, are not among them.
+    """
+    decided: dict[tuple[str, str], set[_Answer]] = defaultdict(set)
+    for row in rows:
+        ask = asks.get(row.ask or "")
+        if ask and row.outcome in ("correct", "incorrect") and row.match != "judge" and not _certain(row):
+            decided[ask.answer_type, row.outcome].add(_answer(row))
+    found: set[_Answer] = set()
+    for kind, counts in MEASURED.items():
+        right, wrong = decided[kind, "correct"], decided[kind, "incorrect"]
+        found |= _drawn(wrong, _upper(counts.false_minus, counts.right) * len(right))
+        found |= _drawn(right, _upper(counts.false_plus, counts.wrong) * len(wrong))
+    return found
+
+
+def _certain(row: Graded) -> bool:
+    return (row.reason or "").startswith(("unknowable", "stops at", "compat"))
+
+
+def _answer(row: Graded) -> _Answer:
+    return row.ask, row.gold
+
+
+def _upper(errors: int, n: int) -> float:
+    """Errors per answer that was not one, at most: the upper limit of the rate as odds."""
+    high = statistics.clopper_pearson(errors, n).high
+    return 0.0 if high is None else high / (1 - high)
+
+
+def _drawn(answers: set[_Answer], expected: float) -> set[_Answer]:
+    by_hash = sorted(answers, key=lambda a: hashlib.sha256(f"{a[0]}/{a[1]}".encode()).digest())
+    return set(by_hash[: math.ceil(expected)])
+
+
+def _bounded(metric: Metric, doubted: Metric | None) -> Metric:
+    if doubted is None or doubted.bound_low is None or doubted.bound_high is None:
+        return metric
+    return replace(metric, grader_low=doubted.bound_low, grader_high=doubted.bound_high)

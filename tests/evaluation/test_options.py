@@ -1,0 +1,122 @@
+"""Options of choices: how files and questions list them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation import options
+from composcope.evaluation.cases import Case, Part, read_cases, write_cases
+from composcope.evaluation.grading import grade
+from composcope.evaluation.protocols.asking import ask_part, ask_whole
+
+COLOURS = (("A", "red"), ("B", "blue"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["red", "blue"],
+        {"A": "red", "B": "blue"},
+        {"a": "red", "b": " blue "},
+        ["A. red", "B) blue"],
+        [{"label": "A", "text": "red"}, {"letter": "B", "text": "blue"}],
+        [["A", "red"], ["B", "blue"]],
+        {"label": ["A", "B"], "text": ["red", "blue"]},
+    ],
+)
+def test_options_may_be_written_in_the_ways_that_data_sets_write_them(value: Any) -> None:
+    assert options.parse(value, "file:1") == COLOURS
+
+
+def test_initials_of_names_are_no_letters_of_options() -> None:
+    assert options.parse(["A. Lincoln", "G. Washington"], "x") == (("A", "A. Lincoln"), ("B", "G. Washington"))
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("Which? Answer Choices: (A) red (B) blue", COLOURS),
+        ("Which?\nA. red\nB. blue", COLOURS),
+        ("Which?\n(A) red; (B) blue", COLOURS),
+        ("Is plan (A) better than plan (C)?", ()),
+        ("Which one?", ()),
+    ],
+)
+def test_options_are_learned_from_the_question(question: str, found: Any) -> None:
+    assert options.in_question(question) == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"answer": "F"}, ("answer", "'F'", "A, B")),
+        ({"answer": "green"}, ("answer", "'green'", "A, B")),
+        ({"options": ["red"]}, ("options", "two or more")),
+        ({"options": "red, blue"}, ("options", "list of texts")),
+        ({"options": {"A": "red", "a": "blue"}}, ("options", "each once")),
+        ({"options": {"1": "red", "2": "blue"}}, ("options", "'1'")),
+        ({"answer_type": "text"}, ("options", "choice")),
+        ({"options": None, "answer": "red"}, ("answer", "'red'", "options")),
+    ],
+)
+def test_a_benchmark_with_wrong_letters_is_refused_with_file_field_and_value(
+    tmp_path: Path, changes: dict[str, Any], named: tuple[str, ...]
+) -> None:
+    row = {
+        "id": "a",
+        "question": "Which?",
+        "answer": "B",
+        "answer_type": "choice",
+        "options": ["red", "blue"],
+        **changes,
+    }
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(InputError) as caught:
+        read_cases(path)
+    assert all(word in str(caught.value) for word in (f"{path}:1", *named)), caught.value
+
+
+def test_options_survive_the_file_and_stand_in_the_prompt_once(tmp_path: Path) -> None:
+    part = Part("Which?", "blue", answer_type="choice", options=COLOURS, paraphrases=("Say which.",))
+    case = Case("a", "Which? (A) red (B) blue", "B", (part,), answer_type="choice", options=COLOURS)
+    write_cases([case], tmp_path / "c.jsonl")
+    (read,) = read_cases(tmp_path / "c.jsonl")
+    assert read == case
+    whole = ask_whole(read, "whole", read.question, "plain", None)
+    wording = ask_part(read, 0, "part:0:paraphrase:0", "Say which.", "plain", None)
+    assert whole.prompt == "Which? (A) red (B) blue" and whole.options == COLOURS
+    assert wording.prompt == wording.question == "Say which. Answer Choices: (A) red (B) blue"
+
+
+@pytest.mark.parametrize(
+    ("response", "outcome", "reason"),
+    [
+        ("B", "correct", None),
+        ("blue", "correct", None),
+        ("The answer is blue.", "correct", None),
+        ("(B) blue", "correct", None),
+        ("red", "incorrect", None),
+        ("(B) red", "invalid", "letter and text differ"),
+        ("red and blue", "invalid", "several choices"),
+        ("(A) red (B) blue (C) green", "invalid", "several choices"),
+        ("E", "invalid", "no-answer"),
+        ("green", "invalid", "no-answer"),
+    ],
+)
+def test_with_options_the_text_counts_as_much_as_the_letter(response: str, outcome: str, reason: str | None) -> None:
+    for gold in ("B", "blue", "(B)"):
+        found = grade(response, "stop", gold, "choice", options=COLOURS)
+        assert (found.outcome, found.reason) == (outcome, reason)
+        learned = grade(response, "stop", gold, "choice", question="Which? Answer Choices: (A) red (B) blue")
+        assert learned == found
+
+
+def test_a_gold_letter_that_is_no_option_is_refused() -> None:
+    with pytest.raises(InputError, match=r"'C'.*A, B"):
+        grade("B", "stop", "C", "choice", options=COLOURS)

@@ -1,0 +1,128 @@
+"""Auditing a run: what is drawn, and what filled verdicts say about the grader."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.protocols.base import Graded, Reduction
+from composcope.experiments.auditing import FILE, audited, draw, estimate
+from composcope.experiments.evaluate import Evaluated
+
+# (answer type, outcome, how many, how many of them a person calls right)
+STRATA = [
+    ("number", "correct", 60, 57),
+    ("number", "incorrect", 30, 3),
+    ("number", "invalid", 10, 4),
+    ("text", "correct", 20, 20),
+]
+
+
+def run() -> tuple[Evaluated, dict[str, bool]]:
+    graded, asks, responses, truth = [], {}, {}, {}
+    for kind, outcome, n, right in STRATA:
+        for i in range(n):
+            key = f"{kind}-{outcome}-{i}"
+            asks[key] = Ask(key, "whole", f"q {key}", "-5", kind, aliases=("minus five",))
+            responses[key] = Response(key, f"=answer {key}\nof two lines", "stop", 1, 1)
+            graded.append(Graded(key, "whole", outcome, ask=key, gold="-5"))  # type: ignore[arg-type]
+            truth[key] = i < right
+    return Evaluated({}, asks, responses, graded, Reduction(())), truth
+
+
+def fill(path: Path, truth: dict[str, bool], unclear: str = "") -> None:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["verdict"] = "unclear" if row["case"] == unclear else "right" if truth[row["case"]] else "Wrong"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_a_sample_takes_each_type_and_outcome_alike_and_hides_the_grades(tmp_path: Path) -> None:
+    found, _ = run()
+    path = draw(found, 40, tmp_path)
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    drawn = [
+        found.graded[i].outcome + r["answer_type"]
+        for r in rows
+        for i, g in enumerate(found.graded)
+        if g.case == r["case"]
+    ]
+    assert {name: drawn.count(name) for name in set(drawn)} == {
+        "correctnumber": 10, "incorrectnumber": 10, "invalidnumber": 10, "correcttext": 10,
+    }  # fmt: skip
+    assert not {"outcome", "answer"} & set(rows[0]) and all(r["verdict"] == "" for r in rows)
+    assert (
+        rows[0]["response"].startswith(" =answer")
+        and "\n" in rows[0]["response"]
+        and rows[0]["aliases"] == "minus five"
+    )
+    again = draw(found, 40, tmp_path / "..").read_text(encoding="utf-8")
+    assert again == path.read_text(encoding="utf-8"), "the same sample for the same seed"
+    assert draw(found, 40, tmp_path, seed=1).read_text(encoding="utf-8") != again
+
+
+def test_verdicts_on_everything_give_the_errors_as_they_are(tmp_path: Path) -> None:
+    found, truth = run()
+    path = draw(found, 120, tmp_path)
+    fill(path, truth)
+    numbers, texts, everything = estimate(found, path)
+    assert (numbers.answer_type, numbers.labelled) == ("number", 100)
+    # 57 + 3 + 4 right numbers, of which 3 are graded incorrect; 3 + 27 + 6 wrong ones, of which 3 are graded correct
+    assert numbers.false_minus and numbers.false_minus.value == pytest.approx(3 / 64)
+    assert numbers.false_plus and numbers.false_plus.value == pytest.approx(3 / 36)
+    assert numbers.false_minus.low < numbers.false_minus.value < numbers.false_minus.high
+    assert numbers.invalid == pytest.approx(0.1) and texts.false_minus is None
+    assert (
+        everything.labelled == 120 and everything.false_minus and everything.false_minus.value == pytest.approx(3 / 84)
+    )
+
+
+def test_a_part_of_the_answers_counts_by_the_shares_of_the_run(tmp_path: Path) -> None:
+    found, truth = run()
+    path = draw(found, 40, tmp_path)
+    fill(path, truth, unclear="text-correct-0")
+    numbers, *_ = estimate(found, path)
+    with path.open(newline="", encoding="utf-8") as file:
+        said = [r["case"] for r in csv.DictReader(file)]
+    right = {o: sum(truth[c] for c in said if f"number-{o}" in c) / 10 for o in ("correct", "incorrect", "invalid")}
+    expected = 30 * right["incorrect"] / (60 * right["correct"] + 30 * right["incorrect"] + 10 * right["invalid"])
+    assert numbers.false_minus and numbers.false_minus.value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (("", ""), "no verdicts"),
+        (("right", "rihgt"), "'rihgt'"),
+        (("number-correct-0", "number-correct-999"), "'number-correct-999'"),
+        (("case,", "kase,"), "'case'"),
+    ],
+)
+def test_a_file_that_cannot_be_counted_is_refused_by_name(tmp_path: Path, change: tuple[str, str], named: str) -> None:
+    found, truth = run()
+    path = draw(found, 120, tmp_path)
+    if change[0]:
+        fill(path, truth)
+        path.write_text(path.read_text(encoding="utf-8").replace(change[0], change[1], 1), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        estimate(found, path)
+    assert FILE in str(caught.value) and named in str(caught.value)
+
+
+def test_verdicts_are_not_drawn_over_and_a_judge_needs_an_audit(tmp_path: Path) -> None:
+    found, truth = run()
+    fill(draw(found, 10, tmp_path), truth)
+    for audit, judge, named in (("10", None, FILE), (None, "m@http://h/v1", "--audit"), ("0", None, "--audit 0")):
+        with pytest.raises(InputError, match=named):
+            audited(found, tmp_path, audit, judge)
+    about = audited(found, tmp_path, str(tmp_path / FILE), None)
+    assert any("false minus" in line for line in about.lines) and about.document["grader"]
