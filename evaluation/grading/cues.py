@@ -31,7 +31,7 @@ _LINK = (
 )
 _NO_ANSWER = (
     r"(?![ \t]+(?:obtained|found|given|based|derived|calculated|different|subjective|difficult|hard|complex|depend\w*"
-    r"|unclear|not\s+(?:clear|obvious|simple|so))\b)"
+    r"|unclear|outdated|inaccurate|incomplete|limited|not\s+(?:clear|obvious|simple|so))\b)"
 )
 _TAIL = re.compile(rf"[*_`]*{_ASIDE}[*_`]*{_LINK}{_NO_ANSWER}", re.I)
 _HEADING = re.compile(r"(?:^|\n)[#*_>\s\d.]{0,12}(?:the\s+|my\s+|short\s+|final\s+|correct\s+){0,2}$", re.IGNORECASE)

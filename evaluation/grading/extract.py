@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import InputError
 from ..prompts import FORMATS
@@ -44,6 +44,8 @@ class Extracted:
     """Why there is no answer: ``empty``, ``truncated``, ``no-answer-tag``, ``no-cue``, ``unclosed-thinking``."""
     shortened: bool = False
     """True where the middle of a very long response was not read and no cue stands in its end."""
+    later: str = ""
+    """Questions of its own that a completion went on to, with their answers."""
 
 
 def extract(
@@ -68,14 +70,21 @@ def extract(
     if question and (own := _OWN_QUESTION.match(shown)) and not echo.repeats(own["question"], question):
         return Extracted((), reason="another-question")
     # a completion model that went on to the next question has finished what stands before it
-    shown, finished = view.before_next_question(shown)
+    shown, later = view.before_next_question(shown)
     shown, shortened = view.within_reach(shown)
+    finished = bool(later)
     first = cues.first_cue(shown) if "Question" in shown else None
     if first is not None and (following := _INLINE_QUESTION.search(shown, first)):
         shown, finished, shortened = shown[: following.start()].strip(), True, False
     cut = cut and not finished
     if rule == PAIR_Q1:
         return _pair_first(shown, cut)
+    found = _found(shown, rule, cut, shortened, letters)
+    return replace(found, later=later[: view.HALF])
+
+
+def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> Extracted:
+    """The answer of what is read of a response, by the rule of its format."""
     announced = cues.segments(shown, letters)
     if announced:
         return _cued(shown, announced, cut, shortened)

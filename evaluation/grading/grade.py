@@ -143,6 +143,9 @@ def _judge(found: Extracted, asked: _Asked, answer_type: str, unknowable: bool) 
     for n, segment in enumerate(found.segments):
         said = _Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         verdict = compare(said, asked)
+        if verdict is not None and answer_type == "text" and names.answered_later(found.later, asked.golds):
+            # asked once more by itself, the model gave the right answer: nobody can tell by rule
+            return verdict if verdict.outcome == "correct" else _undecided(segment, "answered later")
         if verdict is not None:
             return _settled(verdict, said, asked, compare)
     return Grade("invalid", None, None, "no-answer")

@@ -159,7 +159,13 @@ def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, 
         return Role.DENIED
     if _alternative(before, after, names):
         return Role.HEDGED
-    if sentence[j - 1].owner is not None or _negated_subject(after) or _in_passing(sentence, before, after, i):
+    slashed = [t.word for t in (*before[-1:], *after[:1])].count("/") > 0  # a name with a slash, or two names
+    if (
+        slashed
+        or sentence[j - 1].owner is not None
+        or _negated_subject(after)
+        or _in_passing(sentence, before, after, i)
+    ):
         return Role.PASSING
     return Role.PASSING if _one_of_several(sentence, before, after, i) else Role.ASSERTED
 
@@ -191,8 +197,6 @@ def _alternative(before: Sequence[Token], after: Sequence[Token], names: Sequenc
         return True
     if re.match(r"(?:,C+)+,?\|C", _coarse(after)):
         return True
-    if (right[:1] and right[0].word == "/") or left[-1:] == ["/"]:
-        return len(before) + len(after) < 12
     if len(right) > 1 and right[0].word == "or":
         following = tuple(t.word for t in right[1:])
         known = any(following[: len(name)] == name for name in names)
@@ -239,6 +243,8 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     follows = after[0].word if after else ""
     for n in range(len(left) - 1, max(-1, len(left) - 9), -1):
         if left[n] in ("who", "whom", "whose", "which", "that", "where") and (n == 0 or left[n - 1] != ","):
+            if left[n] in ("who", "which") and _describes(left[n:]) and not (after and after[0].is_word):
+                return False  # "a physicist who was born in Ulm."
             return _restricts(left[n:], follows) and (follows in FINITE or _has_rival(sentence, before[:n], i))
         if left[n] in ",;":
             break

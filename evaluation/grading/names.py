@@ -20,12 +20,13 @@ _FILLER = re.compile(
     r"|as\s+an\s+ai|that's\s+a\s+great)\b[^.!?\n]*[.!:\n]?\s*$",
     re.IGNORECASE,
 )
+_QUESTION = re.compile(r"\s*(?:question|q|user|human)\b", re.IGNORECASE)
 _DENIAL = re.compile(r"^\W*not\s+(?:\w+\W+){1,4}$", re.IGNORECASE)
 """A sentence that only says what the answer is not: "Not Lyon."."""
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
 _TAG_QUESTION = re.compile(r",\s*(?:isn't|is|wasn't|was|aren't|are|right|correct)\b[^,?]{0,12}\?\s*$", re.IGNORECASE)
 _NEXT_STEP = re.compile(
-    r"\W*(?:The\s(?:[^.,]{0,60}\s)?(?:that|this)\s+(?:time|year|period|point|day|moment)\b"
+    r"\W*(?:The\s[^.,]{0,60}?\b(?:of|for|in|at|during|on|by|to)\s+(?:that|this)\s+[a-z]\w+\b"
     r"|(?:His|Her|Its|Their)\s(?:\w+['\u2019]?s?\s){1,3}?(?:name\s)?(?:is|was|are|were)\b)"
 )
 """A sentence about what the one before it ended in: "The president at that time was ...", "His father was ..."."""
@@ -159,6 +160,15 @@ def _refused(role: Role, sentence: str, elsewhere: bool) -> Reading:
     return Reading(False, "denied")
 
 
+def answered_later(later: str, golds: Sequence[str]) -> bool:
+    """Whether a completion that asks itself once more says the name in its next answer."""
+    lines = [line for line in later.split("\n") if line.strip()]
+    end = next((n for n, line in enumerate(lines) if n and _QUESTION.match(line)), len(lines))
+    answers = [line for line in lines[:end] if not _QUESTION.match(line)]
+    given = f" {text.normalize(' | '.join(answers))} " if answers else ""
+    return any(f" {text.normalize(gold)} " in given for gold in golds)
+
+
 def _deep(plain: str, golds: Sequence[str]) -> bool:
     """Whether a very long text holds the name where it is not read sentence by sentence."""
     given = f" {text.normalize(plain)} " if len(plain) > _NEAR else ""
@@ -168,6 +178,9 @@ def _deep(plain: str, golds: Sequence[str]) -> bool:
 def _absent(first: str, golds: Sequence[str]) -> Reading:
     """A text without the name is wrong, unless it is a part of the name, or a fuller form of it."""
     given = text.strip_opening(first)
+    letter = next((text.normalize(g) for g in golds if len(text.normalize(g)) == 1), None)
+    if letter and len(text.normalize(given)) > 1 and letter in text.normalize(given):
+        return Reading(None, "a letter inside a word")
     if len(given.split()) <= _SHORT // 2 and any(text.part_of(given, gold) for gold in golds):
         return Reading(None, "part of the name")
     return Reading(False, "another answer")

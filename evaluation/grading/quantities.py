@@ -46,6 +46,8 @@ _LOOSE = re.compile(
     r"|(?:minimum|maximum)\s+of|from)\s*(?:about\s+)?[$€£]?$",
     re.I,
 )
+_REACHES = re.compile(r"\b(?:reach\w*|speeds?|maximum)\b[^.!?]{0,20}\bup\s+to\s*$", re.IGNORECASE)
+"""\"It can reach 320 km/h" and "up to 320 km/h" say the same."""
 _OR_MORE = re.compile(r"^\s*(?:\w+\s+)?or\s+(?:more|less|fewer|so\s+more|higher|lower)\b", re.I)
 _SAME = re.compile(
     r"^[\s,;(]*(?:[a-z]+\s+)?(?:i\.?\s?e\.?|that\s+is|or|which\s+is|which\s+equals|meaning|=|\u2248|~)?[\s,]*"
@@ -265,7 +267,7 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
         number, same = chosen[position - 1], again
     others = tuple(n for n in chosen if n is not number and n not in same and n.value != number.value)
     before, after = sentence[: number.start], sentence[number.end :]
-    if _OR_MORE.match(after) or _LOOSE.search(before):
+    if _OR_MORE.match(after) or (_LOOSE.search(before) and not _REACHES.search(before)):
         return Reading(None, "loose bound", rivals=(number, *others))
     if _STRICT.search(before):
         return Reading(None, "bound", rivals=others)

@@ -27,8 +27,10 @@ _LAYOUT = [
 ]
 _ABBREVIATIONS = frozenset(
     "dr mr mrs ms prof st mt ft jr sr no vs etc eg ie approx dept est gen gov col capt lt rev hon pres sen rep inc ltd "
-    "co corp ca cf al fig vol ed eds op jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k".split()
+    "co corp ca cf al fig vol ed eds op jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
+_INITIALS = re.compile(r"\b\w\.\w$")
+"""The end of "U.S." and the like."""
 _BEGINNINGS = frozenset(
     "the a an it he she they this that these in on at so therefore however there i we as to".split()
 )
@@ -50,15 +52,15 @@ def visible(text: str) -> str | None:
     return None if re.match(r"\s*<think>", text) else _CHAT_MARKS.sub("", text).strip()
 
 
-def before_next_question(text: str) -> tuple[str, bool]:
-    """(what stands before the next question that a completion went on to, whether there was one).
+def before_next_question(text: str) -> tuple[str, str]:
+    """(what stands before the next question that a completion went on to, that question and all after it).
 
     A response that begins with the question, or with several, has not been answered before it.
     """
     following = _NEXT_QUESTION.search(text)
     if following and text[: following.start()].strip():
-        return text[: following.start()].strip(), True
-    return text, False
+        return text[: following.start()].strip(), text[following.start() :]
+    return text, ""
 
 
 def within_reach(text: str) -> tuple[str, bool]:
@@ -92,7 +94,7 @@ def sentences(text: str) -> list[str]:
 def _abbreviated(before: str, after: str) -> bool:
     last = before.split()[-1] if before.split() else ""
     word = last.strip("(\"'[").casefold()
-    if word in _ABBREVIATIONS:
+    if word in _ABBREVIATIONS or _INITIALS.search(last):
         return True
     initial = len(word) == 1 and word.isalpha() and last[-1:].isupper()
     # "J. Robert" goes on, "vitamin C. It is" does not
