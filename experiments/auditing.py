@@ -26,7 +26,9 @@ from .evaluate import Evaluated
 from .run import write_text
 
 FILE = "audit.csv"
-_FIELDS: tuple[str, ...] = ("case", "role", "repeat", "answer_type", "question", "gold", "aliases", "response", "verdict")
+_FIELDS: tuple[str, ...] = (
+    "case", "role", "repeat", "answer_type", "question", "gold", "aliases", "response", "verdict",
+)  # fmt: skip
 _VERDICTS = {"right": True, "correct": True, "1": True, "yes": True, "true": True}
 _VERDICTS |= {"wrong": False, "incorrect": False, "0": False, "no": False, "false": False}
 _UNCLEAR = ("unclear", "?", "none")

@@ -57,7 +57,7 @@ _SAME = re.compile(
 """What stands between a number and the same number in another form: "7/12, i.e. about 0.58"."""
 _NONE_LEFT = re.compile(
     r"\b(?:no|zero|not\s+any|n't\s+any)\s+(?:[^\W\d]+\s+){0,4}?(?:left|remain(?:s|ing)?|over|anymore|at\s+all)\b"
-    r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
+    r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+(?!number|idea|answer|info|solution|result|value|clue)[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
     r"|\bnone\s+of\b|\b(?:none|nothing)\s+(?:left|remain(?:s|ed)?|is\s+left|at\s+all)\b",
     re.IGNORECASE,
 )
