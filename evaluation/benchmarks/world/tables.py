@@ -1,0 +1,57 @@
+"""The fact tables as they ship: CSV files whose cells hold one accepted answer, or several parted by ``|``."""
+
+from __future__ import annotations
+
+import csv
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Something that facts are about, or that answers them."""
+
+    id: str
+    """``country:france``: the same in every family."""
+    phrase: str
+    """As it stands in a question: "the Netherlands"."""
+    names: tuple[str, ...]
+    """Accepted as an answer, the gold one first."""
+
+
+@cache
+def rows(name: str) -> tuple[dict[str, str], ...]:
+    """The rows of one table."""
+    text = files(__package__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+def cells(cell: str) -> tuple[str, ...]:
+    """What stands in a cell, between its ``|``."""
+    return tuple(filter(None, cell.split("|")))
+
+
+def entity(kind: str, cell: str) -> Entity:
+    """The entity that a cell names; an article belongs to its phrase and not to the answer."""
+    phrase, *others = cells(cell)
+    gold = re.sub(r"^(?:the|an?) ", "", phrase)
+    return Entity(f"{kind}:{slug(gold)}", phrase, (gold, *others))
+
+
+def slug(text: str) -> str:
+    """Lower-case ASCII words joined by hyphens."""
+    return "-".join(plain(text))
+
+
+def plain(text: str) -> list[str]:
+    """The words of a text without case, accents and punctuation: what a lenient comparison sees."""
+    letters = unicodedata.normalize("NFD", text.replace("ł", "l").replace("đ", "d").casefold())
+    return re.findall(r"\w+", "".join(c for c in letters if not unicodedata.combining(c)))
+
+
+def holds(text: str, answer: str) -> bool:
+    """Whether an answer stands in a text, as whole words."""
+    return f" {' '.join(plain(answer))} " in f" {' '.join(plain(text))} "
