@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from .tables import Entity, cells, entity, rows
+from .tables import Entity, cells, entity, rows, sentence
 
 Fact = tuple[Entity, Entity]
 """Subject and answer."""
@@ -31,8 +31,7 @@ class Relation:
 
     def ask(self, phrase: str) -> tuple[str, ...]:
         """All wordings of the question about a subject."""
-        asked = (q.format(x=phrase) for q in self.questions)
-        return tuple(q[:1].upper() + q[1:] for q in asked)
+        return tuple(sentence(q.format(x=phrase)) for q in self.questions)
 
     @property
     def answers(self) -> tuple[Entity, ...]:

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Entity:
 @cache
 def rows(name: str) -> tuple[dict[str, str], ...]:
     """The rows of one table."""
-    text = files(__package__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
+    with Path(__file__).with_name(f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
 
 
 def cells(cell: str) -> tuple[str, ...]:
@@ -55,3 +55,8 @@ def plain(text: str) -> list[str]:
 def holds(text: str, answer: str) -> bool:
     """Whether an answer stands in a text, as whole words."""
     return f" {' '.join(plain(answer))} " in f" {' '.join(plain(text))} "
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter in front."""
+    return text[:1].upper() + text[1:]

@@ -13,46 +13,50 @@ from .tables import slug
 
 @dataclass(frozen=True)
 class Family:
-    """Cases of one kind: relations that name the bridge, and the one that is asked of it."""
+    """Cases of one kind: the relations that name the bridge, and the one that is asked of it."""
 
     name: str
+    domain: str
     firsts: tuple[str, ...]
     second: str
-    domain: str
+    shape: str = "two-hop"
+
+    def cases(self) -> Iterator[Case]:
+        """All cases of the family, in the order of its tables."""
+        found = relations()
+        second = found[self.second]
+        facts = {fact[0].id: fact for fact in second.facts}
+        for first in (found[name] for name in self.firsts):
+            for fact in first.facts:
+                if fact[1].id in facts:
+                    yield _case(self, (first, fact), (second, facts[fact[1].id]))
 
 
 FAMILIES = (
-    Family("capital-currency", ("country-of-capital",), "currency", "geography"),
-    Family("capital-language", ("country-of-capital",), "language", "geography"),
-    Family("capital-continent", ("country-of-capital",), "continent", "geography"),
-    Family("city-currency", ("country-of-city",), "currency", "geography"),
-    Family("city-language", ("country-of-city",), "language", "geography"),
-    Family("landmark-capital", ("country-of-landmark",), "capital", "geography"),
-    Family("landmark-continent", ("country-of-landmark",), "continent", "geography"),
-    Family("company-capital", ("country-of-company",), "capital", "geography"),
-    Family("city-state-capital", ("state-of-city",), "state-capital", "geography"),
-    Family("book-country", ("author",), "home", "literature"),
-    Family("art-country", ("artist",), "home", "arts"),
-    Family("idea-country", ("thinker",), "home", "science"),
-    Family("symbol-number", ("element-of-symbol",), "number", "chemistry"),
-    Family("number-symbol", ("element-of-number",), "symbol", "chemistry"),
-    Family("animal-young", ("animal-of-trait",), "young", "animals"),
-    Family("animal-legs", ("animal-of-young", "animal-of-trait"), "legs", "animals"),
-    Family("month-days", ("month-of-feast", "month-of-ordinal"), "days", "calendar"),
-    Family("month-next", ("month-of-feast", "month-of-ordinal"), "next-month", "calendar"),
-    Family("planet-position", ("planet-of-clue",), "position", "astronomy"),
+    Family("capital-currency", "geography", ("country-of-capital",), "currency"),
+    Family("capital-language", "geography", ("country-of-capital",), "language"),
+    Family("capital-continent", "geography", ("country-of-capital",), "continent"),
+    Family("city-capital", "geography", ("country-of-city",), "capital"),
+    Family("city-currency", "geography", ("country-of-city",), "currency"),
+    Family("city-language", "geography", ("country-of-city",), "language"),
+    Family("city-continent", "geography", ("country-of-city",), "continent"),
+    Family("landmark-capital", "geography", ("country-of-landmark",), "capital"),
+    Family("landmark-language", "geography", ("country-of-landmark",), "language"),
+    Family("landmark-continent", "geography", ("country-of-landmark",), "continent"),
+    Family("company-capital", "geography", ("country-of-company",), "capital"),
+    Family("company-currency", "geography", ("country-of-company",), "currency"),
+    Family("city-state-capital", "geography", ("state-of-city",), "state-capital"),
+    Family("book-country", "culture", ("author",), "home"),
+    Family("art-country", "culture", ("artist",), "home"),
+    Family("idea-country", "culture", ("thinker",), "home"),
+    Family("symbol-number", "science", ("element-of-symbol",), "number"),
+    Family("number-symbol", "science", ("element-of-number",), "symbol"),
+    Family("planet-position", "science", ("planet-of-clue",), "position"),
+    Family("animal-young", "animals", ("animal-of-trait",), "young"),
+    Family("animal-legs", "animals", ("animal-of-young", "animal-of-trait"), "legs"),
+    Family("month-days", "calendar", ("month-of-feast", "month-of-ordinal"), "days"),
+    Family("month-next", "calendar", ("month-of-feast", "month-of-ordinal"), "next-month"),
 )
-
-
-def cases(family: Family) -> Iterator[Case]:
-    """All cases of a family, in the order of its tables."""
-    found = relations()
-    second = found[family.second]
-    answers = {subject.id: (subject, answer) for subject, answer in second.facts}
-    for first in (found[name] for name in family.firsts):
-        for subject, bridge in first.facts:
-            if bridge.id in answers:
-                yield _case(family, (first, (subject, bridge)), (second, answers[bridge.id]))
 
 
 def _case(family: Family, hop_1: tuple[Relation, Fact], hop_2: tuple[Relation, Fact]) -> Case:
@@ -63,7 +67,7 @@ def _case(family: Family, hop_1: tuple[Relation, Fact], hop_2: tuple[Relation, F
         id=id,
         question=second.ask(first.phrase.format(x=subject.phrase))[0],
         answer=answer.names[0],
-        parts=(_part(first, hop_1[1]), _part(second, hop_2[1])),
+        parts=(_part(*hop_1), _part(*hop_2)),
         answer_type=second.answer_type,
         aliases=answer.names[1:],
         family=family.name,
