@@ -70,7 +70,7 @@ def relations() -> dict[str, Relation]:
         "state-capital": _states(),
         "home": ((entity("person", row["maker"]), _country(row["country"])) for row in rows("makers")),
         "number": _facts("elements", ("element", "element"), ("number", "number")),
-        "symbol": _facts("elements", ("element", "element"), ("symbol", "symbol")),
+        "symbol": _symbols(),
         "young": _facts("animals", ("animal", "animal"), ("young", "young")),
         "legs": _facts("animals", ("animal", "animal"), ("legs", "number")),
         "days": _facts("months", ("month", "month"), ("days", "number")),
@@ -133,6 +133,13 @@ def _states() -> Iterator[Fact]:
     """Capitals of states, which stand in questions under their full name: Georgia and Washington have namesakes."""
     for state, capital in _facts("states", ("state", "state"), ("capital", "city")):
         yield Entity(state.id, f"the US state of {state.phrase}", state.names), capital
+
+
+def _symbols() -> Iterator[Fact]:
+    """Symbols that cannot be taken for a word of a sentence, or for "not applicable"."""
+    for element, symbol in _facts("elements", ("element", "element"), ("symbol", "symbol")):
+        if symbol.names[0] not in ("As", "Be", "He", "I", "Na"):
+            yield element, symbol
 
 
 def _next_months() -> Iterator[Fact]:

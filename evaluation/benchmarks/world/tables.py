@@ -6,7 +6,7 @@ import csv
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 
@@ -43,18 +43,19 @@ def entity(kind: str, cell: str) -> Entity:
 
 def slug(text: str) -> str:
     """Lower-case ASCII words joined by hyphens."""
-    return "-".join(plain(text))
+    return plain(text).replace(" ", "-")
 
 
-def plain(text: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def plain(text: str) -> str:
     """The words of a text without case, accents and punctuation: what a lenient comparison sees."""
     letters = unicodedata.normalize("NFD", text.replace("ł", "l").replace("đ", "d").casefold())
-    return re.findall(r"\w+", "".join(c for c in letters if not unicodedata.combining(c)))
+    return " ".join(re.findall(r"\w+", "".join(c for c in letters if not unicodedata.combining(c))))
 
 
 def holds(text: str, answer: str) -> bool:
     """Whether an answer stands in a text, as whole words."""
-    return f" {' '.join(plain(answer))} " in f" {' '.join(plain(text))} "
+    return f" {plain(answer)} " in f" {plain(text)} "
 
 
 def sentence(text: str) -> str:
