@@ -52,17 +52,17 @@ def relations() -> dict[str, Relation]:
         "country-of-city": _places("city"),
         "country-of-landmark": _places("landmark"),
         "country-of-company": _places("company"),
-        "state-of-city": _clues("states", "cities", "state"),
+        "state-of-city": _clues("states", ("cities", "city"), "state"),
         "author": _works("book"),
         "artist": _works("art"),
         "thinker": _works("idea"),
         "element-of-symbol": _facts("elements", ("symbol", "symbol"), ("element", "element")),
         "element-of-number": _facts("elements", ("number", "number"), ("element", "element")),
-        "animal-of-young": (f for f in _clues("animals", "clues", "animal") if _names_young(f)),
-        "animal-of-trait": (f for f in _clues("animals", "clues", "animal") if not _names_young(f)),
-        "month-of-feast": _clues("months", "feasts", "month"),
+        "animal-of-young": (f for f in _clues("animals", ("clues", "clue"), "animal") if _names_young(f)),
+        "animal-of-trait": (f for f in _clues("animals", ("clues", "clue"), "animal") if not _names_young(f)),
+        "month-of-feast": _clues("months", ("feasts", "feast"), "month"),
         "month-of-ordinal": _facts("months", ("ordinal", "ordinal"), ("month", "month")),
-        "planet-of-clue": _clues("planets", "clues", "planet"),
+        "planet-of-clue": _clues("planets", ("clues", "clue"), "planet"),
         "currency": _facts("countries", ("country", "country"), ("currency", "currency")),
         "language": _facts("countries", ("country", "country"), ("language", "language")),
         "continent": _facts("countries", ("country", "country"), ("continent", "continent")),
@@ -92,11 +92,11 @@ def _facts(table: str, of: tuple[str, str], to: tuple[str, str]) -> Iterator[Fac
             yield entity(of[1], row[of[0]]), entity(to[1], row[to[0]])
 
 
-def _clues(table: str, column: str, answer: str) -> Iterator[Fact]:
-    """Facts from a column that holds several subjects a cell."""
+def _clues(table: str, of: tuple[str, str], answer: str) -> Iterator[Fact]:
+    """Facts from a column (given with its kind of entity) that holds several subjects a cell."""
     for row in rows(table):
-        for clue in cells(row[column]):
-            yield entity(column, clue), entity(answer, row[answer])
+        for clue in cells(row[of[0]]):
+            yield entity(of[1], clue), entity(answer, row[answer])
 
 
 def _names_young(fact: Fact) -> bool:

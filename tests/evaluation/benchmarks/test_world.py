@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -293,6 +294,19 @@ def test_more_examples_than_there_are_of_a_kind_are_refused() -> None:
     with pytest.raises(InputError, match="--few-shot 5: give 1 to 4 for world"):
         few_shot.of_benchmark("world", 5)
     assert few_shot.of_benchmark("custom", 5) == []
+
+
+def test_the_page_about_the_benchmark_counts_its_families_as_they_are() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "world.md").read_text(encoding="utf-8")
+    for family, cases in OF.items():
+        row = f"| `{family}` | {cases[0].domain} | {len(cases)} | {len({c.cluster for c in cases})} |"
+        assert row in page, row
+    questions = {(c.question, c.answer) for c in CASES}
+    examples = re.findall(r"^\| `[a-z-]+` \| [a-z]+ \| \d+ \| \d+ \| (.*) \| (.*) \|$", page, re.MULTILINE)
+    assert len(examples) == len(OF) and set(examples) <= questions
+    counts = (len(CASES), len(TWO_HOP), len(MIXED), len(PARTS), len({c.cluster for c in CASES}), len(OF))
+    for count in counts:
+        assert re.search(rf"\b{count:,}\b", page), count
 
 
 def test_a_part_knows_its_relation() -> None:
