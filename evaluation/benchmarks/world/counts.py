@@ -94,14 +94,17 @@ def with_a_number(family: str, operation: str, each: int) -> Iterator[Case]:
 
 
 def with_each_other(family: str, operation: str, each: int) -> Iterator[Case]:
-    """Two counts; every thing comes first in up to ``each`` cases."""
+    """Two counts; every thing comes first in up to ``each`` cases, and no two things come together twice."""
+    paired: set[frozenset[str]] = set()
     for first in things():
         scene = _scenes(family).get(first.form)
-        others = [t for t in things() if (t.form, t.unit) == (first.form, first.unit) and t.count != first.count]
-        others = [t for t in others if fair(operation, first.count, t.count)]
         if scene is None:
             continue
+        others = [t for t in things() if (t.form, t.unit) == (first.form, first.unit) and t.count != first.count]
+        others = [t for t in others if fair(operation, first.count, t.count)]
+        others = [t for t in others if frozenset((first.id, t.id)) not in paired]
         for second in random.Random(f"{family}/{first.one}").sample(others, min(each, len(others))):
+            paired.add(frozenset((first.id, second.id)))
             text = scene.format(one=first.one, other=second.one, unit=first.unit)
             yield mixed_case(
                 f"{family}-{slug(first.noun)}-{slug(second.noun)}",

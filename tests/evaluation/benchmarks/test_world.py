@@ -167,6 +167,8 @@ def test_cases_that_share_an_entity_share_a_cluster_over_all_families() -> None:
     assert crossed["book-country-candide"] == "country:france"
     for case in CASES:
         assert case.cluster and case.meta["first"] and case.meta["crossed"] != case.cluster
+    pairs = Counter((c.family, frozenset((c.cluster, c.meta["crossed"]))) for c in MIXED if len(c.parts) == 3)
+    assert set(pairs.values()) == {1}
     for case in MIXED:
         if len(case.parts) == 3:
             assert str(case.cluster).partition(":")[2] in str(case.parts[0].atom)
