@@ -50,7 +50,7 @@ def test_cases_say_which_protocol_they_are_for_or_their_paraphrases_do() -> None
 
 def test_the_world_is_asked_for_its_gap_and_limited_like_any_benchmark() -> None:
     few, more = load_benchmark("world", limit=2), load_benchmark("world:two-hop", limit=3)
-    assert few.protocol == more.protocol == "compositionality-gap" and few.format is None
+    assert few.protocol == more.protocol == "compositionality-gap" and few.format == "short"
     assert set(Counter((c.family, c.depth) for c in few.cases).values()) == {2}
     first = {c.id for c in few.cases if c.operation == "lookup"}
     assert first < {c.id for c in more.cases} and few.sha256 != more.sha256

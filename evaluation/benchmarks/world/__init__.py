@@ -15,7 +15,8 @@ from ....errors import InputError, did_you_mean
 from ...cases import Case
 from . import mixed, two_hop
 
-PROTOCOL = "compositionality-gap"
+ASKED = {"protocol": "compositionality-gap", "format": "short"}
+"""How the cases are asked unless told otherwise: in every case's ``meta``."""
 EXAMPLES = Path(__file__).with_name("examples.jsonl")
 """Worked examples about other entities than the cases (``few_shot.read``)."""
 
@@ -39,5 +40,5 @@ def read_world(which: str = "") -> list[Case]:
         if wanted & {family.shape, family.domain, family.name}:
             cases = list(family.cases())
             random.Random(f"world/{family.name}").shuffle(cases)
-            found += [replace(c, benchmark="world", meta={"protocol": PROTOCOL, **c.meta}) for c in cases]
+            found += [replace(c, benchmark="world", meta={**ASKED, **c.meta}) for c in cases]
     return found
