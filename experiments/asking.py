@@ -11,6 +11,7 @@ import typer
 
 from ..errors import InputError
 from ..evaluation.asks import Ask
+from ..evaluation.cases import Case
 from .flags import with_flags
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Asking:
         typer.Option(help="Second word on answers in words: MODEL@http://HOST:PORT/v1, a model folder or a hub id."),
     ] = None
     exemplars: tuple[Mapping[str, Any], ...] = ()
-    """The examples of a file, kept with the run so that it can be scored again without the file."""
+    """The examples of a file or of the benchmark itself, kept with the run so that it can be scored again alone."""
     may_think: bool = False
     """See ``with_room_to_think``; kept with the run, because it decides token budgets."""
 
@@ -110,6 +111,20 @@ def with_room_to_think(asking: Asking, format: str | None, prompting: str, token
     """The options, noting whether a model may think before a short answer unasked: its chat template knows how."""
     knows = "<think>" in str(getattr(tokenizer, "chat_template", None))
     return replace(asking, may_think=knows and prompting == "chat" and format == "short" and asking.thinking is None)
+
+
+def with_own_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
+    """The options with the worked examples that the cases' benchmark ships, where it ships some and a number is wanted.
+
+    They are kept with the run like those of a file. Raises ``InputError`` for more than there are.
+    """
+    names = {case.benchmark for case in cases}
+    if asking.exemplars or not (asking.few_shot or "").isdigit() or len(names) != 1:
+        return asking
+    from ..evaluation.protocols import few_shot
+
+    found = few_shot.of_benchmark(names.pop(), int(str(asking.few_shot)))
+    return replace(asking, exemplars=tuple(asdict(e) for e in found))
 
 
 def protocol(name: str, format: str | None, prompting: str, asking: Asking, seed: int = 0) -> Any:

@@ -11,7 +11,8 @@ Model = Annotated[
     str, typer.Option("--model", "-m", help="organism:none|control|low|twin, a model folder, a hub id, or MODEL@URL.")
 ]
 BenchmarkName = Annotated[
-    str, typer.Option("--benchmark", "-b", help="organism:temporal, organism:mixed, organism:pairs or a case file.")
+    str,
+    typer.Option("--benchmark", "-b", help="world, organism:temporal, organism:mixed, organism:pairs or a case file."),
 ]
 ProtocolName = Annotated[
     str | None, typer.Option("--protocol", "-p", help="How to ask and count; the benchmark's own by default.")

@@ -29,9 +29,10 @@ class Asked:
 
 
 def with_benchmark(settings: Settings, benchmark: Benchmark) -> Settings:
-    """The settings with protocol and prompt format settled: as told, else as the benchmark wants."""
+    """The settings with protocol, prompt format and worked examples settled: as told, else as the benchmark wants."""
     protocol = settings.protocol or benchmark.protocol
-    return replace(settings, protocol=protocol, format=settings.format or benchmark.format_for(protocol))
+    how = asking.with_own_examples(settings.asking, benchmark.cases)
+    return replace(settings, protocol=protocol, format=settings.format or benchmark.format_for(protocol), asking=how)
 
 
 def with_target(settings: Settings, prompting: str, tokenizer: Any) -> Settings:

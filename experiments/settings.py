@@ -23,7 +23,7 @@ class Settings:
     model: str
     """``organism:DOSE``, a model folder, a hub id, or ``MODEL@URL`` of a server."""
     benchmark: str
-    """``organism:temporal``, ``organism:mixed`` or a case file."""
+    """``world``, ``organism:temporal``, ``organism:mixed`` or a case file."""
     protocol: str | None = None
     """None: the benchmark's own."""
     format: str | None = None

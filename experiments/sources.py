@@ -13,7 +13,7 @@ from .. import model_files
 from ..errors import InputError, ModelError
 from ..evaluation.benchmarks.load import NO_STEPS, load
 from ..evaluation.cases import Case, case_to_dict, check_cases
-from ..evaluation.protocols.asking import default_format, recommended_format
+from ..evaluation.protocols.asking import default_format, recommended, recommended_format
 from .provenance import text_hash
 
 DOSES = ("none", "control", "low", "twin")
@@ -125,7 +125,7 @@ def _check_tokenizer(folder: Path) -> None:
 
 
 def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Benchmark:
-    """Load a benchmark: ``organism:temporal``, ``organism:mixed``, a case file, or ``reader:file`` (see ``load``).
+    """Load a benchmark: ``world``, ``organism:mixed``, ..., a case file, or ``reader:file`` (see ``load``).
 
     ``limit`` keeps that many cases per family x depth, the first ones in the benchmark's order; an organism's
     benchmark is drawn from ``seed``, as many cases as the limit says.
@@ -154,7 +154,11 @@ def _organism_benchmark(name: str, seed: int, limit: int | None) -> Benchmark:
 
 
 def default_protocol(cases: Sequence[Case]) -> str:
-    """``double-gate`` where the parts carry paraphrases (its first gate needs them), else ``compositionality-gap``."""
+    """What the cases say (``meta["protocol"]``), else ``double-gate`` where the parts carry paraphrases (its first gate
+    needs them), else ``compositionality-gap``.
+    """
+    if (own := recommended(cases, "protocol")) is not None:
+        return own
     return "double-gate" if any(p.paraphrases for c in cases for p in c.parts) else "compositionality-gap"
 
 

@@ -40,6 +40,9 @@ def test_the_wheel_holds_composcope_and_nothing_else_at_top_level(wheel: Path) -
     assert not [n for n in names if n.startswith("composcope/tests")]
     assert [n for n in names if n.endswith("weights/control/model.safetensors")], "the organisms do not ship"
     assert [n for n in names if "report/templates/" in n], "the report template does not ship"
+    world = {n.rsplit("/", 1)[1] for n in names if "/benchmarks/world/" in n}
+    kept = {p.name for p in (ROOT / "evaluation" / "benchmarks" / "world").iterdir() if p.is_file()}
+    assert world == kept, "tables of the benchmark world do not ship"
 
 
 def test_the_installed_wheel_runs_a_tiny_study_outside_the_tree(wheel: Path, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from .shapes import shape_of
 from .stad import read_stad
 from .tot import read_tot
 from .twohopfact import read_socrates, read_twohopfact
+from .world import EXAMPLES as WORLD_EXAMPLES
+from .world import read_world
 
 Loader = Callable[[str], list[Case]]
 
@@ -40,8 +42,13 @@ READERS: dict[str, Loader] = {
     "stad": read_stad,
     "tot": read_tot,
     "hub": read_hub,
+    "world": read_world,
 }
-"""Readers of files by the name that leads a spec (``name:path``)."""
+"""Readers by the name that leads a spec (``name:path``)."""
+SHIPPED = ("world",)
+"""Readers that need no file: their name alone is a spec too."""
+EXAMPLES: dict[str, Path] = {"world": WORLD_EXAMPLES}
+"""Files of worked examples that benchmarks ship, by the name that their cases bear (``Case.benchmark``)."""
 
 NO_STEPS = ("cases", "musique", "hotpotqa", "2wiki", "mquake", "twohopfact", "socrates")
 """Readers of questions that are asked for the answer alone where the gold answers are short; the others read data of
@@ -53,14 +60,14 @@ def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Ca
 
     ``spec`` is the path of a JSON-lines case file or ``name:rest``, where ``name`` is a reader of this package, one
     of ``named`` (handed down by a higher layer) or an entry point of the group ``composcope.benchmarks``, and is
-    called with ``rest``.
+    called with ``rest``. The benchmarks that ship (``world``) need no ``rest``.
 
     Raises ``InputError`` for an unknown name, a missing file, and for anything a file holds that cannot be used.
     """
     text = str(spec)
     name, colon, rest = text.partition(":")
     path = Path(text).expanduser()
-    if not colon or path.is_file():
+    if (not colon and name not in SHIPPED) or path.is_file():
         shape = shape_of(path)
         if shape is not None:
             raise InputError(f"{text}: holds records of the shape that the reader {shape} reads; give {shape}:{text}")

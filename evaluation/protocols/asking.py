@@ -71,16 +71,19 @@ def ask_again(case: Case, way: str, format: str, max_tokens: int | None) -> Ask:
     return ask_whole(case, f"whole:{way}", case.question, way, max_tokens)
 
 
+def recommended(cases: Iterable[Case], name: str) -> str | None:
+    """What a benchmark says in ``meta[name]`` about how to ask it, where all its cases agree."""
+    named = {str(case.meta.get(name) or "") for case in cases}
+    return (named.pop() or None) if len(named) == 1 else None
+
+
 def recommended_format(cases: Iterable[Case]) -> str | None:
-    """The prompt format in which a benchmark wants to be asked: ``meta["format"]``, where all its cases agree.
+    """The prompt format in which a benchmark wants to be asked: ``meta["format"]``.
 
     Raises ``InputError`` for a format that is not known.
     """
-    named = {str(case.meta.get("format") or "") for case in cases}
-    if len(named) != 1 or named == {""}:
-        return None
-    (format,) = named
-    if format not in prompts.FORMATS:
+    format = recommended(cases, "format")
+    if format is not None and format not in prompts.FORMATS:
         raise InputError(f"meta.format is {format!r}; use one of {', '.join(prompts.FORMATS)}, or leave it out")
     return format
 

@@ -17,6 +17,7 @@ from typing import Any
 from ...errors import InputError
 from .. import prompts, reading
 from ..asks import Ask
+from ..benchmarks.load import EXAMPLES
 from ..grading.extract import CODE
 from .counting import part_index
 
@@ -73,6 +74,22 @@ def own(protocol: str, n: int) -> list[Exemplar]:
     if not 0 < n <= len(items):
         raise InputError(f"--few-shot {n}: give 1 to {len(items)} for {protocol}, or a file with examples of yours")
     return make(items[:n])
+
+
+def of_benchmark(benchmark: str, n: int) -> list[Exemplar]:
+    """The first ``n`` examples of every kind that a benchmark ships; none where it ships none.
+
+    Raises ``InputError`` for more than there are.
+    """
+    if benchmark not in EXAMPLES or not n:
+        return []
+    by_kind: dict[str, list[Exemplar]] = {}
+    for example in read(EXAMPLES[benchmark]):
+        by_kind.setdefault(example.kind, []).append(example)
+    most = min(map(len, by_kind.values()))
+    if n > most:
+        raise InputError(f"--few-shot {n}: give 1 to {most} for {benchmark}, or a file with examples of yours")
+    return [example for kind in by_kind.values() for example in kind[:n]]
 
 
 def _chains(items: Sequence[dict[str, str]]) -> list[Exemplar]:

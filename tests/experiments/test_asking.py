@@ -18,6 +18,7 @@ from composcope.experiments import asking, checks
 from composcope.experiments.asking import Asking
 from composcope.experiments.compare import compare_runs, comparison_lines
 from composcope.experiments.settings import Settings, from_config
+from composcope.experiments.sources import load_benchmark
 
 CHAIN = (Part("Q one?", "6", "math", "number"), Part("Q two with 6?", "8", "math", "number"))
 
@@ -60,6 +61,32 @@ def test_flags_become_options_of_the_protocol_they_are_for() -> None:
 def test_options_that_do_not_fit_are_refused_by_name(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         asking.protocol("double-gate", None, "chat", Asking(**options))
+
+
+def test_a_benchmark_that_ships_examples_is_asked_with_them_and_the_run_keeps_them() -> None:
+    cases = load_benchmark("world", limit=1).cases
+    given = asking.with_own_examples(Asking(few_shot="2"), cases)
+    assert [e["question"] for e in given.exemplars if e["kind"] == "whole"] == [
+        "What is the main language of the country whose capital is Kathmandu?",
+        "A picture shows 11 hamsters. How many legs do they have in total?",
+    ]
+    config = yaml.safe_load(yaml.safe_dump(Settings("m", "world", asking=given).as_config()))
+    assert from_config(config).asking == given
+    protocol = asking.protocol("compositionality-gap", "plain", "raw", given)
+    asks = {ask.role: ask for case in cases for ask in protocol.asks(case, {}) if case.family == "count-times"}
+    for role, shown in (
+        ("part:0", "a fortnight" not in asks["part:0"].prompt),
+        ("part:1", "13 - 2" in asks["part:1"].prompt),
+    ):
+        assert shown, role
+    with pytest.raises(InputError, match="--few-shot 9: give 1 to 4 for world"):
+        asking.with_own_examples(Asking(few_shot="9"), cases)
+
+
+@pytest.mark.parametrize("few_shot", [None, "0", "2"])
+def test_without_examples_of_the_benchmark_the_options_stay_as_they_are(few_shot: str | None) -> None:
+    cases = [Case("c", "Q?", "8", CHAIN)]
+    assert asking.with_own_examples(Asking(few_shot=few_shot), cases) == Asking(few_shot=few_shot)
 
 
 def test_pairs_get_an_independent_q1_unless_told_otherwise() -> None:

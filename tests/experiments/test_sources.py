@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import huggingface_hub.constants
 import huggingface_hub.file_download
 import pytest
 
-from composcope.experiments.sources import ModelSource, resolve_model, weights_folder
+from composcope.evaluation.cases import Case, Part
+from composcope.experiments.sources import (
+    ModelSource,
+    default_protocol,
+    load_benchmark,
+    resolve_model,
+    weights_folder,
+)
 
 
 def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
@@ -29,3 +38,19 @@ def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
     assert weights_folder(online) == snapshot
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert weights_folder(resolve_model("owner/name")) == snapshot
+
+
+def test_cases_say_which_protocol_they_are_for_or_their_paraphrases_do() -> None:
+    part = Part("Q one?", "6", paraphrases=("One, asked?",))
+    case, other = Case("c", "Q?", "8", (part,)), Case("d", "Q?", "8", (Part("Q one?", "6"),))
+    assert default_protocol([case, other]) == "double-gate" and default_protocol([other]) == "compositionality-gap"
+    assert default_protocol([replace(case, meta={"protocol": "scaffolding"})]) == "scaffolding"
+    assert default_protocol([replace(case, meta={"protocol": "scaffolding"}), other]) == "double-gate"
+
+
+def test_the_world_is_asked_for_its_gap_and_limited_like_any_benchmark() -> None:
+    few, more = load_benchmark("world", limit=2), load_benchmark("world:two-hop", limit=3)
+    assert few.protocol == more.protocol == "compositionality-gap" and few.format == "short"
+    assert set(Counter((c.family, c.depth) for c in few.cases).values()) == {2}
+    first = {c.id for c in few.cases if c.operation == "lookup"}
+    assert first < {c.id for c in more.cases} and few.sha256 != more.sha256

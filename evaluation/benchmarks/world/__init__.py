@@ -1,0 +1,44 @@
+"""``--benchmark world``: two-hop and mixed-type questions over facts of common knowledge, generated from fact tables.
+
+``world`` is all families, ``world:two-hop`` and ``world:mixed`` those of one shape, ``world:geography`` those of one
+domain, ``world:book-country,choice-more`` those named. The cases are the same everywhere; docs/world.md lists the
+families and says what cases share.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+from ....errors import InputError, did_you_mean
+from ...cases import Case
+from . import mixed, two_hop
+
+ASKED = {"protocol": "compositionality-gap", "format": "short"}
+"""How the cases are asked unless told otherwise: in every case's ``meta``."""
+EXAMPLES = Path(__file__).with_name("examples.jsonl")
+"""Worked examples about other entities than the cases (``few_shot.read``)."""
+
+
+def read_world(which: str = "") -> list[Case]:
+    """The cases of the shapes, domains and families named in ``which`` (parted by commas), or all of them.
+
+    A family's order is drawn once and for all, so that its first cases are a fair sample of it.
+    Raises ``InputError`` for a name that no family has.
+    """
+    families = (*two_hop.FAMILIES, *mixed.FAMILIES)
+    wanted = {name.strip() for name in which.split(",")} if which else {"two-hop", "mixed"}
+    known = dict.fromkeys(name for f in families for name in (f.shape, f.domain, f.name))
+    if unknown := sorted(wanted - known.keys()):
+        raise InputError(
+            f"world:{which}: no family {unknown[0]!r}; leave it out for all, or name some of {', '.join(known)}"
+            + did_you_mean(unknown[0], known)
+        )
+    found = []
+    for family in families:
+        if wanted & {family.shape, family.domain, family.name}:
+            cases = list(family.cases())
+            random.Random(f"world/{family.name}").shuffle(cases)
+            found += [replace(c, benchmark="world", meta={**ASKED, **c.meta}) for c in cases]
+    return found
