@@ -24,7 +24,7 @@ def preferred(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         pytest.skip("this PyTorch has no oneDNN")
     calls, onednn = [0], products._onednn
 
-    def counted(*args: torch.Tensor) -> torch.Tensor:
+    def counted(*args: Any) -> torch.Tensor:
         calls[0] += 1
         return onednn(*args)
 
@@ -105,3 +105,56 @@ def test_the_model_is_as_before_also_after_an_error_and_other_layers_are_left_al
         model(torch.randn(2, 7))
         raise KeyboardInterrupt
     assert preferred == [1] and [dict(m.__dict__) for m in model] == before
+
+
+@pytest.fixture
+def packing(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hasattr(torch.ops.mkldnn, "_reorder_linear_weight") or not torch.backends.mkldnn.is_available():
+        pytest.skip("this PyTorch has no oneDNN")
+    monkeypatch.setattr(products, "prefers_packed", lambda: True)
+    monkeypatch.setattr(products, "WORTH_PACKING", 70)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 16, 200])
+@pytest.mark.parametrize("bias", [True, False])
+def test_packed_products_are_those_of_pytorch_for_any_number_of_rows(rows: int, bias: bool, packing: None) -> None:
+    layer = nn.Linear(7, 11, bias=bias)
+    packed = products.pack(nn.Sequential(layer))
+    x = torch.randn(2, rows, 7)
+    with torch.inference_mode(), products.packed_products(packed):
+        assert "forward" in layer.__dict__
+        torch.testing.assert_close(layer(x), F.linear(x, layer.weight, layer.bias), rtol=1e-5, atol=1e-6)
+    assert "forward" not in layer.__dict__
+    with products.packed_products(packed):
+        assert layer(x).requires_grad, "weights that learn are PyTorch's business"
+
+
+def test_only_large_float32_layers_of_the_plain_class_are_packed(packing: None) -> None:
+    class Own(nn.Linear):
+        pass
+
+    model = nn.Sequential(nn.Linear(7, 11), nn.Linear(7, 7), Own(7, 11), nn.Linear(7, 11).to(torch.bfloat16))
+    moved = nn.Linear(7, 11)
+    moved.__dict__["forward"] = torch.neg  # as a library that moves weights does
+    assert list(products.pack(nn.Sequential(*model, moved))) == [model[0]]
+
+
+@pytest.mark.parametrize("why", ["memory", "slower here"])
+def test_nothing_is_packed_where_it_does_not_fit_or_pay(
+    why: str, packing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = nn.Linear(7, 11)
+    if why == "memory":
+        monkeypatch.setattr(products, "free_bytes", lambda _: 7 * 11 * 4 * products.SHARE - 1)
+    else:
+        monkeypatch.setattr(products, "prefers_packed", lambda: False)
+    assert products.pack(layer) == {}
+
+
+def test_a_model_is_as_before_after_packed_products_also_after_ctrl_c(packing: None) -> None:
+    model = nn.Sequential(nn.Linear(7, 11), nn.Linear(11, 7))
+    before = [dict(m.__dict__) for m in model]
+    packed = products.pack(model)
+    with pytest.raises(KeyboardInterrupt), products.packed_products(packed):
+        raise KeyboardInterrupt
+    assert len(packed) == 2 and [dict(m.__dict__) for m in model] == before

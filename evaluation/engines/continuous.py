@@ -19,7 +19,7 @@ from .decoding import Row, Runner, choose
 from .prefixes import Layout, common, lay_out, together
 from .slots import Slots
 
-READ = {"cpu": 128}
+READ = {"cpu": 256}
 """Tokens of prompts that are read in one forward pass: more only adds pairs of tokens that do not see each other."""
 READ_ELSEWHERE = 2048
 REFILL = 8

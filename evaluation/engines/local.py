@@ -26,15 +26,16 @@ from ...products import pack
 from ..asks import Ask, Response
 from ..identity import local_identity
 from ..journal import ask_identity
-from . import fixed
+from . import continuous, fixed
 from .base import THINKING_OPENED, error_response, think
 from .decoding import Row, Runner
 from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
 from .trust import Trust, find_trust
 
-MAX_ROWS = {"cpu": 64}
-"""Asks under way at once: on a CPU more only wait longer."""
-MAX_ROWS_ELSEWHERE = 256
+MAX_ROWS = 256
+MAX_ROWS_ON_CPU = 128
+"""Asks under way at once, of a model of more than ``SMALL`` weights: there more of them only wait longer."""
+SMALL = 1 << 25
 TOKENS_WORTH_PACKING = 2000
 """Tokens to compute from which on laying out the weights pays."""
 
@@ -49,15 +50,6 @@ class _Prepared:
     @property
     def total(self) -> int:
         return len(self.ids) + self.budget
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Asks that are decoded in one go."""
-
-    asks: list[_Prepared]
-    rows: int
-    """How many of them at once."""
 
 
 class LocalEngine:
@@ -98,7 +90,8 @@ class LocalEngine:
         self.folder = folder
         self.batch_size = batch_size
         self.chat_options = dict(chat_options or {})
-        self.max_rows = batch_size or MAX_ROWS.get(self.model.device.type, MAX_ROWS_ELSEWHERE)
+        large = self.model.device.type == "cpu" and sum(p.numel() for p in self.model.parameters()) > SMALL
+        self.max_rows = batch_size or (MAX_ROWS_ON_CPU if large else MAX_ROWS)
         self._continuous = continuous
         self._finders: dict[tuple[str, ...], StopFinder] = {}
         self._identity: dict[str, str] | None = None
@@ -149,9 +142,12 @@ class LocalEngine:
     def trust(self) -> Trust:
         """Whether asks may be decoded continuously, found out with some small forward passes."""
         if not self._continuous:
-            return Trust(fixed.decode, "in fixed batches, as asked for")
+            return Trust(fixed.decode)
         with self._evaluating():
-            return find_trust(self.model)
+            found = find_trust(self.model)
+        if found.reason is not None:
+            print(f"composcope: {self._name} answers {found.reason}", file=sys.stderr)
+        return found
 
     def _opens_thinking(self, ids: tuple[int, ...]) -> bool:
         """Whether a prompt ends inside a block of thinking, as some chat templates have it."""
@@ -211,20 +207,23 @@ class LocalEngine:
             tokens = sum(p.total for p in ready)
             packed = pack(self.model) if tokens >= TOKENS_WORTH_PACKING else {}
             runner = Runner(self.model, packed, self.trust.window, self.trust.mixed)
-            for group in self._groups(ready):
-                yield from self._answer_group(runner, group)
+            for group, at_once in self._groups(ready):
+                yield from self._answer_group(runner, group, at_once)
 
-    def _groups(self, ready: list[_Prepared]) -> Iterator[_Group]:
-        """Longest first: memory trouble shows at once, and asks of a group need about the same memory."""
+    def _groups(self, ready: list[_Prepared]) -> Iterator[tuple[list[_Prepared], int]]:
+        """Asks that are decoded in one go, and how many of them at once.
+
+        Longest first: memory trouble shows at once. Asks of a group need about the same memory.
+        """
         left = sorted(ready, key=lambda p: (-p.total, -len(p.ids), p.ask.prompt))
         while left:
             rows = self._rows_that_fit(left[0])
-            if self.trust.reason is not None:
-                yield _Group(left[:rows], rows)
+            if self.trust.decode is not continuous.decode:
+                yield left[:rows], rows
                 left = left[rows:]
             else:
                 much = 0 if rows >= self.max_rows else left[0].total // 4
-                yield _Group(sorted((p for p in left if p.total > much), key=lambda p: p.ids), rows)
+                yield sorted((p for p in left if p.total > much), key=lambda p: p.ids), rows
                 left = [p for p in left if p.total <= much]
 
     def _check_vocabulary(self, prompts: Sequence[Sequence[int]]) -> None:
@@ -246,10 +245,9 @@ class LocalEngine:
         )
         return error_response(ask, self.identity, error, length)
 
-    def _answer_group(self, runner: Runner, group: _Group) -> Iterator[tuple[Ask, Response]]:
-        left = group.asks
+    def _answer_group(self, runner: Runner, left: list[_Prepared], at_once: int) -> Iterator[tuple[Ask, Response]]:
         while left:
-            n = min(group.rows, self.max_rows, len(left))
+            n = min(at_once, self.max_rows, len(left))
             rows = [self._row(p) for p in left]
             done: set[int] = set()
             exhausted = False
@@ -292,7 +290,7 @@ class LocalEngine:
         if row.stop is not None:
             text = row.stop.cut(text)
         made: dict[str, Any] = {}
-        if self._continuous and self.trust.reason is not None:
+        if self.trust.reason is not None:
             made["decoded"] = self.trust.reason
         if row.finish == "length" and prepared.budget < prepared.ask.max_tokens:
             made["limited_by"] = f"context of {self.context}"

@@ -91,17 +91,19 @@ def _tokens(model: Any) -> list[int]:
 def _largest_difference(runner: Runner) -> float:
     """Between logits here and those of each text alone, as a share of their range."""
     token = _tokens(runner.model)
-    prompts = [tuple(token[:3]), tuple(token[:9]), (*token[:5], *token[12:])]
-    new = [token[i] for i in (3, 9, 11)]
+    # beginnings of one another, branches inside a reading and behind one, slots of different lengths
+    prompts = [tuple(token[:3]), (*token[:5], *token[12:]), tuple(token[:8]), (*token[:6], token[10])]
+    new = token[8:12]
     reader, slots, found = Reader(runner), Slots(len(prompts)), []
-    for some in (prompts[:2], prompts[2:]):
+    for some in (prompts[:3], prompts[3:]):
         logits, columns = reader.read(some)
         slots.store(reader.cache, columns)
         found.append(logits)
     slots.release(0)
-    found.append(step(runner, slots, [new[2], new[1]]))
+    order = [3, 1, 2]
+    found.append(step(runner, slots, [new[i] for i in order]))
     texts = [torch.tensor([[*p, t]], device=runner.device) for p, t in zip(prompts, new, strict=True)]
     alone = [runner.model(input_ids=ids).logits[0, -2:] for ids in texts]
-    wanted = torch.stack([*(two[0] for two in alone), alone[2][1], alone[1][1]]).float()
+    wanted = torch.stack([*(two[0] for two in alone), *(alone[i][1] for i in order)]).float()
     wide = wanted.amax(-1) - wanted.amin(-1)
     return float(((torch.cat(found).float() - wanted).abs().amax(-1) / wide).max())
