@@ -28,8 +28,7 @@ def load(job: dict[str, Any]) -> Any:
 def answer(model: Any, job: dict[str, Any]) -> dict[str, Any]:
     """Seconds of wall clock and processor, the texts, and how many prompts had the ids we fed."""
     instance: Any = importlib.import_module("lm_eval.api.instance").Instance
-    if job["batch_size"] is not None:
-        model.batch_size_per_gpu = job["batch_size"]
+    model.batch_size_per_gpu = job["batch_size"] or 1  # its default
     requests = [
         instance(
             request_type="generate_until",
