@@ -22,7 +22,7 @@ from .interrupts import whole
 
 WORTH_PACKING = 1 << 18
 """Weights of a layer below which a call costs more than the layout saves."""
-SHARE = 3
+SHARE = 4
 """A copy of the weights may take this part (1 / SHARE) of the memory that is free."""
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from transformers import DynamicCache
-from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from ...devices import is_out_of_memory
 from . import continuous, fixed
@@ -21,8 +20,8 @@ from .slots import Slots
 
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-6}
 """Largest difference of a logit, as a share of the range of all; 0.05 in 16 bits."""
-
-
+PLAIN = {"DynamicLayer", "DynamicSlidingWindowLayer", "DummyLayer"}
+"""Layers of a cache that hold keys and values and nothing else, or nothing at all."""
 SEEN = {"full_attention", "sliding_attention"}
 """Types of layers whose masks are ours to make."""
 
@@ -58,7 +57,7 @@ def find_trust(model: Any) -> Trust:
 
 def _of_cache(config: Any) -> Trust:
     layers = DynamicCache(config=config).layers
-    others = {type(x).__name__ for x in layers if type(x) not in (DynamicLayer, DynamicSlidingWindowLayer)}
+    others = {type(layer).__name__ for layer in layers} - PLAIN
     others |= set(getattr(config, "layer_types", None) or ()) - SEEN
     if others:
         return Trust(reason=f"it remembers other things than keys and values ({', '.join(sorted(others))})")

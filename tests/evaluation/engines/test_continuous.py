@@ -78,10 +78,29 @@ def test_every_architecture_gives_the_tokens_of_generate_one_by_one(name: str) -
         assert row.finish == ("stop" if row.generated[-1] == 2 else "length")
 
 
-@pytest.mark.parametrize("name", ["mistral", "gemma2", "gpt_oss"])
-def test_sliding_windows_are_those_of_positions_not_of_places_in_a_batch(name: str) -> None:
-    trust = find_trust(tiny(name))
-    assert trust.window == 5 and trust.mixed == (name != "mistral")
+@pytest.mark.parametrize(
+    ("name", "changes", "window", "mixed"),
+    [
+        ("mistral", {}, 5, False),
+        ("gemma3", {"num_hidden_layers": 7}, 5, True),
+        ("gemma3n_text", {"num_kv_shared_layers": 2}, None, False),
+        (
+            "gemma4_text",
+            {"num_kv_shared_layers": 2, "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 97},
+            5,
+            True,
+        ),
+    ],
+)
+def test_layers_that_slide_and_layers_that_share_keys(
+    name: str, changes: dict[str, Any], window: int | None, mixed: bool
+) -> None:
+    model = tiny(name, **changes)
+    trust = find_trust(model)
+    assert (trust.reason, trust.window, trust.mixed) == (None, window, mixed)
+    rows = rows_of(drawn(6, 9))
+    list(trust.decode(Runner(model, window=window, mixed=mixed), rows, 3))
+    assert [row.generated for row in rows] == [generated(model, row) for row in rows]
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma2", "gpt2"])
