@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ def decode(runner: Runner, rows: Sequence[Row], n: int) -> Iterator[int]:
     while waiting or under_way:
         free = n - len(under_way)
         if waiting and (not under_way or free * REFILL >= n):
-            prompts = [rows[i].ids for i in list(waiting)[:free]]
+            prompts = [rows[i].ids for i in islice(waiting, free)]
             taken = [waiting.popleft() for _ in range(together(reader.held, prompts, reader.limit))]
             logits, columns = reader.read(prompts[: len(taken)])
             finished = _accept(logits, [rows[i] for i in taken])
