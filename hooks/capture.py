@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from ..devices import free_bytes, is_out_of_memory
 from ..errors import InputError, ModelError
+from ..interrupts import whole
+from ..products import fast_products
 from .attention import ROW_CHUNK, AllRead, Window, attention_masses
-from .interrupts import whole
-from .kernels import fast_products
 from .parts import check_eval, decoder_of
 from .placement import is_dispatched
 from .regimes import alike, angles_kept

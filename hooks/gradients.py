@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from ..errors import ModelError
+from ..interrupts import held
 from .anatomy import width_of
-from .interrupts import held
 from .model import Model
 from .parts import embedding_of, first_tensor, hidden_in
 from .regimes import angles_kept

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError, ModelError
+from ..products import linear
 from . import placement
-from .kernels import linear
 from .parts import check_eval, decoder_of, input_device
 from .regimes import angles_kept
 

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .interrupts import whole
+from ..interrupts import whole
 
 Indices = NDArray[np.int64]
 

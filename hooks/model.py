@@ -15,12 +15,12 @@ from transformers import Cache, PreTrainedModel
 from ..checkpoints import dtype_of, load_tokenizer, load_weights
 from ..devices import available
 from ..errors import ModelError
+from ..interrupts import whole
 from ..model_files import location
 from . import padding, placement, regimes
 from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
-from .interrupts import whole
 from .parts import check_eval, embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .interrupts import whole
+from ..interrupts import whole
 
 
 def _hooks(module: nn.Module) -> list[Any]:

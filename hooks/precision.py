@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
+from ..interrupts import held, whole
 from .anatomy import resolve
-from .interrupts import held, whole
 from .model import Model, dtype_of
 
 HALF = (torch.bfloat16, torch.float16)

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..errors import ModelError
-from .interrupts import whole
+from ..interrupts import whole
 
 
 def rotary_turns(model: PreTrainedModel) -> list[int]:

@@ -22,8 +22,8 @@ from torch.nn import functional as F
 
 from ..devices import is_out_of_memory
 from ..errors import ModelError
+from ..products import fast_products
 from . import patterns
-from .kernels import fast_products
 from .lanes import Lanes, handed_on
 from .model import Model
 from .parts import stated

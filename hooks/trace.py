@@ -13,8 +13,8 @@ from transformers import PreTrainedModel
 
 from ..devices import is_out_of_memory
 from ..errors import ModelError
+from ..interrupts import held
 from . import patterns
-from .interrupts import held
 from .parts import embedding_of, first_tensor, hidden_in, input_device
 
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from ..errors import ModelError
+from ..interrupts import whole
 from . import experts
 from .backends.transformers import replace_first
-from .interrupts import whole
 from .parts import first_tensor
 
 

@@ -22,8 +22,8 @@ from ..errors import ModelError
 from ..hooks import experts as inside
 from ..hooks import placement
 from ..hooks.anatomy import Layer
-from ..hooks.interrupts import held
 from ..hooks.model import Model
+from ..interrupts import held
 
 
 class Routed(NamedTuple):

@@ -23,8 +23,8 @@ from torch import Tensor
 from ..errors import InputError, ModelError
 from ..hooks import placement
 from ..hooks.anatomy import Layer, width_of
-from ..hooks.interrupts import held
 from ..hooks.watches import Watch
+from ..interrupts import held
 from . import neuron_experts
 
 PathSite = Literal["down", "pre"]

@@ -1,28 +1,26 @@
-"""One batch of prompts decoded to the end: left-padded, cached, finished rows dropped on the way.
+"""What every way of decoding does: one forward pass, one token for every row, and the check that it was a number.
 
-For small models ``generate`` spends most of its time outside the model; this loop does one forward pass, one maximum
-and one transfer a step. It applies no logits processors: greedy means the largest logit, whatever a model's
-generation config says about repetition penalties. Knows token ids only.
+For small models ``generate`` spends most of its time outside the model; here a step is one forward pass, one maximum
+and one transfer. No logits processors are applied: greedy means the largest logit, whatever a model's generation
+config says about repetition penalties. Knows token ids only.
 """
 
 from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
 
 from ...errors import ModelError
+from ...products import packed_products
 from .text import StopFinder
-
-# Dropping rows copies the cache once, as much as a step does: worth it from an eighth of the rows on.
-KEEP_FULL = 0.875
 
 
 @dataclass
@@ -53,27 +51,60 @@ class Row:
         return self.finish is not None
 
 
-@torch.inference_mode()
-def _prefill(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor | None]:
-    length = max(len(r.ids) for r in rows)
-    pads = [length - len(r.ids) for r in rows]
-    ids = torch.tensor([[0] * p + list(r.ids) for p, r in zip(pads, rows, strict=True)], device=model.device)
-    pad = torch.tensor(pads, device=model.device)
-    steps = torch.arange(length, device=model.device)
-    # Without padding the mask is left out: attention kernels are faster then.
-    mask = (steps >= pad[:, None]).long() if any(pads) else None
-    positions = (steps - pad[:, None]).clamp(min=0)
-    logits, cache = _forward(model, ids, mask, positions, None)
-    return logits, cache, mask
+@dataclass(frozen=True)
+class Runner:
+    """A model, and its weights as they multiply fastest here."""
 
+    model: Any
+    packed: Mapping[nn.Linear, Tensor] = field(default_factory=dict)
+    """See ``products.pack``."""
+    window: int | None = None
+    """Tokens back that sliding layers look, the own one included."""
+    mixed: bool = False
+    """Whether some layers slide and others see everything."""
 
-def _forward(model: Any, ids: Tensor, mask: Tensor | None, positions: Tensor, cache: Any) -> tuple[Tensor, Any]:
-    accepted = _arguments(type(model))
-    extra = {"position_ids": positions} if "position_ids" in accepted else {}
-    if "logits_to_keep" in accepted:
-        extra["logits_to_keep"] = 1  # type: ignore[assignment]
-    out = model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **extra)
-    return out.logits[:, -1], out.past_key_values
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.model.dtype
+
+    def mask(self, seen: Bool[Tensor, "batch 1 pos key"], back: Int[Tensor, "batch 1 pos key"]) -> Any:
+        """What the model takes as its mask, of what may be ``seen`` and how many tokens ``back`` it is.
+
+        Numbers to add: 0 where a token may look, the lowest one elsewhere.
+        """
+        full = self._additive(seen)
+        if self.window is None:
+            return full
+        near = self._additive(seen & (back < self.window))
+        return {"full_attention": full, "sliding_attention": near} if self.mixed else near
+
+    def _additive(self, seen: Tensor) -> Tensor:
+        zeros = torch.zeros(seen.shape, dtype=self.dtype, device=self.device)
+        return zeros.masked_fill_(~seen.to(self.device), torch.finfo(self.dtype).min)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "batch pos"],
+        mask: Any,
+        positions: Tensor,
+        cache: Any,
+        *,
+        keep: Sequence[int] | None = None,
+    ) -> tuple[Float[Tensor, "batch kept vocab"], Any]:
+        """Logits at the last position, or at the positions to ``keep``, and the cache afterwards."""
+        accepted = _arguments(type(self.model))
+        extra: dict[str, Any] = {"position_ids": positions} if "position_ids" in accepted else {}
+        where = [-1] if keep is None else list(keep)
+        shortened = "logits_to_keep" in accepted
+        if shortened:
+            extra["logits_to_keep"] = 1 if keep is None else torch.tensor(where, device=ids.device)
+        with packed_products(self.packed):
+            out = self.model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **extra)
+        return out.logits if shortened else out.logits[:, where], out.past_key_values
 
 
 @lru_cache(maxsize=64)
@@ -81,60 +112,28 @@ def _arguments(model_class: type) -> frozenset[str]:
     return frozenset(inspect.signature(model_class.forward).parameters)
 
 
-def decode_batch(model: Any, rows: Sequence[Row]) -> Iterator[int]:
-    """Decode all rows; yields the index of each row when it has finished. Costs one forward pass a token.
+@torch.inference_mode()
+def choose(logits: Float[Tensor, "batch vocab"], rows: Sequence[Row | None]) -> list[int]:
+    """The next token of every row; what stands at a finished one (None) means nothing.
 
     Raises ``ModelError`` when the logits of an unfinished row are not finite.
     """
-    logits, cache, mask = _prefill(model, rows)
-    alive = list(range(len(rows)))  # row index by batch position; -1 once finished
-    while True:
-        tokens = _choose(logits, rows, alive)
-        for b, token in enumerate(tokens):
-            if alive[b] >= 0 and rows[alive[b]].accept(token):
-                yield alive[b]
-                alive[b] = -1
-        keep = [b for b, r in enumerate(alive) if r >= 0]
-        if not keep:
-            return
-        with torch.inference_mode():
-            if len(keep) <= KEEP_FULL * len(alive) and _drop(cache, keep, model.device):
-                alive, tokens = [alive[b] for b in keep], [tokens[b] for b in keep]
-                mask = None if mask is None else mask[torch.tensor(keep, device=model.device)]
-            if mask is not None:
-                mask = torch.cat([mask, mask.new_ones(len(alive), 1)], dim=1)
-            # Finished rows stay at the first position: learned positions end with the context.
-            positions = [len(rows[r].ids) + len(rows[r].generated) - 1 if r >= 0 else 0 for r in alive]
-            step = torch.tensor([tokens, positions], device=model.device)
-            logits, cache = _forward(model, step[0][:, None], mask, step[1][:, None], cache)
-
-
-def _drop(cache: Any, keep: list[int], device: torch.device) -> bool:
-    if not hasattr(cache, "batch_select_indices"):
-        return False
-    cache.batch_select_indices(torch.tensor(keep, device=device))
-    return True
-
-
-@torch.inference_mode()
-def _choose(logits: Float[Tensor, "batch vocab"], rows: Sequence[Row], alive: Sequence[int]) -> list[int]:
     best, tokens = logits.max(dim=-1)
-    _check_finite(best, rows, alive)
+    _check_finite(best, rows)
     chosen: list[int] = tokens.tolist()
-    for b, r in enumerate(alive):
-        if r >= 0 and rows[r].temperature > 0:
-            chosen[b] = _sample(logits[b], rows[r])
+    for b, row in enumerate(rows):
+        if row is not None and row.temperature > 0:
+            chosen[b] = _sample(logits[b], row)
     return chosen
 
 
-def _check_finite(best: Float[Tensor, " batch"], rows: Sequence[Row], alive: Sequence[int]) -> None:
+def _check_finite(best: Float[Tensor, " batch"], rows: Sequence[Row | None]) -> None:
     # The maximum carries NaN and +inf; -inf is only the maximum where all logits are.
     finite = torch.isfinite(best)
     if bool(finite.all()):
         return
-    for b, r in enumerate(alive):
-        if r >= 0 and not bool(finite[b]):
-            row = rows[r]
+    for b, row in enumerate(rows):
+        if row is not None and not bool(finite[b]):
             raise ModelError(
                 f"{row.where}: the logits of token {len(row.generated) + 1} are {best[b].item()}; "
                 "check the weights, and use float32 or bfloat16 instead of float16"

@@ -45,7 +45,12 @@ def batch_divergence(engine: LocalEngine, asks: Sequence[Ask]) -> Divergence:
     if not greedy:
         raise InputError("batch_divergence: no greedy asks (temperature 0) to compare; give at least one")
     alone = LocalEngine(
-        engine.model, engine.tokenizer, batch_size=1, chat_options=engine.chat_options, folder=engine.folder
+        engine.model,
+        engine.tokenizer,
+        batch_size=1,
+        continuous=False,
+        chat_options=engine.chat_options,
+        folder=engine.folder,
     )
     one = {a: r for a, r in alone.answer(greedy) if r.response_ids is not None}
     many = {a: r for a, r in engine.answer(greedy) if r.response_ids is not None}

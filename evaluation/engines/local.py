@@ -1,7 +1,8 @@
 """The transformers engine: answers asks with a causal language model in this process.
 
-Batched, sorted by length, greedy (or sampled, each ask from its own seed), with rows that have finished leaving the
-batch. In fp32 an answer does not depend on which other asks share its batch. The model is left as it was found.
+Greedy, or sampled, each ask from its own seed. A finished ask is replaced at once and shared beginnings of prompts are
+read once (``continuous``); a model that does not allow this answers in fixed batches (``fixed``). In fp32 an answer
+does not depend on which other asks share its batch. The model is left as it was found.
 """
 
 from __future__ import annotations
@@ -21,14 +22,22 @@ from ...checkpoints import load
 from ...devices import is_out_of_memory
 from ...errors import ModelError
 from ...model_files import location
+from ...products import pack
 from ..asks import Ask, Response
 from ..identity import local_identity
 from ..journal import ask_identity
+from . import continuous, fixed
 from .base import THINKING_OPENED, error_response, think
-from .decoding import Row, decode_batch
+from .decoding import Row, Runner
 from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
+from .trust import Trust, find_trust
 
 MAX_ROWS = 256
+MAX_ROWS_ON_CPU = 128
+"""Asks under way at once, of a model of more than ``SMALL`` weights: there more of them only wait longer."""
+SMALL = 1 << 25
+TOKENS_WORTH_PACKING = 2000
+"""Tokens to compute from which on laying out the weights pays."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,10 @@ class _Prepared:
     budget: int
     """Tokens that may be generated: ``max_tokens``, or less where the context ends first."""
 
+    @property
+    def total(self) -> int:
+        return len(self.ids) + self.budget
+
 
 class LocalEngine:
     """A ``transformers`` causal language model as an engine.
@@ -46,8 +59,9 @@ class LocalEngine:
     ``folder`` where its weights came from one (then the identity is that of the files, not of the dtype in memory).
     ``batch_size=None`` picks one from the memory at hand; on out-of-memory it is halved and the batch goes on.
     ``chat_options`` go to the chat template (``enable_thinking``, ...) and are part of the identity.
+    ``continuous=False`` is for comparisons: fixed batches, nothing shared.
 
-    Padding is on the left with any token, masked, with explicit position ids: a tokenizer without a pad token works.
+    A tokenizer without a pad token works: what is padded is masked, with explicit position ids.
     Raises ``ModelError`` for a model that cannot be loaded, a missing chat template, and logits that are not finite.
     """
 
@@ -57,6 +71,7 @@ class LocalEngine:
         tokenizer: Any = None,
         *,
         batch_size: int | None = None,
+        continuous: bool = True,
         chat_options: Mapping[str, Any] | None = None,
         folder: str | Path | None = None,
         dtype: torch.dtype | str | None = None,
@@ -75,7 +90,10 @@ class LocalEngine:
         self.folder = folder
         self.batch_size = batch_size
         self.chat_options = dict(chat_options or {})
-        self.max_rows = batch_size or MAX_ROWS
+        large = self.model.device.type == "cpu" and sum(p.numel() for p in self.model.parameters()) > SMALL
+        self.max_rows = batch_size or (MAX_ROWS_ON_CPU if large else MAX_ROWS)
+        self._continuous = continuous
+        self._finders: dict[tuple[str, ...], StopFinder] = {}
         self._identity: dict[str, str] | None = None
         self._ends: dict[tuple[int, ...], bool] = {}
 
@@ -119,6 +137,17 @@ class LocalEngine:
     @cached_property
     def _marks(self) -> dict[int, str]:
         return special_thinking_marks(self.tokenizer)
+
+    @cached_property
+    def trust(self) -> Trust:
+        """Whether asks may be decoded continuously, found out with some small forward passes."""
+        if not self._continuous:
+            return Trust(fixed.decode)
+        with self._evaluating():
+            found = find_trust(self.model)
+        if found.reason is not None:
+            print(f"composcope: {self._name} answers {found.reason}", file=sys.stderr)
+        return found
 
     def _opens_thinking(self, ids: tuple[int, ...]) -> bool:
         """Whether a prompt ends inside a block of thinking, as some chat templates have it."""
@@ -174,13 +203,28 @@ class LocalEngine:
                 yield ask, self._unanswerable(ask, len(ids))
             else:
                 ready.append(_Prepared(ask, ids, min(ask.max_tokens, room)))
-        # Longest first: memory trouble shows at once, and rows of a batch have about the same length.
-        ready.sort(key=lambda p: (-len(p.ids), -p.budget, p.ask.prompt))
         with self._evaluating():
-            while ready:
-                rows = self._rows_that_fit(ready[0])
-                batch, ready = ready[:rows], ready[rows:]
-                yield from self._answer_batch(batch)
+            tokens = sum(p.total for p in ready)
+            packed = pack(self.model) if tokens >= TOKENS_WORTH_PACKING else {}
+            runner = Runner(self.model, packed, self.trust.window, self.trust.mixed)
+            for group, at_once in self._groups(ready):
+                yield from self._answer_group(runner, group, at_once)
+
+    def _groups(self, ready: list[_Prepared]) -> Iterator[tuple[list[_Prepared], int]]:
+        """Asks that are decoded in one go, and how many of them at once.
+
+        Longest first: memory trouble shows at once. Asks of a group need about the same memory.
+        """
+        left = sorted(ready, key=lambda p: (-p.total, -len(p.ids), p.ask.prompt))
+        while left:
+            rows = self._rows_that_fit(left[0])
+            if self.trust.decode is not continuous.decode:
+                yield left[:rows], rows
+                left = left[rows:]
+            else:
+                much = 0 if rows >= self.max_rows else left[0].total // 4
+                yield sorted((p for p in left if p.total > much), key=lambda p: p.ids), rows
+                left = [p for p in left if p.total <= much]
 
     def _check_vocabulary(self, prompts: Sequence[Sequence[int]]) -> None:
         """Raises ``ModelError`` where the tokenizer writes tokens that the model has no embedding of."""
@@ -201,38 +245,41 @@ class LocalEngine:
         )
         return error_response(ask, self.identity, error, length)
 
-    def _answer_batch(self, batch: list[_Prepared]) -> Iterator[tuple[Ask, Response]]:
-        left = list(batch)
+    def _answer_group(self, runner: Runner, left: list[_Prepared], at_once: int) -> Iterator[tuple[Ask, Response]]:
         while left:
-            now = left[: self.max_rows]
-            rows = [self._row(p) for p in now]
+            n = min(at_once, self.max_rows, len(left))
+            rows = [self._row(p) for p in left]
             done: set[int] = set()
             exhausted = False
             try:
-                for i in decode_batch(self.model, rows):
+                for i in self.trust.decode(runner, rows, n):
                     done.add(i)
-                    yield now[i].ask, self._response(now[i], rows[i])
+                    yield left[i].ask, self._response(left[i], rows[i])
             except (torch.OutOfMemoryError, RuntimeError) as e:
                 if not is_out_of_memory(e):
                     raise
                 exhausted = True
+            left = [p for i, p in enumerate(left) if i not in done]
             if exhausted:
                 # Outside the except clause, so that the failed frames no longer hold their tensors.
                 if torch.cuda.is_available():
                     torch.cuda.empty_cache()
-                if len(now) == 1:
-                    length = len(now[0].ids)
-                    error = f"out of memory with one prompt of {length} tokens; use a larger device or a smaller dtype"
-                    yield now[0].ask, error_response(now[0].ask, self.identity, error, length)
-                    done.add(0)
+                if n == 1:
+                    yield self._too_large(left.pop(0))
                 else:
-                    self.max_rows = max(1, len(now) // 2)
+                    self.max_rows = max(1, n // 2)
                     print(f"composcope: out of memory, batch size now {self.max_rows}", file=sys.stderr)
-            left = [p for i, p in enumerate(now) if i not in done] + left[len(now) :]
+
+    def _too_large(self, prepared: _Prepared) -> tuple[Ask, Response]:
+        length = len(prepared.ids)
+        error = f"out of memory with one prompt of {length} tokens; use a larger device or a smaller dtype"
+        return prepared.ask, error_response(prepared.ask, self.identity, error, length)
 
     def _row(self, prepared: _Prepared) -> Row:
         ask = prepared.ask
-        stop = StopFinder(self.tokenizer, ask.stop) if ask.stop else None
+        stop = None
+        if ask.stop:
+            stop = self._finders.setdefault(ask.stop, StopFinder(self.tokenizer, ask.stop))
         seed = ask_identity(ask, {}) if ask.temperature > 0 else None
         where = f"case {ask.case!r}, role {ask.role!r}"
         return Row(prepared.ids, prepared.budget, self.eos_ids, stop, ask.temperature, seed, where)
@@ -243,6 +290,8 @@ class LocalEngine:
         if row.stop is not None:
             text = row.stop.cut(text)
         made: dict[str, Any] = {}
+        if self.trust.reason is not None:
+            made["decoded"] = self.trust.reason
         if row.finish == "length" and prepared.budget < prepared.ask.max_tokens:
             made["limited_by"] = f"context of {self.context}"
         if self._opens_thinking(prepared.ids):
@@ -262,7 +311,7 @@ class LocalEngine:
         """Rows whose keys, values and logits fit into the memory at hand; the longest prompt decides."""
         if self.batch_size is not None:
             return min(self.batch_size, self.max_rows)
-        budget, per_row = _memory(self.model), _bytes_per_row(self.model, len(longest.ids) + longest.budget)
+        budget, per_row = _memory(self.model), _bytes_per_row(self.model, longest.total)
         return max(1, min(self.max_rows, budget // per_row))
 
     @contextmanager

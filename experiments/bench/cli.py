@@ -7,15 +7,45 @@ from typing import Annotated
 
 import typer
 
+from ...errors import InputError
 from ..help import Commands, example
 from ..printing import show
 
 app = typer.Typer(cls=Commands, help="Measure time, memory and exactness on this machine.", no_args_is_help=True)
 
 
-@app.callback()
-def _root() -> None:
+@app.callback(invoke_without_command=True)
+def _root(
+    ctx: typer.Context,
+    preset: Annotated[
+        str | None, typer.Option(help="real: the work on a real pretrained model, against its peers.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="For real: a chat model; by default the one of make real.")
+    ] = None,
+    asks: Annotated[int, typer.Option(min=1, help="For real: questions of each task, at most 96.")] = 96,
+    rounds: Annotated[int, typer.Option(min=1, help="For real: paired rounds; ratios are their median.")] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="For real: threads of every way.")] = 1,
+    only: Annotated[str, typer.Option(help="For real: comma-separated words of the tasks' names.")] = "",
+    lm_eval_python: Annotated[
+        str | None, typer.Option(help="For real: interpreter with lm-eval[hf]; without one its rows are left out.")
+    ] = None,
+    docs: Annotated[Path | None, typer.Option(help="For real: Markdown file whose table to replace.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+) -> int:
     """Measure time, memory and exactness on this machine."""
+    if ctx.invoked_subcommand is not None:
+        return 0
+    if preset != "real":
+        raise InputError(f"bench --preset {preset}: use real, or one of the commands probes, evaluation and scale")
+    from .real import bench_real
+
+    words = tuple(n.strip() for n in only.split(",") if n.strip())
+    found = bench_real(model, asks=asks, rounds=rounds, threads=threads, only=words, lm_eval_python=lm_eval_python)
+    if docs is not None:
+        found.write_docs(docs)
+    show(found.document() if json else found.text(), json)
+    return 0
 
 
 @app.command(epilog=example("bench probes --quick"))

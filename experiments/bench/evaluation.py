@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,11 +32,10 @@ from .. import asking
 from ..planning import all_asks
 from ..sources import load_benchmark, resolve_model
 from ..targets import choose_prompting
+from . import peers
 from .measure import machine
 
-SIDE = Path(__file__).with_name("lm_eval_side.py")
 OVERHEAD_ASKS = 10_000
-Answers = dict[int, str]
 
 
 @dataclass(frozen=True)
@@ -193,101 +192,38 @@ def _prepare(
 
 
 def _rows(setup: _Setup, batch_size: int, lm_eval_python: str | None, say: Callable[[str], None]) -> list[Row]:
-    tokenizer = setup.engine.tokenizer
-    fixed = LocalEngine(setup.engine.model, tokenizer, batch_size=batch_size, folder=setup.engine.folder)
-    ways: list[tuple[str, str, Callable[[], Answers]]] = [
-        ("composcope", "default", lambda: _ours(setup.engine, setup.asks)),
-        ("composcope", str(batch_size), lambda: _ours(fixed, setup.asks)),
-        ("model.generate", "default", lambda: _generate(setup, 1)),
-        ("model.generate", str(batch_size), lambda: _generate(setup, batch_size)),
-    ]
-    for engine in (setup.engine, fixed):
-        assert engine.identity, "hashed once, before the clock runs"
-    times: dict[tuple[str, str], list[tuple[float, float]]] = {(way, batch): [] for way, batch, _ in ways}
-    texts: dict[tuple[str, str], Answers] = {}
-    for n in range(setup.repeats):
-        for way, batch, run in ways:
-            say(f"pass {n + 1} of {setup.repeats}: {way}, batch {batch}")
-            wall, processor = time.perf_counter(), time.process_time()
-            texts[way, batch] = run()
-            times[way, batch].append((time.perf_counter() - wall, time.process_time() - processor))
-    mine = texts["composcope", "default"]
-    rows = [
-        Row(way, batch, len(setup.asks), *_medians(times[way, batch]), _equal(texts[way, batch], mine))
-        for way, batch, _ in ways
-    ]
-    notes = {"default": "one by one", str(batch_size): ""}
-    rows = [replace(r, note=notes[r.batch]) if r.way == "model.generate" else r for r in rows]
-    for batch in (None, batch_size):
-        say(f"lm-evaluation-harness, batch {batch or 'default'}")
-        rows.append(_harness(setup, batch, lm_eval_python, mine))
+    engine, asks = setup.engine, setup.asks
+    fixed = LocalEngine(engine.model, engine.tokenizer, batch_size=batch_size, folder=engine.folder)
+    for each in (engine, fixed):
+        assert each.identity and each.trust, "hashed and tried once, before the clock runs"
+    sizes = {"default": None, str(batch_size): batch_size}
+    with peers.harness(lm_eval_python, engine, setup.location, setup.threads) as harness:
+        ways: list[tuple[str, str, Callable[[], peers.Took]]] = []
+        for batch, size in sizes.items():
+            mine = engine if size is None else fixed
+            ways.append(("composcope", batch, partial(peers.timed, partial(peers.ours, mine, asks))))
+            ways.append(
+                ("model.generate", batch, partial(peers.timed, partial(peers.generate, engine, asks, size or 1)))
+            )
+            if harness is not None:
+                ways.append(("lm-evaluation-harness", batch, partial(harness, asks, size)))
+        found: dict[tuple[str, str], list[peers.Took]] = {(way, batch): [] for way, batch, _ in ways}
+        for n in range(setup.repeats):
+            for way, batch, run in ways:
+                say(f"pass {n + 1} of {setup.repeats}: {way}, batch {batch}")
+                found[way, batch].append(run())
+    mine = found["composcope", "default"][-1].texts
+    rows = []
+    for way, batch, _ in ways:
+        took = found[way, batch]
+        wall, processor = median(t.wall for t in took), median(t.processor for t in took)
+        note = "one by one" if (way, batch) == ("model.generate", "default") else took[-1].note
+        rows.append(Row(way, batch, len(asks), wall, processor, peers.same(took[-1].texts, mine), note))
+    if lm_eval_python is None:
+        nothing = float("nan")
+        why = "give --lm-eval-python, an interpreter that has lm-eval[hf]"
+        rows.append(Row("lm-evaluation-harness", "default", len(asks), nothing, nothing, None, why))
     return rows
-
-
-def _medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    return median(w for w, _ in times), median(p for _, p in times)
-
-
-def _equal(texts: Answers, mine: Answers) -> int:
-    # Engines differ in whether they keep the blanks around an answer.
-    return sum(texts[i].strip() == mine[i].strip() for i in mine)
-
-
-def _ours(engine: LocalEngine, asks: Sequence[Ask]) -> Answers:
-    index = {ask: i for i, ask in enumerate(asks)}
-    return {index[ask]: response.text for ask, response in engine.answer(asks)}
-
-
-@torch.inference_mode()
-def _generate(setup: _Setup, batch_size: int) -> Answers:
-    """``model.generate`` as one writes it: greedy, in the order of the asks, padded on the left where batched."""
-    model, tokenizer = setup.engine.model, setup.engine.tokenizer
-    ids = setup.engine.prompt_ids(setup.asks)
-    end = min(setup.engine.eos_ids)
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end
-    found: Answers = {}
-    for start in range(0, len(ids), batch_size):
-        chunk = range(start, min(start + batch_size, len(ids)))
-        width = max(len(ids[i]) for i in chunk)
-        tokens = torch.tensor([[pad] * (width - len(ids[i])) + list(ids[i]) for i in chunk], device=model.device)
-        mask = torch.tensor([[0] * (width - len(ids[i])) + [1] * len(ids[i]) for i in chunk], device=model.device)
-        budget = max(setup.asks[i].max_tokens for i in chunk)
-        room = (setup.engine.context or width + budget) - width
-        out = model.generate(
-            tokens, attention_mask=mask, max_new_tokens=min(budget, room), do_sample=False, pad_token_id=pad
-        )
-        for i, row in zip(chunk, out[:, width:].tolist(), strict=True):
-            found[i] = tokenizer.decode(row[: setup.asks[i].max_tokens], skip_special_tokens=True)
-    return found
-
-
-def _harness(setup: _Setup, batch_size: int | None, python: str | None, mine: Answers) -> Row:
-    name, batch = "lm-evaluation-harness", "default" if batch_size is None else str(batch_size)
-
-    def skipped(why: str) -> Row:
-        return Row(name, batch, len(setup.asks), float("nan"), float("nan"), None, why)
-
-    if python is None:
-        return skipped("give --lm-eval-python, an interpreter that has lm-eval[hf]")
-    engine = setup.engine
-    ids = engine.prompt_ids(setup.asks)
-    job = {
-        "model": setup.location, "batch_size": batch_size, "threads": setup.threads, "repeats": setup.repeats,
-        "device": str(engine.model.device), "dtype": str(engine.model.dtype).removeprefix("torch."),
-        "prompts": [engine.tokenizer.decode(list(row)) for row in ids], "ids": [list(row) for row in ids],
-        "budgets": [a.max_tokens for a in setup.asks], "until": [engine.tokenizer.eos_token or "\n\n"],
-    }  # fmt: skip
-    try:
-        done = subprocess.run([python, str(SIDE)], input=json.dumps(job), capture_output=True, text=True, check=False)
-    except OSError as e:
-        return skipped(f"--lm-eval-python {python}: {e.strerror}")
-    if done.returncode:
-        return skipped(f"--lm-eval-python {python}: {(done.stderr.strip().splitlines() or ['failed'])[-1][:200]}")
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    note = f"lm-eval {found['versions']['lm_eval']}, transformers {found['versions']['transformers']}"
-    if found["same_prompts"] < len(ids):
-        note += f"; {len(ids) - found['same_prompts']} prompts tokenized differently"
-    return Row(name, batch, len(ids), *_medians(found["passes"]), _equal(dict(enumerate(found["texts"])), mine), note)
 
 
 class _Replay:

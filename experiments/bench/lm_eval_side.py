@@ -1,11 +1,13 @@
 """The part of the asking benchmark that runs under lm-evaluation-harness's own interpreter: ``python lm_eval_side.py``.
 
-Reads one JSON object from stdin (model folder, prompts, token budgets, batch size, ...), times its ``generate_until``
-and writes one JSON object to the last line of stdout. Imports nothing of this package: that interpreter lacks it.
+Reads one JSON object a line from stdin (model folder, prompts, token budgets, batch size, ...), answers the prompts
+with its ``generate_until`` and writes one JSON object a line to stdout: seconds, texts and versions. The model is
+loaded with the first. Imports nothing of this package: that interpreter lacks it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import sys
@@ -14,16 +16,19 @@ from importlib.metadata import version
 from typing import Any
 
 
-def main(job: dict[str, Any]) -> dict[str, Any]:
-    """Seconds of wall clock and processor for each pass, the texts, and how many prompts had the ids we fed."""
+def load(job: dict[str, Any]) -> Any:
     torch: Any = importlib.import_module("torch")
     torch.set_num_threads(job["threads"])
-    instance: Any = importlib.import_module("lm_eval.api.instance").Instance
     # The rendered prompts hold their BOS.
-    model: Any = importlib.import_module("lm_eval.models.huggingface").HFLM(
-        pretrained=job["model"], dtype=job["dtype"], device=job["device"], add_bos_token=False,
-        **({} if job["batch_size"] is None else {"batch_size": job["batch_size"]}),
-    )  # fmt: skip
+    return importlib.import_module("lm_eval.models.huggingface").HFLM(
+        pretrained=job["model"], dtype=job["dtype"], device=job["device"], add_bos_token=False
+    )
+
+
+def answer(model: Any, job: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of wall clock and processor, the texts, and how many prompts had the ids we fed."""
+    instance: Any = importlib.import_module("lm_eval.api.instance").Instance
+    model.batch_size_per_gpu = job["batch_size"] or 1  # its default
     requests = [
         instance(
             request_type="generate_until",
@@ -33,20 +38,21 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
         )
         for i, (prompt, budget) in enumerate(zip(job["prompts"], job["budgets"], strict=True))
     ]
+    wall, processor = time.perf_counter(), time.process_time()
+    texts = model.generate_until(requests, disable_tqdm=True)
+    took = time.perf_counter() - wall, time.process_time() - processor
     same = sum(
         list(model.tok_encode(p, add_special_tokens=False)) == ids
         for p, ids in zip(job["prompts"], job["ids"], strict=True)
     )
-    passes = []
-    texts: list[str] = []
-    for _ in range(job["repeats"]):
-        wall, processor = time.perf_counter(), time.process_time()
-        texts = model.generate_until(requests, disable_tqdm=True)
-        passes.append((time.perf_counter() - wall, time.process_time() - processor))
     versions = {name: version(name) for name in ("lm_eval", "transformers", "torch")}
-    return {"passes": passes, "texts": texts, "same_prompts": same, "versions": versions}
+    return {"took": took, "texts": texts, "same_prompts": same, "versions": versions}
 
 
 if __name__ == "__main__":
-    result = main(json.load(sys.stdin))
-    print("\n" + json.dumps(result), flush=True)
+    replies, model = sys.stdout, None
+    with contextlib.redirect_stdout(sys.stderr):  # what the libraries print is no reply
+        for line in sys.stdin:
+            job = json.loads(line)
+            model = model or load(job)
+            print(json.dumps(answer(model, job)), file=replies, flush=True)

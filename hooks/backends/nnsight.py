@@ -17,9 +17,9 @@ from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
 from ...errors import ModelError
+from ...interrupts import held
 from .. import experts, patterns
 from ..anatomy import Anatomy
-from ..interrupts import held
 from ..layouts import cut, paste
 from ..parts import first_tensor, input_device
 from ..sites import Edit, Reducer, Run, Site

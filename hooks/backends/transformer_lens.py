@@ -20,8 +20,8 @@ from transformers import Cache, PreTrainedModel
 
 from ...devices import is_out_of_memory
 from ...errors import ModelError
+from ...interrupts import held
 from ..anatomy import Anatomy
-from ..interrupts import held
 from ..layouts import cut, paste
 from ..parts import embedding_of, input_device
 from ..sites import Edit, Reducer, Run, Site

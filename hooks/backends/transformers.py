@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from transformers import Cache, PreTrainedModel
 
 from ...errors import ModelError
+from ...interrupts import held
 from .. import experts, patterns
 from ..anatomy import Anatomy, Layer, Projection
-from ..interrupts import held
 from ..layouts import cut, paste
 from ..parts import decoder_of, first_tensor
 from ..sites import Edit, Reducer, Run, Site

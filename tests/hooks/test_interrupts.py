@@ -17,14 +17,14 @@ from torch import Tensor
 
 import composcope
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.interrupts import held, whole
 from composcope.hooks.sites import KINDS
+from composcope.interrupts import held, whole
 from composcope.probes import lookback, min_k, neurons, patching, trajectory
 
 from ..tiny_models import tiny
 
 HOME = Path(composcope.__path__[0]).resolve()
-OURS = tuple(str(HOME / part) for part in ("hooks", "probes"))
+OURS = tuple(str(HOME / part) for part in ("hooks", "probes", "products.py"))
 PROMPT, OTHER, RESPONSE = [5, 31, 77, 12, 40], [9, 9, 51], [9, 51]
 IDS = torch.tensor([PROMPT])
 SAMPLES = 25
@@ -150,7 +150,7 @@ def test_what_is_held_waits_and_a_second_ctrl_c_waits_only_so_long(monkeypatch: 
         signal.raise_signal(signal.SIGINT)
         done.append("all of it")
     assert done == ["all of it"]
-    monkeypatch.setattr("composcope.hooks.interrupts.IMPATIENT", 0.01)
+    monkeypatch.setattr("composcope.interrupts.IMPATIENT", 0.01)
     with pytest.raises(KeyboardInterrupt), held():
         signal.raise_signal(signal.SIGINT)
         time.sleep(0.02)

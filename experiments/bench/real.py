@@ -1,0 +1,281 @@
+"""``composcope bench --preset real``: what the work on a real pretrained model costs, against its peers.
+
+Everything is timed in rounds, each way once a round on the same asks, so that what a busy machine adds falls on all of
+them; a ratio is the median over rounds. Each task is one line in ``TASKS``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from ...checkpoints import load
+from ...errors import InputError
+from ...evaluation.asks import Ask
+from ...evaluation.engines.local import LocalEngine
+from ..packaged import MODELS
+from ..sources import resolve_model, weights_folder
+from . import peers
+from .measure import machine
+
+MODEL = Path("models") / MODELS["smollm2"].file
+BEGIN, END = "<!-- bench real -->", "<!-- end of bench real -->"
+HEAD = ("task", "way", "batch", "s of processor", "s", "time ratio [range]", "same answers", "note")
+ANSWER_TOKENS = 32
+SLOW = 16
+"""Asks on which a way that takes one at a time is timed, once; its time is scaled to all of them."""
+CAPITALS = (
+    "Paris Berlin Madrid Rome Lisbon Vienna Athens Dublin Oslo Stockholm Helsinki Copenhagen Warsaw Prague Budapest "
+    "Brussels Bern Cairo Nairobi Tokyo Beijing Bangkok Hanoi Delhi Tehran Ankara Moscow Kyiv Ottawa Canberra Lima "
+    "Santiago"
+).split()
+WORKED = (
+    ("Which country has Manila as its capital?", "Philippines"),
+    ("What is the official language of the country whose capital is Brasilia?", "Portuguese"),
+    ("On which continent is the country whose capital is Accra?", "Africa"),
+    ("How many legs does a spider have?", "8"),
+    ("Which country has Riga as its capital?", "Latvia"),
+    ("What is the official language of the country whose capital is Mexico City?", "Spanish"),
+    ("On which continent is the country whose capital is Jakarta?", "Asia"),
+    ("How many days are in two weeks?", "14"),
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The model, and how it is measured."""
+
+    engine: LocalEngine
+    harness: peers.Harness | None
+    asks: int
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to do a task; the first of a task is ours."""
+
+    name: str
+    run: Callable[[], peers.Took]
+    batch: str = ""
+    share: float = 1.0
+    """Part of the work that ``run`` does; below 1 it is run in the first round only."""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work."""
+
+    name: str
+    ways: Callable[[Setting], list[Way]]
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one way took."""
+
+    task: str
+    way: str
+    batch: str
+    seconds: float
+    """Wall clock, median over rounds."""
+    processor: float
+    ratio: float | None
+    """Median over rounds of its processor time to ours (wall clock on a GPU); None for ours."""
+    low: float | None
+    high: float | None
+    rounds: int
+    same: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What was measured, and on what."""
+
+    model: str
+    machine: Mapping[str, Any]
+    rows: Sequence[Row]
+    targets: Mapping[str, str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        about = {"schema": 1, "preset": "real", "model": self.model, "machine": dict(self.machine)}
+        return {**about, "rows": [asdict(r) for r in self.rows], "summary": self.summary()}
+
+    def about(self) -> str:
+        m = self.machine
+        load_average = ", ".join(f"{x:.1f}" for x in m["load_average"])
+        return (
+            f"{m['date']}, {Path(self.model).name}, float32, {m['threads']} thread on {m['processor']} ({m['cores']} "
+            f"cores, {m['system']}, load {load_average}), device {m['device']}, torch {m['torch']}, transformers "
+            f"{m['transformers']}. Time ratio: median of paired "
+            f"{'processor' if m['device'] == 'cpu' else 'wall-clock'} times, other / ours."
+        )
+
+    def summary(self) -> list[str]:
+        """For each task the fastest peer, and the target."""
+        found = []
+        for task in dict.fromkeys(r.task for r in self.rows):
+            harness = [r for r in self.rows if r.task == task and r.way == HARNESS and r.ratio is not None]
+            if harness:
+                best = min(harness, key=lambda r: r.ratio or 0)
+                found.append(
+                    f"{task}: {best.ratio:.2f} [{best.low:.2f}, {best.high:.2f}] times as fast as {HARNESS} at its "
+                    f"best batch size ({best.batch}), n={best.rounds}{self.targets.get(task, '')}"
+                )
+        return found
+
+    def text(self) -> list[str]:
+        table = [HEAD, *map(_cells, self.rows)]
+        widths = [max(len(r[i]) for r in table) for i in range(len(HEAD))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in table]
+        return [self.about(), "", *lines, "", *self.summary()]
+
+    def markdown(self) -> str:
+        rows = ["| " + " | ".join(cells) + " |" for cells in (HEAD, ["---"] * len(HEAD), *map(_cells, self.rows))]
+        return "\n".join([self.about(), "", *rows, "", *(f"- {line}" for line in self.summary())])
+
+    def write_docs(self, path: Path) -> None:
+        """Put the table between its marks in a markdown file. Raises ``InputError`` where there are none."""
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if BEGIN not in text or END not in text:
+            raise InputError(f"{path}: no lines {BEGIN!r} and {END!r}; add them where the table belongs")
+        before, rest = text.split(BEGIN, 1)
+        path.write_text(f"{before}{BEGIN}\n{self.markdown()}\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
+
+
+HARNESS = "lm-evaluation-harness"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f} [{row.low:.2f}, {row.high:.2f}], n={row.rounds}"
+    return (
+        row.task, row.way, row.batch, f"{row.processor:.1f}", f"{row.seconds:.1f}", ratio, row.same, row.note
+    )  # fmt: skip
+
+
+def apart() -> list[Ask]:
+    """Questions that begin apart: nothing to share but their number of words."""
+    kinds = ("{} is the capital of which country?", "{}: what is the official language of the country with this "
+             "capital?", "{}: on which continent is the country with this capital?")  # fmt: skip
+    return [_ask(f"{kind.format(c)}\nAnswer:", "raw") for c in CAPITALS for kind in kinds]
+
+
+def questions() -> list[str]:
+    kinds = ("Which country has {} as its capital?", "What is the official language of the country whose capital is "
+             "{}?", "On which continent is the country whose capital is {}?")  # fmt: skip
+    return [kind.format(c) for c in CAPITALS for kind in kinds]
+
+
+def chat() -> list[Ask]:
+    """The chat template's own system prompt before every question."""
+    return [_ask(f"{q} Answer with one or two words only.", "chat") for q in questions()]
+
+
+def few_shot() -> list[Ask]:
+    before = "".join(f"Question: {q}\nAnswer: {a}\n\n" for q, a in WORKED)
+    return [_ask(f"{before}Question: {q}\nAnswer:", "raw") for q in questions()]
+
+
+def _ask(prompt: str, prompting: Any) -> Ask:
+    stop = () if prompting == "chat" else ("\n",)
+    return Ask(prompt, "whole", prompt, "", "text", max_tokens=ANSWER_TOKENS, prompting=prompting, stop=stop)
+
+
+def asking(make: Callable[[], list[Ask]], setting: Setting) -> list[Way]:
+    """Ours, ours without what makes it fast, plain generate and the harness, at several batch sizes."""
+    engine, asks = setting.engine, make()[: setting.asks]
+    few = asks[:SLOW]
+    share = len(few) / len(asks)
+    plain = peers.one_by_one(engine)
+    alone = f"timed on {len(few)} of {len(asks)}, once"
+
+    def way(name: str, batch: int | None, run: Callable[..., Mapping[int, str]], mine: LocalEngine, *more: int) -> Way:
+        some, part, note = (few, share, alone) if batch == 1 else (asks, 1.0, "")
+        return Way(name, partial(peers.timed, partial(run, mine, some, *more)), str(batch or ""), part, note)
+
+    ways = [
+        way("composcope", None, peers.ours, engine),
+        way("composcope, naive", 1, peers.ours, plain),
+        way("model.generate", 1, peers.generate, engine, 1),
+        way("model.generate", 32, peers.generate, engine, 32),
+    ]
+    if setting.harness is not None:
+        ways.append(Way(HARNESS, partial(setting.harness, few, 1), "1", share, alone))
+        ways += [Way(HARNESS, partial(setting.harness, asks, n), str(n)) for n in (16, 32, 64)]
+    return ways
+
+
+TASKS = (
+    Task("asking, no common prefix", partial(asking, apart), "at least 1.5"),
+    Task("asking, system prompt", partial(asking, chat), "at least 2"),
+    Task("asking, 8 worked examples", partial(asking, few_shot), "at least 2"),
+)
+
+
+def bench_real(
+    model: str | None = None,
+    *,
+    asks: int = 96,
+    rounds: int = 5,
+    threads: int = 1,
+    only: Sequence[str] = (),
+    lm_eval_python: str | None = None,
+    say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+) -> Bench:
+    """Time every task in ``rounds``. Raises ``InputError`` without a model, and for unknown tasks."""
+    chosen = [t for t in TASKS if not only or any(name in t.name for name in only)]
+    if not chosen or asks < 1 or rounds < 1:
+        raise InputError(
+            f"--only {','.join(only)}, --asks {asks}, --rounds {rounds}: tasks are {'; '.join(t.name for t in TASKS)}, "
+            "numbers at least 1"
+        )
+    if lm_eval_python is None:
+        say(f"{HARNESS} is left out: {peers.INSTALL}")
+    if model is None and not MODEL.is_file():
+        raise InputError(f"--model: no {MODEL} here; run make real, which downloads it, or give any chat model")
+    source = resolve_model(str(model or MODEL), say)
+    loaded, tokenizer = load(source.location, dtype="float32", say=say)
+    engine = LocalEngine(loaded, tokenizer, folder=weights_folder(source))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert engine.identity and engine.trust, "hashed and tried once, before the clock runs"
+        about = machine(loaded.device.type, threads)
+        with peers.harness(lm_eval_python, engine, source.location, threads) as harness:
+            setting = Setting(engine, harness, asks)
+            rows = [row for task in chosen for row in _measured(task, setting, rounds, say)]
+    finally:
+        torch.set_num_threads(before)
+    targets = {t.name: f"; the target is {t.target}" for t in chosen if t.target}
+    return Bench(source.name, about, rows, targets)
+
+
+def _measured(task: Task, setting: Setting, rounds: int, say: Callable[[str], None]) -> Iterator[Row]:
+    ways = task.ways(setting)
+    took: list[list[peers.Took]] = [[] for _ in ways]
+    for n in range(rounds):
+        order = [i for i, way in enumerate(ways) if n == 0 or way.share == 1]
+        for i in order if n % 2 == 0 else reversed(order):
+            say(f"{task.name}, round {n + 1} of {rounds}: {ways[i].name} {ways[i].batch}".rstrip())
+            took[i].append(ways[i].run())
+    on_cpu = setting.engine.model.device.type == "cpu"
+    mine = took[0]
+    for i, way in enumerate(ways):
+        cost = [(t.processor if on_cpu else t.wall) / way.share for t in took[i]]
+        ratios = [c / (m.processor if on_cpu else m.wall) for c, m in zip(cost, mine, strict=False)]
+        agreed = "" if i == 0 else f"{peers.same(took[i][0].texts, mine[0].texts)}/{len(took[i][0].texts)}"
+        yield Row(
+            task.name, way.name, way.batch, median(t.wall for t in took[i]) / way.share,
+            median(t.processor for t in took[i]) / way.share, median(ratios) if i else None,
+            min(ratios) if i else None, max(ratios) if i else None, len(ratios), agreed,
+            "; ".join(filter(None, (way.note, took[i][0].note))),
+        )  # fmt: skip

@@ -1,0 +1,101 @@
+"""The benchmark on a real model, run here on a tiny one: who is compared with whom, and what is said when it cannot."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError, ModelError
+from composcope.experiments.bench import real
+from composcope.experiments.bench.peers import Took, same
+from composcope.experiments.bench.real import BEGIN, END, HARNESS, Setting, Task, Way, bench_real
+from composcope.experiments.cli import main
+
+
+@pytest.fixture(scope="module")
+def found() -> real.Bench:
+    return bench_real("organism:control", asks=18, rounds=2, only=("no common", "system"), say=lambda _: None)
+
+
+def test_ours_and_plain_generate_give_the_same_answers(found: real.Bench) -> None:
+    assert {r.task for r in found.rows} == {"asking, no common prefix", "asking, system prompt"}
+    for row in found.rows:
+        assert row.same in ("", "16/16", "18/18") and (row.ratio is None) == (row.way == "composcope")
+        assert row.rounds == (1 if row.batch == "1" else 2), "what takes one at a time is timed once"
+    assert found.summary() == [], "nothing is claimed without the peer"
+
+
+def test_the_table_goes_between_its_marks_and_nowhere_else(found: real.Bench, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    found.write_docs(page)
+    text = page.read_text()
+    assert text.startswith(f"before\n{BEGIN}\n") and text.endswith(f"{END}\nafter\n") and "old" not in text
+    assert sum(line.startswith("| asking") for line in text.splitlines()) == len(found.rows)
+    page.write_text("no marks")
+    with pytest.raises(InputError, match=r"page\.md: no lines"):
+        found.write_docs(page)
+
+
+def took(processor: float, text: str = "a") -> Took:
+    return Took(processor, processor, {0: text})
+
+
+def test_ratios_are_medians_over_rounds_of_neighbors_in_time_and_the_best_peer_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times: dict[str, list[float]] = {"ours": [2, 4, 1], "16": [6, 8, 5], "32": [4, 12, 2], "1": [8]}
+
+    def ways(_: Setting) -> list[Way]:
+        def way(name: str, batch: str, share: float = 1.0) -> Way:
+            left = iter(times[batch or "ours"])
+            return Way(name, lambda: took(next(left)), batch, share)
+
+        return [way("composcope", ""), way(HARNESS, "1", 0.5), way(HARNESS, "16"), way(HARNESS, "32")]
+
+    monkeypatch.setattr(real, "TASKS", (Task("task", ways, "at least 2"),))
+    bench = bench_real("organism:control", rounds=3, say=lambda _: None)
+    assert [(r.batch, r.processor, r.ratio, r.low, r.high, r.rounds) for r in bench.rows] == [
+        ("", 2, None, None, None, 3),
+        ("1", 16, 8, 8, 8, 1),
+        ("16", 6, 3, 2, 5, 3),
+        ("32", 4, 2, 2, 3, 3),
+    ]
+    (line,) = bench.summary()
+    assert "2.00 [2.00, 3.00] times as fast" in line and "(32)" in line and "at least 2" in line
+
+
+def test_answers_are_compared_without_the_blanks_around_them() -> None:
+    assert same({0: " a\n", 1: "b", 2: "c"}, {0: "a", 1: "B"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "needle"),
+    [
+        ({"only": ("no such",)}, InputError, "tasks are asking, no common prefix; "),
+        ({"model": None}, InputError, "run make real"),
+        ({"lm_eval_python": "/nowhere/python"}, ModelError, "--lm-eval-python /nowhere/python: No such file"),
+    ],
+)
+def test_what_is_missing_is_said_with_what_mends_it(
+    options: dict[str, Any], error: type[Exception], needle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=needle):
+        bench_real(**{"model": "organism:control", "rounds": 1, "asks": 1, "say": lambda _: None, **options})
+
+
+@pytest.mark.skipif(importlib.util.find_spec("lm_eval") is not None, reason="this interpreter has the harness")
+def test_an_interpreter_without_the_harness_is_refused_with_the_command_that_installs_it() -> None:
+    options: dict[str, Any] = {"rounds": 1, "asks": 1, "only": ("system",), "say": lambda _: None}
+    with pytest.raises(ModelError, match=r"No module named 'lm_eval'; python3 -m venv"):
+        bench_real("organism:control", lm_eval_python=sys.executable, **options)
+
+
+def test_other_presets_are_refused_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--preset", "rael"]) == 1
+    assert "--preset rael: use real, or one of the commands" in capsys.readouterr().err
