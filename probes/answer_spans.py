@@ -18,7 +18,7 @@ Span = tuple[int, int]
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _ARTICLES = frozenset(("a", "an", "the"))
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
-"""Scripts that put no spaces between words."""
+"""Scripts that put no spaces between words; two characters count as one."""
 _NUMERAL = re.compile(
     r"(?:\d{1,3}(?:[,.'’ \u00a0\u202f\u2009]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|\.\d+)(?!\d)(?:\s?[/⁄]\s?\d+)?"
 )
@@ -217,7 +217,8 @@ def _added(here: str, question: str) -> Span | None:
         if link is None:
             found = _content(sentence)
             bare = found is not None and _first(sentence, found) in known
-            found = found if len(spoken) <= (_BARE if bare else _SHORT) else None
+            size = sum(map(len, _UNSPACED.findall(sentence))) // 2 or len(spoken)
+            found = found if size <= (_BARE if bare else _SHORT) else None
         else:
             sides = [_content(sentence, link.end()), _content(sentence, 0, link.start())]
             there = [s for s in sides if s is not None]
