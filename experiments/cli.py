@@ -33,6 +33,7 @@ from .options import (
     Model,
     Out,
     PadToken,
+    Position,
     ProbeCases,
     Probes,
     Prompting,
@@ -132,6 +133,7 @@ def investigate(
     probes: Probes = "all",
     probe_cases: ProbeCases = 32,
     case_details: CaseDetails = 4,
+    position: Position = None,
     dry_run: DryRun = False,
     reuse: Reuse = False,
     shard: Shard = None,
@@ -146,7 +148,7 @@ def investigate(
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
         parse_probes(probes), probe_cases, reuse=reuse, pad_token=pad_token, asking=asking, serving=serving,
-        shard=shard, case_details=case_details,
+        shard=shard, case_details=case_details, **({} if position is None else {"position": position}),
     )  # fmt: skip
     if dry_run:
         plan = job.plan(settings)
@@ -214,6 +216,7 @@ def probe(
     case_details: Annotated[
         int | None, typer.Option(min=0, help="Cases per group kept in detail for the report; the run's own by default.")
     ] = None,
+    position: Position = None,
     device: Device = None,
     rows_dtype: Annotated[
         str | None, typer.Option(help="float32: neurons and patching in float32 on weights in half precision.")
@@ -239,6 +242,7 @@ def probe(
         "probe_cases": probe_cases,
         "case_details": case_details,
         "rows_dtype": rows_dtype,
+        "position": position,
     }
     config = read_config(run)
     find_runs([run])  # a folder without a manifest would become another run

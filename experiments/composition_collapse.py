@@ -49,7 +49,8 @@ def probe(opened: Opened) -> None:
     opened.save("patching", examples, patch, layers=layers, seed=opened.settings.seed)
     from ..probes import trajectory
 
-    opened.save("trajectory", examples, trajectory.over_examples, steps=STEPS, seed=opened.settings.seed)
+    how = {"steps": STEPS, "position": "prompt-end", "seed": opened.settings.seed}
+    opened.save("trajectory", examples, trajectory.over_examples, **how)
 
 
 def patch(lm: Any, examples: Sequence[Any], layers: Sequence[int], seed: int = 0) -> Any:
@@ -67,7 +68,7 @@ def patch(lm: Any, examples: Sequence[Any], layers: Sequence[int], seed: int = 0
         recipient_answers=[e.answer_ids for e in recipients], graders=graders(lm, recipients, donors), seed=seed,
     )  # fmt: skip
     cases = [(donors[d].case, recipients[r].case) for d, r in chosen]
-    return replace(found, settings={**found.settings, "cases": cases})
+    return replace(found, settings={**found.settings, "cases": cases, "position": "prompt-end"})
 
 
 def boundary_pairs(n_donors: int, n_recipients: int, most: int = MAX_PAIRS) -> list[tuple[int, int]]:

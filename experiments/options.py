@@ -37,6 +37,10 @@ Probes = Annotated[
     str, typer.Option(help="Comma-separated: neurons, lookback, patching, trajectory, min-k; or all, none.")
 ]
 ProbeCases = Annotated[int, typer.Option(min=1, help="Cases per group that the probes run on.")]
+Position = Annotated[
+    str | None,
+    typer.Option(help="Where neurons, patching and trajectory read: answer-slot (the default) or prompt-end."),
+]
 CaseDetails = Annotated[
     int, typer.Option(min=0, help="Cases per group whose own tokens, maps and sweeps are kept for the report; 0: none.")
 ]

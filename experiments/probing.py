@@ -18,13 +18,15 @@ from typing import Any
 
 from ..errors import InputError, NoCasesError
 from ..probes.examples import Example
-from ..probes.matching import Matched, match
+from ..probes.matching import match, spread_out
 from ..probes.result import ProbeResult
 from ..probes.spread import Fleet, call
 from . import plugins, provenance
 from .progress import Reporter
 from .run import Run, read_json, write_json
 from .settings import Settings
+
+READ_AT_SLOTS = ("neurons", "patching", "trajectory")
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,9 @@ def choose(examples: Sequence[Example], n: int) -> Chosen:
     matched = match(examples)
     if not matched.possible:
         return Chosen(tuple(_first_cases(examples, n)), matched.note, False)
-    kept = {case for pair in _spread(matched, examples)[:n] for case in pair}
-    return Chosen(tuple(e for e in matched.examples if e.case in kept), matched.note, True)
-
-
-def _spread(matched: Matched, examples: Sequence[Example]) -> list[tuple[str, str]]:
-    """Pairs in an order that takes one from each stratum in turn."""
-    stratum = {e.case: (e.family, e.depth, e.operation) for e in examples}
-    turn: dict[Any, int] = defaultdict(int)
-    order = []
-    for i, pair in enumerate(matched.pairs):
-        key = stratum[pair[0]]
-        order.append((turn[key], i, pair))
-        turn[key] += 1
-    return [pair for _, _, pair in sorted(order, key=lambda o: o[:2])]
+    kept = {case for pair in spread_out(matched.pairs, examples)[:n] for case in pair}
+    few = "" if len(matched.pairs) <= n else f"; of these {n} are probed, spread over families, depths and operations"
+    return Chosen(tuple(e for e in matched.examples if e.case in kept), matched.note + few, True)
 
 
 def _first_cases(examples: Sequence[Example], n: int) -> list[Example]:
@@ -171,6 +162,8 @@ def inputs_hash(name: str, examples: Sequence[Example], settings: Settings, mode
     about = [name, settings.seed, settings.dtype, model, provenance.source_hash(("probes", "hooks"))]
     if settings.rows_dtype is not None:
         about.append(settings.rows_dtype)
+    if name in READ_AT_SLOTS:
+        about.append(settings.position)
     if name not in PROBES:
         about.append(provenance.plugin_files())
     return provenance.text_hash([json.dumps(about, sort_keys=True, default=str), *(repr(asdict(e)) for e in examples)])
@@ -224,13 +217,19 @@ def _probe(name: str) -> Probe:
 def _neurons(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
     from ..probes import neurons
 
-    return neurons.over_examples(lm, examples, rows_dtype=settings.rows_dtype)
+    return neurons.over_examples(
+        lm,
+        examples,
+        rows_dtype=settings.rows_dtype,
+        position=settings.position,
+        progress=reporter.patient_bar,
+    )
 
 
 def _lookback(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
     from ..probes import lookback
 
-    return lookback.over_examples(lm, examples)
+    return lookback.over_examples(lm, examples, progress=reporter.patient_bar)
 
 
 def _patching(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
@@ -238,22 +237,24 @@ def _patching(lm: Any, examples: Sequence[Example], settings: Settings, reporter
     from ..probes import patching
     from ..probes.precision import InDtype
 
-    if not widens(lm, settings.rows_dtype):
-        return patching.over_examples(lm, examples)
-    found = patching.over_examples(InDtype(lm, str(settings.rows_dtype)), examples)  # type: ignore[arg-type]
+    wide = widens(lm, settings.rows_dtype)
+    model: Any = InDtype(lm, str(settings.rows_dtype)) if wide else lm
+    found = patching.over_examples(model, examples, position=settings.position, progress=reporter.patient_bar)
+    if not wide:
+        return found
     return replace(found, settings={**found.settings, "rows_dtype": settings.rows_dtype})
 
 
 def _trajectory(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
     from ..probes import trajectory
 
-    return trajectory.over_examples(lm, examples)
+    return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.patient_bar)
 
 
 def _min_k(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
     from ..probes import min_k
 
-    return min_k.over_examples(lm, examples)
+    return min_k.over_examples(lm, examples, progress=reporter.patient_bar)
 
 
 PROBES: dict[str, Probe] = {

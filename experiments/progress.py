@@ -6,11 +6,13 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-Advance = Callable[[int], None]
+Advance = Callable[[float], None]
+PATIENCE = 3.0
+"""Seconds between two lines of a ``patient_bar`` where there is no terminal."""
 
 
 class Reporter:
@@ -63,13 +65,17 @@ class Reporter:
         self._held.clear()
 
     @contextmanager
-    def bar(self, title: str, total: int) -> Iterator[Advance]:
-        """A progress bar; the yielded function takes the number of items done since it was last called."""
+    def bar(self, title: str, total: int, *, patience: float | None = None) -> Iterator[Advance]:
+        """A progress bar; the yielded function takes the number of items done since it was last called.
+
+        Where there is no terminal, a line per 10 %; with ``patience`` a line after so many seconds without one, and
+        none for what is done sooner.
+        """
         if not self.bars:
             yield lambda n: None
             return
         if self.quiet or total <= 0 or not self.stream.isatty():
-            yield _tenths(title, total, self.say)
+            yield _tenths(title, total, self.say) if patience is None else _paced(title, total, self.say, patience)
             return
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -83,7 +89,12 @@ class Reporter:
                 yield lambda n: progress.advance(task, n)
             finally:
                 self._live = None
-        self.say(f"{title}: done ({total})")
+        if patience is None:
+            self.say(f"{title}: done ({total})")
+
+    def patient_bar(self, title: str, total: int) -> AbstractContextManager[Advance]:
+        """A ``bar`` that is silent about what takes no longer than a few seconds."""
+        return self.bar(title, total, patience=PATIENCE)
 
     @contextmanager
     def logging_warnings(self) -> Iterator[None]:
@@ -105,14 +116,27 @@ class Reporter:
 
 
 def _tenths(title: str, total: int, say: Callable[[str], None]) -> Advance:
-    done = said = 0
+    done, said = 0.0, 0
 
-    def advance(n: int) -> None:
+    def advance(n: float) -> None:
         nonlocal done, said
         done += n
-        tenth = 10 * done // total if total > 0 else 10
+        tenth = int(10 * (done + 1e-9) / total) if total > 0 else 10
         if tenth > said:
             said = tenth
-            say(f"{title}: {min(10 * tenth, 100)} % ({done}/{total})")
+            say(f"{title}: {min(10 * tenth, 100)} % ({int(done + 1e-9)}/{total})")
+
+    return advance
+
+
+def _paced(title: str, total: int, say: Callable[[str], None], patience: float) -> Advance:
+    done, last = 0.0, time.monotonic()
+
+    def advance(n: float) -> None:
+        nonlocal done, last
+        done += n
+        if time.monotonic() - last >= patience:
+            last = time.monotonic()
+            say(f"{title}: {100 * done / total:.0f} % ({int(done + 1e-9)}/{total})")
 
     return advance

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import InputError, did_you_mean
 from . import asking, plugins
@@ -58,6 +58,8 @@ class Settings:
     """Cases per group whose own tokens, maps and sweeps are kept for the report; 0: none."""
     rows_dtype: str | None = None
     """``float32``: neurons and patching compute in float32 on weights in half precision; None: in the weights' own."""
+    position: Literal["answer-slot", "prompt-end"] = "answer-slot"
+    """Where neurons, patching and trajectory read."""
 
     def __post_init__(self) -> None:
         for name in ("limit", "max_asks", "batch_size", "probe_cases"):
@@ -81,6 +83,8 @@ class Settings:
             raise InputError(f"--prompting {self.prompting}: use chat or raw")
         if self.rows_dtype not in (None, "float32"):
             raise InputError(f"--rows-dtype {self.rows_dtype}: use float32, or leave it out")
+        if self.position not in ("answer-slot", "prompt-end"):
+            raise InputError(f"--position {self.position}: use answer-slot or prompt-end")
         if self.dtype is not None and self.dtype not in DTYPES:
             raise InputError(f"--dtype {self.dtype}: use one of {', '.join(DTYPES)}")
         if address(self.model) is not None and (self.serving.engine == "vllm" or self.serving.base_url):

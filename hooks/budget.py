@@ -14,8 +14,8 @@ from .model import Model
 from .regimes import alike
 
 T = TypeVar("T")
-LARGEST = 224 * 2**20
-"""Bytes that rows take at most on a CPU: more does not make them faster."""
+LARGEST, WORTHWHILE = 224 * 2**20, 512
+"""Bytes that rows take at most on a CPU, or what so many rows take: more does not make them faster."""
 MAX_TOKENS = 8192
 """Prompt tokens in one prefill at most."""
 
@@ -26,8 +26,8 @@ def row_budget(
     """How many rows of each query fit into memory at once.
 
     Counts what one row holds: its activations in every layer (kept only with a graph), its attention over the prefix,
-    its own keys and values over ``decoded`` steps, and its logits. Uses a quarter of the
-    free memory, at most 224 MB on a CPU.
+    its own keys and values over ``decoded`` steps, and its logits. Uses a quarter of the free memory; on a CPU at most
+    224 MB or, of models with large rows, what 512 of them take.
     """
     a = lm.anatomy
     size = torch.finfo(lm.dtype).bits // 8
@@ -35,7 +35,7 @@ def row_budget(
     layers = a.n_layers if graph else 2
     cache = 2 * 2 * decoded * a.n_layers * a.n_kv_heads * a.d_head  # twice, while a step is appended
     per_row = size * (per_layer * layers + cache) + 4 * 4 * a.vocab_size
-    free = limit if limit is not None else _share(lm.device)
+    free = limit if limit is not None else _share(lm.device, WORTHWHILE * per_row)
     return max(1, int(free // (per_row * max(1, n_queries))))
 
 
@@ -91,8 +91,9 @@ def shrinking(
             notes.append(said)
 
 
-def _share(device: torch.device) -> int:
+def _share(device: torch.device, worthwhile: int) -> int:
     free = free_bytes(device)
     if device.type == "cuda" and free is not None:
         return free // 4
-    return LARGEST if free is None else min(free // 4, LARGEST)
+    most = max(LARGEST, worthwhile)
+    return most if free is None else min(free // 4, most)

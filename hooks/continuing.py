@@ -5,6 +5,10 @@ above l and nowhere else; so all that have generated the same tokens so far are 
 earliest of their births, and take one *lane* there. A row leaves the shared lane after the block it was born in, or
 when its tokens part from the others'; rows that have ended take none. Prompts with many, few and no variants run side
 by side, each with as many lanes as it needs.
+
+Two more kinds of rows cost nothing at the prompt's end. A row that is *spliced* goes on from one prompt's keys and
+values up to block l and from another's above: the same as if the other's states had been put in at every position
+after block l. And a variant that turns out to be the unchanged prompt, up to rounding, goes on as that does.
 """
 
 from __future__ import annotations
@@ -21,9 +25,12 @@ from torch import Tensor
 
 from .lanes import Indices, Lanes
 from .model import Model
+from .progress import tick
 from .rows import Grow, History, Prefix, Step, step
 
 Mask = NDArray[np.bool_]
+ROUNDING = {64: 1e-5, 32: 1e-4, 16: 5e-2}
+"""By bits of a number: how far two computations of the same may be apart, relative to the largest."""
 HEAD = 4
 """What a lane in the last layer costs, with the vocabulary head, where one in the first costs 1."""
 
@@ -38,24 +45,96 @@ class Variants:
     """The block after which it goes in; -1: before block 0"""
     states: Tensor
     """row d_model"""
+    same: Sequence[bool] = ()
+    """Which are expected to change nothing: where that is so they are not continued by themselves."""
+
+
+@dataclass(frozen=True)
+class Splices:
+    """Rows that go on from two of the prefix's queries, at equal positions."""
+
+    below: Sequence[int]
+    """Whose keys and values they have up to the block"""
+    above: Sequence[int]
+    """And above it"""
+    layers: Sequence[int]
+
+
+NO_SPLICES = Splices((), (), ())
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What is continued."""
+
+    below: Indices
+    """row: whose prefix it attends to up to the block of its birth"""
+    above: Indices
+    """row: and after it"""
+    born: Indices
+    """row: the block; beyond the last one for unchanged prompts"""
+    start: list[Indices]
+    """By layer, row: its lane at the prompt's end"""
 
 
 @torch.no_grad()
 def continue_rows(
-    lm: Model, prefix: Prefix, variants: Variants, max_new_tokens: int, stop_ids: Sequence[int]
-) -> tuple[Tensor, Tensor]:
+    lm: Model, prefix: Prefix, variants: Variants, max_new_tokens: int, stop_ids: Sequence[int],
+    splices: Splices = NO_SPLICES,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Greedy tokens ``row step`` (-1 after the end; the stopping token is kept) and first logits ``row vocab``.
 
-    The unchanged queries come first, then the variants in their order.
+    The unchanged queries come first, then the variants in their order, then the splices.
     """
     n_queries, n_layers = len(prefix.queries), lm.anatomy.n_layers
     by_birth = np.argsort(np.asarray(variants.layers, dtype=np.int64), kind="stable")
     queries = np.concatenate([np.arange(n_queries), np.asarray(variants.queries, dtype=np.int64)[by_birth]])
     born = np.concatenate([[n_layers] * n_queries, np.asarray(variants.layers, dtype=np.int64)[by_birth]])
     first = _first(lm, prefix, queries, born, variants.states[torch.from_numpy(by_birth)])
-    tokens = _decode(lm, prefix, first, queries, born, max_new_tokens, stop_ids)
-    back = torch.from_numpy(np.concatenate([np.arange(n_queries), n_queries + np.argsort(by_birth)]))
-    return tokens[back.to(tokens.device)], first.logits[0, back.to(tokens.device)]
+    expected = np.asarray(variants.same or np.zeros(len(by_birth)), dtype=np.bool_)[by_birth]
+    kept = np.flatnonzero(~_unmoved(first, queries, born, expected))
+    below, above, layers = (np.asarray(x, dtype=np.int64) for x in (splices.below, splices.above, splices.layers))
+    lanes = [np.where(kept < k.shape[2], kept, queries[kept]) for k in first.keys]
+    rows = _Rows(
+        np.concatenate([queries[kept], below]), np.concatenate([queries[kept], above]),
+        np.concatenate([born[kept], layers]),
+        [np.concatenate([at, np.where(layers < i, above, below)]) for i, at in enumerate(lanes)],
+    )  # fmt: skip
+    device = first.logits.device
+    logits = first.logits[0, torch.from_numpy(np.concatenate([kept, above])).to(device)]
+    tokens = _decode(lm, prefix, first, rows, logits, max_new_tokens, stop_ids)
+    of_row = queries.copy()  # what is not continued by itself goes on as its query
+    of_row[kept] = np.arange(len(kept))
+    back = np.concatenate([np.arange(n_queries), n_queries + np.argsort(by_birth)])
+    spliced = np.arange(len(kept), len(kept) + len(layers))
+    where = [torch.from_numpy(np.concatenate(x)).to(device) for x in ((of_row[back], spliced), (back, above))]
+    return tokens[where[0]], first.logits[0, where[1]]
+
+
+def _unmoved(first: Step, queries: Indices, born: Indices, expected: Mask) -> Mask:
+    """Which of the rows expected to change nothing have the keys, values and logits of their queries, up to rounding.
+
+    Keys and values are all that later positions see of the prompt's end.
+    """
+    candidates = len(queries) - len(expected) + np.flatnonzero(expected)
+    same = np.ones(len(candidates), dtype=np.bool_)
+
+    def compare(x: Tensor, of: Mask) -> None:
+        """``row ...`` with their queries', for some of the candidates."""
+        some = candidates[of]
+        row, query = (x[torch.from_numpy(i).to(x.device)].flatten(1).double() for i in (some, queries[some]))
+        limit = ROUNDING[torch.finfo(x.dtype).bits] * query.abs().amax(1)
+        same[of] &= ((row - query).abs().amax(1) <= limit).cpu().numpy()
+
+    if len(candidates):
+        for layer in range(len(first.keys)):
+            if (later := born[candidates] < layer).any():
+                compare(first.keys[layer][0].transpose(0, 1), later)
+                compare(first.values[layer][0].transpose(0, 1), later)
+        compare(first.logits[0], same | True)
+    out = np.zeros(len(queries), dtype=np.bool_)
+    out[candidates[same]] = True
+    return out
 
 
 def _first(lm: Model, prefix: Prefix, queries: Indices, born: Indices, states: Tensor) -> Step:
@@ -85,16 +164,14 @@ def _append(x: Tensor, put: Tensor) -> Tensor:
 
 
 def _decode(
-    lm: Model, prefix: Prefix, first: Step, queries: Indices, born: Indices, max_new_tokens: int,
-    stop_ids: Sequence[int],
+    lm: Model, prefix: Prefix, first: Step, rows: _Rows, logits: Tensor, max_new_tokens: int, stop_ids: Sequence[int]
 ) -> Tensor:  # fmt: skip
-    n_layers, device = lm.anatomy.n_layers, first.logits.device
+    n_layers, device, born = lm.anatomy.n_layers, first.logits.device, rows.born
     stops = torch.tensor(list(stop_ids), device=device, dtype=torch.long)
-    tokens = first.logits[0].argmax(-1)
+    tokens = logits.argmax(-1)
     out, ended = [tokens], torch.isin(tokens, stops)
-    same = queries  # rows with the same number have the same prompt and have generated the same tokens
-    rows = np.arange(len(queries))
-    at = [np.where(rows < k.shape[2], rows, queries) for k in first.keys]  # each row's lane, by layer
+    same = rows.below  # rows with the same number have the same prompt and have generated the same tokens
+    at = rows.start  # each row's lane, by layer
     history = History([k[:, :, :, None] for k in first.keys], [v[:, :, :, None] for v in first.values])
     for offset in range(1, max_new_tokens):
         if bool(ended.all()):
@@ -105,13 +182,17 @@ def _decode(
         taken = _fitting([_taken(speakers, born, running, layer) for layer in range(n_layers)])
         history = _follow(history, [a[x.rows] for a, x in zip(at, taken, strict=True)])
         entering = tokens[torch.from_numpy(taken[0].rows).to(device)][None]
-        lanes = [Lanes(queries[x.rows], taken[0].of_row[x.rows], len(prefix.queries)) for x in taken]
+        lanes = [
+            Lanes(np.where(born < layer, rows.above, rows.below)[x.rows], taken[0].of_row[x.rows], len(prefix.queries))
+            for layer, x in enumerate(taken)
+        ]
         grow = _regroup(taken, device)
         after = step(lm, prefix, entering, offset=offset, history=history, grow=grow, lanes=lanes)
         at = [x.of_row for x in taken]
         tokens = after.logits[0].argmax(-1)[torch.from_numpy(at[-1]).to(device)]
         out.append(tokens.masked_fill(ended, -1))
         ended = ended | torch.isin(tokens, stops)
+        tick(len(prefix.queries) / max_new_tokens)
         if offset + 1 < max_new_tokens:
             history = _longer(history, after)
     missing = max_new_tokens - len(out)

@@ -16,8 +16,10 @@ from ..errors import InputError, NoCasesError
 from ..evaluation.asks import Ask, Response
 from ..evaluation.cases import Case, Part
 from ..evaluation.engines.base import think
+from ..evaluation.grading import grade
 from ..evaluation.prompts import write_answer
 from ..evaluation.protocols.presenting import examples_in
+from .slots import AT_ONCE, Asked, Said, Slot, in_worked_form, locate
 
 if TYPE_CHECKING:
     from ..evaluation.protocols.base import CaseSet, Graded
@@ -69,6 +71,12 @@ class Example:
     """Half-open range of prompt positions that hold worked examples, where the prompt has any."""
     gold: Gold | None = None
     """None where other continuations of the prompt cannot be judged."""
+    slot: Slot | None = AT_ONCE
+    """Where the answer begins in the response (``positions.read_at``); None where it could not be located."""
+    separators: int = 0
+    """First tokens of the answer that are white space alone."""
+    begun: int = 0
+    """Response tokens at the end of ``prompt_ids``, counted among the ``cue_tokens``: what has been read past."""
 
 
 def from_case_sets(
@@ -84,13 +92,14 @@ def from_case_sets(
     ``roles`` limits and extends the roles (default: ``whole`` and every ``part:i``). ``answer`` says which gold text
     becomes ``answer_ids``: the ``worked`` answer where the case has one, the bare ``answer``, or ``written`` as the
     prompt format wants it. ``few_shot`` is the text of worked examples that stands in the prompts; where it does, its
-    tokens become ``few_shot_span``.
+    tokens become ``few_shot_span``. The answer slot is found from what the sets' evidence or ``graded`` rows say was
+    taken for the answer, else from grading the response again.
     Sets with other labels than failure and success are passed over. Raises ``NoCasesError`` when nothing is labelled,
     ``InputError`` for a case with both labels, without its whole, without token ids, and for prompts and answers
     that do not round-trip through the tokenizer.
     """
     table = {c.id: c for c in (cases.values() if isinstance(cases, Mapping) else cases)}
-    case_sets = list(case_sets)
+    case_sets, graded = list(case_sets), list(graded)
     labels = _labels(case_sets)
     if not labels:
         raise NoCasesError("no case is labelled failure or success; there is nothing to open up")
@@ -99,6 +108,7 @@ def from_case_sets(
         for (case, role), key in _keys(asks, case_sets, graded).items()
         if case in labels and (role in roles if roles is not None else _ROLE.fullmatch(role)) and key in responses
     }
+    judged = _judged(case_sets, graded)
     writer = _Writer(tokenizer, dict(chat_options or {}), answer, few_shot)
     out: list[Example] = []
     for case_id, group in labels.items():
@@ -109,7 +119,8 @@ def from_case_sets(
             raise InputError(f"case {case_id!r}: no response to its whole; the journal is incomplete")
         for role in mine:
             key = found[case_id, role]
-            out.append(writer.example(table[case_id], role, asks[key], responses[key], group))
+            said = judged.get((case_id, role))
+            out.append(writer.example(table[case_id], role, asks[key], responses[key], group, said))
     return out
 
 
@@ -128,6 +139,18 @@ def _keys(
             found.setdefault((row.case, row.role), row.ask)
     for key, ask in asks.items():
         found.setdefault((ask.case, ask.role), key)
+    return found
+
+
+def _judged(case_sets: Iterable[CaseSet], graded: Iterable[Graded]) -> dict[tuple[str, str], Said]:
+    """What is known of each case's asks by role; of repeats the first."""
+    found: dict[tuple[str, str], Said] = {}
+    for case_set in case_sets:
+        for entry in case_set.entries:
+            for e in entry.evidence:
+                found.setdefault((entry.case, e.role), (e.outcome, e.answer))
+    for row in graded:
+        found.setdefault((row.case, row.role), (row.outcome, row.answer))
     return found
 
 
@@ -172,7 +195,9 @@ class _Writer:
     answer: AnswerText
     few_shot: str | None = None
 
-    def example(self, case: Case, role: str, ask: Ask, response: Response, group: str) -> Example:
+    def example(
+        self, case: Case, role: str, ask: Ask, response: Response, group: str, said: Said | None = None
+    ) -> Example:  # fmt: skip
         where = f"case {case.id!r}, role {role!r}"
         if response.prompt_ids is None or response.response_ids is None:
             raise InputError(f"{where}: the engine returned no token ids; ask again with the transformers engine")
@@ -180,18 +205,42 @@ class _Writer:
             raise InputError(f"{where}: no response to look into ({response.error or 'no tokens'}); run it again")
         part = part_of(case, role)
         prompt_ids, text = tuple(response.prompt_ids), self._text(ask, response.prompt_ids, where)
-        gold = self._gold(case if part is None else part, ask.format)
+        source = case if part is None else part
+        answer_ids = self._answer_ids(ask, text, prompt_ids, self._gold(source, ask.format), response, where)
+        gold = Gold(ask.gold, ask.answer_type, ask.format, tuple(ask.aliases), case.unknowable and role == "whole",
+                    tuple(ask.stop))  # fmt: skip
+        question = _question(case, part, ask)
         return Example(
             case=case.id, role=role, kind="composition" if part is None else part.kind or ask.kind or "part",
             group=group, prompt_ids=prompt_ids, response_ids=tuple(response.response_ids),
-            answer_ids=self._answer_ids(ask, text, prompt_ids, gold, response, where),
-            cue_tokens=self._cue_tokens(ask, prompt_ids),
-            question_span=self._span(ask, text, prompt_ids, _question(case, part, ask), where),
+            answer_ids=answer_ids, cue_tokens=self._cue_tokens(ask, prompt_ids),
+            question_span=self._span(ask, text, prompt_ids, question, where),
             family=case.family, depth=case.depth, operation=case.operation, cluster=case.cluster,
-            few_shot_span=self._few_shot_span(ask, text, prompt_ids, where),
-            gold=Gold(ask.gold, ask.answer_type, ask.format, tuple(ask.aliases), case.unknowable and role == "whole",
-                      tuple(ask.stop)),
+            few_shot_span=self._few_shot_span(ask, text, prompt_ids, where), gold=gold,
+            slot=self._slot(source, Asked(ask, response, text, question), gold, said),
+            separators=self._separators(answer_ids),
         )  # fmt: skip
+
+    def _slot(self, source: Case | Part, asked: Asked, gold: Gold, said: Said | None) -> Slot | None:
+        """Where the response's answer begins.
+
+        Of a worked answer ("7 times 9 is 63") that is its beginning: its first number is the first thing that had to
+        be found out, and what training and attribution aim at.
+        """
+        worked = source.worked if self.answer == "worked" else None
+        if worked and in_worked_form(worked, asked.response.text):
+            return AT_ONCE
+        if said is None:
+            said = _graded(asked.response, gold)
+        found = locate(self.tokenizer, lambda text: self._encode(text, asked.ask), asked, said)
+        return AT_ONCE if worked and found is not None and found.offset == 0 else found
+
+    def _separators(self, answer: Ids) -> int:
+        """First tokens of an answer that are white space alone; one token at least is left."""
+        n = 0
+        while n < len(answer) - 1 and not self.tokenizer.decode([answer[n]]).strip():
+            n += 1
+        return n
 
     def _gold(self, source: Case | Part, format: str) -> str:
         if self.answer == "written":
@@ -263,6 +312,14 @@ class _Writer:
             if tokens and tokens[0] == first:
                 return candidate
         return lead
+
+
+def _graded(response: Response, gold: Gold) -> Said:
+    found = grade(
+        response.text, response.finish_reason, gold.answer, gold.answer_type, gold.aliases, gold.format,
+        unknowable=gold.unknowable,
+    )  # fmt: skip
+    return found.outcome, found.answer
 
 
 def _shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from ..hooks.progress import Bar, no_bar, stage
 from .contrast import adjust, between
 from .examples import Example
 from .lookback_live import Generated, generate
 from .lookback_masses import Form, Ids, Masses, iter_masses, masses
+from .matching import Matched
 from .result import ProbeResult, Row
 from .spread import Notes, spread
 from .tables import Values, by_case, cell_maps, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
@@ -46,7 +48,7 @@ def ratios(
 
 def over_examples(
     lm: Model, examples: Sequence[Example], *, form: Form = "mean", steps: int | None = None,
-    max_tokens: int | None = None, permutations: int = 1000, seed: int = 0,
+    max_tokens: int | None = None, permutations: int = 1000, seed: int = 0, progress: Bar = no_bar,
 ) -> ProbeResult:  # fmt: skip
     """Lookback ratios of labelled examples, by kind and group.
 
@@ -67,19 +69,21 @@ def over_examples(
     notes: list[str] = []
     nan_steps = 0
     measure = partial(_measure, form=form, steps=steps, max_tokens=max_tokens)
-    for i, found in sorted(spread(lm, measure, examples, notes), key=lambda f: f[0]):
+    with stage(progress, "lookback: attention", len(examples)):
+        arrived = sorted(spread(lm, measure, examples, notes), key=lambda f: f[0])
+    for i, found in arrived:
         maps.append((examples[i], found["map"]))
         by_step[i] = found["by_step"]
         nan_steps += int(found["nan_steps"])
         for name, value in found["scalars"].items():
             scalars.setdefault(name, {})[i] = value
-    pairs, note = matched_pairs(examples)
+    matched, note = matched_pairs(examples)
     rows = []
     for name, values in scalars.items():
         rows += group_rows(name, [(examples[i], v) for i, v in values.items()], seed=seed)
-        rows += matched_rows(name, examples, pairs, lambda i, _, v=values: v.get(i, np.nan), seed=seed)
+        rows += matched_rows(name, examples, matched, lambda i, _, v=values: v.get(i, np.nan), seed=seed)
     rows += _unpaired([(examples[i], v) for i, v in scalars.get("lookback_ratio", {}).items()], seed)
-    rows += _length_matched(examples, by_step, pairs, seed)
+    rows += _length_matched(examples, by_step, matched, seed)
     tensors, axes, map_rows = cell_maps(
         "ratio", "lookback_ratio_map", maps, ("layer", "head"), permutations=permutations, seed=seed
     )
@@ -136,7 +140,7 @@ def _unpaired(values: Values[float], seed: int) -> list[Row]:
 
 
 def _length_matched(
-    examples: Sequence[Example], by_step: Sequence[np.ndarray], pairs: Sequence[tuple[str, str]], seed: int
+    examples: Sequence[Example], by_step: Sequence[np.ndarray], matched: Matched | None, seed: int
 ) -> list[Row]:
     """Ratios over equally many first steps: within a case (all its roles), and within each matched pair."""
     name = "lookback_ratio_length_matched"
@@ -150,4 +154,4 @@ def _length_matched(
 
     values = [(e, over_first(i, shortest[e.case])) for i, e in enumerate(examples)]
     rows = group_rows(name, values, seed=seed)
-    return rows + matched_rows(name, examples, pairs, over_first, lambda i: len(by_step[i]), seed=seed)
+    return rows + matched_rows(name, examples, matched, over_first, lambda i: len(by_step[i]), seed=seed)

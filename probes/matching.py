@@ -1,31 +1,59 @@
-"""Failures matched to successes that ask for the same: same family, depth and operation, and about the same length."""
+"""Failures matched to successes that ask for the same: one to one, of the same family, as alike as can be in the rest.
+
+The distance of two cases is the sum of
+
+    1 for every step of depth between them, 1 for another operation, 1 for every 25 % between the lengths of their
+    prompts, and 1/2 where another token stands before their answer slots.
+
+Among the pairs within the caliper as many as possible are made, and of these the set with the smallest total distance.
+What stays unbalanced is reported, and adjusted for (``adjustment``).
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from ..errors import InputError
 from .effects import smallest_detectable
 from .examples import Example
 
-FIELDS = ("family", "depth", "operation")
+EXACT = ("family",)
+PER_LENGTH, OTHER_TOKEN = math.log(1.25), 0.5
+CALIPER = 3.0
+BALANCED = 0.1
+"""A standardized mean difference up to which groups count as balanced (Austin 2009)."""
+SHOWN = 4
+"""Covariates that a note names."""
 
 
 @dataclass(frozen=True)
 class Stratum:
-    """Cases that agree in the matching fields."""
+    """Cases that agree in the fields that are matched exactly."""
 
     key: tuple[Any, ...]
     failures: int
     successes: int
     pairs: int
-    """Matched within the length caliper; 0 for a dropped stratum."""
+    """Matched within the caliper; 0 for a dropped stratum."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How far failures are from successes in one respect, in standard deviations (failure - success)."""
+
+    covariate: str
+    before: float
+    """All cases of the strata that have both groups."""
+    after: float
+    """The matched ones."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +66,13 @@ class Matched:
     """Every role of the matched cases."""
     strata: tuple[Stratum, ...]
     on: tuple[str, ...]
+    """Fields that agree exactly."""
     caliper: float
+    distances: tuple[float, ...] = ()
+    """Of each pair."""
+    balance: tuple[Balance, ...] = ()
+    differences: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What stayed unbalanced, the worst first: covariate to failing case to its difference from its success."""
 
     @property
     def possible(self) -> bool:
@@ -47,58 +81,76 @@ class Matched:
 
     @property
     def note(self) -> str:
-        """One sentence for tables and reports: pairs, strata dropped, cases left out, what a null would exclude."""
+        """One sentence for tables and reports: pairs, strata dropped, balance, what a null would exclude."""
         dropped = [s for s in self.strata if not s.pairs]
         failures, successes = sum(s.failures for s in self.strata), sum(s.successes for s in self.strata)
         text = (
-            f"{len(self.pairs)} of {failures} failures matched to {successes} successes on {', '.join(self.on)} and"
-            f" length (within {self.caliper:.0%}); {len(dropped)} of {len(self.strata)} strata dropped"
+            f"{len(self.pairs)} of {failures} failures matched to {successes} successes (exactly on "
+            f"{', '.join(self.on) or 'nothing'}; depth, operation, length and the token before the slot up to a "
+            f"distance of {self.caliper:g}); {len(dropped)} of {len(self.strata)} strata dropped"
         )
         if not self.possible:
             return f"no contrast possible: {text}"
-        return f"{text}; smallest detectable effect {smallest_detectable(len(self.pairs), len(self.pairs)):.2f} sd"
+        worst = sorted(self.balance, key=lambda b: (-abs(b.after), -abs(b.before)))
+        found = ", ".join(f"{b.covariate} {b.before:+.2f} -> {b.after:+.2f}" for b in worst[:SHOWN])
+        more = f" and {len(worst) - SHOWN} less unbalanced" if len(worst) > SHOWN else ""
+        return (
+            f"{text}; standardized differences before -> after: {found or 'nothing varies'}{more}; "
+            f"smallest detectable effect {smallest_detectable(len(self.pairs), len(self.pairs)):.2f} sd"
+        )
 
 
 def check_templates(examples: Sequence[Example], notes: list[str] | None = None) -> None:
     """That all prompts end alike, so that their last positions can be compared and exchanged.
 
     Raises ``InputError`` where the templates' generation prompts (``cue_tokens``) differ. Their first token is not
-    compared, since a tokenizer may have merged the question's end into it; where nothing else is left, different last
-    tokens are said in ``notes``.
+    compared, since a tokenizer may have merged the question's end into it; where the tokens differ at which states are
+    read, ``notes`` says so.
     """
     if not examples:
         return
-    size = min(e.cue_tokens for e in examples) - 1
+    size = min(e.cue_tokens - e.begun for e in examples) - 1
     seen: dict[tuple[int, ...], Example] = {}
     for e in examples:
-        kind = (int(e.cue_tokens > 0),)  # chat or raw
-        seen.setdefault((*kind, *(e.prompt_ids[-size:] if size > 0 else ())), e)
+        kind = (int(e.cue_tokens > e.begun),)  # chat or raw
+        seen.setdefault((*kind, *(_prompt(e)[-size:] if size > 0 else ())), e)
     if len(seen) > 1:
         a, b = list(seen.values())[:2]
-        ends = [list(e.prompt_ids[len(e.prompt_ids) - max(1, e.cue_tokens) :]) for e in (a, b)]
+        ends = [list(_prompt(e)[-max(1, e.cue_tokens - e.begun) :]) for e in (a, b)]
         raise InputError(
             f"{a.group} {a.case!r} and {b.group} {b.case!r} have different templates: their prompts end with token ids"
             f" {ends[0]} and {ends[1]}; ask all cases with one prompt format"
         )
     last = {e.prompt_ids[-1] for e in examples}
     if len(last) > 1 and notes is not None:
-        notes.append(f"prompts end with {len(last)} different tokens: states at their ends are not of the same token")
+        what = "prompts end with" if not any(e.begun for e in examples) else "slots follow"
+        notes.append(f"{what} {len(last)} different tokens: states there are not of the same token")
+
+
+def _prompt(e: Example) -> tuple[int, ...]:
+    """The prompt without what has been read of the response."""
+    return e.prompt_ids[: len(e.prompt_ids) - e.begun]
+
+
+def token_before(e: Example) -> int:
+    """The token at the answer slot: the one before the answer's first."""
+    n = 0 if e.slot is None else e.slot.offset
+    return e.response_ids[n - 1] if n else e.prompt_ids[-1]
 
 
 def match(
-    examples: Sequence[Example], *, on: Sequence[str] = FIELDS, caliper: float = 0.1, role: str = "whole"
+    examples: Sequence[Example], *, on: Sequence[str] = EXACT, caliper: float = CALIPER, role: str = "whole"
 ) -> Matched:
-    """Pair failures with successes one to one, within strata, closest in prompt length first.
+    """Pair failures with successes one to one: as many as possible within the caliper, and those as alike as possible.
 
-    Cases are matched on the example of ``role``; every role of a matched case is kept. Within a stratum the assignment
-    has as many pairs as possible whose lengths differ by at most ``caliper`` of the longer one (or one token), and
-    among those the smallest total difference. The answer may be that no contrast is possible (``Matched.possible``).
-    Raises ``InputError`` for an unknown field, when no example has the role, for a case that has it twice, and for
-    prompts of different templates.
+    Cases are matched on the example of ``role``; every role of a matched case is kept. ``on`` are fields of ``Example``
+    that must agree exactly, ``caliper`` the largest distance of a pair (see the module). The answer may be that no
+    contrast is possible (``Matched.possible``). Raises ``InputError`` for an unknown field, when no example has the
+    role, for a case that has it twice, and for prompts of different templates.
     """
     unknown = [name for name in on if name not in Example.__dataclass_fields__]
     if unknown:
-        raise InputError(f"cannot match on {unknown}; use fields of Example such as {', '.join(FIELDS)}")
+        raise InputError(f"cannot match on {unknown}; use fields of Example such as family, depth, operation")
     chosen = [e for e in examples if e.role == role]
     if examples and not chosen:
         raise InputError(f"no example has the role {role!r}; roles are {sorted({e.role for e in examples})}")
@@ -113,23 +165,94 @@ def match(
         if e.group not in ("failure", "success"):
             raise InputError(f"case {e.case!r}: group is {e.group!r}; matching needs 'failure' or 'success'")
         strata[tuple(getattr(e, name) for name in on)][e.group].append(e)
-    pairs: list[tuple[str, str]] = []
+    pairs: list[tuple[Example, Example]] = []
     rows: list[Stratum] = []
     for key in sorted(strata, key=repr):
         failures, successes = strata[key]["failure"], strata[key]["success"]
-        found = _assign(failures, successes, caliper)
+        found = assign(failures, successes, caliper)
         pairs += found
         rows.append(Stratum(key, len(failures), len(successes), len(found)))
-    kept = {case for pair in pairs for case in pair}
-    return Matched(tuple(pairs), tuple(e for e in examples if e.case in kept), tuple(rows), tuple(on), caliper)
+    kept = {e.case for pair in pairs for e in pair}
+    both = [e for s in strata.values() if all(s.values()) for e in (*s["failure"], *s["success"])]
+    balance = _balance(both, pairs)
+    return Matched(
+        tuple((f.case, s.case) for f, s in pairs), tuple(e for e in examples if e.case in kept), tuple(rows), tuple(on),
+        caliper, tuple(distance(f, s) for f, s in pairs), tuple(balance), _differences(balance, pairs),
+    )  # fmt: skip
 
 
-def _assign(failures: Sequence[Example], successes: Sequence[Example], caliper: float) -> list[tuple[str, str]]:
+def distance(a: Example, b: Example) -> float:
+    """How unlike two cases are; infinite where only one has a depth."""
+    if (a.depth is None) != (b.depth is None):
+        return math.inf
+    depth = 0 if a.depth is None or b.depth is None else abs(a.depth - b.depth)
+    length = abs(math.log(len(_prompt(a)) / len(_prompt(b)))) / PER_LENGTH
+    return depth + (a.operation != b.operation) + length + OTHER_TOKEN * (token_before(a) != token_before(b))
+
+
+def assign(failures: Sequence[Example], successes: Sequence[Example], caliper: float) -> list[tuple[Example, Example]]:
+    """The largest one-to-one set of pairs within the caliper, of these the one with the smallest total distance."""
     if not failures or not successes:
         return []
-    a, b = (np.array([len(e.prompt_ids) for e in side], dtype=float) for side in (failures, successes))
-    gap = np.abs(a[:, None] - b[None])
-    allowed = gap <= np.maximum(1.0, caliper * np.maximum(a[:, None], b[None]))
-    cost = np.where(allowed, gap, 1e3 * (1 + gap.max()) * (1 + min(len(a), len(b))))
-    rows, columns = linear_sum_assignment(cost)
-    return [(failures[i].case, successes[j].case) for i, j in zip(rows, columns, strict=True) if allowed[i, j]]
+    apart = np.array([[distance(f, s) for s in successes] for f in failures])
+    allowed = apart <= caliper
+    # One pair more is worth any distance: what is not allowed costs more than all allowed pairs together.
+    rows, columns = linear_sum_assignment(np.where(allowed, apart, (1 + caliper) * (1 + min(apart.shape))))
+    return [(failures[i], successes[j]) for i, j in zip(rows, columns, strict=True) if allowed[i, j]]
+
+
+def spread_out(pairs: Sequence[tuple[str, str]], examples: Sequence[Example]) -> list[tuple[str, str]]:
+    """Pairs in an order that takes one from each family, depth and operation in turn, so that the first n are even."""
+    stratum = {e.case: (e.family, e.depth, e.operation) for e in examples}
+    turn: dict[Any, int] = defaultdict(int)
+    order = []
+    for i, pair in enumerate(pairs):
+        key = stratum[pair[0]]
+        order.append((turn[key], i, pair))
+        turn[key] += 1
+    return [pair for _, _, pair in sorted(order, key=lambda o: o[:2])]
+
+
+# Balance.
+
+
+def _covariates(examples: Sequence[Example]) -> dict[str, NDArray[np.float64]]:
+    """Numbers per example: depth (where all have one), log length, and 0 or 1 for each operation."""
+    found: dict[str, NDArray[np.float64]] = {}
+    if all(e.depth is not None for e in examples):
+        found["depth"] = np.array([float(e.depth or 0) for e in examples])
+    found["length"] = np.array([math.log(len(_prompt(e))) for e in examples])
+    operations = dict.fromkeys(str(e.operation) for e in examples)
+    for operation in operations if len(operations) > 1 else ():
+        found[f"operation {operation}"] = np.array([float(str(e.operation) == operation) for e in examples])
+    return found
+
+
+def _balance(examples: Sequence[Example], pairs: Sequence[tuple[Example, Example]]) -> list[Balance]:
+    """Standardized mean differences of all that varies, in standard deviations from before matching."""
+    if not pairs:
+        return []
+    index = {e.case: i for i, e in enumerate(examples)}
+    failed = np.array([e.group == "failure" for e in examples])
+    sides = [[index[e.case] for e in side] for side in zip(*pairs, strict=True)]
+    found = []
+    for name, x in _covariates(examples).items():
+        spread = math.sqrt((x[failed].var() + x[~failed].var()) / 2)
+        if spread > 1e-12:
+            before, after = x[failed].mean() - x[~failed].mean(), x[sides[0]].mean() - x[sides[1]].mean()
+            found.append(Balance(name, float(before / spread), float(after / spread)))
+    return found
+
+
+def _differences(
+    balance: Sequence[Balance], pairs: Sequence[tuple[Example, Example]]
+) -> dict[str, dict[str, float]]:  # fmt: skip
+    """Of what is unbalanced after matching, the worst first: each pair's difference, by its failing case."""
+    failures, successes = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
+    values = _covariates([*failures, *successes]) if pairs else {}
+    worst = sorted((b for b in balance if abs(b.after) > BALANCED), key=lambda b: -abs(b.after))
+    found = {}
+    for name in (b.covariate for b in worst if b.covariate in values):
+        apart = values[name][: len(pairs)] - values[name][len(pairs) :]
+        found[name] = {f.case: float(d) for f, d in zip(failures, apart, strict=True)}
+    return found

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..hooks.capture import Request, capture
 from ..hooks.head import head_of, vocabulary_statistics
+from ..hooks.progress import Bar, no_bar, stage, tick
 from .effects import Estimate
 from .examples import Example
 from .result import ProbeResult
@@ -89,6 +90,7 @@ def token_scores(
         log_prob, mean, variance = (x.numpy() for x in found)
         z = standardize(log_prob, mean, variance, sigma_floor)
         out[i] = TokenScores(log_prob, mean, variance, z, tuple(range(a, b)))
+        tick(1)
     return [out[i] for i in range(len(ids))]
 
 
@@ -208,7 +210,7 @@ def membership(
 
 def over_examples(
     lm: Model, examples: Sequence[Example], *, k: float = 0.2, ratios: Sequence[float] = RATIOS,
-    question_only: bool = True, max_tokens: int | None = None, seed: int = 0,
+    question_only: bool = True, max_tokens: int | None = None, seed: int = 0, progress: Bar = no_bar,
 ) -> ProbeResult:  # fmt: skip
     """Min-K scores of the prompts of labelled examples, by kind and group.
 
@@ -222,7 +224,8 @@ def over_examples(
     """
     said: list[str] = []
     texts = [(e.prompt_ids, e.question_span if question_only else None) for e in examples]
-    tokens = [TokenScores(**t) for t in collect(lm, partial(_measure, max_tokens=max_tokens), texts, said)]
+    with stage(progress, "min-k: questions", len(texts)):
+        tokens = [TokenScores(**t) for t in collect(lm, partial(_measure, max_tokens=max_tokens), texts, said)]
     scores = aggregate(tokens, k)
     columns = {"min_k_pp": scores.min_k_pp, "min_k": scores.min_k, "log_prob": scores.log_prob}
     columns["z_median"] = np.array([np.median(t.z) for t in tokens])

@@ -56,17 +56,6 @@ def measure(
         yield i, list(agreement(half, full, v))
 
 
-def measure_estimate(
-    lm: Model, queries: Sequence[tuple[Sequence[int], Sequence[int]]], notes: Notes, *, rule: Rule, steps: int | None,
-    v: int,
-) -> Iterator[tuple[int, list[float]]]:  # fmt: skip
-    """``Agreement`` of activation x gradient with the integral, of each query (prompt, answer)."""
-    prompts, answers = [list(p) for p, _ in queries], [list(a) for _, a in queries]
-    cheap = attribute_many(lm, prompts, answers, rule="gradient").mean
-    full = attribute_many(lm, prompts, answers, steps, rule).mean
-    yield from enumerate(list(agreement(a, b, v)) for a, b in zip(cheap, full, strict=True))
-
-
 class Measured(NamedTuple):
     rows: list[Row]
     note: str
@@ -77,35 +66,35 @@ def agreement_rows(
     steps: int | None, v: int, dtype: str, seed: int,
 ) -> Measured:  # fmt: skip
     """Rows ``rows_error``, ``rows_spearman`` and ``rows_overlap`` on evenly spaced (prompt, answer, cluster)."""
+    sample = [queries[i] for i in sampled(len(queries))]
     what: Any = partial(measure, rule=rule, steps=steps, v=v, dtype=dtype)
-    rows, worst, n = _measured(lm, queries, what, "rows", seed)
-    return Measured(rows, f"in the weights' own they differ by up to {worst:.1%} of the largest ({n} queries)")
+    found = collect(lm, what, [(p, a) for p, a, _ in sample])
+    worst = max((x[0] for x in found if math.isfinite(x[0])), default=0.0)
+    note = f"in the weights' own they differ by up to {worst:.1%} of the largest ({len(sample)} queries)"
+    return Measured(rows_of(found, [c for _, _, c in sample], "rows", seed), note)
 
 
-def estimate_rows(
-    lm: Model | Fleet, queries: Sequence[tuple[Sequence[int], Sequence[int], str | None]], *, rule: Rule,
-    steps: int | None, v: int, seed: int,
-) -> list[Row]:  # fmt: skip
-    """How well activation x gradient would have done: ``gradient_error``, ``gradient_spearman``, ``gradient_overlap``.
-
-    On up to 8 evenly spaced (prompt, answer, cluster), as in ``Agreement``.
-    """
-    return _measured(lm, queries, partial(measure_estimate, rule=rule, steps=steps, v=v), "gradient", seed)[0]
+def sampled(n: int) -> list[int]:
+    """Up to 8 of n queries, evenly spaced."""
+    size = min(SAMPLE, n)
+    return [i * n // size for i in range(size)]
 
 
-def _measured(
-    lm: Model | Fleet, queries: Sequence[tuple[Sequence[int], Sequence[int], str | None]], what: Any, name: str,
-    seed: int,
-) -> tuple[list[Row], float, int]:  # fmt: skip
-    """Rows of each field of ``Agreement``, the largest error and the number of queries."""
-    n = min(SAMPLE, len(queries))
-    sample = [queries[i * len(queries) // n] for i in range(n)]
-    found = torch.tensor(collect(lm, what, [(p, a) for p, a, _ in sample]), dtype=torch.float64)
+def estimates(lm: Model, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], full: Sequence[Tensor],
+              v: int) -> list[list[float]]:  # fmt: skip
+    """``Agreement`` of activation x gradient with the scores of each query."""
+    cheap = attribute_many(lm, prompts, answers, rule="gradient").mean if prompts else []
+    return [list(agreement(a, b, v)) for a, b in zip(cheap, full, strict=True)]
+
+
+def rows_of(found: Sequence[Sequence[float]], clusters: Sequence[str | None], name: str, seed: int) -> list[Row]:
+    """Rows ``NAME_error``, ``NAME_spearman`` and ``NAME_overlap`` from the ``Agreement`` of some queries."""
+    table = torch.tensor(found, dtype=torch.float64).view(-1, len(Agreement._fields))
     rows: list[Row] = []
-    for field, values in zip(Agreement._fields, found.T, strict=True):
-        known = [i for i in range(n) if bool(values[i].isfinite())]
+    for field, values in zip(Agreement._fields, table.T, strict=True):
+        known = [i for i in range(len(found)) if bool(values[i].isfinite())]
         if known:
-            near = [sample[i][2] for i in known]
+            near = [clusters[i] for i in known]
             row = summary_row(f"{name}_{field}", "all", values[known].numpy(), near, seed=seed)
             rows.append({**row, "kind": "all"})
-    return rows, float(found[:, 0].nan_to_num(nan=0.0).max()), n
+    return rows

@@ -9,24 +9,37 @@ misses that (the *completeness gap*) is known for every layer and every piece of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
-from torch.nn.functional import pad
 
-from ..errors import InputError, ModelError
+from ..errors import InputError
 from ..hooks.budget import in_prefills, row_budget, shrinking
-from ..hooks.gradients import check_gradients
 from ..hooks.model import Model
 from ..hooks.precision import widened
-from ..hooks.rows import Prefix, Query, prefill, step
+from ..hooks.progress import tick
+from ..hooks.rows import Prefix, Query, prefill
 from ..hooks.watches import frozen
-from .neuron_paths import Path, PathSite, gated, gradients
-from .neuron_quadrature import MAX_ROUNDS, START, Nodes, Panel, Rule, limit, quadrature, split, worst
+from .neuron_paths import PathSite, gated
+from .neuron_quadrature import (
+    MAX_ROUNDS,
+    NODES,
+    QUICK,
+    Nodes,
+    Panel,
+    Rule,
+    again,
+    aged,
+    limit,
+    lobatto,
+    quadrature,
+    split,
+    worst,
+)
+from .neuron_sweeps import How, in_passes, sweep
 
 
 @dataclass(frozen=True)
@@ -59,126 +72,55 @@ class Attributions:
         return int(sum((e > limit(p[:, None], z)).sum() for e, p, z in parts))
 
 
-class _Part(NamedTuple):
-    scores: Tensor
-    """query layer panel neuron"""
-    full: Tensor
-    """query"""
-    ends: Tensor
-    """query layer panel 2: P where each panel starts and ends"""
+TRIED = 0.5
+"""About how much of a query's work its first try is, for progress; each round after it is half of what is left."""
 
 
-class _TargetProbability(torch.autograd.Function):
-    """P(target) of every row, ``query row``, from logits ``query row vocab``; one table over the vocabulary at a time.
+def _integrate(lm: Model, prefix: Prefix, targets: Tensor, work: _Work, how: How) -> tuple[_Done, Tensor]:
+    """Integrate the panels asked for of every (query, layer); and P as it is, per query.
 
-    dP/dlogits = P (onehot - p) is written over p itself, so it can be differentiated once only.
+    All layers of a query go together where all are asked for, else layer by layer: few need more than a first try.
     """
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, targets: Tensor) -> Tensor:
-        ctx.p, ctx.dtype = logits.softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32)), logits.dtype
-        ctx.index = targets[:, None, None].expand(-1, logits.shape[1], 1)
-        ctx.own = ctx.p.gather(-1, ctx.index)
-        return ctx.own[..., 0].clone()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        scale = ctx.own * grads[0][..., None]
-        out = ctx.p.mul_(-scale)
-        out.scatter_add_(-1, ctx.index, scale)
-        ctx.p = None
-        return out.to(ctx.dtype), None
-
-
-def _sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], panels: Tensor, how: _How) -> _Part:
-    """Scores over some panels ``query layer panel 2`` from one forward and one backward pass of rows."""
-    wide = torch.promote_types(lm.dtype, torch.float32)
-    nodes, silent, whole = how.nodes.with_ends()
-    x = torch.tensor(nodes.at, device=lm.device, dtype=wide)
-    w = torch.tensor(nodes.weight, device=lm.device, dtype=wide)
-    start, width = panels[..., :1].to(wide), (panels[..., 1:] - panels[..., :1]).to(wide)
-    at, weight = start + width * x, width * w  # query layer panel node
-    paths = [Path(lm.anatomy.layers[n], at[:, i].flatten(1).to(lm.dtype), how.site) for i, n in enumerate(layers)]
-    with torch.enable_grad():
-        out = step(
-            lm,
-            prefix,
-            grow={layer: p.grow for layer, p in zip(layers, paths, strict=True)},
-            watch=[watch for p in paths for watch in p.watches()],
-        )
-        prob: Tensor = _TargetProbability.apply(out.logits, targets)  # type: ignore[assignment]
-        del out  # its logits are the largest tensor here
-        by_node = prob[:, 1:].reshape(at.shape)
-        leaves = [p.leaf for p in paths if p.leaf is not None]
-        found = gradients((by_node * weight).sum(), leaves)
-    check_gradients(lm)
-    per_panel = [g.unflatten(1, at.shape[2:]).sum(2) for g in found]
-    of_layers = [p.scores(g) for p, g in zip(paths, per_panel, strict=True)]
-    # Layers may differ in width; what narrower ones do not have scores 0.
-    scores = torch.stack([pad(s.to(lm.device), (0, lm.anatomy.n_neurons - s.shape[-1])) for s in of_layers], 1)
-    if not torch.isfinite(scores).all():
-        raise ModelError("attribution gave NaN or infinite scores; check weights and dtype")
-    return _Part(scores.detach(), prob[:, 0].detach(), by_node[..., [silent, whole]].detach())
-
-
-class _How(NamedTuple):
-    nodes: Nodes
-    site: PathSite
-    max_rows: int | None
-    adaptive: bool
-
-
-def _pieces(
-    lm: Model, prefix: Prefix, layers: Sequence[int], per_layer: int, max_rows: int | None
-) -> Iterator[tuple[list[int], list[int]]]:
-    """(queries, positions in ``layers``) that fit into memory together."""
-    n, longest = len(prefix.queries), max(q.position for q in prefix.queries)
-    rows = max_rows or row_budget(lm, 1, longest, graph=True)
-    per_query = 1 + len(layers) * per_layer
-    if per_query <= rows:
-        size = max(1, rows // per_query)
-        for start in range(0, n, size):
-            yield list(range(start, min(start + size, n))), list(range(len(layers)))
-        return
-    size = max(1, (rows - 1) // per_layer)
-    for q in range(n):
-        for start in range(0, len(layers), size):
-            yield [q], list(range(start, min(start + size, len(layers))))
-
-
-def _integrate(lm: Model, prefix: Prefix, targets: Tensor, work: _Work, how: _How) -> tuple[_Done, Tensor]:
-    """Integrate the panels asked for of every (query, layer); and P as it is, per query."""
-    queries, layers = sorted({q for q, _ in work}), sorted({layer for _, layer in work})
-    panels = torch.ones(len(queries), len(layers), max(map(len, work.values())), 2, device=lm.device)
-    for (q, layer), pieces in work.items():
-        panels[queries.index(q), layers.index(layer), : len(pieces)] = torch.tensor(pieces, device=lm.device)
-    chosen = prefix.select(queries)
+    together = sorted({layer for _, layer in work})
+    everything = len(work) == len(together) * len({q for q, _ in work})
     done: _Done = {}
     full = torch.zeros(len(prefix.queries), device=lm.device, dtype=torch.promote_types(lm.dtype, torch.float32))
-    per_layer = panels.shape[2] * len(how.nodes.with_ends()[0].at)
-    for some, which in _pieces(lm, chosen, layers, per_layer, how.max_rows):
-        index = torch.tensor([queries[i] for i in some], device=lm.device)
-        block = panels[torch.tensor(some)[:, None], torch.tensor(which)]
-        part = _sweep(lm, chosen.select(some), targets[index], [layers[j] for j in which], block, how)
-        full[index] = part.full
-        for i, row in enumerate(some):
-            for j, column in enumerate(which):
-                key = queries[row], layers[column]
-                done[key] = _panels(work.get(key, ()), part.scores[i, j], part.ends[i, j])
-    return {k: v for k, v in done.items() if k in work}, full
+    for layers in [together] if everything else [[layer] for layer in together]:
+        queries = sorted({q for q, layer in work if layer in layers})
+        widths = [max(len(work[q, layer]) for layer in layers) for q in queries]
+        chosen = prefix.select(queries)
+        for some, which in in_passes(lm, chosen, layers, widths, how):
+            panels = torch.ones(len(some), len(which), max(widths[i] for i in some), 2, device=lm.device)
+            for i, row in enumerate(some):
+                for j, column in enumerate(which):
+                    pieces = work[queries[row], layers[column]]
+                    panels[i, j, : len(pieces)] = torch.tensor(pieces, device=lm.device)
+            index = torch.tensor([queries[i] for i in some], device=lm.device)
+            part = sweep(lm, chosen.select(some), targets[index], [layers[j] for j in which], panels, how)
+            full[index] = part.full
+            for i, row in enumerate(some):
+                for j, column in enumerate(which):
+                    key = queries[row], layers[column]
+                    done[key] = _panels(work[key], part.scores[i, j], part.start[i, j], how.nodes)
+            tick(how.ticks * len(some) * len(which))
+    return done, full
 
 
-def _panels(pieces: Sequence[tuple[float, float]], scores: Tensor, ends: Tensor) -> list[tuple[Panel, float]]:
-    """Panels with the probability at their start; the padding of shorter lists is left behind."""
-    sums, edges = scores.double().sum(-1).tolist(), ends.double().tolist()
-    return [
-        (Panel(a, b, scores[k], sums[k] - (edges[k][1] - edges[k][0])), edges[k][0]) for k, (a, b) in enumerate(pieces)
-    ]
+def _panels(pieces: Sequence[tuple[float, float]], scores: Tensor, start: Tensor, nodes: Nodes) -> list[_Piece]:
+    """Panels whose gap is yet to be known, with P at their start; the padding of shorter lists is left behind."""
+    sums, starts = scores.double().sum(-1).tolist(), start.double().tolist()
+    n = len(nodes.at) + bool(nodes.end)
+    return [_Piece(Panel(a, b, scores[k], sums[k], n), starts[k]) for k, (a, b) in enumerate(pieces)]
+
+
+class _Piece(NamedTuple):
+    panel: Panel
+    start: float
+    """P where the panel starts"""
 
 
 _Work = dict[tuple[int, int], list[tuple[float, float]]]
-_Done = dict[tuple[int, int], "list[tuple[Panel, float]]"]
+_Done = dict[tuple[int, int], "list[_Piece]"]
 
 
 @dataclass
@@ -195,32 +137,55 @@ class _Table:
         return self.scores.sum(-1) - (self.full[:, None] - self.silenced)
 
 
-def _attribute_prefix(lm: Model, prefix: Prefix, targets: Tensor, how: _How) -> _Table:
+def _attribute_prefix(lm: Model, prefix: Prefix, targets: Tensor, how: How) -> _Table:
     n, n_layers = len(prefix.queries), lm.anatomy.n_layers
     first: _Work = {(q, layer): [(0.0, 1.0)] for q in range(n) for layer in range(n_layers)}
-    done, full = _integrate(lm, prefix, targets, first, how)
-    paths = {key: [p for p, _ in found] for key, found in done.items()}
+    cases = len({q.prompt for q in prefix.queries})
+    done, full = _integrate(lm, prefix, targets, first, how._replace(ticks=TRIED * cases / len(first)))
+    # P along each layer's path, where it is known: at its end, and where panels start.
+    known = {key: {1.0: float(full[key[0]])} for key in done}
+    paths = {key: _complete(found, known[key]) for key, found in done.items()}
     silenced = torch.zeros(n, n_layers, device=lm.device, dtype=full.dtype)
     for (q, layer), found in done.items():
-        silenced[q, layer] = found[0][1]
+        silenced[q, layer] = found[0].start
     accepted = limit(full[:, None], silenced).tolist()
-    for _ in range(MAX_ROUNDS if how.adaptive else 0):
-        poor = {key: worst(panels, accepted[key[0]][key[1]]) for key, panels in paths.items()}
-        work = {key: [piece for p in bad for piece in split(p)] for key, bad in poor.items() if bad}
+    finer = how._replace(nodes=quadrature("gauss-legendre", NODES)) if how.adaptive else how
+    for attempt in range(MAX_ROUNDS if how.adaptive else 0):
+        poor: dict[tuple[int, int], list[Panel]] = {}
+        work: _Work = {}
+        for key, panels in paths.items():
+            allowed = accepted[key[0]][key[1]]
+            bad = panels if attempt == 0 else worst(panels, allowed)
+            pieces = [p for panel in bad for p in (again(panel, allowed) if attempt == 0 else split(panel))]
+            if pieces:
+                poor[key], work[key] = bad, pieces
         if not work:
             break
-        done, _ = _integrate(lm, prefix, targets, work, how)
+        left = (1 - TRIED) * cases / 2 ** (1 + attempt)
+        done, _ = _integrate(lm, prefix, targets, work, finer._replace(ticks=left / len(work)))
         for key, found in done.items():
             kept = [p for p in paths[key] if not any(p is bad for bad in poor[key])]
-            paths[key] = [*kept, *(p for p, _ in found)]
+            new = _complete(found, known[key])
+            for i, parent in enumerate(poor[key] if attempt else ()):
+                aged(parent, new[2 * i : 2 * i + 2])
+            paths[key] = [*kept, *new]
     rows = [[paths[q, layer] for layer in range(n_layers)] for q in range(n)]
     return _Table(
         scores=torch.stack([torch.stack([sum_scores(p) for p in row]) for row in rows]),
         full=full,
         silenced=silenced,
         error=torch.tensor([[sum(abs(x.gap) for x in p) for p in row] for row in rows], dtype=full.dtype),
-        nodes=torch.tensor([[len(p) * len(how.nodes.at) for p in row] for row in rows]),
+        nodes=torch.tensor([[sum(x.nodes for x in p) for p in row] for row in rows]),
     )
+
+
+def _complete(found: Sequence[_Piece], known: dict[float, float]) -> list[Panel]:
+    """Panels with their gaps, from P at their ends; ``known`` has P along the path and gets what is new."""
+    known |= {piece.panel.start: piece.start for piece in found}
+    for piece in found:
+        panel = piece.panel
+        panel.gap -= known[panel.end] - piece.start
+    return [piece.panel for piece in found]
 
 
 def sum_scores(panels: Sequence[Panel]) -> Tensor:
@@ -238,12 +203,14 @@ def attribute_many(
     site: PathSite | None = None,
     max_rows: int | None = None,
     rows_dtype: str | torch.dtype | None = None,
+    quick: bool = False,
 ) -> Attributions:
     """Attribution of each answer, teacher-forced after its prompt, to every neuron; token ids in, one result per case.
 
     Args:
-        steps: quadrature nodes. By default 8 Gauss-Legendre nodes per panel, one panel at first, panels split until
-            completeness holds to 1 % of the layer's effect; 20 for ``rule="reference"``. A number given is not refined.
+        steps: quadrature nodes. By default 8 per panel (of the first one both ends are nodes: Lobatto), one panel at
+            first, panels split until completeness holds to 1 % of the layer's effect; 20 for ``rule="reference"``. A
+            number given is not refined.
         rule: ``gauss-legendre``, ``reference`` (the published average of equidistant points) or ``gradient``
             (activation x gradient, the cheap estimate).
         site: ``down`` (input of the down projection) or ``pre`` (before the activation function, which the published
@@ -251,6 +218,8 @@ def attribute_many(
         max_rows: rows recomputed at once; by default what fits into memory. Halved, with a warning, when it does not.
         rows_dtype: ``float32`` computes prompts, rows and gradients in float32 on weights that stay in half precision
             (a block of them is widened at a time), as ``model.float()`` would; by default the dtype of the weights.
+        quick: 5 nodes in layers where they meet completeness to 0.3 %, which puts scores within about a thousandth of
+            the largest: enough to choose neurons.
 
     In mixtures of experts neuron i of expert e has index ``e * d_mlp + i`` (``by_expert`` unfolds them); the routing is
     frozen and experts that were not chosen score 0. Where layers differ in width, narrower ones are padded with 0.
@@ -265,8 +234,12 @@ def attribute_many(
     if site is None:
         plain = rule == "reference" and not all(gated(layer) for layer in lm.anatomy.layers)
         site = "pre" if plain else "down"
-    nodes = quadrature(rule, (20 if rule == "reference" else START) if steps is None else steps)
-    how = _How(nodes, site, max_rows, adaptive=rule == "gauss-legendre" and steps is None)
+    adaptive = rule == "gauss-legendre" and steps is None
+    if adaptive and site == "down":
+        nodes = lobatto(QUICK if quick else NODES)
+    else:
+        nodes = quadrature(rule, (20 if rule == "reference" else NODES) if steps is None else steps)
+    how = How(nodes, site, max_rows, adaptive)
     out: dict[int, _Table] = {}
     with frozen(lm.model), widened(lm, rows_dtype):
         lengths = [len(p) + len(a) - 1 for p, a in zip(prompts, answers, strict=True)]
@@ -298,7 +271,7 @@ def _attribute_batch(
     batch: Sequence[int],
     prompts: Sequence[Sequence[int]],
     answers: Sequence[Sequence[int]],
-    how: _How,
+    how: How,
 ) -> dict[int, _Table]:
     fed = [[*prompts[i], *answers[i][:-1]] for i in batch]
     queries = [Query(n, len(prompts[i]) - 1 + t) for n, i in enumerate(batch) for t in range(len(answers[i]))]

@@ -15,16 +15,19 @@ from torch import Tensor
 from ..errors import NoCasesError
 from ..hooks.model import Model
 from ..hooks.precision import widens
+from ..hooks.progress import Bar, no_bar, stage
 from .examples import Example
-from .neuron_agreement import agreement_rows, estimate_rows
+from .matching import Matched
+from .neuron_agreement import agreement_rows, estimates, rows_of, sampled
 from .neuron_attribution import attribute_many
 from .neuron_checks import causal_check
 from .neuron_quadrature import Rule, limit
 from .neuron_sets import Neuron, Selection, cluster, location_map, select_clusters, share
+from .positions import Position, preceding_row, read_at
 from .precision import InDtype
 from .result import ProbeResult, Row
 from .spread import Notes, collect
-from .tables import Pairs, Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
+from .tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
 
 Ids = Sequence[int]
 POOL = 64
@@ -41,24 +44,28 @@ class _Attributed:
     gap: list[float]
     """Largest completeness error per example, relative to P."""
     unconverged: int
+    estimates: list[list[float]]
+    """How far activation x gradient is from the scores, of the sampled examples."""
 
 
 def over_examples(
     lm: Model, examples: Sequence[Example], *, answer_tokens: int | None = 1, rule: Rule = "gauss-legendre",
     steps: int | None = None, t: float = 0.2, u: float = 0.3, v: int = 10, bins: int = 16, draws: int = 8,
-    seed: int = 0, rows_dtype: str | None = None,
+    seed: int = 0, rows_dtype: str | None = None, position: Position = "answer-slot",
+    progress: Bar = no_bar,
 ) -> ProbeResult:  # fmt: skip
     """Which neurons carry the gold answers, by kind and group, and how much the kinds share.
 
     Every example is one query; all kinds and groups form one pool, on which inverse cluster attribution and common
-    neurons depend. ``answer_tokens`` is how many tokens of the gold answer count (their mean); the default, the first
-    one, is where a worked answer starts with what had to be composed. ``rows_dtype="float32"`` computes in float32 on
-    weights in half precision, and adds how far rows in half precision are from that, on up to 8 queries:
+    neurons depend. ``position``: where the answer is read, at the answer slot or at the prompt's end
+    (``positions.read_at``). ``answer_tokens`` is how many tokens of the gold answer count (their mean); the default,
+    the first one, is where a worked answer starts with what had to be composed. ``rows_dtype="float32"`` computes in
+    float32 on weights in half precision, and adds how far rows in half precision are from that, on up to 8 queries:
     ``rows_error`` (largest difference of scores, relative to the largest score), ``rows_spearman`` and
     ``rows_overlap`` (of the ``v`` neurons with the largest scores).
 
     Table, per pair of kinds and group: ``neuron_overlap`` (overlap coefficient within cases), the same between
-    different cases (``_mismatched``), between different cases with the same first answer token (``_same_answer``),
+    different cases (``_mismatched``), between different cases with the same whole answer (``_same_answer``),
     their difference (``_excess`` = matched - mismatched), ``neuron_jaccard``, and the pooled and chance levels; failure
     against success for each, also pair by pair over failures matched to successes (``matched failure - success``); then
     ``answer_probability``, how far activation x gradient is from these scores on up to 8 queries (``gradient_error``,
@@ -69,35 +76,41 @@ def over_examples(
     in other cases; ``location_map.{kind}`` ``[layer bin]`` and ``layer_marginal.{kind}`` ``[layer]`` (also by group),
     counts per query. Raises ``NoCasesError`` for fewer than 3 examples.
     """
+    reading = read_at(examples, position)
+    examples = reading.examples
     if len(examples) < 3:
         raise NoCasesError(f"{len(examples)} examples; inverse cluster attribution needs 3 queries in the pool")
     own, wide = lm, widens(lm, rows_dtype)
     lm = InDtype(own, str(rows_dtype)) if wide else own  # type: ignore[assignment]
-    found = _attribute(lm, examples, answer_tokens, rule, steps, t)
+    with stage(progress, "neurons: integrals", len(examples)):
+        found = _attribute(lm, examples, answer_tokens, (rule, steps), (t, v))
     chosen = select_clusters(found.clusters, t=t, u=u, v=v)
     a = lm.anatomy
-    pairs, note = matched_pairs(examples)
-    summary = _Summary(pairs, seed)
+    matched, note = matched_pairs(examples)
+    summary = _Summary(matched, seed)
     _overlap_rows(examples, chosen, a.all_neurons, summary)
     probability: Values[float] = list(zip(examples, found.probability, strict=True))
     summary.add("answer_probability", probability)
-    _causal_rows(lm, examples, chosen, draws, summary)
-    rows = summary.rows
+    with stage(progress, "neurons: causal check", len(examples)):
+        _causal_rows(lm, examples, chosen, draws, summary)
+    rows = summary.rows + preceding_row(examples, () if matched is None else matched.pairs)
     tensors, axes = _tensors(examples, chosen, a.n_layers, a.n_neurons, bins)
     settings: dict[str, Any] = {
         **chosen.settings, "tasks": kinds_of(examples), "rule": rule,
-        "steps": steps or "8 per panel, panels split until complete",
-        "answer_tokens": answer_tokens or "all", "position": "the one that predicts each answer token",
+        "steps": steps or "5 where they do, else 8 per panel, panels split until complete",
+        "answer_tokens": answer_tokens or "all", **reading.settings,
         "site": "down projection input", "probability": "softmax over the whole vocabulary", "bins": bins,
         "common_neurons": len(chosen.common), "pool": "all kinds and groups", "dtype": str(lm.dtype), "seed": seed,
         "matched": note, "draws": draws, "largest_gap": max(found.gap), "diagonal": "a task with itself in other cases",
     }  # fmt: skip
-    warnings = _warnings(lm, examples, chosen, found)
-    sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.cluster) for e in examples]
+    warnings = [reading.note, *reading.warnings, *_warnings(lm, examples, chosen, found, answer_tokens)]
     if rule != "gradient":
-        rows += estimate_rows(lm, sample, rule=rule, steps=steps, v=v, seed=seed)
+        near = [examples[i].cluster for i in sampled(len(examples))]
+        rows += rows_of(found.estimates, near, "gradient", seed)
     if wide:
-        more = agreement_rows(own, sample, rule=rule, steps=steps, v=v, dtype=str(rows_dtype), seed=seed)
+        sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.cluster) for e in examples]
+        with stage(progress, "neurons: half precision", len(sampled(len(examples)))):
+            more = agreement_rows(own, sample, rule=rule, steps=steps, v=v, dtype=str(rows_dtype), seed=seed)
         rows, settings = rows + more.rows, {**settings, "rows_dtype": str(rows_dtype)}
         warnings.append(f"weights in {own.dtype}, scores in {rows_dtype}: {more.note}")
     elif torch.finfo(lm.dtype).bits < 32:
@@ -113,21 +126,25 @@ def key_neurons(lm: Model, examples: Sequence[Example], answer_tokens: int | Non
     clusters = []
     for start in range(0, len(examples), POOL):
         some = examples[start : start + POOL]
-        found = attribute_many(lm, [e.prompt_ids for e in some], [e.answer_ids[:answer_tokens] for e in some])
+        answers = [e.answer_ids[:answer_tokens] for e in some]
+        found = attribute_many(lm, [e.prompt_ids for e in some], answers, quick=True)
         clusters += [cluster(scores) for scores in found.mean]
     return select_clusters(clusters).neurons
 
 
 def _attribute(
-    lm: Model, examples: Sequence[Example], answer_tokens: int | None, rule: Rule, steps: int | None, t: float
-) -> _Attributed:
-    queries = [(e.prompt_ids, e.answer_ids[:answer_tokens]) for e in examples]
-    found = collect(lm, partial(_measure, rule=rule, steps=steps, t=t), queries)
+    lm: Model, examples: Sequence[Example], answer_tokens: int | None, how: tuple[Rule, int | None],
+    chosen: tuple[float, int],
+) -> _Attributed:  # fmt: skip
+    compared = set(sampled(len(examples))) if how[0] != "gradient" else set()
+    queries = [(e.prompt_ids, e.answer_ids[:answer_tokens], i in compared) for i, e in enumerate(examples)]
+    found = collect(lm, partial(_measure, rule=how[0], steps=how[1], t=chosen[0], v=chosen[1]), queries)
     return _Attributed(
         clusters=[dict(zip(map(_neuron, f["neurons"].tolist()), f["scores"].tolist(), strict=True)) for f in found],
         probability=[f["probability"] for f in found],
         gap=[f["gap"] for f in found],
         unconverged=sum(f["unconverged"] for f in found),
+        estimates=[f["estimate"] for f in found if f["estimate"]],
     )
 
 
@@ -136,12 +153,19 @@ def _neuron(pair: Sequence[int]) -> Neuron:
 
 
 def _measure(
-    lm: Model, queries: Sequence[tuple[Ids, Ids]], notes: Notes, *, rule: Rule, steps: int | None, t: float
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The cluster of each query (prompt, answer) with its scores, and how well completeness holds."""
+    lm: Model, queries: Sequence[tuple[Ids, Ids, bool]], notes: Notes, *, rule: Rule, steps: int | None, t: float,
+    v: int,
+) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
+    """The cluster of each query (prompt, answer) with its scores, and how well completeness holds.
+
+    Where the third of a query is true, also how far activation x gradient is from them.
+    """
     for start in range(0, len(queries), POOL):
         some = queries[start : start + POOL]
-        got = attribute_many(lm, [p for p, _ in some], [a for _, a in some], steps, rule)
+        got = attribute_many(lm, [p for p, _, _ in some], [a for _, a, _ in some], steps, rule, quick=True)
+        where = [i for i, (_, _, compared) in enumerate(some) if compared]
+        found = estimates(lm, [some[i][0] for i in where], [some[i][1] for i in where], [got.mean[i] for i in where], v)
+        estimate = dict(zip(where, found, strict=True))
         for i, scores in enumerate(got.mean):
             kept = cluster(scores, t)
             p, silenced = got.probability[i], got.silenced[i]
@@ -154,12 +178,22 @@ def _measure(
                     "probability": float(p[0]),
                     "gap": float((got.error[i] / scale).max()),
                     "unconverged": int((got.error[i] > limit(p[:, None], silenced)).sum()),
+                    "estimate": estimate.get(i, []),
                 },
             )
 
 
-def _warnings(lm: Model, examples: Sequence[Example], chosen: Selection, found: _Attributed) -> list[str]:
+def _warnings(
+    lm: Model, examples: Sequence[Example], chosen: Selection, found: _Attributed, answer_tokens: int | None
+) -> list[str]:  # fmt: skip
     out = []
+    alike = {e.answer_ids[0]: {o.answer_ids for o in examples if o.answer_ids[0] == e.answer_ids[0]} for e in examples}
+    shared = sum(len(alike[e.answer_ids[0]]) > 1 for e in examples)
+    if shared and answer_tokens == 1:
+        out.append(
+            f"{shared} of {len(examples)} answers begin with the same token as another answer does (single digits, "
+            "shared syllables): their neurons are those of the token alone (answer_tokens=None counts all tokens)"
+        )
     empty = sum(not n for n in chosen.neurons)
     if empty:
         out.append(f"{empty} of {len(examples)} queries have no key neuron; their overlaps are undefined and left out")
@@ -192,7 +226,7 @@ def _mean(values: Sequence[float]) -> float:
 class _Summary:
     """The table as it grows, and the numbers of the examples in it."""
 
-    pairs: Pairs
+    matched: Matched | None
     seed: int
     rows: list[Row] = field(default_factory=list)
     values: list[Row] = field(default_factory=list)
@@ -201,7 +235,7 @@ class _Summary:
         """By kind and group, failure against success, kinds within cases, and matched failures against successes."""
         mine = [e for e, _ in values]
         self.rows += group_rows(quantity, values, seed=self.seed)
-        self.rows += matched_rows(quantity, mine, self.pairs, lambda i, _: values[i][1], seed=self.seed)
+        self.rows += matched_rows(quantity, mine, self.matched, lambda i, _: values[i][1], seed=self.seed)
         self.values += value_rows(quantity, values)
 
 
@@ -233,7 +267,7 @@ def _per_case(
             continue
         matched = _mean([s.overlap for s in same])
         apart = _mean([x for _, x in other])
-        answer = _mean([x for o, x in other if o.answer_ids[:1] == e.answer_ids[:1]])
+        answer = _mean([x for o, x in other if o.answer_ids == e.answer_ids])
         for name, value in (
             ("neuron_overlap", matched),
             ("neuron_jaccard", _mean([s.jaccard for s in same])),

@@ -41,6 +41,8 @@ class Path:
     seen: dict[str, Tensor] = field(default_factory=dict)
     leaf: Tensor | None = None
     """query node width: what the gradient is taken of"""
+    joined: Tensor | None = None
+    """query row d_model: the residual stream after the block, this layer's rows last"""
     routed: neuron_experts.Routed | None = None
 
     def __post_init__(self) -> None:
@@ -65,7 +67,8 @@ class Path:
 
     def grow(self, x: Tensor) -> Tensor:
         """Append this layer's rows to the residual stream after the block: query row d_model."""
-        return torch.cat([x, self._points(x[:, :1].detach())], 1)
+        self.joined = torch.cat([x, self._points(x[:, :1].detach())], 1)
+        return self.joined
 
     def scores(self, gradient: Tensor) -> Tensor:
         """Attribution of every neuron, ``query panel neuron``, from integrated gradients ``query panel width``."""
@@ -140,10 +143,10 @@ class Path:
         return self.layer.up[0]
 
 
-def gradients(of: Tensor, at: Sequence[Tensor], weight: Tensor | None = None) -> Sequence[Tensor]:
+def gradients(of: Tensor, at: Sequence[Tensor | None], weight: Tensor | None = None) -> Sequence[Tensor]:
     """``torch.autograd.grad``; ``ModelError`` where a kernel on the way has no derivative."""
     try:
-        return torch.autograd.grad(of, at, weight)
+        return torch.autograd.grad(of, [x for x in at if x is not None], weight)
     except RuntimeError as e:
         if not re.search(r"does not require grad|not have been used|not implemented|derivative", str(e)):
             raise

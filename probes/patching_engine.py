@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..errors import InputError
 from ..hooks.budget import in_prefills, row_budget, shrinking
-from ..hooks.continuing import Variants, continue_rows
+from ..hooks.continuing import Splices, Variants, continue_rows
 from ..hooks.model import Model
 from ..hooks.rows import Prefix, prefill
 from ..hooks.sites import Site
@@ -81,6 +81,7 @@ def continue_patched(
     notes: list[str] | None = None,
     plain: Sequence[Sequence[int]] = (),
     ready: Prefix | None = None,
+    own: int | None = None,
 ) -> Continuations:
     """Greedy continuations with the prompt-end state replaced after one block.
 
@@ -92,6 +93,8 @@ def continue_patched(
             warning) says.
         plain: more prompts, to be continued as they are; cheaper here than by themselves.
         ready: their prefix, where it is known (``prompt_ends``).
+        own: the source that is each recipient's own state. It must change nothing: where keys, values and logits at the
+            prompt's end say so, a sample of it is continued (first, middle and last layer) and the rest is not.
     """
     n, sources = len(recipients), states.shape[1]
     vocab = lm.anatomy.vocab_size
@@ -101,7 +104,7 @@ def continue_patched(
     logits = torch.zeros(n, sources * len(layers), vocab)
     measure = partial(
         _continue, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids), max_rows=max_rows,
-        ready=None if ready is None else (n, ready),
+        ready=None if ready is None else (n, ready), own=own,
     )  # fmt: skip
     nothing = states.new_zeros(0, *states.shape[2:])
     items = [*zip(recipients, states, strict=True), *((prompt, nothing) for prompt in plain)]
@@ -118,6 +121,7 @@ def continue_patched(
 def _continue(
     lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], notes: Notes, *, layers: Sequence[int],
     max_new_tokens: int, stop_ids: Sequence[int], max_rows: int | None, ready: tuple[int, Prefix] | None,
+    own: int | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
     """Continuations of each item (prompt, states ``source layer d_model``): ``base`` tokens and logits, and ``parts``
     of the variants (layer by layer of source by source): which is the first, tokens ``variant step``, first logits
@@ -128,17 +132,30 @@ def _continue(
         return row_budget(lm, 1, longest + max_new_tokens, graph=False, decoded=max_new_tokens)
 
     def work(rows: int | None) -> list[tuple[int, dict[str, Any]]]:
-        return list(_in_chunks(lm, items, layers, max_new_tokens, stop_ids, rows or budget(), ready))
+        chunks = _Chunks(items, layers, max_new_tokens, stop_ids, rows or budget(), ready, own)
+        return list(_in_chunks(lm, chunks))
 
     yield from shrinking(work, max_rows, budget, notes)
 
 
-def _in_chunks(
-    lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], layers: Sequence[int], max_new_tokens: int,
-    stop_ids: Sequence[int], rows: int, ready: tuple[int, Prefix] | None,
-) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
+class _Chunks(NamedTuple):
+    """What is continued, and how."""
+
+    items: Sequence[tuple[Sequence[int], Tensor]]
+    layers: Sequence[int]
+    max_new_tokens: int
+    stop_ids: Sequence[int]
+    rows: int
+    ready: tuple[int, Prefix] | None
+    own: int | None
+
+
+def _in_chunks(lm: Model, what: _Chunks) -> Iterator[tuple[int, dict[str, Any]]]:
+    items, layers, rows = what.items, what.layers, what.rows
+    n = len(layers)
+    decoded = {0, n // 2, n - 1}
     for chunk in _chunks(lm, items, rows):
-        some, prefix = _prefix(lm, items, chunk, ready)
+        some, prefix = _prefix(lm, items, chunk, what.ready)
         found: list[dict[str, Any]] = [{"parts": []} for _ in some]
         put = [items[i][1].flatten(0, 1) for i in some]
         most = max(map(len, put))
@@ -146,12 +163,14 @@ def _in_chunks(
         for start in range(0, max(1, most), at_once):
             states = [x[start : start + at_once] for x in put]
             sizes = [len(x) for x in states]
+            places = [start + i for size in sizes for i in range(size)]  # source by layer
             variants = Variants(
                 [q for q, size in enumerate(sizes) for _ in range(size)],
-                [layers[(start + i) % len(layers)] for size in sizes for i in range(size)],
+                [layers[i % n] for i in places],
                 torch.cat(states).to(lm.device),
+                [i // n == what.own and i % n not in decoded for i in places],
             )
-            tokens, logits = continue_rows(lm, prefix, variants, max_new_tokens, stop_ids)
+            tokens, logits = continue_rows(lm, prefix, variants, what.max_new_tokens, what.stop_ids)
             (base, *changed), (base_logits, *first) = (
                 x.split([len(some), *sizes]) for x in (tokens.cpu(), logits.float().cpu())
             )
@@ -202,27 +221,52 @@ def transplant_pairs(
     lm: Model, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], layers: Sequence[int], max_new_tokens: int,
     stop_ids: Sequence[int],
 ) -> list[tuple[Tensor, Tensor]]:  # fmt: skip
-    """``transplant_all`` for several (donor, recipient) pairs."""
+    """Positive control for equally long (donor, recipient) pairs: tokens ``layer step``, first logits ``layer vocab``.
+
+    The donor's residual stream at *every* prompt position after one block: from there on the donor's own keys and
+    values, below the recipient's. So the first logits are the donor's; of the first pair they are computed anew, from
+    states put in at every position, for the first, middle and last layer.
+    """
     measure = partial(_transplant, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids))
-    return [(tokens, logits) for tokens, logits in collect(lm, measure, pairs)]
-
-
-def _transplant(
-    lm: Model, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], notes: Notes, **how: Any
-) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-    for i, (donor, recipient) in enumerate(pairs):
-        yield i, transplant_all(lm, donor, recipient, **how)
+    found = [(tokens, logits) for tokens, logits in collect(lm, measure, pairs)]
+    if found:
+        some = sorted({0, len(layers) // 2, len(layers) - 1})
+        (anew,) = collect(lm, partial(_put_in, layers=[layers[i] for i in some]), pairs[:1])
+        found[0][1][some] = anew
+    return found
 
 
 @torch.no_grad()
-def transplant_all(
-    lm: Model, donor: Sequence[int], recipient: Sequence[int], layers: Sequence[int], max_new_tokens: int,
-    stop_ids: Sequence[int],
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Positive control: the donor's residual stream put in at *every* prompt position after one block.
+def _transplant(
+    lm: Model, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], notes: Notes, *, layers: Sequence[int],
+    max_new_tokens: int, stop_ids: Sequence[int],
+) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:  # fmt: skip
+    nothing = Variants([], [], torch.zeros(0, lm.anatomy.d_model, device=lm.device))
+    n = len(layers)
+    for some in in_prefills(lm, [len(donor) for donor, _ in pairs]):
+        prefix = prefill(lm, [prompt for i in some for prompt in pairs[i]])
+        splices = Splices(
+            [2 * k + 1 for k in range(len(some)) for _ in layers], [2 * k for k in range(len(some)) for _ in layers],
+            [layer for _ in some for layer in layers],
+        )  # fmt: skip
+        tokens, logits = continue_rows(lm, prefix, nothing, max_new_tokens, stop_ids, splices)
+        for k, i in enumerate(some):
+            part = slice(2 * len(some) + k * n, 2 * len(some) + (k + 1) * n)
+            yield i, (tokens[part].cpu(), logits[part].float().cpu())
 
-    The first logits must be the donor's own at every layer. Prompts must be equally long. Recomputes the whole
-    sequence per token, one row per layer: tokens ``layer step``, first logits ``layer vocab``.
+
+def _put_in(
+    lm: Model, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], notes: Notes, *, layers: Sequence[int]
+) -> Iterator[tuple[int, Tensor]]:
+    for i, (donor, recipient) in enumerate(pairs):
+        yield i, transplant_all(lm, donor, recipient, layers)
+
+
+@torch.no_grad()
+def transplant_all(lm: Model, donor: Sequence[int], recipient: Sequence[int], layers: Sequence[int]) -> Tensor:
+    """First logits ``layer vocab`` with the donor's residual stream put in at every prompt position after one block.
+
+    They must be the donor's own at every layer. Prompts must be equally long. Recomputes the whole sequence.
     """
     if len(donor) != len(recipient):
         raise InputError(f"donor of {len(donor)} and recipient of {len(recipient)} tokens; need equal lengths")
@@ -240,17 +284,4 @@ def transplant_all(
 
     edits: Mapping[Site, Callable[[Tensor], Tensor]] = {s: put(i, clean[s]) for i, s in enumerate(sites)}
     ids = torch.tensor([list(recipient)] * len(layers), device=lm.device)
-    first, out = torch.empty(0), []
-    for i in range(max_new_tokens):
-        logits = lm.run(ids, edit=edits).logits[:, -1]
-        first = logits if i == 0 else first
-        out.append(logits.argmax(-1))
-        ids = torch.cat([ids, out[-1][:, None]], 1)
-    return _cut(torch.stack(out, -1), stop_ids).cpu(), first.float().cpu()
-
-
-def _cut(tokens: Tensor, stop_ids: Sequence[int]) -> Tensor:
-    """Tokens after the first stop become -1."""
-    stop = torch.isin(tokens, torch.tensor(list(stop_ids), device=tokens.device, dtype=tokens.dtype))
-    before = stop.long().cumsum(-1) - stop.long()
-    return tokens.masked_fill(before > 0, -1)
+    return lm.run(ids, edit=edits).logits[:, -1].float().cpu()

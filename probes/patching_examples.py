@@ -1,4 +1,8 @@
-"""Patching over labelled examples: successes are put into the failures matched to them, and answers are judged."""
+"""Patching over labelled examples: successes are put into the failures matched to them, and answers are judged.
+
+States are exchanged where the examples are read: at the position that predicts the answer in each one's own response,
+or at the prompts' ends.
+"""
 
 from __future__ import annotations
 
@@ -12,57 +16,74 @@ from ..evaluation.engines.base import cut_after_stop
 from ..evaluation.engines.text import decode, special_thinking_marks
 from ..evaluation.grading import grade
 from ..hooks.model import Model
+from ..hooks.progress import Bar, no_bar
 from .examples import Example, Gold
-from .matching import match
+from .matching import match, spread_out
 from .patching_outcomes import Grader
 from .patching_prompt_end import CONTROLS, prompt_end_sweep
+from .positions import Position, collisions, preceding_row, read_at
 from .result import ProbeResult
 
 FEWEST_TOKENS, MOST_TOKENS = 24, 64
+_PLACE = {"answer-slot": "position that predicts the answer", "prompt-end": "last prompt position"}
 
 
 def over_examples(
     lm: Model, examples: Sequence[Example], *, role: str = "whole", max_pairs: int = 16,
     layers: Sequence[int] | None = None, max_new_tokens: int | None = None, controls: Sequence[str] = CONTROLS,
-    seed: int = 0,
+    seed: int = 0, position: Position = "answer-slot", progress: Bar = no_bar,
 ) -> ProbeResult:  # fmt: skip
-    """Donors are the successes, recipients the failures, matched one to one on family, depth, operation and length.
+    """Donors are the successes, recipients the failures, matched one to one (``matching``).
+
+    ``position``: where states are exchanged, at each response's answer slot or at the prompts' ends. Of more than
+    ``max_pairs`` matched pairs as many are kept, spread over families, depths and operations.
 
     Continuations are judged by the rules that graded the responses where examples carry what to judge by
     (``Example.gold``) and the model has a tokenizer; else outcomes are token by token. ``max_new_tokens`` is by default
-    as many as the longest of the examples' own responses has, 24 to 64. Where nothing matches, successes are paired
-    with failures at random and a warning says so. Raises ``NoCasesError`` without both groups.
+    as many as the longest of the examples' own responses has (from where they are read), 24 to 64. Where nothing
+    matches, successes are paired with failures at random and a warning says so. Raises ``NoCasesError`` without both
+    groups.
     """
-    mine = [e for e in examples if e.role == role]
+    reading = read_at([e for e in examples if e.role == role], position)
+    mine = reading.examples
     by_case: Mapping[str, Example] = {e.case: e for e in mine}
     groups = {g: [e for e in mine if e.group == g] for g in ("failure", "success")}
     if not all(groups.values()):
         sizes = {g: len(v) for g, v in groups.items()}
         raise NoCasesError(f"role {role!r}: {sizes}; patching needs failures to patch and successes to patch from")
-    found = match(examples, role=role)
-    warnings = [found.note]
-    matched = [(by_case[f], by_case[s]) for f, s in found.pairs][:max_pairs]
+    found = match(mine, role=role)
+    warnings = [reading.note, *reading.warnings, found.note]
+    matched = [(by_case[f], by_case[s]) for f, s in spread_out(found.pairs, mine)[:max_pairs]]
+    if len(found.pairs) > max_pairs:
+        warnings.append(f"{max_pairs} of {len(found.pairs)} pairs, spread over families, depths and operations")
     if not matched:
         n = min(max_pairs, *(len(v) for v in groups.values()))
         order = torch.randperm(len(groups["success"]), generator=torch.Generator().manual_seed(seed)).tolist()
         matched = [(f, groups["success"][i]) for f, i in zip(groups["failure"][:n], order, strict=False)]
         warnings.append(f"no matched pairs: {n} failures are paired with successes at random")
     recipients, donors = [f for f, _ in matched], [s for _, s in matched]
+    if alike := collisions([(f.answer_ids, s.answer_ids) for f, s in matched]):
+        warnings.append(
+            f"{alike} of {len(matched)} pairs: both answers begin with the same token, which does not tell the donor's "
+            "answer from the recipient's (logit_difference is 0 there)"
+        )
     pairs = [(i, i) for i in range(len(matched))]
     tokens = new_tokens(lm, [*recipients, *donors]) if max_new_tokens is None else max_new_tokens
     got = prompt_end_sweep(
         lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in recipients], pairs, layers, tokens,
         donor_answers=[e.answer_ids for e in donors], recipient_answers=[e.answer_ids for e in recipients],
-        graders=graders(lm, recipients, donors), controls=controls, seed=seed,
+        graders=graders(lm, recipients, donors), controls=controls, seed=seed, progress=progress,
     )  # fmt: skip
-    settings = {**got.settings, "cases": [(s.case, f.case) for f, s in matched], "role": role}
+    settings = {**got.settings, "cases": [(s.case, f.case) for f, s in matched], "role": role, **reading.settings}
+    settings["site"] = f"residual stream after the block, {_PLACE[position]}"
+    rows = [*got.table, *preceding_row(mine, [(f.case, s.case) for f, s in matched], role)]
     drop = ("tokens", "top_tokens", "top_log_probs")  # donor x recipient grids, of which only the diagonal was run
     tensors = {k: v for k, v in got.tensors.items() if k not in drop}
     axes = {k: v for k, v in got.axes.items() if k not in drop}
     for name in drop:
         tensors[name] = torch.stack([got.tensors[name][i, i] for i, _ in pairs])
         axes[name] = ("pair", *got.axes[name][2:])
-    return ProbeResult("patching", got.table, tensors, axes, settings, [*warnings, *got.warnings])
+    return ProbeResult("patching", rows, tensors, axes, settings, [*warnings, *got.warnings])
 
 
 def new_tokens(lm: Model, examples: Sequence[Example], most: int = MOST_TOKENS) -> int:
@@ -88,9 +109,10 @@ def _grader(lm: Model, examples: Sequence[Example]) -> Grader:
     def judge(i: int, ids: Sequence[int]) -> Grade:
         gold = examples[i].gold
         assert gold is not None
-        key = gold, tuple(ids)
+        key = i, tuple(ids)
         if key not in known:
-            text = decode(lm.tokenizer, ids, lm.eos_ids, marks)
+            begun = examples[i].prompt_ids[len(examples[i].prompt_ids) - examples[i].begun :]
+            text = decode(lm.tokenizer, [*begun, *ids], lm.eos_ids, marks)
             known[key] = _graded(text, bool(ids) and ids[-1] in lm.eos_ids, gold)
         return known[key]
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..errors import InputError, NoCasesError
 from ..hooks.model import Model
+from ..hooks.progress import Bar, no_bar, stage
 from .patching_contrasts import against_controls
 from .patching_engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
 from .patching_outcomes import Grader, Graders, Outcome, Said, compare, summarize
@@ -83,7 +84,7 @@ def prompt_end_sweep(
     layers: Sequence[int] | None = None, max_new_tokens: int = 16, keep: Literal["summary", "all"] = "summary", *,
     donor_answers: Sequence[Ids] | None = None, recipient_answers: Sequence[Ids] | None = None,
     graders: tuple[Grader, Grader] | None = None, controls: Sequence[str] = CONTROLS,
-    stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None,
+    stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None, progress: Bar = no_bar,
 ) -> ProbeResult:  # fmt: skip
     """Replace the recipient's prompt-end state by the donor's after each block, and continue greedily.
 
@@ -100,7 +101,8 @@ def prompt_end_sweep(
             ``corrected_rate`` are about answers, not about tokens, and continuations without an answer are left out of
             them (``n``) and said in the warnings.
         controls: any of ``identity``, ``random`` (another recipient's state), ``noise`` (norm-matched), ``positive``
-            (all prompt positions of an equally long donor; up to 4 pairs).
+            (all prompt positions of an equally long donor; up to 4 pairs). What must change nothing is continued in a
+            sample of layers, and elsewhere where its keys, values and logits are not the unpatched ones.
         stop_ids: tokens that end a continuation; default the model's end-of-sequence tokens.
 
     Table, per source and layer: ``kl`` (nats, of the patched first-token distribution from the unpatched one),
@@ -131,9 +133,11 @@ def prompt_end_sweep(
     ends, prefix = prompt_ends(lm, donors, chosen)
     states, names = _sources(own, ends, plan, controls, seed)
     warnings = _ends(donors, recipients)
-    got = continue_patched(
-        lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings, plain=donors, ready=prefix
-    )
+    mine = names.index("identity") if "identity" in names else None
+    with stage(progress, "patching: continuations", len(prompts) + len(donors)):
+        got = continue_patched(
+            lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings, plain=donors, ready=prefix, own=mine
+        )
     donor = (got.plain, got.plain_logits)
     vocab = lm.anatomy.vocab_size
     gold = _first_tokens(recipient_answers, got.base, plan.recipients, len(recipients), vocab)
@@ -143,7 +147,8 @@ def prompt_end_sweep(
     if "random" in controls and "random" not in names:
         warnings.append("one recipient only: no random control")
     if "positive" in controls:
-        extra = _positive(lm, donors, recipients, plan, chosen, (max_new_tokens, stops))
+        with stage(progress, "patching: positive control", POSITIVE_PAIRS):
+            extra = _positive(lm, donors, recipients, plan, chosen, (max_new_tokens, stops))
         outcomes += _compare_positive(extra, plan, got, donor, (gold, donor_gold), recipient_answers, judge)
         if not extra:
             warnings.append("no pair of equally long prompts: no positive control")

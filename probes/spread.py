@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..hooks.model import Model
+from ..hooks.progress import reached
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,14 +38,14 @@ class Fleet(Protocol):
 def spread(
     lm: Model | Fleet, measure: Measure[T, R], items: Sequence[T], notes: Notes = None, *, light: bool = False
 ) -> Iterator[tuple[int, R]]:
-    """Results of all items as they arrive, with their indices.
+    """Results of all items as they arrive, with their indices; a progress stage around it counts them.
 
     ``light``: one cheap pass, which everybody who needs its results may as well repeat.
     """
-    if isinstance(lm, Fleet):
-        yield from lm.spread(measure, items, notes, light=light)
-    else:
-        yield from measure(lm, items, notes)
+    found = lm.spread(measure, items, notes, light=light) if isinstance(lm, Fleet) else measure(lm, items, notes)
+    for arrived, result in enumerate(found, 1):
+        reached(arrived)
+        yield result
 
 
 def collect(

@@ -11,17 +11,16 @@ import torch
 from torch import Tensor
 
 from ..errors import NoCasesError
+from .adjustment import adjusted
 from .contrast import NO_CONTRAST, adjust, between, impossible, map_test, paired, summary_row
 from .effects import mean_interval
 from .examples import Example
-from .matching import match
+from .matching import Matched, match
 from .result import Row
 
 T = TypeVar("T")
 K = TypeVar("K")
 Values = list[tuple[Example, T]]
-Pairs = Sequence[tuple[str, str]]
-"""Cases (failure, success)"""
 GROUPS = ("failure", "success")
 SAME = 1e-6
 """Values this close, relative to the largest one, are the same value: float32 rounds a sum by how it was batched."""
@@ -124,25 +123,26 @@ def _failure_against_success(
     return found.table[-1]
 
 
-def matched_pairs(examples: Sequence[Example]) -> tuple[tuple[tuple[str, str], ...], str]:
-    """Cases (failure, success) matched on family, depth, operation and length, and a sentence about the match."""
-    whole = [e for e in examples if e.role == "whole"]
-    if {e.group for e in whole} != set(GROUPS):
-        return (), "no matched pairs: wholes of failures and successes are needed"
+def matched_pairs(examples: Sequence[Example]) -> tuple[Matched | None, str]:
+    """Cases matched one to one on their wholes, where both groups have some, and a sentence about the match."""
+    if {e.group for e in examples if e.role == "whole"} != set(GROUPS):
+        return None, "no matched pairs: wholes of failures and successes are needed"
     found = match(examples)
-    return found.pairs, found.note
+    return found, found.note
 
 
 def matched_rows(
-    quantity: str, examples: Sequence[Example], pairs: Sequence[tuple[str, str]],
-    value: Callable[[int, int | None], float], size: Callable[[int], int] | None = None, *, seed: int = 0,
+    quantity: str, examples: Sequence[Example], matched: Matched | None, value: Callable[[int, int | None], float],
+    size: Callable[[int], int] | None = None, *, seed: int = 0,
 ) -> list[Row]:  # fmt: skip
     """Failure minus success, pair by pair of matched cases: one row per kind, a declared family of its own.
 
     ``value(i, n)`` is the number of ``examples[i]``, computed over its first ``n`` tokens or steps where ``size`` is
     given: then n is the smallest size among the pair's examples of the kind. Pairs with NaN are left out. Each success
-    is used once; where failures share a cluster intervals and tests respect it.
+    is used once; where failures share a cluster intervals and tests respect it. Where matching left groups unbalanced
+    the difference is adjusted for it by regression, which the row's note says.
     """
+    pairs = () if matched is None else matched.pairs
     where: dict[tuple[str, str], list[int]] = {}
     for i, e in enumerate(examples):
         where.setdefault((e.case, e.kind), []).append(i)
@@ -159,12 +159,32 @@ def matched_rows(
             if np.isfinite(means).all():
                 for group, mean in zip(GROUPS, means, strict=True):
                     sides[group][pair[0]] = float(mean)
-        if pairs:
+        if matched is not None and pairs:
             row: Row = {"quantity": quantity, "n": 0, **impossible(f"{NO_CONTRAST}: no matched pair has both values")}
             if sides["failure"]:
-                row = paired(settled_cells(sides), quantity=quantity, clusters=cluster, seed=seed).table[0]
+                sides = settled_cells(sides)
+                row = paired(sides, quantity=quantity, clusters=cluster, seed=seed).table[0]
+                row |= _adjustment(row, sides, matched, cluster)
             rows.append({**row, "group": "matched failure - success", "kind": kind})
     return adjust(rows, f"{quantity}: matched failure - success")
+
+
+def _adjustment(
+    row: Row, sides: Mapping[str, Mapping[str, float]], matched: Matched, cluster: Mapping[str, str | None]
+) -> Row:  # fmt: skip
+    """What regression on the pairs' differences changes in a row of paired differences, and its note."""
+    if not matched.differences or np.isnan(row["p"]):
+        return {}
+    cases = list(sides["failure"])
+    d = np.array([sides["failure"][c] - sides["success"][c] for c in cases])
+    if not d.any():
+        return {}
+    covariates = {name: np.array([of[c] for c in cases]) for name, of in matched.differences.items()}
+    found, names = adjusted(d, covariates, [cluster[c] for c in cases])
+    left = [name for name in covariates if name not in names]
+    said = [f"adjusted for {', '.join(names)}"] if names else []
+    said += [f"unbalanced and not adjusted for (too few pairs): {', '.join(left)}"] if left else []
+    return {**found, "note": "; ".join(filter(None, [row["note"], *said]))}
 
 
 def cell_maps(

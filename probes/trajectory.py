@@ -18,9 +18,11 @@ from torch import Tensor
 
 from ..errors import InputError, NoCasesError
 from ..hooks.capture import Captured, Request, capture, check_last
+from ..hooks.progress import Bar, no_bar, stage
 from .effects import NO_SPREAD, spreads
 from .examples import Example
 from .matching import check_templates
+from .positions import Position, read_at
 from .result import ProbeResult, Row
 from .spread import Notes, collect
 from .tables import Values, cell_maps, mean_row, value_rows
@@ -165,9 +167,13 @@ def _steps(states: Tensor) -> dict[str, Tensor]:
 def over_examples(
     lm: Model, examples: Sequence[Example], *, role: str = "whole", alignment: Alignment = "predictive",
     steps: int = 40, eos: Sequence[int] | None = None, permutations: int = 1000, seed: int = 0,
-    max_tokens: int | None = None,
+    max_tokens: int | None = None, position: Position = "answer-slot",
+    progress: Bar = no_bar,
 ) -> ProbeResult:  # fmt: skip
     """Prompt-end cosines (donors = successes, recipients = failures) and step cosines by group, for one role.
+
+    ``position``: where the states of the ``prompt_end`` and ``centered`` rows are read, at each response's answer slot
+    or at the prompt's end. Steps go over the whole response either way.
 
     Table: per layer the plain and centered cosines ``dd``, ``rr``, ``dr`` with intervals from resampling cases (pairs
     share cases and are not independent), their ``separation`` (mean within groups - across) with a label-permutation
@@ -181,28 +187,33 @@ def over_examples(
     rows: list[Row] = []
     tensors: dict[str, Tensor] = {}
     warnings: list[str] = []
-    donors = [e for e in chosen if e.group == "success"]
-    recipients = [e for e in chosen if e.group == "failure"]
+    reading = read_at(chosen, position)
+    warnings += [reading.note, *reading.warnings]
+    donors = [e for e in reading.examples if e.group == "success"]
+    recipients = [e for e in reading.examples if e.group == "failure"]
     if donors and recipients:
         check_templates([*donors, *recipients], warnings)
         prompts = [e.prompt_ids for e in (*donors, *recipients)]
-        states = prompt_end_states(lm, prompts, max_tokens=max_tokens, notes=warnings)
+        with stage(progress, "trajectory: states", len(prompts)):
+            states = prompt_end_states(lm, prompts, max_tokens=max_tokens, notes=warnings)
         for name, centered in (("prompt_end", False), ("centered", True)):
             cosines = _split(cosine_matrix(states, centered), len(donors), centered)
             tensors |= {f"{name}.{k}": getattr(cosines, k).float() for k in ("dd", "rr", "dr")}
             rows += _cosine_rows(f"{name}_cosine", cosines.matrix, len(donors), permutations, seed)
     else:
         warnings.append(f"{len(donors)} successes and {len(recipients)} failures: no prompt-end comparison possible")
-    found = step_cosines(
-        lm, [e.prompt_ids for e in chosen], [e.response_ids for e in chosen], alignment=alignment, steps=steps, eos=eos,
-        max_tokens=max_tokens, notes=warnings,
-    )  # fmt: skip
+    with stage(progress, "trajectory: responses", len(chosen)):
+        found = step_cosines(
+            lm, [e.prompt_ids for e in chosen], [e.response_ids for e in chosen], alignment=alignment, steps=steps,
+            eos=eos, max_tokens=max_tokens, notes=warnings,
+        )  # fmt: skip
     step_rows, step_tensors = _step_summary(chosen, found, steps, permutations, seed)
     tensors |= step_tensors
     by_prefix = {"step_n": ("step",), "step": ("layer", "step"), "step_norm": ("layer", "step")}
     axes = {name: by_prefix.get(name.split(".")[0], ("layer",)) for name in tensors}
     settings = {
         "role": role, "alignment": alignment, "steps": steps, "state": "block output before the final norm",
+        **reading.settings,
         "dtype": str(lm.dtype), "permutations": permutations, "seed": seed,
     }  # fmt: skip
     means = [float(f.cosines.nanmean()) if f.cosines.numel() else float("nan") for f in found]

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from ...probes.examples import Example
 from ...probes.patching_positions import position_sweep
+from ...probes.positions import read_at
 from ..run import read_json
 from .entries import Entry, Found
 from .pieces import decode, pieces
@@ -30,15 +31,16 @@ def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Colle
 
     ``folder`` is the probe's own; ``examples`` are all that it may have run on, ``few`` the cases that are preferred.
     """
-    by_case = {e.case: e for e in examples if e.role == "whole"}
-    pairs = [(str(s), str(f)) for s, f in read_json(folder / "result.json")["settings"].get("cases", [])]
+    settings = read_json(folder / "result.json")["settings"]
+    wholes = [e for e in examples if e.role == "whole"]
+    by_case = {e.case: e for e in read_at(wholes, settings.get("position", "prompt-end")).examples}
+    pairs = [(str(s), str(f)) for s, f in settings.get("cases", [])]
     known = [(i, by_case[s], by_case[f]) for i, (s, f) in enumerate(pairs) if s in by_case and f in by_case]
     # Pairs that have both pictures first, then the cases that the other probes keep too.
     equal = [p for p in known if len(p[1].prompt_ids) == len(p[2].prompt_ids)][:MOST_SWEEPS]
     others = sorted((p for p in known if p not in equal), key=lambda p: p[2].case not in few)
     kept, left_out = [*equal, *others][:n], []
     tensors = load_file(folder / "tensors.safetensors")
-    settings = read_json(folder / "result.json")["settings"]
     layers, grid = settings["layers"], tensors["tokens"].ndim == 4  # donor x recipient, or one pair after the other
     entries: list[Entry] = []
     for place, donor, recipient in kept:

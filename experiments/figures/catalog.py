@@ -113,8 +113,8 @@ TITLES: dict[str, str] = {
     "neuron-check": "Do the selected neurons matter?",
     "lookback": "Lookback ratio by layer and head",
     "lookback-means": "Mean lookback ratio",
-    "patching": "Patching the prompt's end",
-    "cosine-prompt-end": "Prompt-end states: failures against successes",
+    "patching": "Patching, layer by layer",
+    "cosine-prompt-end": "States where the answer is decided: failures against successes",
     "cosine-trajectory": "Movement from step to step",
     "mink": "Min-K%++ by what is asked",
 }

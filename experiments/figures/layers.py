@@ -10,7 +10,7 @@ from . import style
 from .drawing import Drawing, caption
 from .heatmaps import cells, color_bar, few_marks, heat, number
 from .io import ProbeData, Row, RunData
-from .mechanism import missing, with_probe
+from .mechanism import missing, read_where, with_probe
 
 COSINES = {"dd": "within successes", "rr": "within failures", "dr": "across"}
 MEASURES = {
@@ -23,7 +23,7 @@ _COSINE_COLORS = {"dd": style.SUCCESS, "rr": style.FAILURE, "dr": "#8C8C8C"}
 
 
 def patching(runs: Sequence[RunData]) -> Drawing:
-    """A success's state put at the prompt end of a failure, layer by layer (Composition collapse, App. I)."""
+    """A success's state put into a failure, layer by layer (Composition collapse, App. I)."""
     found = with_probe(runs, "patching")
     rows = [row for f in found for row in _patch_rows(*f)]
     if not rows:
@@ -47,8 +47,8 @@ def patching(runs: Sequence[RunData]) -> Drawing:
             style.dress(ax, f"{model}\n{MEASURES[quantity]}", "layer of the patch")
     style.shared_legend(fig)
     text = (
-        "Sweep over layers: the last prompt position of a failing case gets the state of a succeeding one; dashed "
-        "lines are controls."
+        "Sweep over layers: one position of a failing case gets the state of a succeeding one; dashed lines are "
+        f"controls.{read_where(found)}"
     )
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {measure}, {patch}, layer {layer}"),
                    {"kind": "lines", "x": "layer", "series": "patch", "panel": "measure", "facet": "model",
@@ -56,7 +56,7 @@ def patching(runs: Sequence[RunData]) -> Drawing:
 
 
 def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
-    """Cosines between prompt-end states within successes, within failures and across, per layer, centered and plain."""
+    """Cosines between states within successes, within failures and across, per layer, centered and plain."""
     found = with_probe(runs, "trajectory")
     rows = [row for f in found for row in _cosine_rows(*f)]
     if not rows:
@@ -73,8 +73,8 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
             style.dress(ax, f"{model} · {form}", "layer", "cosine")
     style.shared_legend(fig)
     text = (
-        "Cosine between residual states at the last prompt token, per layer. Plain cosines are dominated by a few "
-        "large dimensions; centered ones subtract the layer's mean. n counts pairs of cases."
+        "Cosine between residual states, one of each case, per layer. Plain cosines are dominated by a few large "
+        f"dimensions; centered ones subtract the layer's mean.{read_where(found)} n counts pairs of cases."
     )
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {form}, {pairs}, layer {layer}"),
                    {"kind": "lines", "x": "layer", "series": "pairs", "panel": "form", "facet": "model",

@@ -42,7 +42,7 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
     text = (
         "Overlap of the neurons selected for two tasks, mean within cases (diagonal: a task with itself in other "
         "cases)."
-        f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')} {style.counts(rows)}"
+        f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')}{read_where(found)} {style.counts(rows)}"
     )
     few = style.few_cases(rows, "{model}, {task} & {other}", "Starred")
     return Drawing(style.finished(fig), rows, caption(f"{text} {few}", [], runs, intervals=f"{NO_CELLS} by group."),
@@ -71,7 +71,7 @@ def neuron_map(runs: Sequence[RunData]) -> Drawing:
             rows += few_marks(cells(maps[kind], ("layer", "bin"), run=run.name, model=label, kind=kind, n=n))
     text = (
         "Selected neurons by layer and position; the order of neurons within a layer carries no meaning by itself."
-        f"{_settings(found, 'common_neurons', 'pool')} Counts per query, without intervals. "
+        f"{_settings(found, 'common_neurons', 'pool')}{read_where(found)} Counts per query, without intervals. "
         f"{style.few_cases(rows, '{model}, {kind}', 'Starred')}"
     )
     return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=_queries(found)),
@@ -82,6 +82,7 @@ def neuron_map(runs: Sequence[RunData]) -> Drawing:
 def neuron_overlap_means(runs: Sequence[RunData]) -> Drawing:
     """Overlap of the whole's neurons with each part's, within cases, failures against successes, with intervals."""
     text = "Overlap coefficient of the neurons of two tasks of one case, mean over cases."
+    text += read_where(with_probe(runs, "neurons"))
     return _by_kind(runs, "neurons", "neuron_overlap", "neuron overlaps", "overlap of two tasks' neurons", text)
 
 
@@ -91,6 +92,7 @@ def neuron_check(runs: Sequence[RunData]) -> Drawing:
         "Change of the answer's log-probability when the selected neurons are silenced, minus the same for random "
         "neurons of the same layers: below zero, the selection matters."
     )
+    text += read_where(with_probe(runs, "neurons"))
     return _by_kind(
         runs, "neurons", "suppress_log_ratio_excess", "a causal check", "log ratio beyond random neurons", text
     )
@@ -268,6 +270,23 @@ def _best_cell(found: Found) -> str:
                         f"layer {r.get('layer')}, head {r.get('head')}, "
                         f"{r['value']:+.3f} (adjusted p={r['p_adjusted']:.3g}).")  # fmt: skip
     return out
+
+
+def read_where(found: Found) -> str:
+    """Where a probe read, and in how many responses answer slot and prompt's end coincide; a sentence per setting."""
+    said: dict[str, list[str]] = {}
+    for _, label, probe in found:
+        position = probe.settings.get("position", "prompt-end")
+        place = "at the answer slot" if position == "answer-slot" else "at the prompt's end"
+        same = probe.settings.get("coincide")
+        text = f"Read {place}" + (f" (the same as the {_OTHER[str(position)]} in {same})" if same else "")
+        said.setdefault(text, []).append(style.plain(label))
+    if len(said) < 2:
+        return "".join(f" {text}." for text in said)
+    return "".join(f" {', '.join(who)}: {text[0].lower()}{text[1:]}." for text, who in said.items())
+
+
+_OTHER = {"answer-slot": "prompt's end", "prompt-end": "answer slot"}
 
 
 def _settings(found: Found, *names: str) -> str:

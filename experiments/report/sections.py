@@ -53,7 +53,7 @@ PROBES = (
     ),
     ProbeSection(
         "patching", "patching", "Patching", ("patching",),
-        "Does the state at the prompt's end carry the answer?",
+        "Does the state that predicts the answer carry it?",
         "The state of a success replaces that of a failure at one layer. The identity control must change nothing; a "
         "random donor shows what any disturbance does.",
         "Layer by layer, token by token",
@@ -62,7 +62,7 @@ PROBES = (
     ),
     ProbeSection(
         "trajectory", "trajectory", "Trajectory", ("cosine-prompt-end", "cosine-trajectory"),
-        "Do failures stand elsewhere at the prompt's end, or move differently while answering?",
+        "Do states that predict the answer differ between failures and successes, or move differently?",
         "If failures and successes were apart, pairs across groups would be less alike than pairs within one.",
         "One response at a time",
         "Cosine between consecutive states while one case is answered.",

@@ -149,27 +149,6 @@ def _example(case: str, group: str, length: int, depth: int = 2, role: str = "wh
     return Example(case, role, kind, group, ids, (1,), (1,), 0, (0, length), "pair", depth, "add")
 
 
-def test_matching_pairs_within_strata_by_length_and_reports_what_it_dropped() -> None:
-    examples = [
-        *(_example(f"f{i}", "failure", 20 + i) for i in range(4)),
-        *(_example(f"f{i}", "failure", 9, role="part:0") for i in range(4)),
-        *(_example(f"s{i}", "success", 21 + i) for i in range(6)),
-        _example("deep", "failure", 20, depth=8),
-        _example("long", "success", 90),
-    ]
-    found = match(examples)
-    assert len(found.pairs) == 4 and found.possible
-    lengths = {e.case: len(e.prompt_ids) for e in examples if e.role == "whole"}
-    assert all(abs(lengths[a] - lengths[b]) <= 2 for a, b in found.pairs)
-    assert [(s.key, s.failures, s.successes, s.pairs) for s in found.strata] == [
-        (("pair", 2, "add"), 4, 7, 4),
-        (("pair", 8, "add"), 1, 0, 0),
-    ]
-    assert {e.case for e in found.examples} == {c for p in found.pairs for c in p}
-    assert sum(e.role == "part:0" for e in found.examples) == 4
-    assert "1 of 2 strata dropped" in found.note
-
-
 def test_matching_may_answer_that_no_contrast_is_possible() -> None:
     found = match([_example("f", "failure", 20), _example("s", "success", 60)])
     assert not found.possible and found.note.startswith("no contrast possible")

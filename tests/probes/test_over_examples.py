@@ -150,7 +150,7 @@ def test_separation_finds_groups_of_prompts_that_end_differently(lm: Model) -> N
 
 def test_one_group_alone_gives_its_steps_and_says_what_is_missing(lm: Model) -> None:
     got = trajectory.over_examples(lm, [e for e in _examples() if e.group == "failure"])
-    assert "no prompt-end comparison possible" in got.warnings[0]
+    assert any("no prompt-end comparison possible" in w for w in got.warnings)
     assert "step.failure" in got.tensors and "prompt_end.dd" not in got.tensors
     with pytest.raises(NoCasesError, match="scaffold:1"):
         trajectory.over_examples(lm, _examples(), role="scaffold:1")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from composcope.probes.examples import Example
+from composcope.probes.matching import Matched
 from composcope.probes.tables import SAME, Values, group_rows, matched_rows, settled
 
 RNG = np.random.default_rng(0)
@@ -36,8 +37,8 @@ def test_matched_cases_whose_values_differ_by_rounding_do_not_differ() -> None:
     numbers = values(2e-7)
     same = [(e, -27.0 * (1 + 1e-7 * i)) for i, (e, _) in enumerate(numbers)]
     examples = [e for e, _ in same]
-    pairs = [(f"failure-{i}", f"success-{i}") for i in range(6)]
-    [row] = matched_rows("q", examples, pairs, lambda i, n: same[i][1])
+    pairs = tuple((f"failure-{i}", f"success-{i}") for i in range(6))
+    [row] = matched_rows("q", examples, Matched(pairs, (), (), (), 0.0), lambda i, n: same[i][1])
     assert row["value"] == 0 and row["p"] == 1
 
 

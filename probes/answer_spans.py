@@ -1,0 +1,250 @@
+"""Where in a response's text its answer stands: the characters behind what the grader took for the answer.
+
+Nothing is guessed. A number, date, list or name is looked for as the grader read it (another spelling of the same value
+counts); in a sentence without an answer cue ("The capital of Chile is Lima.") the answer is what the sentence adds to
+the question. Where none of these rules finds a place there is no span.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ..evaluation.grading import dates, lists, numbers, text, words
+from ..evaluation.prompts import ABSTENTION
+
+Span = tuple[int, int]
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_ARTICLES = frozenset(("a", "an", "the"))
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+"""Scripts that put no spaces between words; two characters count as one."""
+_NUMERAL = re.compile(
+    r"(?:\d{1,3}(?:[,.'’ \u00a0\u202f\u2009]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|\.\d+)(?!\d)(?:\s?[/⁄]\s?\d+)?"
+)
+_TRUTH = re.compile(r"(?P<no>\b(?:not|never)\s+|n['’]t\s+)?\b(?P<word>yes|no|true|false|correct|incorrect)\b", re.I)
+_SENTENCE_END = re.compile(r"(?<=[^\W\d_]{2}[.!?])\s+(?=\S)|(?<=[\d)\"”*][.!?])\s+(?=\S)|\n+|[。！？]")
+_BEING = re.compile(r"\b(?:is|are|was|were|be|equals|means)\b|[:=≈](?!\d)", re.IGNORECASE)
+_LEAD = frozenset(
+    "a an the its their about approximately around roughly exactly only probably likely also indeed called named known "
+    "located situated found spoken used in on at of from by to as".split()
+)
+"""Words between a verb of being and the answer."""
+_NOTHING = frozenset("it that this these those they there he she which what".split())
+"""Words that stand for what was asked about."""
+_ASIDE = re.compile(r"\W*(?:sure|certainly|of course|okay|ok|well|yes|no|hello|hi|thank you|great question)\W*$", re.I)
+_SHORT, _BARE = 6, 3
+"""Words of a sentence without a verb of being that is nothing but an answer: where it begins with none of the
+question's words, and where it does."""
+
+
+def answer_span(
+    response: str, grade_answer: str | None, answer_type: str, *, golds: Sequence[str] = (), question: str = "",
+    segments: Sequence[str] = (), cued: bool = False,
+) -> Span | None:  # fmt: skip
+    """Half-open range of characters of ``response`` that hold the answer it was graded by; None where none is found.
+
+    Args:
+        grade_answer: the answer as the grader has it (``Grade.answer``), which may be written otherwise.
+        golds: of a correct response the gold answer and its aliases.
+        question: what was asked; what a sentence repeats of it is not the answer.
+        segments: where the grader looked (``grading.extract``), best first; by default the whole response.
+        cued: whether the segments follow an answer cue, so that their first value counts.
+    """
+    if grade_answer is None:
+        return None
+    for (start, end), after_cue in _places(response, segments, cued):
+        found = _within(response[start:end], grade_answer, answer_type, golds, question, after_cue)
+        if found is not None:
+            return start + found[0], start + found[1]
+    return None
+
+
+def _places(response: str, segments: Sequence[str], cued: bool) -> Iterator[tuple[Span, bool]]:
+    """The segments where they stand in the response (last), then all of it after its thinking."""
+    closed = response.rfind("</think>")
+    start = closed + len("</think>") if closed >= 0 else 0
+    if closed < 0 and re.match(r"\s*<think>", response):
+        return
+    for segment in segments:
+        pattern = r"\s+".join(map(re.escape, segment.split()))
+        if pattern and (spans := [m.span() for m in re.finditer(pattern, response[start:])]):
+            yield (start + spans[-1][0], start + spans[-1][1]), cued
+    yield (start, len(response)), False
+
+
+def _within(
+    here: str, answer: str, answer_type: str, golds: Sequence[str], question: str, cued: bool
+) -> Span | None:  # fmt: skip
+    if answer == ABSTENTION:
+        return _literal(here, answer) or _content(here)
+    if answer_type in _VALUES:
+        return _VALUES[answer_type](here, answer, cued) or _literal(here, answer)
+    for gold in golds:
+        if (found := _name(here, gold, question)) is not None:
+            return found
+    if text.normalize(answer) != text.normalize(here) and (found := _name(here, answer, question)) is not None:
+        if text.normalize(here[slice(*found)]).split() != text.normalize(here).split():
+            return found
+    return _content(here) if cued else _added(here, question)
+
+
+def _literal(here: str, answer: str) -> Span | None:
+    at = here.rfind(answer)
+    return (at, at + len(answer)) if at >= 0 and answer else None
+
+
+# Values: the same one, however it is written.
+
+
+def _number(here: str, answer: str, cued: bool) -> Span | None:
+    wanted = numbers.parse(answer)
+    if wanted is None:
+        return None
+    size = replace(wanted, value=abs(wanted.value))
+
+    def fits(piece: str) -> bool:
+        first = numbers.find_all(numbers.normalized(piece))[:1]
+        return any(numbers.equal(replace(n, value=abs(n.value)), size) for n in first)
+
+    spans = [m.span() for m in _NUMERAL.finditer(here) if fits(m[0]) or fits(here[m.start() : m.end() + 20])]
+    spans += [m.span() for m in words.PATTERN.finditer(here) if words.value(m[0]) == size.value]
+    equals = max(here.rfind("="), here.rfind("≈"))
+    results = [s for s in sorted(spans) if s[0] > equals >= 0]
+    if results:
+        return results[0]
+    return None if not spans else min(spans) if cued else max(spans)
+
+
+def _date(here: str, answer: str, cued: bool) -> Span | None:
+    wanted = dates.parse(answer)
+    found = dates.find_all(here) if wanted is not None else []
+    spans = [(d.start, d.end) for d in found if wanted is not None and dates.compare(d, wanted)]
+    return None if not spans else spans[0] if cued else spans[-1]
+
+
+def _truth(here: str, answer: str, cued: bool) -> Span | None:
+    wanted = text.boolean(answer)
+
+    def said(m: re.Match[str]) -> bool:
+        return (m["word"].lower() in ("yes", "true", "correct")) != bool(m["no"])
+
+    spans = [m.span() for m in _TRUTH.finditer(here) if wanted is not None and said(m) == wanted]
+    starts = cued or re.match(r"\W*(?:yes|no|true|false)\b", here, re.I)
+    return None if not spans else spans[0] if starts else spans[-1]
+
+
+def _list(here: str, answer: str, cued: bool) -> Span | None:
+    """From the first item to the last, of the last place where all follow each other."""
+    items = lists.split(answer)
+    best = None
+    for first in _every(here, items[0]) if items else ():
+        end: int | None = first[1]
+        for item in items[1:]:
+            end = next((s[1] for s in _every(here, item) if end is not None and s[0] >= end), None)
+        if end is not None and (best is None or not cued):
+            best = first[0], end
+    return best
+
+
+_VALUES: dict[str, Callable[[str, str, bool], Span | None]] = {
+    "number": _number,
+    "date": _date,
+    "boolean": _truth,
+    "list": _list,
+    "ordered-list": _list,
+}
+
+
+# Names: word by word.
+
+
+def _words(here: str) -> list[tuple[str, int, int]]:
+    """Words without articles, as the grader compares them, with their places."""
+    found = ((text.normalize(m[0]), m.start(), m.end()) for m in _WORD.finditer(here))
+    return [w for w in found if w[0] and w[0] not in _ARTICLES]
+
+
+def _every(here: str, name: str) -> list[Span]:
+    """All places of a name."""
+    wanted = [w for w in text.normalize(name).split() if w not in _ARTICLES]
+    if not wanted:
+        return []
+    if _UNSPACED.search(name):
+        return [m.span() for m in re.finditer(re.escape(name.strip()), here, re.IGNORECASE)]
+    there = _words(here)
+    n = len(wanted)
+    return [
+        (there[i][1], there[i + n - 1][2])
+        for i in range(len(there) - n + 1)
+        if [w for w, _, _ in there[i : i + n]] == wanted
+    ]
+
+
+def _name(here: str, name: str, question: str) -> Span | None:
+    """Where a name is first said; one that the question holds may be repeated from there, so it is the last one of the
+    first sentence that has it."""
+    places = _every(here, name)
+    if not places or not _every(question, name):
+        return places[0] if places else None
+    for start, end in _sentences(here):
+        inside = [p for p in places if start <= p[0] and p[1] <= end]
+        if inside:
+            return inside[-1]
+    return places[-1]
+
+
+def _sentences(here: str) -> Iterator[Span]:
+    start = 0
+    for m in _SENTENCE_END.finditer(here):
+        yield start, m.start()
+        start = m.end()
+    yield start, len(here)
+
+
+def _added(here: str, question: str) -> Span | None:
+    """What the first sentence says that the question does not.
+
+    Of "X is Y" that is Y; or X, where Y only repeats the question ("Polish is the official language there").
+    """
+    known = {w for w, _, _ in _words(question)}
+    for start, end in _sentences(here):
+        sentence = here[start:end]
+        spoken = _words(sentence)
+        if not spoken or _ASIDE.match(sentence):
+            continue
+        link = next((m for m in _BEING.finditer(sentence) if not _repeats(sentence, m, question)), None)
+        if link is None:
+            found = _content(sentence)
+            bare = found is not None and _first(sentence, found) in known
+            size = sum(map(len, _UNSPACED.findall(sentence))) // 2 or len(spoken)
+            found = found if size <= (_BARE if bare else _SHORT) else None
+        else:
+            sides = [_content(sentence, link.end()), _content(sentence, 0, link.start())]
+            there = [s for s in sides if s is not None]
+            new = [s for s in there if _first(sentence, s) not in known | _NOTHING]
+            found = next(iter([*new, *there]), None)
+        return None if found is None else (start + found[0], start + found[1])
+    return None
+
+
+def _repeats(sentence: str, link: re.Match[str], question: str) -> bool:
+    """Whether a verb of being stands between the same two words in the question."""
+    before, after = _words(sentence[: link.start()])[-1:], _words(sentence[link.end() :])[:1]
+    if not before or not after:
+        return False
+    return bool(_every(question, f"{before[0][0]} {link[0]} {after[0][0]}"))
+
+
+def _first(sentence: str, span: Span) -> str:
+    return _words(sentence[slice(*span)])[0][0]
+
+
+def _content(here: str, start: int = 0, end: int | None = None) -> Span | None:
+    """From the first word that is no mere lead to the end, without closing marks."""
+    stop = len(here) if end is None else end
+    spoken = list(_WORD.finditer(here, start, stop))
+    if not spoken:
+        return None
+    first = next((m for m in spoken if text.normalize(m[0]) not in _LEAD), spoken[0])
+    return first.start(), spoken[-1].end()

@@ -1,0 +1,114 @@
+"""Where in a prompt and its response a probe reads: the *answer slot*, or the prompt's end.
+
+The answer slot is the position that predicts the first token of the answer that the model gave, in its own response. A
+model that begins with "The capital of ..." decides nothing about the capital at the prompt's end. An example that is
+read at its slot is the same example with the response up to there as the end of its prompt, so no probe needs to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from ..errors import InputError, NoCasesError
+from ..evaluation.statistics import clopper_pearson
+from .examples import Example
+from .result import Row
+from .slots import AT_ONCE
+
+Position = Literal["answer-slot", "prompt-end"]
+POSITIONS: tuple[Position, ...] = get_args(Position)
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Examples as a probe reads them."""
+
+    examples: tuple[Example, ...]
+    note: str
+    """One sentence for tables, captions and reports: where was read, and in how many responses the two coincide."""
+    settings: Mapping[str, Any]
+    warnings: tuple[str, ...]
+
+
+def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> Reading:
+    """Examples moved to where they are read; at the answer slot those without one are left out, counted and said.
+
+    A first answer token that is nothing but white space is never scored: it becomes the end of the prompt. Raises
+    ``InputError`` for an unknown position, ``NoCasesError`` where no response has a slot.
+    """
+    if position not in POSITIONS:
+        raise InputError(f"position {position!r}: use {' or '.join(POSITIONS)}")
+    ends = [_past_separators(e) for e in examples]
+    slots = [_at_slot(e) for e in examples]
+    moved = ends if position == "prompt-end" else [m for m in slots if m is not None]
+    if examples and not moved:
+        raise NoCasesError(
+            f"the answer could be located in none of {len(examples)} responses; read at the prompt's end instead "
+            "(--position prompt-end)"
+        )
+    located = [(a, b) for a, b in zip(slots, ends, strict=True) if a is not None]
+    same = sum(a.begun == b.begun for a, b in located)
+    lost = [e for e in examples if e.slot is None]
+    skipped = sum(e.separators > 0 for e in examples)
+    place = "the answer slot" if position == "answer-slot" else "the prompt's end"
+    note = f"read at {place}; answer slot and prompt's end coincide in {same} of {len(located)} responses"
+    warnings = []
+    if lost:
+        left = "left out" if position == "answer-slot" else "read at the prompt's end like the others"
+        warnings.append(
+            f"{len(lost)} of {len(examples)} responses: the answer could not be located (first: case {lost[0].case!r}, "
+            f"{lost[0].role}); {left}"
+        )
+    if skipped:
+        warnings.append(f"{skipped} answers begin with white space alone: their first token with content is scored")
+    settings = {
+        "position": position, "coincide": f"{same} of {len(located)} responses", "without_slot": len(lost),
+        "separators_skipped": skipped,
+    }  # fmt: skip
+    return Reading(tuple(moved), note, settings, tuple(warnings))
+
+
+def _at_slot(e: Example) -> Example | None:
+    if e.slot is None:
+        return None
+    n, answer = e.slot.offset, e.slot.answer_ids
+    moved = replace(
+        e, prompt_ids=(*e.prompt_ids, *e.response_ids[:n]), response_ids=e.response_ids[n:],
+        cue_tokens=e.cue_tokens + n, begun=e.begun + n, slot=AT_ONCE,
+    )  # fmt: skip
+    return _past_separators(moved if answer is None else replace(moved, answer_ids=answer, separators=0))
+
+
+def _past_separators(e: Example) -> Example:
+    n = e.separators
+    if not n:
+        return e
+    lead = e.answer_ids[:n]
+    rest = e.response_ids[n:] if e.response_ids[:n] == lead else e.response_ids
+    return replace(
+        e, prompt_ids=(*e.prompt_ids, *lead), response_ids=rest, answer_ids=e.answer_ids[n:],
+        cue_tokens=e.cue_tokens + n, begun=e.begun + n, separators=0,
+    )  # fmt: skip
+
+
+def preceding_row(examples: Sequence[Example], pairs: Sequence[tuple[str, str]], role: str = "whole") -> list[Row]:
+    """How many matched pairs (cases) are read after different tokens, as a row; none without pairs."""
+    last = {e.case: e.prompt_ids[-1] for e in examples if e.role == role}
+    known = [(last[a], last[b]) for a, b in pairs if a in last and b in last]
+    if not known:
+        return []
+    k, n, kind = sum(a != b for a, b in known), len(known), next(e.kind for e in examples if e.role == role)
+    found = clopper_pearson(k, n)
+    return [{
+        "quantity": "preceding_token_differs", "group": "matched pairs", "kind": kind, "n": n, "count": k,
+        "value": k / n, "low": found.low, "high": found.high, "interval": found.method,
+        "note": "pairs that are read after different tokens: their states are not of the same token",
+    }]  # fmt: skip
+
+
+def collisions(answers: Sequence[tuple[Ids, Ids]]) -> int:
+    """How many pairs of different answers begin with the same token, so that their first tokens tell nothing apart."""
+    return sum(a != b and a[:1] == b[:1] for a, b in answers)

@@ -1,0 +1,109 @@
+"""Where in a response the answer stands that the grader took."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.grading import grade
+from composcope.evaluation.grading.extract import extract
+from composcope.probes.answer_spans import answer_span
+
+CAPITAL = "What is the currency of the country whose capital is Bogota?"
+
+
+def found(response: str, gold: str, answer_type: str, question: str = "?", format: str = "plain") -> str | None:
+    judged = grade(response, "stop", gold, answer_type, format=format)
+    where = extract(response, format, "stop")
+    span = answer_span(
+        response, judged.answer, answer_type, golds=(gold,) if judged.outcome == "correct" else (), question=question,
+        segments=where.segments, cued=where.cued,
+    )  # fmt: skip
+    return None if span is None else response[slice(*span)]
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "question", "answer"),
+    [
+        ("The currency of the country whose capital is Bogota is the peso.", "Peso", CAPITAL, "peso"),
+        ("The currency of the country whose capital is Bogota is the Chilean dollar.", "Peso", CAPITAL,
+         "Chilean dollar"),
+        ("The capital of the country whose capital is Athens is Athens.", "Europe",
+         "On which continent is the country whose capital is Athens?", "Athens"),
+        ("The capital of Poland is Warsaw, which is a large city.", "Europe",
+         "On which continent is the country whose capital is Warsaw?", "Warsaw, which is a large city"),
+        ("Polish is the official language of Poland.", "Polish", "What is spoken in Warsaw?", "Polish"),
+        ("Arabic is the official language of the country whose capital is Tehran.", "Persian",
+         "What is the official language of the country whose capital is Tehran?", "Arabic"),
+        ("Sure! Berlin is located in Europe. It is large.", "Asia", "On which continent is Berlin?", "Europe"),
+        ("**São Paulo**", "Sao Paulo", "?", "São Paulo"),
+        ("South America", "Asia", "?", "South America"),
+        ("I don't know.", "Paris", "?", "I don't know"),
+        ("Denmark uses the euro in its shops.", "Krone", "What is the currency of Denmark?", None),
+        ("法国的首都是里昂，那里的人口非常多。", "巴黎", "?", None),
+        ("里昂", "巴黎", "?", "里昂"),
+    ],
+)  # fmt: skip
+def test_the_answer_of_a_sentence_is_what_it_adds_to_the_question(
+    response: str, gold: str, question: str, answer: str | None
+) -> None:
+    assert found(response, gold, "text", question) == answer
+
+
+def test_names_in_scripts_without_spaces_are_found_by_their_characters() -> None:
+    assert answer_span("法国的首都是巴黎。", "巴黎", "text", golds=("巴黎",)) == (6, 8)
+
+
+def test_a_name_that_the_question_holds_is_said_where_it_answers() -> None:
+    response = "Between Mars and Venus, Venus is larger."
+    assert answer_span(response, response, "text", golds=("Venus",), question="Mars or Venus?") == (24, 29)
+    assert answer_span(response, response, "text", golds=("Venus",), question="Which one?") == (17, 22)
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "answer_type", "answer"),
+    [
+        ("So 7 * 9 = 63. The answer is 1,250 apples.", "1250", "number", "1,250"),
+        ("It has eight legs.", "8", "number", "eight"),
+        ("It takes twenty-one days.", "21", "number", "twenty-one"),
+        ("12 + 51 = 63", "63", "number", "63"),
+        ("He pays $12.50.", "12.5", "number", "12.50"),
+        ("A share of 3/4.", "0.75", "number", "3/4"),
+        ("About 40 %.", "0.4", "number", "40"),
+        ("The answer is 7, not 8.", "9", "number", "7"),
+        ("Yes, it is.", "yes", "boolean", "Yes"),
+        ("That is not correct.", "no", "boolean", "not correct"),
+        ("Alpha, Beta, then Gamma.", "Alpha, Beta, Gamma", "ordered-list", "Alpha, Beta, then Gamma"),
+        ("It was 10 March 1876.", "1876-03-10", "date", "10 March 1876"),
+        ("<think>maybe 5, or 7</think>\n\nThe answer is 7.", "7", "number", "7"),
+    ],
+)
+def test_values_are_found_however_they_are_written(response: str, gold: str, answer_type: str, answer: str) -> None:
+    assert found(response, gold, answer_type) == answer
+
+
+def test_after_thinking_only_what_follows_it_counts() -> None:
+    response = "<think>7 it is</think> The answer is 7."
+    assert answer_span(response, "7", "number") == (37, 38)
+    assert answer_span("<think>7 it is", "7", "number") is None
+
+
+@pytest.mark.parametrize(
+    ("response", "answer", "answer_type"),
+    [
+        ("nothing of the kind", "12", "number"),
+        ("maybe", "yes", "boolean"),
+        ("x", None, "text"),
+        ("a, b", "c, d", "list"),
+    ],
+)
+def test_what_is_not_there_has_no_place(response: str, answer: str | None, answer_type: str) -> None:
+    assert answer_span(response, answer, answer_type) is None
+
+
+def test_tags_and_cues_say_where_to_look() -> None:
+    response = "It may be 4 or 5.\nFinal answer: 4"
+    assert found(response, "4", "number") == "4"
+    where = extract(response, "plain", "stop")
+    span = answer_span(response, "4", "number", segments=where.segments, cued=where.cued)
+    assert span is not None and span[0] == response.rindex("4")
+    assert found("<reasoning>9 then 4</reasoning><answer>4</answer>", "4", "number", format="xml-answer") == "4"

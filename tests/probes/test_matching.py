@@ -1,0 +1,178 @@
+"""Failures matched to successes: the best assignment there is, what it keeps, what it leaves unbalanced."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from composcope.probes.adjustment import adjusted
+from composcope.probes.examples import Example
+from composcope.probes.matching import CALIPER, Matched, assign, distance, match, spread_out
+from composcope.probes.slots import Slot
+from composcope.probes.tables import matched_rows
+
+
+def example(
+    case: str, group: str, length: int = 50, depth: int | None = 2, operation: str | None = "add", family: str = "pair",
+    last: int | None = None, cluster: str | None = None,
+) -> Example:  # fmt: skip
+    slot, response = (Slot(0), (1,)) if last is None else (Slot(1), (last, 1))
+    return Example(
+        case, "whole", "composition", group, (9,) * length, response, (1,), 0, (0, length), family, depth,
+        operation, cluster, slot=slot,
+    )  # fmt: skip
+
+
+def best(failures: list[Example], successes: list[Example], caliper: float) -> tuple[int, float]:
+    """Every assignment there is: the largest number of pairs, and the smallest total distance of so many."""
+    few, many = sorted((failures, successes), key=len)
+    found = (0, 0.0)
+    for chosen in permutations(many, len(few)):
+        apart = [d for a, b in zip(few, chosen, strict=True) if (d := distance(a, b)) <= caliper]
+        found = max(found, (len(apart), -sum(apart)))
+    return found[0], -found[1]
+
+
+CASES = st.lists(
+    st.tuples(st.integers(20, 90), st.sampled_from([2, 2, 3, 4]), st.sampled_from("ab"), st.integers(0, 1)),
+    min_size=1, max_size=5,
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(CASES, CASES, st.sampled_from([0.7, CALIPER]))
+def test_no_assignment_has_more_pairs_or_as_many_closer_ones(
+    a: list[tuple[int, int, str, int]], b: list[tuple[int, int, str, int]], caliper: float
+) -> None:
+    sides = [
+        [example(f"{group}{i}", group, n, depth, kind, last=last) for i, (n, depth, kind, last) in enumerate(x)]
+        for group, x in (("failure", a), ("success", b))
+    ]
+    found = assign(*sides, caliper)
+    count, total = best(*sides, caliper)
+    assert len(found) == count == len({f.case for f, _ in found}) == len({s.case for _, s in found})
+    assert sum(distance(f, s) for f, s in found) == pytest.approx(total, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("other", "apart"),
+    [
+        (example("s", "success"), 0),
+        (example("s", "success", depth=4), 2),
+        (example("s", "success", operation="times"), 1),
+        (example("s", "success", 80, depth=3), 1 + math.log(80 / 50) / math.log(1.25)),
+        (example("s", "success", last=7), 0.5),
+        (example("s", "success", depth=None), math.inf),
+    ],
+)
+def test_the_distance_is_the_stated_one(other: Example, apart: float) -> None:
+    assert distance(example("f", "failure"), other) == pytest.approx(apart)
+
+
+def test_families_match_exactly_and_what_has_no_like_is_dropped() -> None:
+    cases = [
+        *(example(f"f{i}", "failure", 20 + i) for i in range(4)),
+        *(example(f"s{i}", "success", 21 + i) for i in range(6)),
+        example("alone", "failure", 20, family="other"),
+        example("deep", "failure", 20, depth=8),
+        example("long", "success", 90),
+    ]
+    found = match(cases)
+    assert len(found.pairs) == 4 and found.possible
+    assert all(abs(len(a.prompt_ids) - len(b.prompt_ids)) <= 2 for a, b in _members(found))
+    assert [(s.key, s.failures, s.successes, s.pairs) for s in found.strata] == [
+        (("other",), 1, 0, 0),
+        (("pair",), 5, 7, 4),
+    ]
+    assert "1 of 2 strata dropped" in found.note
+    assert len(match(cases, on=("family", "depth")).strata) == 3
+
+
+def _members(found: Matched) -> list[tuple[Example, Example]]:
+    of = {e.case: e for e in found.examples}
+    return [(of[f], of[s]) for f, s in found.pairs]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_overlapping_groups_keep_four_fifths_of_their_failures(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def draw(group: str, n: int, shift: float) -> list[Example]:
+        return [
+            example(
+                f"{group}{i}", group, int(50 * math.exp(rng.normal(0.2 * shift, 0.25))),
+                int(np.clip(rng.poisson(0.7 + 0.4 * shift) + 2, 2, 5)), str(rng.choice(["add", "sub", "times"])),
+                str(rng.choice(["a", "b", "c"])), int(rng.integers(2)),
+            )
+            for i in range(n)
+        ]  # fmt: skip
+
+    found = match([*draw("failure", 20, 1.0), *draw("success", 60, 0.0)])
+    assert len(found.pairs) >= 0.8 * 20
+    after = {b.covariate: abs(b.after) for b in found.balance}
+    before = {b.covariate: abs(b.before) for b in found.balance}
+    assert after["length"] < max(0.5, before["length"]) and after["depth"] <= max(0.5, before["depth"])
+
+
+def test_balance_is_the_standardized_difference_before_and_after() -> None:
+    failures = [example(f"f{i}", "failure", n) for i, n in enumerate((60, 62, 64))]
+    successes = [example(f"s{i}", "success", n) for i, n in enumerate((60, 30, 31, 62, 32, 64))]
+    found = match([*failures, *successes])
+    (length,) = found.balance
+    x, y = (np.log([len(e.prompt_ids) for e in side]) for side in (failures, successes))
+    assert length.before == pytest.approx((x.mean() - y.mean()) / math.sqrt((x.var() + y.var()) / 2))
+    assert length.after == pytest.approx(0, abs=1e-12) and not found.differences
+    assert f"length {length.before:+.2f} -> +0.00" in found.note
+
+
+def test_what_stays_unbalanced_is_adjusted_for_and_the_row_says_so() -> None:
+    rng = np.random.default_rng(3)
+    cases, value = [], {}
+    for i in range(12):
+        n = 40 + 3 * i
+        cases += [example(f"f{i}", "failure", int(n * (1.2 + 0.02 * (i % 3)))), example(f"s{i}", "success", n)]
+    for e in cases:  # nothing but length makes a difference
+        value[e.case] = 2 * math.log(len(e.prompt_ids)) + 0.01 * rng.normal()
+    found = match(cases)
+    assert list(found.differences) == ["length"]
+    numbers = [value[e.case] for e in cases]
+    (row,) = matched_rows("q", cases, found, lambda i, _: numbers[i])
+    d = np.array([value[f] - value[s] for f, s in found.pairs])
+    x = np.array([found.differences["length"][f] for f, _ in found.pairs])
+    fit = stats.linregress(x, d)
+    assert row["value"] == pytest.approx(fit.intercept) and row["unadjusted"] == pytest.approx(d.mean())
+    assert row["note"] == "adjusted for length" and row["test"] == "regression, t"
+    assert abs(row["value"]) < 0.1 < row["unadjusted"] and row["low"] < 0 < row["high"]
+    few = match(cases[:8])
+    (short,) = matched_rows("q", cases[:8], few, lambda i, _: numbers[i])
+    assert "too few pairs" in short["note"]
+    assert short["value"] == pytest.approx(np.mean([value[f] - value[s] for f, s in few.pairs]))
+
+
+def test_adjusted_differences_of_clusters_have_robust_errors() -> None:
+    rng = np.random.default_rng(0)
+    near = [f"k{i // 4}" for i in range(40)]
+    x, common = rng.normal(size=40), np.repeat(rng.normal(size=10), 4)
+    d = 1 + 0.5 * x + common
+    alone, _ = adjusted(d, {"x": x})
+    kept, names = adjusted(d, {"x": x}, near)
+    assert names == ["x"] and kept["value"] == pytest.approx(alone["value"])
+    assert kept["high"] - kept["low"] > 1.3 * (alone["high"] - alone["low"])
+    assert adjusted(d, {"x": np.ones(40)}) == ({}, [])
+
+
+def test_pairs_are_spread_over_families_depths_and_operations() -> None:
+    cases = [
+        *(example(f"f{i}", "failure", family="a" if i < 8 else "b", depth=2 + (i % 2)) for i in range(10)),
+        *(example(f"s{i}", "success", family="a" if i < 8 else "b", depth=2 + (i % 2)) for i in range(10)),
+    ]
+    found = match(cases)
+    of = {e.case: (e.family, e.depth) for e in cases}
+    order = spread_out(found.pairs, cases)
+    assert sorted(order) == sorted(found.pairs) and len({of[f] for f, _ in order[:4]}) == 4
