@@ -145,10 +145,11 @@ def investigate(
     from . import investigate as job
     from .settings import Settings, parse_probes
 
+    where: dict[str, Any] = {} if position is None else {"position": position}
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
         parse_probes(probes), probe_cases, reuse=reuse, pad_token=pad_token, asking=asking, serving=serving,
-        shard=shard, case_details=case_details, **({} if position is None else {"position": position}),
+        shard=shard, case_details=case_details, **where,
     )  # fmt: skip
     if dry_run:
         plan = job.plan(settings)
@@ -189,6 +190,7 @@ def evaluate(
     from . import investigate as job
     from .settings import Settings
 
+    where: dict[str, Any] = {} if position is None else {"position": position}
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
         probes=(), reuse=reuse, pad_token=pad_token, asking=asking, serving=serving, shard=shard,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ..evaluation.grading import dates, lists, numbers, text, words
+from ..evaluation.grading import booleans, dates, lists, numbers, words
 from ..evaluation.prompts import ABSTENTION
 
 Span = tuple[int, int]
@@ -124,7 +124,7 @@ def _date(here: str, answer: str, cued: bool) -> Span | None:
 
 
 def _truth(here: str, answer: str, cued: bool) -> Span | None:
-    wanted = text.boolean(answer)
+    wanted = booleans.announced(answer)
 
     def said(m: re.Match[str]) -> bool:
         return (m["word"].lower() in ("yes", "true", "correct")) != bool(m["no"])

@@ -67,7 +67,7 @@ def _sentence_piece() -> Tokenizer:
 
 def _fast(inner: Tokenizer) -> PreTrainedTokenizerFast:
     made = PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>", pad_token="</s>")
-    made.add_special_tokens({"additional_special_tokens": [AddedToken(t, special=True) for t in SPECIAL[2:]]})
+    made.add_special_tokens({"additional_special_tokens": [*(AddedToken(t, special=True) for t in SPECIAL[2:])]})
     made.chat_template = TEMPLATE
     return made
 

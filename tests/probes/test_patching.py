@@ -152,7 +152,7 @@ def test_no_flip_is_bounded_by_the_pairs_that_share_nothing() -> None:
 def test_transplanting_the_whole_prompt_gives_the_donors_first_logits() -> None:
     lm = load_model(tiny("gpt2"))
     donor, recipient = DONORS[0], RECIPIENTS[1]
-    _, first = transplant_all(lm, donor, recipient, [0, 1, 2], 2, ())
+    first = transplant_all(lm, donor, recipient, [0, 1, 2])
     with torch.no_grad():
         own = lm.run(torch.tensor([donor])).logits[0, -1]
     for layer in range(3):
