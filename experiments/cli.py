@@ -190,7 +190,6 @@ def evaluate(
     from . import investigate as job
     from .settings import Settings
 
-    where: dict[str, Any] = {} if position is None else {"position": position}
     settings = Settings(
         model, benchmark, protocol, format, prompting, limit, max_asks, batch_size, seed, dtype, device,
         probes=(), reuse=reuse, pad_token=pad_token, asking=asking, serving=serving, shard=shard,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ..evaluation.grading import booleans, dates, lists, numbers, words
+from ..evaluation.grading import booleans, dates, lists, numbers, text, words
 from ..evaluation.prompts import ABSTENTION
 
 Span = tuple[int, int]
