@@ -22,8 +22,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
 from ..interrupts import whole
+from .length_limits import check_chosen
 from .parts import attention_configs
-from .regimes import check_chosen
 
 NAME = "composcope_masses"
 SUPPORTED = ("sdpa", "eager")

@@ -10,8 +10,8 @@ import torch
 
 from ..devices import free_bytes, is_out_of_memory
 from ..errors import InputError
+from .length_limits import alike
 from .model import Model
-from .regimes import alike
 
 T = TypeVar("T")
 LARGEST, WORTHWHILE = 224 * 2**20, 512

@@ -21,9 +21,9 @@ from ..errors import InputError, ModelError
 from ..interrupts import whole
 from ..products import fast_products
 from .attention import ROW_CHUNK, AllRead, Window, attention_masses
+from .length_limits import alike, angles_kept
 from .parts import check_eval, decoder_of
 from .placement import is_dispatched
-from .regimes import alike, angles_kept
 
 if TYPE_CHECKING:
     from .model import Model

@@ -16,10 +16,10 @@ from torch import nn
 from ..errors import ModelError
 from ..interrupts import held
 from .anatomy import width_of
+from .length_limits import angles_kept
 from .model import Model
+from .module_hooks import frozen
 from .parts import embedding_of, first_tensor, hidden_in
-from .regimes import angles_kept
-from .watches import frozen
 
 _STOPS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
 

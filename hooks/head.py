@@ -22,8 +22,8 @@ from torch import Tensor
 from ..errors import InputError, ModelError
 from ..products import linear
 from . import placement
+from .length_limits import angles_kept
 from .parts import check_eval, decoder_of, input_device
-from .regimes import angles_kept
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -17,7 +17,7 @@ from ..devices import available
 from ..errors import ModelError
 from ..interrupts import whole
 from ..model_files import location
-from . import padding, placement, regimes
+from . import length_limits, padding, placement
 from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
@@ -43,7 +43,7 @@ class Model:
         self.model = model
         self.tokenizer = tokenizer
         self.backend = backend
-        with regimes.angles_kept(model):
+        with length_limits.angles_kept(model):
             self.anatomy = resolve(model) if anatomy is None else anatomy
             self.library = libraries.open_library(backend, opened, model, self.anatomy)
         self.computes_in: torch.dtype | None = None
@@ -137,8 +137,8 @@ class Model:
         offset = 0 if past is None else int(past.get_seq_length())
         backend_transformers.check_shapes(ids, mask, past, offset)
         padding.check_left(self.model, self.anatomy, mask)
-        regimes.check_batch(self.model, ids, mask, offset)
-        with self._alone(), regimes.angles_kept(self.model):
+        length_limits.check_batch(self.model, ids, mask, offset)
+        with self._alone(), length_limits.angles_kept(self.model):
             if self.library is not None:
                 return self.library.run(ids, mask, wanted, changes, past)
             return backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
@@ -148,7 +148,7 @@ class Model:
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         for site in wanted:
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
-        with self._alone(), regimes.angles_kept(self.model):
+        with self._alone(), length_limits.angles_kept(self.model):
             return backend_transformers.trunk(self.model, self.anatomy, self._check_ids(ids), wanted)
 
     @torch.no_grad()
@@ -160,8 +160,8 @@ class Model:
         padding.check_left(self.model, self.anatomy, mask)
         cache = empty_cache(self.model)
         positions = backend_transformers.position_ids(ids, mask, 0, self.anatomy.context)
-        regimes.check_batch(self.model, ids, mask, 0)
-        with self._alone(), regimes.angles_kept(self.model):
+        length_limits.check_batch(self.model, ids, mask, 0)
+        with self._alone(), length_limits.angles_kept(self.model):
             self.model(
                 input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
             )

@@ -13,8 +13,8 @@ from ..errors import ModelError
 from .anatomy import Anatomy
 from .backends import transformers
 from .backends.libraries import close_to
+from .length_limits import angles_kept
 from .parts import embedding_of, input_device
-from .regimes import angles_kept
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 

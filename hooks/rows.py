@@ -24,12 +24,12 @@ from ..devices import is_out_of_memory
 from ..errors import ModelError
 from ..products import fast_products
 from . import patterns
-from .lanes import Lanes, handed_on
+from .length_limits import angles_kept, check_suffix
 from .model import Model
+from .module_hooks import Watch, hooked
 from .parts import stated
-from .regimes import angles_kept, check_suffix
+from .ragged import Lanes, handed_on
 from .sites import Site
-from .watches import Watch, hooked
 
 
 class Query(NamedTuple):

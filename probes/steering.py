@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..errors import InputError, NoCasesError
 from ..hooks.model import Model
-from .patching_engine import continue_patched, prompt_end_states
+from .patching.engine import continue_patched, prompt_end_states
 
 Ids = Sequence[int]
 STRENGTHS = (1.0, 2.0)

@@ -10,7 +10,7 @@ import torch
 
 from ...hooks.model import Model
 from ...probes import lookback, min_k, neurons, patching, trajectory
-from ...probes.patching_engine import generate
+from ...probes.patching.engine import generate
 from .measure import machine
 from .presets import LLAMA12, Models
 from .scale import SIZES, Load, item_flops

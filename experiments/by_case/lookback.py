@@ -15,7 +15,7 @@ from torch import Tensor
 from ...hooks.attention import Window
 from ...hooks.capture import Request, capture_all
 from ...probes.examples import Example
-from ...probes.lookback_masses import Masses
+from ...probes.lookback.teacher_forced import Masses
 from .entries import Entry, Found, named
 from .pieces import pieces
 

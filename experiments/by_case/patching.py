@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from ...probes.examples import Example
-from ...probes.patching_positions import position_sweep
+from ...probes.patching.positions import position_sweep
 from ...probes.positions import read_at
 from ..run import read_json
 from .entries import Entry, Found

@@ -12,7 +12,7 @@ from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.attention import Window
 from composcope.hooks.capture import Request, capture_all
-from composcope.hooks.regimes import alike, keys_chosen
+from composcope.hooks.length_limits import alike, keys_chosen
 from composcope.probes import lookback, min_k, neurons, patching, trajectory
 
 from ..oracles import lookback as lookback_oracle

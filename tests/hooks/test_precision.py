@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from composcope.errors import ModelError
 from composcope.hooks import load_model
+from composcope.hooks.module_hooks import frozen
 from composcope.hooks.precision import widened
 from composcope.hooks.rows import prefill, step
-from composcope.hooks.watches import frozen
 
 PROMPT = [5, 31, 77, 12, 40, 8, 66, 23]
 

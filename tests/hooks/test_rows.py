@@ -9,7 +9,7 @@ import torch
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.continuing import Variants, continue_rows
+from composcope.hooks.decode import Variants, continue_rows
 from composcope.hooks.rows import _check, prefill, step
 
 from ..tiny_models import CONFIGS, tiny

@@ -17,8 +17,8 @@ from composcope.hooks import Model, load_model
 from composcope.probes import neurons
 from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
-from composcope.probes.neuron_examples import _beyond_rounding
-from composcope.probes.neuron_sweeps import _TargetProbability
+from composcope.probes.neurons.examples import _beyond_rounding
+from composcope.probes.neurons.sweeps import _TargetProbability
 
 from ..oracles import neurons as oracle
 from ..tiny_models import tiny

@@ -12,8 +12,8 @@ from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Model, Site, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example
-from composcope.probes.patching_engine import continue_patched, generate, prompt_end_states, transplant_all
-from composcope.probes.patching_outcomes import Outcome, summarize
+from composcope.probes.patching.engine import continue_patched, generate, prompt_end_states, transplant_all
+from composcope.probes.patching.outcomes import Outcome, summarize
 
 from ..oracles import patching as oracle
 from ..tiny_models import tiny

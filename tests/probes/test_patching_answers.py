@@ -18,8 +18,8 @@ from composcope.experiments.settings import Settings
 from composcope.hooks import Model, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example, Gold
-from composcope.probes.patching_examples import _graded
-from composcope.probes.patching_outcomes import Graders, Outcome, independent_pairs
+from composcope.probes.patching.examples import _graded
+from composcope.probes.patching.outcomes import Graders, Outcome, independent_pairs
 
 from ..tiny_models import tiny
 

@@ -14,7 +14,7 @@ import torch
 from composcope.experiments.distributed.shards import Shard
 from composcope.experiments.distributed.store import Store, entry_key
 from composcope.experiments.distributed.stored import Missing, Stored
-from composcope.probes.lookback import _measure as lookback
+from composcope.probes.lookback.examples import _measure as lookback
 from composcope.probes.min_k import _measure as min_k
 from composcope.probes.spread import collect
 

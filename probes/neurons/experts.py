@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..errors import ModelError
-from ..hooks import experts as inside
-from ..hooks import placement
-from ..hooks.anatomy import Layer
-from ..hooks.model import Model
-from ..interrupts import held
+from ...errors import ModelError
+from ...hooks import experts as inside
+from ...hooks import placement
+from ...hooks.anatomy import Layer
+from ...hooks.model import Model
+from ...interrupts import held
 
 
 class Routed(NamedTuple):

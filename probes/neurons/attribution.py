@@ -16,15 +16,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..hooks.budget import in_prefills, row_budget, shrinking
-from ..hooks.model import Model
-from ..hooks.precision import widened
-from ..hooks.progress import tick
-from ..hooks.rows import Prefix, Query, prefill
-from ..hooks.watches import frozen
-from .neuron_paths import PathSite, gated
-from .neuron_quadrature import (
+from ...errors import InputError
+from ...hooks.budget import in_prefills, row_budget, shrinking
+from ...hooks.model import Model
+from ...hooks.module_hooks import frozen
+from ...hooks.precision import widened
+from ...hooks.progress import tick
+from ...hooks.rows import Prefix, Query, prefill
+from .paths import PathSite, gated
+from .quadrature import (
     MAX_ROUNDS,
     NODES,
     QUICK,
@@ -39,7 +39,7 @@ from .neuron_quadrature import (
     split,
     worst,
 )
-from .neuron_sweeps import How, in_passes, sweep
+from .sweeps import How, in_passes, sweep
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .contrast import adjust, paired
-from .patching_outcomes import RATES, Outcome
-from .result import Row
-from .tables import settled_cells
+from ..contrast import adjust, paired
+from ..result import Row
+from ..tables import settled_cells
+from .outcomes import RATES, Outcome
 
 AGAINST = ("random", "noise")
 QUANTITIES = ("flip_rate", "abstain_rate", "corrected_rate", "kl_from_donor", "donor_log_prob", "logit_difference")

@@ -12,22 +12,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import NoCasesError
-from ..hooks.model import Model
-from ..hooks.precision import widens
-from ..hooks.progress import Bar, no_bar, stage
-from .examples import Example
-from .matching import Matched
-from .neuron_agreement import agreement_rows, estimates, rows_of, sampled
-from .neuron_attribution import attribute_many
-from .neuron_checks import causal_check
-from .neuron_quadrature import Rule, limit
-from .neuron_sets import Neuron, Selection, cluster, location_map, select_clusters, share
-from .positions import Position, preceding_row, read_at
-from .precision import InDtype
-from .result import ProbeResult, Row
-from .spread import Notes, collect
-from .tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
+from ...errors import NoCasesError
+from ...hooks.model import Model
+from ...hooks.precision import widens
+from ...hooks.progress import Bar, no_bar, stage
+from ..examples import Example
+from ..matching import Matched
+from ..positions import Position, preceding_row, read_at
+from ..precision import InDtype
+from ..result import ProbeResult, Row
+from ..spread import Notes, collect
+from ..tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
+from .agreement import agreement_rows, estimates, rows_of, sampled
+from .attribution import attribute_many
+from .checks import causal_check
+from .quadrature import Rule, limit
+from .sets import Neuron, Selection, cluster, location_map, select_clusters, share
 
 Ids = Sequence[int]
 POOL = 64

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import InputError
+from ...errors import InputError
 
 Rule = Literal["gauss-legendre", "reference", "gradient"]
 NODES, QUICK = 8, 5

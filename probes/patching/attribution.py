@@ -18,14 +18,14 @@ import torch
 from scipy import stats as scipy_stats
 from torch import Tensor
 
-from ..errors import InputError
-from ..hooks.gradients import check_gradients
-from ..hooks.model import Model
-from ..hooks.sites import Kind, Site
-from ..hooks.watches import frozen
-from .effects import mean_interval
-from .patching_positions import Cell, Direction, Ids, Pair, check_pairs, chosen_layers, head_count, sweep
-from .result import ProbeResult, Row
+from ...errors import InputError
+from ...hooks.gradients import check_gradients
+from ...hooks.model import Model
+from ...hooks.module_hooks import frozen
+from ...hooks.sites import Kind, Site
+from ..effects import mean_interval
+from ..result import ProbeResult, Row
+from .positions import Cell, Direction, Ids, Pair, check_pairs, chosen_layers, head_count, sweep
 
 TOP = 0.1
 """Share of the cells that count as found by the screen."""

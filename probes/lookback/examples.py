@@ -1,12 +1,4 @@
-"""Lookback ratio: how much each head looks back at the prompt while the response is written.
-
-Chuang et al. 2024 (Lookback Lens, eq. 1-3): for the query that predicts response token i, with the attention weights
-of one head split at the end of the context, A = mean weight on context keys, B = mean weight on new keys (response
-tokens so far, and the trailing ``cue_tokens`` of the prompt), ratio = A / (A + B). The query that predicts token i
-stands at position N - 1 + i of a prompt of N tokens; it is itself a key, and so new from step 1 on.
-
-``masses`` and ``ratios`` read stored responses (teacher-forced), ``generate`` reads while it writes.
-"""
+"""The lookback ratios of labelled examples, by kind and group: ``over_examples``."""
 
 from __future__ import annotations
 
@@ -18,32 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from ..hooks.progress import Bar, no_bar, stage
-from .contrast import adjust, between
-from .examples import Example
-from .lookback_live import Generated, generate
-from .lookback_masses import Form, Ids, Masses, iter_masses, masses
-from .matching import Matched
-from .result import ProbeResult, Row
-from .spread import Notes, spread
-from .tables import Values, by_case, cell_maps, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
+from ...hooks.progress import Bar, no_bar, stage
+from ..contrast import adjust, between
+from ..examples import Example
+from ..matching import Matched
+from ..result import ProbeResult, Row
+from ..spread import Notes, spread
+from ..tables import Values, by_case, cell_maps, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
+from .teacher_forced import Form, iter_masses
 
 if TYPE_CHECKING:
-    from ..hooks.model import Model
-
-__all__ = ["Form", "Generated", "Masses", "generate", "iter_masses", "masses", "over_examples", "ratios"]
-
-
-def ratios(
-    lm: Model, prompts: Sequence[Ids], responses: Sequence[Ids], cue_tokens: int | Sequence[int] = 0, *,
-    form: Form = "mean", max_tokens: int | None = None,
-) -> list[Tensor]:  # fmt: skip
-    """Lookback ratios [layer head step] (float32), one tensor per pair of prompt and response token ids.
-
-    ``cue_tokens`` trailing prompt tokens count as new (one number, or one per prompt). Column i belongs to the
-    attention that predicts response token i. Where nothing is new yet (step 0 with no cue tokens) the ratio is NaN.
-    """
-    return [m.ratio(form) for m in masses(lm, prompts, responses, cue_tokens, max_tokens=max_tokens)]
+    from ...hooks.model import Model
 
 
 def over_examples(

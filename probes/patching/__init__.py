@@ -12,11 +12,11 @@ that is a guaranteed null, so the last layer's row says nothing about the model.
 
 from __future__ import annotations
 
-from .patching_attribution import attribution_patching
-from .patching_examples import graders, new_tokens, over_examples
-from .patching_outcomes import Grader
-from .patching_positions import head_sweep, position_sweep
-from .patching_prompt_end import CONTROLS, Control, prompt_end_sweep
+from .attribution import attribution_patching
+from .examples import graders, new_tokens, over_examples
+from .outcomes import Grader
+from .positions import head_sweep, position_sweep
+from .prompt_end import CONTROLS, Control, prompt_end_sweep
 
 __all__ = [
     "CONTROLS",

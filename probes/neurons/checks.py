@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..hooks import experts
-from ..hooks.budget import in_prefills, row_budget, shrinking
-from ..hooks.model import Model
-from ..hooks.rows import Prefix, prefill, step
-from ..hooks.watches import Watch
-from .neuron_sets import Neuron
-from .spread import Notes, collect
+from ...errors import InputError
+from ...hooks import experts
+from ...hooks.budget import in_prefills, row_budget, shrinking
+from ...hooks.model import Model
+from ...hooks.module_hooks import Watch
+from ...hooks.rows import Prefix, prefill, step
+from ..spread import Notes, collect
+from .sets import Neuron
 
 _Variants = tuple[Sequence[int], int, Sequence[Sequence[Neuron]]]
 """Prompt, target token, and the sets of neurons that are scaled."""

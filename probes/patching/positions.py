@@ -13,13 +13,13 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from ..errors import InputError, NoCasesError
-from ..hooks.budget import row_budget, shrinking
-from ..hooks.model import Model
-from ..hooks.sites import Kind, Site
-from .effects import mean_interval
-from .patching_outcomes import divergence
-from .result import ProbeResult, Row
+from ...errors import InputError, NoCasesError
+from ...hooks.budget import row_budget, shrinking
+from ...hooks.model import Model
+from ...hooks.sites import Kind, Site
+from ..effects import mean_interval
+from ..result import ProbeResult, Row
+from .outcomes import divergence
 
 PATCHABLE = tuple(k for k in get_args(Kind) if k not in ("q", "k", "v", "pattern"))
 Direction = Literal["denoising", "noising"]

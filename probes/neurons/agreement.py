@@ -12,12 +12,12 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from ..hooks.model import Model
-from .contrast import summary_row
-from .neuron_attribution import attribute_many
-from .neuron_quadrature import Rule
-from .result import Row
-from .spread import Fleet, Notes, collect
+from ...hooks.model import Model
+from ..contrast import summary_row
+from ..result import Row
+from ..spread import Fleet, Notes, collect
+from .attribution import attribute_many
+from .quadrature import Rule
 
 SAMPLE = 8
 """Queries on which both are computed."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..hooks.attention import Window
-from ..hooks.capture import Request, capture, check_last
+from ...errors import InputError
+from ...hooks.attention import Window
+from ...hooks.capture import Request, capture, check_last
 
 if TYPE_CHECKING:
-    from ..hooks.model import Model
+    from ...hooks.model import Model
 
 Form = Literal["mean", "sum"]
 Ids = Sequence[int]
@@ -188,3 +188,15 @@ def masses(
         )
     )  # fmt: skip
     return [found[i] for i in range(len(prompts))]
+
+
+def ratios(
+    lm: Model, prompts: Sequence[Ids], responses: Sequence[Ids], cue_tokens: int | Sequence[int] = 0, *,
+    form: Form = "mean", max_tokens: int | None = None,
+) -> list[Tensor]:  # fmt: skip
+    """Lookback ratios [layer head step] (float32), one tensor per pair of prompt and response token ids.
+
+    ``cue_tokens`` trailing prompt tokens count as new (one number, or one per prompt). Column i belongs to the
+    attention that predicts response token i. Where nothing is new yet (step 0 with no cue tokens) the ratio is NaN.
+    """
+    return [m.ratio(form) for m in masses(lm, prompts, responses, cue_tokens, max_tokens=max_tokens)]

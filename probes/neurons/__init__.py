@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from ..hooks.model import Model
-from .neuron_attribution import Attributions, attribute, attribute_many
-from .neuron_checks import CausalCheck, causal_check
-from .neuron_examples import key_neurons, over_examples
-from .neuron_experts import by_expert
-from .neuron_sets import Overlap, Selection, location_map, overlap, select, select_clusters, share
+from ...hooks.model import Model
+from .attribution import Attributions, attribute, attribute_many
+from .checks import CausalCheck, causal_check
+from .examples import key_neurons, over_examples
+from .experts import by_expert
+from .sets import Overlap, Selection, location_map, overlap, select, select_clusters, share
 
 __all__ = [
     "Attributions",

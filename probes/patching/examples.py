@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from ..errors import NoCasesError
-from ..evaluation.asks import Grade
-from ..evaluation.engines.base import cut_after_stop
-from ..evaluation.engines.text import decode, special_thinking_marks
-from ..evaluation.grading import grade
-from ..hooks.model import Model
-from ..hooks.progress import Bar, no_bar
-from .examples import Example, Gold
-from .matching import match, spread_out
-from .patching_outcomes import Grader
-from .patching_prompt_end import CONTROLS, prompt_end_sweep
-from .positions import Position, collisions, preceding_row, read_at
-from .result import ProbeResult
+from ...errors import NoCasesError
+from ...evaluation.asks import Grade
+from ...evaluation.engines.base import cut_after_stop
+from ...evaluation.engines.text import decode, special_thinking_marks
+from ...evaluation.grading import grade
+from ...hooks.model import Model
+from ...hooks.progress import Bar, no_bar
+from ..examples import Example, Gold
+from ..matching import match, spread_out
+from ..positions import Position, collisions, preceding_row, read_at
+from ..result import ProbeResult
+from .outcomes import Grader
+from .prompt_end import CONTROLS, prompt_end_sweep
 
 FEWEST_TOKENS, MOST_TOKENS = 24, 64
 _PLACE = {"answer-slot": "position that predicts the answer", "prompt-end": "last prompt position"}

@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from ..errors import ModelError
-from ..hooks.budget import row_budget
-from ..hooks.gradients import check_gradients
-from ..hooks.model import Model
-from ..hooks.rows import Prefix, step
-from .neuron_paths import Path, PathSite, gradients
-from .neuron_quadrature import Nodes
+from ...errors import ModelError
+from ...hooks.budget import row_budget
+from ...hooks.gradients import check_gradients
+from ...hooks.model import Model
+from ...hooks.rows import Prefix, step
+from .paths import Path, PathSite, gradients
+from .quadrature import Nodes
 
 PADDING = 32
 """Rows computed in vain, at most, rather than starting another pass."""

@@ -23,9 +23,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .lanes import Indices, Lanes
 from .model import Model
 from .progress import tick
+from .ragged import Indices, Lanes
 from .rows import Grow, History, Prefix, Step, step
 
 Mask = NDArray[np.bool_]

@@ -13,10 +13,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 from torch import Tensor
 
-from ..evaluation.asks import Grade
-from ..evaluation.statistics import clopper_pearson
-from .effects import mean_interval
-from .result import Row
+from ...evaluation.asks import Grade
+from ...evaluation.statistics import clopper_pearson
+from ..effects import mean_interval
+from ..result import Row
 
 RATES = ("flip_rate", "abstain_rate", "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")
 MEANS = (

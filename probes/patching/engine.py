@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..hooks.budget import in_prefills, row_budget, shrinking
-from ..hooks.continuing import Splices, Variants, continue_rows
-from ..hooks.model import Model
-from ..hooks.rows import Prefix, prefill
-from ..hooks.sites import Site
-from .spread import Notes, collect, spread
+from ...errors import InputError
+from ...hooks.budget import in_prefills, row_budget, shrinking
+from ...hooks.decode import Splices, Variants, continue_rows
+from ...hooks.model import Model
+from ...hooks.rows import Prefix, prefill
+from ...hooks.sites import Site
+from ..spread import Notes, collect, spread
 
 TOP = 5
 

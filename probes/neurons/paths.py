@@ -20,12 +20,12 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from ..errors import InputError, ModelError
-from ..hooks import placement
-from ..hooks.anatomy import Layer, width_of
-from ..hooks.watches import Watch
-from ..interrupts import held
-from . import neuron_experts
+from ...errors import InputError, ModelError
+from ...hooks import placement
+from ...hooks.anatomy import Layer, width_of
+from ...hooks.module_hooks import Watch
+from ...interrupts import held
+from . import experts
 
 PathSite = Literal["down", "pre"]
 
@@ -43,7 +43,7 @@ class Path:
     """query node width: what the gradient is taken of"""
     joined: Tensor | None = None
     """query row d_model: the residual stream after the block, this layer's rows last"""
-    routed: neuron_experts.Routed | None = None
+    routed: experts.Routed | None = None
 
     def __post_init__(self) -> None:
         if self.site not in get_args(PathSite):
@@ -77,7 +77,7 @@ class Path:
             return self.seen["u"] * g
         factor = self.layer.mlp_scale
         if self.routed is not None:
-            return neuron_experts.scores(self.layer, self.routed, factor * g)
+            return experts.scores(self.layer, self.routed, factor * g)
         if self.layer.post_norm is not None:
             before, after = self.seen["a"], self.seen["b"]
             g = g * torch.where(before == 0, 0, after / before)
@@ -98,7 +98,7 @@ class Path:
             return self._points_before_activation(end)
         if self.layer.down is None:
             seen = dict(self.seen)  # the extra call passes the watches again
-            self.routed = neuron_experts.route(self.layer, seen["x"][:, 0])
+            self.routed = experts.route(self.layer, seen["x"][:, 0])
             self.seen = seen
         y = self.layer.mlp_scale * (self.seen["y"] - self._constant())
         leaf = self._origin(end, y) + self.nodes[..., None].to(y.device) * y

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..errors import InputError, ModelError
-from ..hooks.attention import Window, attention_masses
-from ..hooks.capture import check_ids
-from ..hooks.padding import check_left
-from ..hooks.parts import check_eval, empty_cache
-from ..hooks.regimes import angles_kept, check_batch
-from .lookback_masses import Ids, Layout, Masses, Span, cue_counts, layout, spans_of
+from ...errors import InputError, ModelError
+from ...hooks.attention import Window, attention_masses
+from ...hooks.capture import check_ids
+from ...hooks.length_limits import angles_kept, check_batch
+from ...hooks.padding import check_left
+from ...hooks.parts import check_eval, empty_cache
+from .teacher_forced import Ids, Layout, Masses, Span, cue_counts, layout, spans_of
 
 if TYPE_CHECKING:
-    from ..hooks.model import Model
+    from ...hooks.model import Model
 
 Pick = Callable[[Tensor], Tensor]
 

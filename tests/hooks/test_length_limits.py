@@ -11,7 +11,7 @@ from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.attention import Window
 from composcope.hooks.capture import Request, capture_all
-from composcope.probes import lookback_live, neurons, patching
+from composcope.probes import lookback, neurons, patching
 
 from ..tiny_models import tiny
 
@@ -79,9 +79,9 @@ def test_probes_measure_short_and_long_prompts_side_by_side(lm: Model) -> None:
 
 
 def test_writing_does_not_cross_the_length(lm: Model) -> None:
-    lookback_live.generate(lm, [SHORT], TURN - len(SHORT) + 1, eos=())
+    lookback.generate(lm, [SHORT], TURN - len(SHORT) + 1, eos=())
     with pytest.raises(ModelError, match="more than 12 differently"):
-        lookback_live.generate(lm, [SHORT], TURN - len(SHORT) + 2, eos=())
+        lookback.generate(lm, [SHORT], TURN - len(SHORT) + 2, eos=())
 
 
 def test_buffers_of_rotary_angles_are_as_before(lm: Model) -> None:

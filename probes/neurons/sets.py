@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import InputError
+from ...errors import InputError
 
 Neuron = tuple[int, int]
 """(layer, index)"""

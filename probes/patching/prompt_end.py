@@ -9,13 +9,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ..errors import InputError, NoCasesError
-from ..hooks.model import Model
-from ..hooks.progress import Bar, no_bar, stage
-from .patching_contrasts import against_controls
-from .patching_engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
-from .patching_outcomes import Grader, Graders, Outcome, Said, compare, summarize
-from .result import ProbeResult
+from ...errors import InputError, NoCasesError
+from ...hooks.model import Model
+from ...hooks.progress import Bar, no_bar, stage
+from ..result import ProbeResult
+from .contrasts import against_controls
+from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
+from .outcomes import Grader, Graders, Outcome, Said, compare, summarize
 
 Control = Literal["identity", "random", "noise", "positive"]
 CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")
