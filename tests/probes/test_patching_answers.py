@@ -97,7 +97,7 @@ def test_continuations_of_examples_are_judged_like_their_responses(organism: tup
     got = patching.over_examples(lm, examples, max_pairs=3, layers=[0, lm.anatomy.n_layers - 1], controls=("identity",))
     gold = {e.case: e.gold for e in examples if e.role == "whole"}
     assert got.settings["outcomes"] == "answers, graded" and got.settings["max_new_tokens"] >= 24
-    rows = {(r["quantity"], r["group"], r["layer"]): r for r in got.table}
+    rows = {(r["quantity"], r["group"], r.get("layer")): r for r in got.table}
     for i, layer in enumerate((0, lm.anatomy.n_layers - 1)):
         right = []
         for (_, recipient), tokens in zip(got.settings["cases"], got.tensors["tokens"][:, i].tolist(), strict=True):
