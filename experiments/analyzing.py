@@ -186,7 +186,7 @@ def sources(path: str | Path) -> list[Source]:
 
 
 def _from_run(folder: Path) -> Source:
-    from .evaluate import load_run
+    from .evaluating.evaluate import load_run
 
     read_json(folder / "metrics.json")  # an unfinished run is refused with its own message
     found = load_run(folder)

@@ -19,8 +19,7 @@ from typing import Any
 from ..errors import InputError, NoCasesError
 from ..evaluation.cases import Case, case_to_dict
 from ..evaluation.engines.base import Engine
-from . import provenance
-from .run import SCHEMA, differing, locked, read_json, read_lines, write_json, write_lines, write_text
+from .run import SCHEMA, differing, locked, provenance, read_json, read_lines, write_json, write_lines, write_text
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,8 @@ def probe(
     quiet: Quiet = False,
 ) -> int:
     """Run probes on the case sets of a run that was evaluated before."""
-    from .run import find_runs, read_config
+    from .run import find_runs
+    from .run.reader import read_config
     from .settings import from_config, parse_probes
 
     changes: dict[str, Any] = {

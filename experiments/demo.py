@@ -21,9 +21,9 @@ from ..evaluation.metrics import quoted
 from . import exits
 from .organism.weights import DOSES
 from .progress import Reporter
-from .provenance import machine
 from .run import command_line, locked, read_json, write_json
-from .summary import mean_chance
+from .run.provenance import machine
+from .run.summary import mean_chance
 
 LIMITS = {"mixed": 200, "temporal": 24}
 """Cases per family x depth: what two cores do in about three minutes."""

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from . import provenance
+from .run import provenance
 from .sources import DOSES, offline, resolve_model
 
 REQUIRED = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "matplotlib", "statsmodels")

@@ -14,14 +14,15 @@ from typing import Any
 
 from ..errors import InputError, NoCasesError
 from ..evaluation.protocols.base import Protocol
-from . import asking, exits, planning, rendering, summary
-from . import evaluate as behavior
+from . import asking, exits, planning, rendering
 from .distributed import shards
-from .evaluate import Evaluated
+from .evaluating import evaluate as behavior
+from .evaluating.evaluate import Evaluated
 from .loading import load_target
 from .planning import Asked
 from .progress import Reporter
-from .run import Run, open_run, write_json
+from .run import summary, write_json
+from .run.writer import Run, open_run
 from .settings import Settings, default_out
 from .sources import Benchmark, load_benchmark
 from .targets import Target

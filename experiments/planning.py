@@ -11,8 +11,8 @@ from ..evaluation.cases import Case
 from ..evaluation.engines.base import think
 from ..evaluation.protocols.base import Protocol
 from . import asking, served
-from .checks import role_group
 from .distributed import shards
+from .run.checks import role_group
 from .settings import Settings
 from .sources import Benchmark, load_benchmark, resolve_model
 from .targets import choose_prompting, to_stderr

@@ -26,7 +26,7 @@ import typer
 
 from ..errors import ComposcopeError, InputError
 from .flags import with_flags
-from .provenance import PLUGIN_PREFIX
+from .run.provenance import PLUGIN_PREFIX
 
 KINDS = ("BENCHMARKS", "PROTOCOLS", "PROBES", "FIGURES")
 BUILT_IN_PROBES = ("neurons", "lookback", "patching", "trajectory", "min-k")

@@ -21,9 +21,10 @@ from ..probes.examples import Example
 from ..probes.matching import match, spread_out
 from ..probes.result import ProbeResult
 from ..probes.spread import Fleet, call
-from . import plugins, provenance
+from . import plugins
 from .progress import Reporter
-from .run import Run, read_json, write_json
+from .run import provenance, read_json, write_json
+from .run.writer import Run
 from .settings import Settings
 
 READ_AT_SLOTS = ("neurons", "patching", "trajectory")

@@ -46,10 +46,10 @@ def score(
     quiet: Quiet = False,
 ) -> int:
     """Grade and count a run again from its journal, without a model."""
-    from .auditing import audited
-    from .evaluate import rescore
+    from .evaluating.auditing import audited
+    from .evaluating.evaluate import rescore
     from .progress import Reporter
-    from .summary import document, lines
+    from .run.summary import document, lines
 
     reporter = Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet)
     found = rescore(run, reporter, compat, labels)
@@ -69,8 +69,8 @@ def metrics(
     """Compute a protocol's metrics from graded rows, without any model."""
     from json import loads as decode
 
-    from .evaluate import metrics_from_file
-    from .summary import metric_line
+    from .evaluating.evaluate import metrics_from_file
+    from .run.summary import metric_line
 
     document, rows = metrics_from_file(graded, protocol, cases, compat)
     found = decode(document)
@@ -127,7 +127,7 @@ def compare(
     json: AsJson = False,
 ) -> int:
     """Compare two runs case by case: differences (A - B) with intervals, McNemar, discordant cases first."""
-    from .compare import compare_runs, comparison_lines
+    from .run.compare import compare_runs, comparison_lines
 
     found = compare_runs(a, b)
     page = None
@@ -144,7 +144,7 @@ def list_runs(
     folder: Annotated[Path, typer.Argument(help="Folder that holds runs.")] = Path("runs"), json: AsJson = False
 ) -> int:
     """List runs: model, benchmark, protocol, status, cases, headline."""
-    from .listing import list_folder, listing_lines
+    from .run.summary import list_folder, listing_lines
 
     rows = list_folder(folder)
     show({"schema": 1, "runs": rows} if json else listing_lines(rows), json)
@@ -159,9 +159,9 @@ def merge(
     quiet: Quiet = False,
 ) -> int:
     """Merge runs of one model, benchmark and protocol (shards, machines) into a new one and score it."""
-    from .merge import merge_runs
     from .progress import Reporter
-    from .summary import document, lines
+    from .run.merge import merge_runs
+    from .run.summary import document, lines
 
     found = merge_runs(runs, out, Reporter(quiet=quiet))
     show(document(out) if json else lines(out), json)

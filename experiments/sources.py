@@ -14,7 +14,7 @@ from ..errors import InputError, ModelError
 from ..evaluation.benchmarks.load import NO_STEPS, load
 from ..evaluation.cases import Case, case_to_dict, check_cases
 from ..evaluation.protocols.asking import default_format, recommended, recommended_format
-from .provenance import text_hash
+from .run.provenance import text_hash
 
 DOSES = ("none", "control", "low", "twin")
 ORGANISM_BENCHMARKS = {

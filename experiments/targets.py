@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from . import provenance
+from .run import provenance
 from .settings import Settings
 from .sources import ModelSource, resolve_model, weights_folder
 

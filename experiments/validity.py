@@ -32,13 +32,13 @@ from ..probes.examples import Example, from_case_sets
 from ..probes.matching import match
 from ..probes.result import ProbeResult, Row
 from . import validity_over_seeds as over_seeds
-from .evaluate import Evaluated, load_run
+from .evaluating.evaluate import Evaluated, load_run
 from .loading import load_target
-from .members import as_examples, compositions
 from .organism import series as organism_series
+from .organism.members import as_examples, compositions
 from .organism.series import Series
-from .provenance import file_hash, source_hash, text_hash
 from .run import read_json, write_json
+from .run.provenance import file_hash, source_hash, text_hash
 from .settings import Settings
 from .targets import Target
 from .validity_scores import SCORES, Measured, Probes, Score, measure

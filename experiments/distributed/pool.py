@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError, ModelError
-from .. import provenance
+from ..run import provenance
 from ..settings import Settings
 from .worker import Failure, Worker
 

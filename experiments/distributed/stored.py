@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import NoCasesError
 from ...probes.spread import Measure, Notes
-from .. import provenance
+from ..run import provenance
 from .shards import Shard
 from .store import Store, entry_key
 

@@ -17,7 +17,7 @@ from typing import Any
 from ... import errors
 from ...evaluation.asks import Ask, Response
 from ...evaluation.journal import Journal, ask_identity
-from .. import provenance
+from ..run import provenance
 from ..settings import Settings
 from . import FOLDER
 from .store import Store
@@ -150,7 +150,7 @@ class Worker:
     @_reported
     def peak(self) -> dict[str, Any]:
         """Peak memory of this process."""
-        from ..memory import peaks
+        from ..run.memory import peaks
 
         return {"host": platform.node(), "pid": os.getpid(), **peaks()}
 

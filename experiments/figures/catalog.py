@@ -10,7 +10,7 @@ from inspect import signature
 from pathlib import Path
 
 from ...errors import InputError
-from ..provenance import of_manifest
+from ..run.provenance import of_manifest
 from . import (
     accuracies,
     behaviour,

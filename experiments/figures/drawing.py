@@ -11,8 +11,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ..provenance import write_beside
 from ..run import write_text
+from ..run.provenance import write_beside
 from . import style
 from .io import Row, RunData
 

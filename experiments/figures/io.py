@@ -20,7 +20,8 @@ from safetensors import SafetensorError, safe_open
 from ...errors import InputError
 from ...evaluation.journal import read_journal
 from ...evaluation.metrics import quoted
-from ..run import find_runs, read_cases_lines, read_config, read_filled, read_graded_lines, read_json, read_lines
+from ..run import find_runs, read_json, read_lines
+from ..run.reader import read_cases_lines, read_config, read_filled, read_graded_lines
 
 Row = dict[str, Any]
 Array = NDArray[Any]

@@ -75,9 +75,9 @@ def intervene(
     Raises ``InputError`` for another recipe, ``NoCasesError`` without failures and successes.
     """
     from ...probes.examples import from_case_sets
-    from ..evaluate import load_run
+    from ..evaluating.evaluate import load_run
     from ..loading import load_target
-    from ..run import read_config
+    from ..run.reader import read_config
     from ..serving import probing_engine
     from ..settings import from_config
 

@@ -17,10 +17,9 @@ from typing import Any
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...probes.effects import mean_interval
 from ...probes.examples import Example, from_case_sets
-from .. import provenance
-from ..evaluate import Evaluated, load_run
+from ..evaluating.evaluate import Evaluated, load_run
 from ..progress import Reporter
-from ..run import read_json, write_json
+from ..run import provenance, read_json, write_json
 
 Values = dict[str, dict[str, float]]
 """quantity -> case -> value"""
@@ -76,7 +75,7 @@ def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
 def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], device: str | None) -> Values:
     """Every probe's number per case, for one model."""
     from ..loading import load_target
-    from ..run import read_config
+    from ..run.reader import read_config
     from ..settings import from_config
 
     if len(cases) < 2:

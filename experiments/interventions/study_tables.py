@@ -17,9 +17,8 @@ from typing import Any
 
 from ...evaluation.metrics import find, from_document, quoted
 from ...evaluation.protocols.compare import compare
-from .. import provenance
-from ..evaluate import load_run
-from ..run import read_json
+from ..evaluating.evaluate import load_run
+from ..run import provenance, read_json
 
 BINS = (2, 4, 6, 8)
 Row = dict[str, Any]

@@ -20,9 +20,8 @@ from ...evaluation.cases import Case, case_to_dict
 from ...evaluation.engines.base import think
 from ...evaluation.engines.text import chat_ids
 from ...evaluation.identity import file_sha256
-from .. import provenance
 from ..progress import Reporter
-from ..run import locked, read_json, write_json, write_lines
+from ..run import locked, provenance, read_json, write_json, write_lines
 from ..sources import hash_cases, resolve_model
 from . import adapters, checkpoints
 from .data import TrainingSet, target

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..provenance import file_hash
+from ..run.provenance import file_hash
 from . import documents
 from .weights import DOSES
 from .weights import path as shipped_path

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..compare import compare_runs
 from ..figures.drawing import encodable
 from ..figures.io import RunData, labels, load
 from ..run import write_text
+from ..run.compare import compare_runs
 from . import cases
 from .scripts import write_script
 from .write import copy_assets, environment
@@ -110,7 +110,7 @@ def _metrics(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _metric(row: Mapping[str, Any] | None) -> str:
-    from ..summary import metric_line
+    from ..run.summary import metric_line
 
     return "not measured" if row is None else metric_line(row).partition(": ")[2]
 

@@ -16,12 +16,13 @@ from ...errors import ComposcopeError, NoCasesError
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...probes.examples import Example, from_case_sets
 from ...probes.result import ProbeResult
-from .. import evaluate as behavior
 from .. import investigate as job
-from .. import probing, provenance
-from ..evaluate import Evaluated
+from .. import probing
+from ..evaluating import evaluate as behavior
+from ..evaluating.evaluate import Evaluated
 from ..progress import Reporter
-from ..run import Run
+from ..run import provenance
+from ..run.writer import Run
 from ..settings import Settings
 from ..targets import Target
 

@@ -13,7 +13,7 @@ from ...evaluation.metrics import Metric
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
-from ..run import read_cases_lines
+from ..run.reader import read_cases_lines
 from .published import beside, pair_name
 from .results import described
 from .study import Row, Study, StudyRun, Table

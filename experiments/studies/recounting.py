@@ -14,7 +14,8 @@ from ...evaluation.engines.base import Recorded
 from ...evaluation.grading import grade
 from ...evaluation.journal import Journal
 from .. import asking
-from ..run import read_cases_lines, read_config, read_json
+from ..run import read_json
+from ..run.reader import read_cases_lines, read_config
 
 
 def recount(folder: str | Path, compat: str) -> list[dict[str, Any]]:

@@ -15,9 +15,10 @@ from composcope.evaluation.importers.inspect_logs import read_inspect
 from composcope.evaluation.journal import read_journal
 from composcope.evaluation.protocols import few_shot
 from composcope.evaluation.validators import read_graded
-from composcope.experiments.checks import read_labels
 from composcope.experiments.figures.training import read_checkpoints
-from composcope.experiments.run import read_config, read_json, read_lines
+from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run.checks import read_labels
+from composcope.experiments.run.reader import read_config
 
 DEEP = "[" * 100_000
 LONG = '{"id": ' + "9" * 5000 + "}"

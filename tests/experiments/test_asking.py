@@ -14,9 +14,10 @@ from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols.base import Graded
-from composcope.experiments import asking, checks
+from composcope.experiments import asking
 from composcope.experiments.asking import Asking
-from composcope.experiments.compare import compare_runs, comparison_lines
+from composcope.experiments.run import checks
+from composcope.experiments.run.compare import compare_runs, comparison_lines
 from composcope.experiments.settings import Settings, from_config
 from composcope.experiments.sources import load_benchmark
 

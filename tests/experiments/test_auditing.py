@@ -10,8 +10,8 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.protocols.base import Graded, Reduction
-from composcope.experiments.auditing import FILE, audited, draw, estimate
-from composcope.experiments.evaluate import Evaluated
+from composcope.experiments.evaluating.auditing import FILE, audited, draw, estimate
+from composcope.experiments.evaluating.evaluate import Evaluated
 
 # (answer type, outcome, how many, how many of them a person calls right)
 STRATA = [

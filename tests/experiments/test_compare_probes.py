@@ -13,8 +13,7 @@ import pytest
 from scipy import stats
 
 from composcope.errors import InputError
-from composcope.experiments.compare_probes import compare_probes, probe_lines
-from composcope.experiments.shared_cases import Shared
+from composcope.experiments.run.compare import Shared, compare_probes, probe_lines
 from composcope.probes.result import ProbeResult
 
 RNG = np.random.default_rng(0)

@@ -16,8 +16,9 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.metrics import Metric, dumps, from_document
 from composcope.experiments.cli import main
-from composcope.experiments.evaluate import load_run
-from composcope.experiments.run import read_cases_lines, read_config, read_json, read_lines
+from composcope.experiments.evaluating.evaluate import load_run
+from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run.reader import read_cases_lines, read_config
 
 Capture = pytest.CaptureFixture[str]
 Damage = Callable[[Path], object]

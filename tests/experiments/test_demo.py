@@ -12,7 +12,7 @@ from composcope.evaluation.cases import Case
 from composcope.evaluation.protocols.base import Graded, Reduction
 from composcope.experiments import demo, validity
 from composcope.experiments.cli import main
-from composcope.experiments.evaluate import Evaluated
+from composcope.experiments.evaluating.evaluate import Evaluated
 from composcope.experiments.organism import documents, weights, world
 from composcope.experiments.run import read_json
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from composcope.evaluation.asks import Ask
-from composcope.experiments import divergence
 from composcope.experiments.cli import main
+from composcope.experiments.evaluating import divergence
 from composcope.experiments.run import read_json
 
 

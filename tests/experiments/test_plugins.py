@@ -9,7 +9,8 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import Case
 from composcope.evaluation.benchmarks import load as load_cases
-from composcope.experiments import plugins, provenance
+from composcope.experiments import plugins
+from composcope.experiments.run import provenance
 from composcope.experiments.settings import Settings, parse_probes
 
 READER = "from composcope.evaluation import Case\n\ndef read(file):\n    return [Case('a', 'Q?', file)]\n\n"

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from composcope import __version__
-from composcope.experiments import memory, provenance
 from composcope.experiments.cli import main
 from composcope.experiments.figures import save
-from composcope.experiments.run import read_json
+from composcope.experiments.run import memory, provenance, read_json
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments.compare import compare_runs, comparison_lines
-from composcope.experiments.shared_cases import shared_cases
+from composcope.experiments.run.compare import compare_runs, comparison_lines, shared_cases
 
 CASES = [
     {"schema": 1, "id": f"c{i}", "question": f"Whole {i}?", "answer": str(i),

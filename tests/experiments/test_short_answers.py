@@ -10,7 +10,8 @@ import pytest
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.protocols.base import Graded
-from composcope.experiments import asking, checks
+from composcope.experiments import asking
+from composcope.experiments.run import checks
 from composcope.experiments.sources import load_benchmark
 
 SHORT = Case("c", "Which language do people speak in Oslo?", "Norwegian", (Part("Where is Oslo?", "Norway"),))

@@ -19,8 +19,8 @@ import pytest
 
 from composcope.experiments.cli import main
 from composcope.experiments.distributed.pool import import_ray
-from composcope.experiments.memory import _descendants
 from composcope.experiments.run import read_json
+from composcope.experiments.run.memory import _descendants
 
 from .many import rows, write_many
 

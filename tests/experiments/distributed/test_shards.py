@@ -17,10 +17,10 @@ from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.cases import Case
 from composcope.experiments.cli import main
 from composcope.experiments.distributed.shards import Shard, parse, positions
-from composcope.experiments.merge import merge_runs
 from composcope.experiments.planning import plan_lines
 from composcope.experiments.progress import Reporter
 from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run.merge import merge_runs
 from composcope.experiments.settings import Settings
 
 Run = Callable[..., int]

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..evaluation import reading, statistics
-from ..evaluation.asks import Ask, Response
-from ..evaluation.engines.base import THINKING_OPENED
-from ..evaluation.grading import judge, mathematics
-from ..evaluation.judging import Judged
-from ..evaluation.metrics import Metric, mark
-from ..evaluation.protocols.base import Graded
+from ...errors import InputError
+from ...evaluation import reading, statistics
+from ...evaluation.asks import Ask, Response
+from ...evaluation.engines.base import THINKING_OPENED
+from ...evaluation.grading import judge, mathematics
+from ...evaluation.judging import Judged
+from ...evaluation.metrics import Metric, mark
+from ...evaluation.protocols.base import Graded
 
 MOST = 1000
 """Different answers that are judged again: each one takes about a millisecond."""

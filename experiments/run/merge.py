@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from .distributed import FOLDER, shards
-from .evaluate import Evaluated, own_config, rescore
-from .progress import Reporter
+from ...errors import InputError
+from ..distributed import FOLDER, shards
+from ..evaluating.evaluate import Evaluated, own_config, rescore
+from ..progress import Reporter
+from .folder import find_runs, read_json, short, write_lines
 from .provenance import text_hash
-from .run import find_runs, open_run, read_cases_lines, read_json, short, write_lines
+from .reader import read_cases_lines
+from .writer import open_run
 
 SAME = ("model", "weights", "protocol", "format", "prompting")
 SAME_SHARDS = (*SAME, "benchmark", "data", "seed", "asking")

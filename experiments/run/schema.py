@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..evaluation.asks import OUTCOMES
+from ...errors import InputError
+from ...evaluation.asks import OUTCOMES
 
 AGAIN = "restore the file, or make the run again"
 COUNT_AGAIN = "restore the file, or compute it again with `composcope score`"

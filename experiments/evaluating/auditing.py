@@ -16,14 +16,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..evaluation import statistics
-from ..evaluation.asks import Ask
-from ..evaluation.engines.base import Engine
-from ..evaluation.grading import judge as judging
-from ..evaluation.protocols.base import Graded
+from ...errors import InputError
+from ...evaluation import statistics
+from ...evaluation.asks import Ask
+from ...evaluation.engines.base import Engine
+from ...evaluation.grading import judge as judging
+from ...evaluation.protocols.base import Graded
+from ..run import write_text
 from .evaluate import Evaluated
-from .run import write_text
 
 FILE = "audit.csv"
 _FIELDS: tuple[str, ...] = (
@@ -60,7 +60,7 @@ def audited(found: Evaluated, folder: Path, audit: str | None, judge: str | None
     if judge is None:
         count = f"`composcope score {folder} --audit {path}`"
         return About([f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)})
-    from .roles import open_role
+    from ..roles import open_role
 
     judge_all(path, open_role(judge, "--judge"))
     return _counted(estimate(found, path))

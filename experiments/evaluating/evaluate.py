@@ -13,31 +13,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, JournalError
-from ..evaluation import metrics as metric_rows
-from ..evaluation import pipeline, protocols, validators
-from ..evaluation.asks import Ask, Grade, Response
-from ..evaluation.cases import Case, case_from_dict, case_to_dict, read_cases
-from ..evaluation.doubts import with_grader_bounds
-from ..evaluation.engines.base import Recorded
-from ..evaluation.grading import grade
-from ..evaluation.journal import Journal, read_journal
-from ..evaluation.protocols.base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
-from . import asking, checks, divergence
-from .progress import Advance, Reporter
-from .run import (
-    Run,
-    locked,
-    read_cases_lines,
-    read_config,
-    read_filled,
-    read_graded_lines,
-    read_json,
-    read_lines,
-    short,
-    write_lines,
-    write_text,
-)
+from ...errors import InputError, JournalError
+from ...evaluation import metrics as metric_rows
+from ...evaluation import pipeline, protocols, validators
+from ...evaluation.asks import Ask, Grade, Response
+from ...evaluation.cases import Case, case_from_dict, case_to_dict, read_cases
+from ...evaluation.doubts import with_grader_bounds
+from ...evaluation.engines.base import Recorded
+from ...evaluation.grading import grade
+from ...evaluation.journal import Journal, read_journal
+from ...evaluation.protocols.base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
+from .. import asking
+from ..progress import Advance, Reporter
+from ..run import checks, locked, read_json, read_lines, short, write_lines, write_text
+from ..run.reader import read_cases_lines, read_config, read_filled, read_graded_lines
+from ..run.writer import Run
+from . import divergence
 
 
 @dataclass(frozen=True)

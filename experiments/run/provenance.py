@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
-from .files import write_text
+from ... import __version__
+from .folder import write_text
 
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parents[2]
 LIBRARIES = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "tokenizers", "matplotlib")
 _SOURCE_FOLDERS = ("evaluation", "hooks", "probes", "experiments")
 PLUGIN_PREFIX = "composcope_plugin_"

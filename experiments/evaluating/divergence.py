@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from ..evaluation.asks import Ask
-from ..evaluation.statistics import clopper_pearson
+from ...evaluation.asks import Ask
+from ...evaluation.statistics import clopper_pearson
 
 SAMPLE = 16
 """Asks that are answered once more, alone and together."""
@@ -35,7 +35,7 @@ def measure(engine: Any, asks: Sequence[Ask]) -> dict[str, Any] | None:
     ``rate`` is the share of answers that differ in any token between one by one and one batch, with its
     Clopper-Pearson interval; ``margins`` are the gaps in logits between the two tokens where each such pair parts.
     """
-    from ..evaluation.engines.divergence import batch_divergence
+    from ...evaluation.engines.divergence import batch_divergence
 
     if not asks:
         return None

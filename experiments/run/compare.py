@@ -1,0 +1,373 @@
+"""``composcope compare A B``: two runs on the same cases, difference A - B everywhere, discordant cases first.
+
+Two double-gate runs are also compared channel by channel: what they know (delta_atom, more is better for A), how they
+compose it (delta_comp, negative: A composes better) and how deep (delta_depth, positive: A holds out deeper). What
+probes measured is compared case by case, over the cases that both runs probed.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...evaluation import statistics
+from ...evaluation.cases import case_from_dict
+from ...evaluation.metrics import mark
+from ...evaluation.protocols.base import Graded
+from ...evaluation.protocols.compare import compare
+from ...evaluation.validators import read_graded
+from .folder import read_json
+from .reader import read_cases_lines
+from .summary import headline
+
+Key = tuple[str, str, int]
+Asked = tuple[Any, Any]
+"""A question and its right answer."""
+Numbers = dict[tuple[str, str], dict[str, float]]
+"""(quantity, kind) -> case -> value"""
+SETTINGS = ("dtype", "rows_dtype", "form", "steps", "rule", "answer_tokens", "t", "u", "v", "k", "question_only",
+            "alignment", "role")  # fmt: skip
+"""What numbers of two runs must have been made with alike."""
+
+
+def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, Any]:
+    """Paired comparison of two runs: per role the accuracies, A - B with interval, exact McNemar, Holm over roles.
+
+    Only asks judged in both runs are paired, and only where the id stands for the same question in both; what is left
+    out is counted. ``discordant`` lists the wholes on which the runs differ, ``channels`` the metrics of
+    ``protocols.compare`` (empty unless both runs are double-gate runs), ``probes`` what was measured inside on the
+    cases that both runs probed (see ``compare_probes``). Raises ``InputError`` when the runs share no case.
+    """
+    rows_a, rows_b = _rows(a), _rows(b)
+    cases = shared_cases(a, b)
+    common = sorted(rows_a.keys() & rows_b.keys())
+    shared = [k for k in common if cases.comparable(k[0], k[1])]
+    if not shared:
+        n = len(cases.changed)
+        said = "1 id is, with another question" if n == 1 else f"{n} ids are, with other questions"
+        ids = f" ({said})" if n else ""
+        raise InputError(f"{a} and {b}: no case in common{ids}; compare runs of one benchmark")
+    same_a, same_b = (
+        [row for key, row in rows.items() if cases.comparable(key[0], key[1])] for rows in (rows_a, rows_b)
+    )
+    channels, warnings = _channels(a, b, same_a, same_b, seed)
+    judged = [k for k in shared if "invalid" not in (rows_a[k].outcome, rows_b[k].outcome)]
+    groups: dict[str, list[Key]] = {}
+    for key in judged:
+        groups.setdefault(_role(key[1]), []).append(key)
+    table = [_paired(name, keys, rows_a, rows_b, seed) for name, keys in sorted(groups.items(), key=_order)]
+    for row, p in zip(table, statistics.holm([r["p"] for r in table]), strict=True):
+        row["p_adjusted"] = p
+    probes, probes_said = compare_probes(a, b, cases, seed=seed)
+    return {
+        "schema": 1,
+        "a": _about(a),
+        "b": _about(b),
+        "cases": {"a": cases.n_a, "b": cases.n_b, "same": len(cases.same), "changed": list(cases.changed)},
+        "cases_said": cases.sentence(),
+        "shared": len(shared),
+        "changed": len(common) - len(shared),
+        "left_out_invalid": len(shared) - len(judged),
+        "only_a": len(rows_a.keys() - rows_b.keys()),
+        "only_b": len(rows_b.keys() - rows_a.keys()),
+        "channels": channels,
+        "warnings": warnings,
+        "roles": table,
+        "probes": probes,
+        "probes_said": probes_said,
+        "discordant": [
+            _discordant(k, rows_a, rows_b) for k in judged if k[1] == "whole" and _differ(k, rows_a, rows_b)
+        ],
+    }
+
+
+def _channels(
+    a: str | Path, b: str | Path, rows_a: Iterable[Graded], rows_b: Iterable[Graded], seed: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    protocols = [read_json(Path(run) / "metrics.json").get("protocol") for run in (a, b)]
+    if protocols != ["double-gate", "double-gate"]:
+        return [], []
+    cases = {}
+    for run in (b, a):
+        cases |= {c.id: c for c in (case_from_dict(raw, f"{run}/cases.jsonl") for raw in read_cases_lines(Path(run)))}
+    found = compare(list(rows_a), list(rows_b), cases, seed)
+    return [m.to_dict() for m in found.metrics], list(found.warnings)
+
+
+def _rows(run: str | Path) -> dict[Key, Graded]:
+    path = Path(run) / "graded.jsonl"
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; is {run} a run folder?")
+    rows = read_graded(path)
+    return {(r.case, r.role, r.repeat): r for r in rows}
+
+
+def _about(run: str | Path) -> dict[str, Any]:
+    identity = read_json(Path(run) / "manifest.json").get("identity", {})
+    metrics = headline(read_json(Path(run) / "metrics.json"))
+    return {
+        "run": str(run),
+        **{k: identity.get(k) for k in ("model", "benchmark", "protocol")},
+        "metrics": list(metrics),
+    }
+
+
+def _role(role: str) -> str:
+    """Roles that are counted together: every part, every paraphrase."""
+    words = role.split(":")
+    if words[0] != "part":
+        return role
+    return "part" if len(words) == 2 else words[2]
+
+
+def _order(item: tuple[str, Any]) -> tuple[bool, str]:
+    return item[0] != "whole", item[0]
+
+
+def _paired(
+    name: str, keys: Sequence[Key], a: Mapping[Key, Graded], b: Mapping[Key, Graded], seed: int
+) -> dict[str, Any]:
+    right_a, right_b = ([side[k].outcome == "correct" for k in keys] for side in (a, b))
+    clusters = [a[k].atom or a[k].cluster or k[0] for k in keys]
+    interval = statistics.paired_difference(right_a, right_b, seed=seed, clusters=clusters)
+    test = statistics.mcnemar(right_a, right_b)
+    n = len(keys)
+    return {
+        "role": name,
+        "n": n,
+        "a": sum(right_a) / n,
+        "b": sum(right_b) / n,
+        "difference": (sum(right_a) - sum(right_b)) / n,
+        **{k: v for k, v in asdict(interval).items() if k != "method"},
+        "interval": interval.method,
+        "a_only": test.a_only,
+        "b_only": test.b_only,
+        "test": "exact McNemar",
+        "p": test.p,
+        "note": mark(n),
+    }
+
+
+def _differ(key: Key, a: Mapping[Key, Graded], b: Mapping[Key, Graded]) -> bool:
+    return (a[key].outcome == "correct") != (b[key].outcome == "correct")
+
+
+def _discordant(key: Key, a: Mapping[Key, Graded], b: Mapping[Key, Graded]) -> dict[str, Any]:
+    x, y = a[key], b[key]
+    about = {"case": key[0], "family": x.family, "depth": x.depth, "gold": x.gold}
+    return about | {"a": {"outcome": x.outcome, "answer": x.answer}, "b": {"outcome": y.outcome, "answer": y.answer}}
+
+
+def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
+    """The comparison as text: discordant wholes first, then one line per role."""
+    a, b = found["a"], found["b"]
+    lines = [f"A = {a['run']} ({a['model']}), B = {b['run']} ({b['model']}); differences are A - B"]
+    cases = found["cases"]
+    if cases["same"] and (cases["a"], cases["b"]) != (cases["same"], cases["same"]):
+        lines.append(found["cases_said"])
+    discordant = found["discordant"]
+    lines.append(
+        f"{len(discordant)} wholes on which they differ" + (f", the first {most}:" if len(discordant) > most else ":")
+    )
+    lines += [f"  {_discordant_line(d)}" for d in discordant[:most]]
+    lines += [_channel_line(m) for m in found["channels"]]
+    lines += [f"  {w}" for w in found["warnings"]]
+    lines += [_role_line(r) for r in found["roles"]]
+    lines += probe_lines(found["probes"], found["probes_said"])
+    left = [f"{found[k]} {text}" for k, text in _LEFT_OUT.items() if found[k]]
+    return lines + ([f"not compared: {', '.join(left)}"] if left else [])
+
+
+_LEFT_OUT = {
+    "left_out_invalid": "invalid in A or B",
+    "changed": "asked in both with another question or answer",
+    "only_a": "asked only in A",
+    "only_b": "asked only in B",
+}
+
+
+def _discordant_line(d: Mapping[str, Any]) -> str:
+    a, b = (f"{d[side]['outcome']} {d[side]['answer']!r}" for side in ("a", "b"))
+    return f"{d['case']}: gold {d['gold']!r}, A {a}, B {b}"
+
+
+def _channel_line(m: Mapping[str, Any]) -> str:
+    where = ", ".join(f"{k} {v}" for k, v in m["group"].items() if k != "per")
+    name = f"{m['metric']} ({where})" if where else m["metric"]
+    if m["value"] is None:
+        return f"{name}: none, n={m['n']} ({m['note']})"
+    scale, unit = (1, "steps") if m["metric"] == "delta_depth" else (100, "points")
+    text = f"{name}: {scale * m['value']:+.1f} {unit}"
+    if m["low"] is not None:
+        text += f" [{scale * m['low']:+.1f}, {scale * m['high']:+.1f}] ({m['interval']})"
+    return f"{text}, n={m['n']} ({m['note']})"
+
+
+def _role_line(r: Mapping[str, Any]) -> str:
+    text = f"{r['role']}: A {100 * r['a']:.1f} %, B {100 * r['b']:.1f} %, difference {100 * r['difference']:.1f} points"
+    if r["low"] is not None:
+        text += f" [{100 * r['low']:.1f}, {100 * r['high']:.1f}] ({r['interval']})"
+    text += f", n={r['n']}, McNemar p={r['p']:.3g} (Holm {r['p_adjusted']:.3g})"
+    return text + (f" ({r['note']})" if r["note"] else "")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Cases of two runs, as their case files have them."""
+
+    n_a: int
+    n_b: int
+    same: tuple[str, ...]
+    """Ids that stand for the same question in both."""
+    changed: tuple[str, ...]
+    """Ids that stand for one question in A and for another in B."""
+    changed_parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Of cases that are the same: roles of parts that are not (another decomposition)."""
+
+    def comparable(self, case: str, role: str) -> bool:
+        """Whether an ask of that role is the same question in both runs."""
+        if case in self.changed:
+            return False
+        part = ":".join(role.split(":")[:2])
+        return part not in self.changed_parts.get(case, frozenset())
+
+    def sentence(self) -> str:
+        """How many cases both runs have, in words."""
+        same = "1 case is" if len(self.same) == 1 else f"{len(self.same)} cases are"
+        text = f"{same} the same in both runs (A has {self.n_a}, B {self.n_b})"
+        if self.changed:
+            text += f"; {_many(len(self.changed), 'id')} in common but with another question or answer, not compared"
+        if self.changed_parts:
+            text += f"; parts that differ in {_many(len(self.changed_parts), 'case')} are not compared"
+        return text
+
+
+def shared_cases(a: str | Path, b: str | Path) -> Shared:
+    """Compare the case files of two runs; a run without one (anyone's graded rows) is taken at its ids."""
+    sides = [_cases(Path(run)) for run in (a, b)]
+    if any(side is None for side in sides):
+        return Shared(len(sides[0] or ()), len(sides[1] or ()), (), ())
+    left, right = (side or {} for side in sides)
+    both = [case for case in left if case in right]
+    changed = tuple(case for case in both if _asked(left[case]) != _asked(right[case]))
+    same = tuple(case for case in both if case not in set(changed))
+    parts = {case: found for case in same if (found := _changed_parts(left[case], right[case]))}
+    return Shared(len(left), len(right), same, changed, parts)
+
+
+def _cases(run: Path) -> dict[str, Mapping[str, Any]] | None:
+    return {str(c["id"]): c for c in read_cases_lines(run)} if (run / "cases.jsonl").is_file() else None
+
+
+def _asked(of: Mapping[str, Any]) -> Asked:
+    return of.get("question"), of.get("answer")
+
+
+def _changed_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> frozenset[str]:
+    sides = [[_asked(p) for p in of.get("parts") or ()] for of in (a, b)]
+    n = max(map(len, sides))
+    return frozenset(f"part:{i}" for i in range(n) if any(i >= len(s) for s in sides) or sides[0][i] != sides[1][i])
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def compare_probes(
+    a: str | Path, b: str | Path, cases: Shared, *, seed: int = 0
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows per probe, quantity and kind, and what has to be said about them.
+
+    Paired over the cases that both runs probed: difference of means with interval, standardized effect, test, and Holm
+    over all rows of a probe. A probe that only one run has, cases that were probed in one run only and other settings
+    are said.
+    """
+    names = [sorted(p.parent.name for p in Path(run).glob("probes/*/values.csv")) for run in (a, b)]
+    if not any(names):
+        return [], []
+    from ...probes.contrast import adjust  # brings torch, which runs without probes do not need
+
+    rows: list[dict[str, Any]] = []
+    said: list[str] = []
+    for name in sorted({*names[0], *names[1]}):
+        if not all(name in of_run for of_run in names):
+            said.append(f"probe {name}: only {'A' if name in names[0] else 'B'} has its numbers by case")
+            continue
+        folders = [Path(run) / "probes" / name for run in (a, b)]
+        said += _measured_differently(name, folders)
+        found = list(_probe_rows(name, folders, cases, seed))
+        if not found:
+            said.append(f"probe {name}: no case was probed in both runs")
+        rows += [_finite(r) for r in adjust(found, f"{name}: A - B")]
+    return rows, said
+
+
+def _probe_rows(name: str, folders: Sequence[Path], cases: Shared, seed: int) -> Iterator[dict[str, Any]]:
+    from ...probes.contrast import paired
+    from ...probes.tables import settled_cells
+
+    (left, near), (right, _) = (_values(folder / "values.csv", cases) for folder in folders)
+    for key in left:
+        sides = settled_cells({"A": left[key], "B": right.get(key, {})})
+        if sides["A"].keys() & sides["B"].keys():
+            row = paired(sides, quantity=key[0], clusters=near, seed=seed).table[0]
+            shared = [c for c in sides["A"] if c in sides["B"]]
+            means = {side.lower(): sum(sides[side][c] for c in shared) / len(shared) for side in sides}
+            yield {"probe": name, **row, "kind": key[1], **means}
+
+
+def _values(path: Path, cases: Shared) -> tuple[Numbers, dict[str, str | None]]:
+    """Values by quantity, kind and case (parts of one kind averaged), and the cases' clusters."""
+    raw: dict[tuple[str, str], dict[str, list[float]]] = {}
+    near: dict[str, str | None] = {}
+    with path.open(encoding="utf-8", newline="") as f:
+        for i, r in enumerate(csv.DictReader(f), start=2):
+            try:
+                case, role, value = r["case"], r["role"], float(r["value"])
+                key = r["quantity"], r["kind"]
+            except (KeyError, TypeError, ValueError) as e:
+                raise InputError(f"{path}:{i}: no case, role, kind, quantity and value; run the probe again") from e
+            if cases.comparable(case, role) and math.isfinite(value):
+                raw.setdefault(key, {}).setdefault(case, []).append(value)
+                near[case] = r.get("cluster") or None
+    return {key: {c: sum(v) / len(v) for c, v in cell.items()} for key, cell in raw.items()}, near
+
+
+def _measured_differently(name: str, folders: Sequence[Path]) -> list[str]:
+    """Where the two were not measured alike."""
+    a, b = (read_json(folder / "result.json").get("settings", {}) for folder in folders)
+    differ = [f"{k} {a.get(k)} and {b.get(k)}" for k in SETTINGS if a.get(k) != b.get(k)]
+    return [f"probe {name}: measured with {', '.join(differ)}; these do not compare"] if differ else []
+
+
+def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: undefined is null."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+
+
+def probe_lines(rows: Sequence[Mapping[str, Any]], said: Sequence[str], most: int = 5) -> list[str]:
+    """As text: of each probe the rows with the smallest p first."""
+    lines: list[str] = []
+    for name in dict.fromkeys(r["probe"] for r in rows):
+        mine = sorted((r for r in rows if r["probe"] == name), key=lambda r: (r["p"] is None, r["p"]))
+        some = f", the first {most}; --json has all" if len(mine) > most else ""
+        lines.append(f"probe {name}, {len(mine)} numbers on the cases probed in both{some}:")
+        lines += [f"  {_probe_line(r)}" for r in mine[:most]]
+    return [*lines, *said]
+
+
+def _probe_line(r: Mapping[str, Any]) -> str:
+    text = f"{r['quantity']} ({r['kind']}): A {r['a']:.3g}, B {r['b']:.3g}, n={r['n']}"
+    if r["value"] is None:
+        return f"{text}: {r['note']}"
+    text += f", difference {r['value']:+.3g}"
+    if r["low"] is not None:
+        text += f" [{r['low']:+.3g}, {r['high']:+.3g}] ({r['interval']})"
+    if r["effect"] is not None:
+        text += f", g={r['effect']:.2f}"
+    return text + ("" if r["p"] is None else f", {r['test']} p={r['p']:.3g} (Holm {r['p_adjusted']:.3g})")

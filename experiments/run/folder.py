@@ -1,0 +1,164 @@
+"""Files and folders of runs: written whole or not at all, held by one process, read with file and line in every error.
+
+Nothing in a run folder holds an absolute path that a reader needs, so a run can be moved to another machine and
+scored, plotted and reported there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError, JournalError
+from ...evaluation import reading
+from . import schema
+
+SCHEMA = 1
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a file atomically: a reader sees the old content or the new one, never half of it."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def write_json(path: str | Path, value: Mapping[str, Any]) -> Path:
+    """Write a JSON object with its schema version, atomically."""
+    return write_text(path, json.dumps({"schema": SCHEMA, **value}, indent=1, ensure_ascii=False, default=str) + "\n")
+
+
+def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write JSON lines, each with the schema version, atomically."""
+    lines = (json.dumps({"schema": SCHEMA, **row}, ensure_ascii=False, default=str) for row in rows)
+    return write_text(path, "".join(line + "\n" for line in lines))
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises ``InputError`` for a missing or broken file, for a schema version that this program does not know, and for a
+    file of a run (``manifest.json``, ``metrics.json``) without the fields that such a file has.
+    """
+    found = _checked_schema(reading.parse(_text(path), str(path), "restore the file or delete it"), str(path))
+    schema.check_document(path, found)
+    return found
+
+
+def read_lines(path: str | Path) -> list[dict[str, Any]]:
+    """Read JSON lines; errors as for ``read_json``, with the line number."""
+    found = []
+    for where, row in reading.lines(path, _missing(path)):
+        found.append(_checked_schema(row, where))
+        schema.check_line(path, where, row)
+    return found
+
+
+def _text(path: str | Path) -> str:
+    return reading.text(path, _missing(path))
+
+
+def _missing(path: str | Path) -> str:
+    return f"is {Path(path).parent} a run folder?"
+
+
+def _checked_schema(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}")
+    schema = value.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise InputError(f"{where}: schema is {schema!r}, this program reads {SCHEMA}; use the version that wrote it")
+    return value
+
+
+@contextmanager
+def locked(folder: str | Path) -> Iterator[Path]:
+    """Hold a folder for this process. The lock dies with the process, so a killed run never blocks the next one.
+
+    Raises ``JournalError`` when another process holds it.
+    """
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out {folder}: is a file; give a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as e:
+            raise JournalError(
+                f"{folder}: another composcope process is writing this run; wait for it or give another --out"
+            ) from e
+        yield folder
+
+
+def differing(name: str, before: Any, now: Any) -> list[str]:
+    """``NAME was BEFORE, is NOW``, short, for a setting that differs; of an object only its fields that do.
+
+    Of long values the beginning is shown, of hashes twelve digits: enough to tell two apart.
+    """
+    if _plain(before) == _plain(now):
+        return []
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        names = dict.fromkeys([*before, *now])
+        return [said for k in names for said in differing(f"{name}.{k}", before.get(k), now.get(k))]
+    shown = [short(before), short(now)]
+    if shown[0] == shown[1]:  # they differ further on
+        return [f"{name} is another"]
+    return [f"{name} was {shown[0]}, is {shown[1]}"]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: tuples are lists there."""
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def short(value: Any, most: int = 60) -> str:
+    """A setting's value for a message."""
+    if isinstance(value, str) and re.fullmatch(r"(?:[a-z0-9]+:)?[0-9a-f]{32,}", value):
+        kind, _, digits = value.rpartition(":")
+        return f"{kind}{':' if kind else ''}{digits[:12]}"
+    said = "unset" if value is None else str(value)
+    return said if len(said) <= most else f"{said[:most]}..."
+
+
+def command_line() -> str:
+    """The command as the user typed it, ready to be pasted again."""
+    name = Path(sys.argv[0]).name
+    return shlex.join(["composcope" if name in ("__main__.py", "cli.py") else name, *sys.argv[1:]])
+
+
+def is_run(folder: str | Path) -> bool:
+    return (Path(folder) / "manifest.json").is_file()
+
+
+def find_runs(folders: Iterable[str | Path]) -> list[Path]:
+    """The run folders among or directly under ``folders`` (a study holds several), sorted by name."""
+    found: list[Path] = []
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such run folder; see `composcope ls`")
+        inside = [folder] if is_run(folder) else sorted(p for p in folder.iterdir() if is_run(p))
+        if not inside:
+            raise InputError(f"{folder}: holds no run (no manifest.json); see `composcope ls`")
+        found += [p for p in inside if p not in found]
+    return found

@@ -1,0 +1,119 @@
+"""An open run folder: its options, its manifest, and who may write into it.
+
+One run is one model x one benchmark x one protocol. The manifest is written at each step, so that a run that was
+stopped says how far it came.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import JournalError
+from . import memory, provenance
+from .folder import SCHEMA, command_line, differing, locked, read_json, write_json, write_text
+
+
+@dataclass
+class Run:
+    """An open run folder. ``manifest`` is kept in memory and written at each step."""
+
+    path: Path
+    config: dict[str, Any]
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal"
+
+    def record(self, **facts: Any) -> None:
+        """Add facts to the manifest and write it."""
+        self.manifest.update(facts)
+        write_json(self.path / "manifest.json", self.manifest)
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Add a step's wall-clock seconds and its peak memory (MB) to the manifest, also when it fails."""
+        memory.reset()
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            peak = self.manifest.setdefault("peak_memory", {})
+            peak[step] = memory.larger(peak.get(step), memory.peaks())
+            timings = self.manifest.setdefault("timings", {})
+            timings[step] = round(timings.get(step, 0.0) + time.monotonic() - start, 3)
+
+
+@contextmanager
+def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping[str, Any]) -> Iterator[Run]:
+    """Create a run folder or continue the one that is there, under its lock.
+
+    ``identity`` is what makes it this run and no other (model, benchmark, protocol, ...): a folder that holds another
+    run is refused with the fields that differ. ``config`` holds every option and is saved as ``config.yaml``.
+    """
+    import yaml
+
+    with locked(folder) as path:
+        manifest = read_json(path / "manifest.json") if (path / "manifest.json").is_file() else {}
+        _same_run(path, manifest.get("identity", {}), identity)
+        write_text(path / "config.yaml", yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False))
+        run = Run(path, dict(config), manifest)
+        _begin(run, identity)
+        start = time.monotonic()
+        try:
+            yield run
+        except BaseException as e:
+            _end(run, "interrupted" if isinstance(e, KeyboardInterrupt) else "failed", start, e)
+            raise
+        _end(run, "complete", start)
+
+
+def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    # How it asks is only there where it differs from the defaults.
+    before, now = ({**about, "asking": about.get("asking", {})} if before else {} for about in (before, now))
+    differ = [said for k in now if k in before for said in differing(k, before[k], now[k])]
+    if differ:
+        raise JournalError(f"{path}: holds another run ({'; '.join(differ)}); give another --out or the same options")
+
+
+def _begin(run: Run, identity: Mapping[str, Any]) -> None:
+    calls = [*run.manifest.get("invocations", []), {"started": _now(), "command": command_line()}]
+    run.manifest.setdefault("created", _now())
+    loaded = provenance.plugin_files()
+    run.record(
+        run=run.name,
+        status="running",
+        identity={**run.manifest.get("identity", {}), **identity},
+        composcope=provenance.code(),
+        plugins=[p for p in run.manifest.get("plugins", []) if p not in loaded] + loaded,
+        versions=provenance.libraries(),
+        machine=provenance.machine(),
+        command=command_line(),
+        invocations=calls,
+        seed=run.config.get("seed"),
+    )
+
+
+def _end(run: Run, status: str, start: float, error: BaseException | None = None) -> None:
+    run.manifest["invocations"][-1].update(ended=_now(), seconds=round(time.monotonic() - start, 3), status=status)
+    if error is not None:
+        run.manifest["invocations"][-1]["error"] = f"{type(error).__name__}: {error}"
+    try:
+        run.record(status=status)
+    except OSError:
+        # On a full disk the error that brought us here is the one to report; the old manifest still stands.
+        if error is None:
+            raise
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
