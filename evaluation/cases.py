@@ -7,7 +7,7 @@ reads, checks and writes them; it knows nothing about models.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class Case:
     family: str | None = None
     depth: int | None = None
     cluster: str | None = None
-    """Cases that share facts, items or templates; intervals resample clusters, not cases."""
+    """Cases that share facts, items or templates are not independent; what else a case shares is in ``crossed``."""
     domain: str | None = None
     operation: str | None = None
     unknowable: bool = False
@@ -81,6 +81,17 @@ class Case:
     def __post_init__(self) -> None:
         if self.depth_bin is None:
             object.__setattr__(self, "depth_bin", declared_bin(self.benchmark, self.depth))
+
+    @property
+    def crossed(self) -> tuple[str, ...]:
+        """What the case shares with others beside its cluster: ``meta.crossed``, one name or a list of names."""
+        found = self.meta.get("crossed", ())
+        return (found,) if isinstance(found, str) else tuple(found)
+
+
+def shares(cluster: str | None, crossed: Sequence[str]) -> Hashable:
+    """A case's label for ``dependence``: its cluster, or the set of that and what crosses it; None for neither."""
+    return frozenset({cluster, *crossed} - {None}) if crossed else cluster
 
 
 def declared_bin(benchmark: str | None, depth: int | None) -> int | None:
@@ -153,6 +164,9 @@ def case_from_dict(raw: Any, where: str = "case") -> Case:
             raise InputError(f"{where}: {name} is {depth!r}; give a whole number of at least 1")
     if not isinstance(known.get("meta", {}), dict):
         raise InputError(f"{where}: field 'meta' is {known['meta']!r}; give an object")
+    crossed = known.get("meta", {}).get("crossed", "")
+    if not isinstance(crossed, str) and not (isinstance(crossed, list) and all(isinstance(c, str) for c in crossed)):
+        raise InputError(f"{where}: meta.crossed is {crossed!r}; give a name or a list of names of what cases share")
     if not isinstance(known.get("unknowable", False), bool):
         raise InputError(f"{where}: unknowable is {known['unknowable']!r}; give true or false")
     chance = known.get("chance", 0.0)

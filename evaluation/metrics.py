@@ -37,7 +37,7 @@ class Metric:
     value: float | None = None
     """Rates in [0, 1], differences in [-1, 1]; null where undefined."""
     interval: str | None = None
-    """How ``low`` and ``high`` were computed: ``clopper-pearson``, ``cluster-bootstrap``, ``paired-bootstrap``, ..."""
+    """How ``low`` and ``high`` were computed: ``clopper-pearson``, ``paired-bootstrap``, ..."""
     low: float | None = None
     high: float | None = None
     bound_low: float | None = None
@@ -45,10 +45,11 @@ class Metric:
     bound_high: float | None = None
     note: str | None = None
     cluster_n: int | None = None
-    """Number of clusters; the four cluster fields are there only where cases share facts, items or templates."""
+    """Number of clusters, or of facts where these cross; the four cluster fields are there only where cases share
+    facts, items or templates."""
     cluster_interval: str | None = None
     cluster_low: float | None = None
-    """The interval to quote where cases are not independent: clusters were resampled, not cases."""
+    """The interval to quote where cases are not independent; null below five clusters."""
     cluster_high: float | None = None
     grader_low: float | None = None
     """Bounds that hold for as many more answers as the rules may have graded wrong (``evaluation.doubts``)."""

@@ -13,6 +13,8 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 
+from . import dependence
+
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 
@@ -52,19 +54,21 @@ def bootstrap(
     n_resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """Percentile bootstrap of a function of column sums, resampling clusters of cases with replacement.
+    """Interval of a function of column sums: percentile bootstrap over cases; linearized where cases share anything.
 
     ``columns`` is ``[case column]``: outcomes, counts and denominators of each case. ``statistic`` maps column sums
     ``[... column]`` to values ``[...]`` and may give NaN where undefined (such resamples are left out, and the method
-    says so when they are more than 1 %). ``clusters`` names each case's cluster (default: every case its own). Fewer
-    than two clusters, or a statistic without any spread over resamples, give an interval without ends.
+    says so when they are more than 1 %). ``clusters`` names what each case shares (``dependence``): then the statistic
+    is taken as linear in the sums near their values, and each case's share in it has the error of a clustered mean.
+    Fewer than two cases, too few clusters, or a statistic without any spread give an interval without ends.
     """
     columns = np.asarray(columns, dtype=float)
-    sums = columns if clusters is None else _cluster_sums(columns, clusters)
-    method = "bootstrap" if clusters is None else "cluster-bootstrap"
-    if len(sums) < 2:
+    if clusters is not None and not dependence.alone(clusters):
+        return _linearized(columns, statistic, clusters, confidence)
+    method = "bootstrap"
+    if len(columns) < 2:
         return Interval(None, None, method)
-    values = _resample(sums, statistic, seed, n_resamples)
+    values = _resample(columns, statistic, seed, n_resamples)
     defined = values[np.isfinite(values)]
     if len(defined) < 2 or defined.min() == defined.max():
         return Interval(None, None, method)
@@ -75,17 +79,29 @@ def bootstrap(
     return Interval(float(low), float(high), method)
 
 
-def _cluster_sums(columns: np.ndarray, clusters: Sequence[Hashable]) -> np.ndarray:
-    index = {c: i for i, c in enumerate(dict.fromkeys(clusters))}
-    sums = np.zeros((len(index), columns.shape[1]))
-    np.add.at(sums, [index[c] for c in clusters], columns)
-    return sums
+def _linearized(
+    columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[Hashable], confidence: float
+) -> Interval:
+    n, sums = len(columns), columns.sum(0)
+    steps = np.diag(1e-4 * np.maximum(np.abs(sums), 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(statistic(sums))
+        slopes = (np.asarray(statistic(sums + steps)) - np.asarray(statistic(sums - steps))) / (2 * np.diag(steps))
+    if not (np.isfinite(value) and np.isfinite(slopes).all()):
+        return Interval(None, None, dependence.CLUSTERED)
+    fit = dependence.mean(n * (columns @ slopes), clusters)
+    if fit.clusters < dependence.FEWEST:
+        return Interval(None, None, dependence.FEW)
+    if fit.error <= 1e-12:
+        return Interval(None, None, fit.method)
+    low, high = fit._replace(value=value).interval(confidence)
+    return Interval(low, high, fit.method)
 
 
 def _resample(
     sums: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], seed: int, n_resamples: int
 ) -> np.ndarray:
-    # Drawing n of n clusters with replacement and adding them up is a multinomial draw over the distinct rows: the
+    # Drawing n of n cases with replacement and adding them up is a multinomial draw over the distinct rows: the
     # same distribution as resampling indices (scipy.stats.bootstrap), but a handful of cells instead of n.
     patterns, counts = np.unique(sums, axis=0, return_counts=True)
     draws = np.random.default_rng(seed).multinomial(len(sums), counts / len(sums), size=n_resamples)
@@ -93,25 +109,32 @@ def _resample(
         return np.asarray(statistic(draws @ patterns), dtype=float).ravel()
 
 
-def rate_interval(
-    values: Sequence[bool], clusters: Sequence[Hashable], *, seed: int, n_resamples: int = RESAMPLES
-) -> Interval:
-    """Cluster bootstrap of a rate over cases that share facts, items or templates.
+def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable], confidence: float = CONFIDENCE) -> Interval:
+    """Interval of a rate over cases that share facts, items or templates, by Korn and Graubard (1998).
 
-    Where all outcomes are equal the bootstrap has no spread: the Clopper-Pearson interval over *clusters* is given.
+    Clopper-Pearson with as many cases as would give the clustered variance (``dependence``) were they independent,
+    lessened by the squared ratio of t quantiles. Where all outcomes are equal there is no variance to see: then as many
+    as there are if whole clusters agree.
     """
-    columns = np.column_stack([np.asarray(values, dtype=float), np.ones(len(values))])
-    interval = bootstrap(
-        columns, lambda s: s[..., 0] / s[..., 1], seed=seed, clusters=clusters, n_resamples=n_resamples
-    )
-    if interval.low is not None or not len(values):
-        return interval
-    n = len(set(clusters))
-    rate = float(np.mean(np.asarray(values, dtype=float)))
+    n = len(values)
+    if dependence.alone(clusters):
+        return clopper_pearson(sum(map(bool, values)), n, confidence)
+    x = np.asarray(values, dtype=float)
+    rate, fit = float(x.mean()), dependence.mean(x, clusters)
+    if fit.clusters < dependence.FEWEST:
+        return Interval(None, None, dependence.FEW)
     if rate in (0.0, 1.0):
-        exact = clopper_pearson(n if rate else 0, n)
-        return Interval(exact.low, exact.high, "clopper-pearson over clusters")
-    return interval
+        effective, method = dependence.effective(clusters), "clopper-pearson over clusters"
+    else:
+        quantiles = (stats.t.ppf((1 + confidence) / 2, df) for df in (n - 1, fit.freedom))
+        ratio = next(quantiles) / next(quantiles)
+        known = np.divide(rate * (1 - rate), fit.error**2, out=np.array(np.inf), where=fit.error > 0)
+        effective = min(float(known) * ratio**2, float(n))
+        method = "korn-graubard, crossed" if fit.method == dependence.CROSSED else "korn-graubard"
+    tail, hits = (1 - confidence) / 2, effective * rate
+    low = 0.0 if rate == 0 else float(stats.beta.ppf(tail, hits, effective - hits + 1))
+    high = 1.0 if rate == 1 else float(stats.beta.ppf(1 - tail, hits + 1, effective - hits))
+    return Interval(low, high, method)
 
 
 def paired_difference(
@@ -122,27 +145,29 @@ def paired_difference(
     clusters: Sequence[Hashable] | None = None,
     n_resamples: int = RESAMPLES,
 ) -> Interval:
-    """Interval of mean(a) - mean(b) over the same cases, by paired bootstrap.
+    """Interval of mean(a) - mean(b) over the same cases: paired bootstrap, or clustered t where they share anything.
 
-    When all pairs differ alike (usually: not at all) the bootstrap would claim certainty; then the exact upper limit u
-    of the share of other pairs bounds the difference: [d - u (1 + d), d + u (1 - d)] for the common difference d.
+    When all pairs differ alike (usually: not at all) that would claim certainty; then the exact upper limit u of the
+    share of other pairs bounds the difference: [d - u (1 + d), d + u (1 - d)] for the common difference d.
     """
     if len(a) != len(b):
         raise ValueError(f"paired outcomes have different lengths: {len(a)} and {len(b)}")
     if not len(a):
         return Interval(None, None, "paired-bootstrap")
     difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    if difference.min() == difference.max():
+        shared = clusters is not None and not dependence.alone(clusters)
+        d, n = float(difference[0]), int(dependence.effective(clusters)) if clusters and shared else len(difference)
+        upper = clopper_pearson(0, n).high or 0.0
+        return Interval(d - upper * (1 + d), d + upper * (1 - d), "clopper-pearson of other pairs")
     columns = np.column_stack([difference, np.ones(len(difference))])
     interval = bootstrap(
         columns, lambda s: s[..., 0] / s[..., 1], seed=seed, clusters=clusters, n_resamples=n_resamples
     )
-    if interval.low is not None:
-        return Interval(interval.low, interval.high, f"paired-{interval.method}")
-    if difference.min() == difference.max():
-        d, n = float(difference[0]), len(difference) if clusters is None else len(set(clusters))
-        upper = clopper_pearson(0, n).high or 0.0
-        return Interval(d - upper * (1 + d), d + upper * (1 - d), "clopper-pearson of other pairs")
-    return Interval(None, None, f"paired-{interval.method}")
+    method = f"paired-{interval.method}" if interval.method.startswith("bootstrap") else interval.method
+    if interval.low is None or interval.high is None:
+        return Interval(None, None, method)
+    return Interval(max(interval.low, -1.0), min(interval.high, 1.0), method)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ round-trip through the tokenizer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, NoCasesError
 from ..evaluation.asks import Ask, Response
-from ..evaluation.cases import Case, Part
+from ..evaluation.cases import Case, Part, shares
 from ..evaluation.engines.base import think
 from ..evaluation.grading import grade
 from ..evaluation.prompts import write_answer
@@ -77,6 +77,13 @@ class Example:
     """First tokens of the answer that are white space alone."""
     begun: int = 0
     """Response tokens at the end of ``prompt_ids``, counted among the ``cue_tokens``: what has been read past."""
+    crossed: tuple[str, ...] = ()
+    """What the case shares with others beside its cluster."""
+
+    @property
+    def shares(self) -> Hashable:
+        """What the case shares with others, as ``evaluation.dependence`` takes it; None where it stands alone."""
+        return shares(self.cluster, self.crossed)
 
 
 def from_case_sets(
@@ -216,6 +223,7 @@ class _Writer:
             answer_ids=answer_ids, cue_tokens=self._cue_tokens(ask, prompt_ids),
             question_span=self._span(ask, text, prompt_ids, question, where),
             family=case.family, depth=case.depth, operation=case.operation, cluster=case.cluster,
+            crossed=case.crossed,
             few_shot_span=self._few_shot_span(ask, text, prompt_ids, where), gold=gold,
             slot=self._slot(source, Asked(ask, response, text, question), gold, said),
             separators=self._separators(answer_ids),

@@ -118,8 +118,14 @@ def _case(
         cluster=wording.anchor.id,
         unknowable=any(f.unknowable for f in (*draw.options, *draw.bounds)),
         chance=wording.chance,
-        meta={"bounds": [f.id for f in draw.bounds]} if draw.bounds else {},
+        meta={"crossed": _others(draw, wording.anchor)}
+        | ({"bounds": [f.id for f in draw.bounds]} if draw.bounds else {}),
     )
+
+
+def _others(draw: Draw, anchor: Fact) -> list[str]:
+    """The facts of a case beside the one that names its cluster."""
+    return [f.id for f in (*draw.options, *draw.bounds) if f.id != anchor.id]
 
 
 def shape(cases: Sequence[Case]) -> dict[str, Any]:

@@ -7,14 +7,14 @@ rows (ours, or anybody's ``graded.jsonl``) to metrics and labelled case sets.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 from typing import Protocol as TypingProtocol
 
 from ...errors import InputError
 from ..asks import OUTCOMES, Ask, Grade, Outcome
-from ..cases import Case, declared_bin
+from ..cases import Case, declared_bin, shares
 from ..metrics import Metric
 
 GRADED_SCHEMA = 1
@@ -59,10 +59,17 @@ class Graded:
     """Unknown fields of the file, kept as they are."""
     depth_bin: int | None = None
     """As of the case: there only where the benchmark declares bins."""
+    crossed: tuple[str, ...] = ()
+    """What the case shares with others beside its cluster."""
 
     def __post_init__(self) -> None:
         if self.depth_bin is None:
             object.__setattr__(self, "depth_bin", declared_bin(self.benchmark, self.depth))
+
+    @property
+    def shares(self) -> Hashable:
+        """What the case shares with others, as ``dependence`` takes it; None where it stands alone."""
+        return shares(self.cluster, self.crossed)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the row: the exchange fields always, the others where they say something."""
@@ -107,6 +114,7 @@ class Graded:
             depth=case.depth,
             depth_bin=case.depth_bin,
             cluster=case.cluster,
+            crossed=case.crossed,
             atom=ask.atom,
             skills=skills if any(skills) else (),
             kind=ask.kind,
@@ -133,9 +141,9 @@ _ALWAYS = frozenset(
 
 
 def _typed(name: str, value: Any, where: str) -> Any:
-    if name == "skills":
+    if name in ("skills", "crossed"):
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
-            raise InputError(f"{where}: skills is {value!r}; give a list of strings, one per step")
+            raise InputError(f"{where}: {name} is {value!r}; give a list of strings")
         return tuple(value)
     if name in ("depth", "depth_bin", "repeat"):
         if isinstance(value, float) and value.is_integer():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from .. import statistics
+from .. import dependence, statistics
 from ..cases import Case
 from ..metrics import Metric, mark
 from .base import Evidence, Graded
@@ -47,8 +47,9 @@ class Item:
 
     @property
     def cluster(self) -> Hashable:
-        """What resampling draws: the case's cluster, or the case itself (its repeats stay together)."""
-        return ("cluster", self.first.cluster) if self.first.cluster is not None else ("case", self.case)
+        """What the case shares with others (``dependence``): cluster and what crosses it, or the case's own repeats."""
+        found = self.first.shares
+        return ("case", self.case) if found is None else found
 
     def evidence(self, roles: Iterable[str]) -> tuple[Evidence, ...]:
         """The asks of these roles, as far as there are any."""
@@ -183,9 +184,9 @@ def grouped(
 
 
 def clusters_of(found: Sequence[Item]) -> list[Hashable] | None:
-    """Clusters of the items where some share one, else None (the items are independent)."""
+    """What the items share where some share anything, else None (the items are independent)."""
     names = [item.cluster for item in found]
-    return names if len(set(names)) < len(names) else None
+    return None if dependence.alone(names) else names
 
 
 def rate(
@@ -199,7 +200,7 @@ def rate(
 ) -> Metric:
     """A rate over the values that are known, with its Clopper-Pearson interval and the bounds over the others.
 
-    Where ``clusters`` repeat, the cluster bootstrap interval stands beside it.
+    Where ``clusters`` share anything, an interval that respects it stands beside (``statistics.rate_interval``).
     """
     known = [bool(v) for v in values if v is not None]
     k, n, unknown = sum(known), len(known), len(values) - len(known)
@@ -207,7 +208,7 @@ def rate(
     beside: dict[str, Any] = {}
     if clusters is not None and n:
         own = [c for c, v in zip(clusters, values, strict=True) if v is not None]
-        beside = clustered(statistics.rate_interval(known, own, seed=seed), own)
+        beside = clustered(statistics.rate_interval(known, own), own)
     total = n + unknown
     return Metric(
         metric,
@@ -269,12 +270,11 @@ def failure_bounds(outcomes: Sequence[tuple[Truth, Truth]]) -> tuple[float | Non
 
 
 def clustered(interval: statistics.Interval, clusters: Sequence[Hashable]) -> dict[str, Any]:
-    """The fields of a cluster interval beside the main one; none where no cluster repeats."""
-    n = len(set(clusters))
-    if n == len(clusters):
+    """The fields of a cluster interval beside the main one; none where nothing is shared."""
+    if dependence.alone(clusters):
         return {}
     return {
-        "cluster_n": n,
+        "cluster_n": dependence.count(clusters),
         "cluster_interval": interval.method,
         "cluster_low": interval.low,
         "cluster_high": interval.high,

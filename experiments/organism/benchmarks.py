@@ -68,19 +68,21 @@ def _events(qa: QA) -> list[str]:
 def temporal_case(id: str, family: str, depth: int, qa: QA) -> Case:
     """A temporal composition; every event in it, boundaries and references included, is a gated part."""
     _held(qa.members)
+    first, *others = _events(qa)
     return Case(
         id=id,
         question=qa.question,
         answer=qa.answer,
-        parts=tuple(date_part(e) for e in _events(qa)),
+        parts=tuple(date_part(e) for e in (first, *others)),
         benchmark=TEMPORAL,
         answer_type={"rank": "ordered-list", "pair": "text"}.get(family, "list"),
         family=family,
         depth=depth,
+        cluster=first,
         domain="temporal",
         operation=family,
         chance=_guess(family, depth),
-        meta=ASKED,
+        meta={**ASKED, "crossed": others},
     )
 
 
@@ -154,12 +156,13 @@ def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
         answer_type="number",
         family="mixed",
         depth=2,
-        cluster="+".join(sorted((first, second))),
+        cluster=first,
         domain="mixed",
         operation=operation,
         chance=chance,
         meta={
             **ASKED,
+            "crossed": second,
             "reversed": _reversed(whole.question),
             "things": things,
             "chosen": [first, second],
@@ -211,9 +214,11 @@ def _chain(id: str, operation: str, first: str, second: str) -> Case:
         worked=sums.worked,
         family="chain",
         depth=2,
+        cluster=first,
         operation=operation,
         meta={
             **ASKED,
+            "crossed": second,
             "question_2": question_2,
             "original": {"question": question_2.replace("X", str(other), 1), "answer": str(result)},
         },

@@ -47,8 +47,11 @@ def _case(id: str, qa: Any) -> Case:
         Part(choice, chosen, "commonsense", "ordered-list"),
         Part(sums, answer, "math", "number", worked=qa.worked),
     )
-    cluster = "+".join(sorted(qa.members))
-    return Case(id, qa.question, qa.answer, parts, worked=qa.worked, answer_type="number", cluster=cluster)
+    cluster, *crossed = sorted(qa.members)
+    shared = {"crossed": crossed}
+    return Case(
+        id, qa.question, qa.answer, parts, worked=qa.worked, answer_type="number", cluster=cluster, meta=shared
+    )  # fmt: skip
 
 
 def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:

@@ -133,7 +133,7 @@ def _paired(
     name: str, keys: Sequence[Key], a: Mapping[Key, Graded], b: Mapping[Key, Graded], seed: int
 ) -> dict[str, Any]:
     right_a, right_b = ([side[k].outcome == "correct" for k in keys] for side in (a, b))
-    clusters = [a[k].atom or a[k].cluster or k[0] for k in keys]
+    clusters = [a[k].atom or a[k].shares or k[0] for k in keys]
     interval = statistics.paired_difference(right_a, right_b, seed=seed, clusters=clusters)
     test = statistics.mcnemar(right_a, right_b)
     n = len(keys)

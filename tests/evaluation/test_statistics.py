@@ -44,19 +44,22 @@ def test_clopper_pearson_always_contains_the_rate_and_never_is_nan(kn: tuple[int
     assert interval.low == pytest.approx(1 - (mirrored.high or 0), abs=1e-9)
 
 
-def test_cluster_bootstrap_is_wider_than_the_case_bootstrap_when_clusters_agree() -> None:
+def test_a_rate_over_clusters_that_agree_has_a_wider_interval_than_over_cases() -> None:
     values = [True] * 40 + [False] * 40
     clusters = [i // 10 for i in range(80)]
-    narrow = st.rate_interval(values, list(range(80)), seed=1)
-    wide = st.rate_interval(values, clusters, seed=1)
+    narrow = st.rate_interval(values, list(range(80)))
+    wide = st.rate_interval(values, clusters)
+    assert narrow == st.clopper_pearson(40, 80)
     assert narrow.low is not None and narrow.high is not None and wide.low is not None and wide.high is not None
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
 
 
-def test_cluster_bootstrap_of_equal_outcomes_falls_back_to_clusters_counted_exactly() -> None:
-    interval = st.rate_interval([True] * 30, [i // 10 for i in range(30)], seed=0)
+def test_equal_outcomes_count_as_many_as_there_are_clusters() -> None:
+    interval = st.rate_interval([True] * 60, [i // 10 for i in range(60)])
     assert interval.method == "clopper-pearson over clusters"
-    assert interval.low == pytest.approx(0.025 ** (1 / 3)) and interval.high == 1.0
+    assert interval.low == pytest.approx(0.025 ** (1 / 6)) and interval.high == 1.0
+    few = st.rate_interval([True] * 30, [i // 10 for i in range(30)])
+    assert few.low is None and "fewer than 5 clusters" in few.method
 
 
 @given(

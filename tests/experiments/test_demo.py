@@ -30,9 +30,9 @@ def test_members_were_in_the_training_documents_and_non_members_cannot_have_been
     assert all(case.question in texts for case in members)
     assert not any(case.question in texts for case in held)
     for case in held:
-        assert case.cluster is not None and world.held_out(case.cluster.split("+"))
+        assert case.cluster is not None and world.held_out([case.cluster, *case.crossed])
     for case in members:
-        assert case.cluster is not None and not world.held_out(case.cluster.split("+"))
+        assert case.cluster is not None and not world.held_out([case.cluster, *case.crossed])
 
 
 def _evaluated(outcomes: dict[str, tuple[str, str, str]]) -> Evaluated:

@@ -115,7 +115,7 @@ def test_clusters_widen_the_interval_and_stand_beside_the_exact_one() -> None:
     found = find(metrics_from_rows(rows, "compositionality-gap").metrics, "composition")
     assert found is not None and found.cluster_n == 8 and found.interval == "clopper-pearson"
     assert found.low is not None and found.cluster_low is not None and found.cluster_low < found.low
-    assert found.to_dict()["cluster_interval"] == "cluster-bootstrap"
+    assert found.to_dict()["cluster_interval"] == "korn-graubard"
 
 
 def test_metrics_are_written_in_the_exchange_shape_without_nan() -> None:

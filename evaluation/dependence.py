@@ -1,0 +1,264 @@
+"""Means and regressions of observations that share something: cases about one fact, pairs with one success.
+
+What observation i shares is named by one label, by a ``frozenset`` of labels (a case about several facts), or by a
+``Sides`` of two such (a pair of cases). None stands alone. Two kinds of standard errors are made of that:
+
+* Clusters, where labels part the observations into groups that share nothing: the bias-reduced linearization CR2 (Bell
+  and McCaffrey 2002) with the Satterthwaite degrees of freedom of Imbens and Kolesar (2016). Labels that meet in one
+  observation are joined first.
+* Crossed labels, where joining would leave too few groups: each label has a random effect, the variances are estimated
+  by moments (Henderson's method, MINQUE(0)) and the degrees of freedom by Satterthwaite. The error is never smaller
+  than that of independent observations.
+
+With fewer than ``FEWEST`` clusters no interval is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse, stats
+from scipy.sparse.csgraph import connected_components
+
+from ..errors import InputError
+
+Array = NDArray[np.float64]
+Labels = Sequence[Hashable]
+FEWEST = 5
+"""Clusters (of a side, or of a dimension) below which no interval is claimed."""
+JOINED_LEAST, JOINED_LARGEST = 8, 0.25
+"""Labels that meet are joined where so many groups remain and none holds a larger share; else they are crossed."""
+FEW = f"no interval: fewer than {FEWEST} clusters"
+
+
+class Sides(NamedTuple):
+    """What the two members of a pair share with other pairs."""
+
+    first: Hashable
+    second: Hashable
+
+
+class Fit(NamedTuple):
+    """A coefficient with its standard error and degrees of freedom."""
+
+    value: float
+    error: float
+    freedom: float
+    clusters: int
+    """The fewest clusters or labels that the error rests on; observations where they stand alone."""
+    method: str
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Student t interval; NaN where no error is known or too few clusters carry it."""
+        if not np.isfinite(self.error) or self.clusters < FEWEST:
+            return float("nan"), float("nan")
+        half = float(stats.t.ppf((1 + level) / 2, self.freedom)) * self.error
+        return self.value - half, self.value + half
+
+    @property
+    def p(self) -> float:
+        """Two-sided p of the value against 0; NaN where no error is known or too few clusters carry it."""
+        if not (np.isfinite(self.error) and self.error > 0) or self.clusters < FEWEST:
+            return float("nan")
+        return float(2 * stats.t.sf(abs(self.value) / self.error, self.freedom))
+
+
+def _names(label: Hashable, alone: Hashable) -> tuple[Hashable, ...]:
+    found = label if isinstance(label, frozenset) else frozenset([label])
+    return tuple(sorted((n for n in found if n is not None), key=repr)) or (("alone", alone),)
+
+
+def dimensions(labels: Labels) -> list[list[tuple[Hashable, ...]]]:
+    """The labels of every observation, of each side where observations are pairs."""
+    if any(isinstance(label, Sides) for label in labels):
+        pairs = [label if isinstance(label, Sides) else Sides(label, None) for label in labels]
+        return [[_names(p[side], (side, i)) for i, p in enumerate(pairs)] for side in (0, 1)]
+    return [[_names(label, i) for i, label in enumerate(labels)]]
+
+
+def joined(labels: Labels) -> NDArray[np.intp]:
+    """Group numbers 0..k-1 in order of appearance: a chain of shared labels puts observations into one group."""
+    sides = dimensions(labels)
+    of: dict[Hashable, int] = {}
+    rows, columns = [], []
+    for side in sides:
+        for i, names in enumerate(side):
+            for name in names:
+                rows.append(i)
+                columns.append(of.setdefault(name, len(of)))
+    n = len(labels)
+    graph = sparse.coo_matrix((np.ones(len(rows)), (rows, np.add(columns, n))), shape=(n + len(of), n + len(of)))
+    _, group = connected_components(graph, directed=False)
+    seen: dict[int, int] = {}
+    return np.array([seen.setdefault(int(g), len(seen)) for g in group[:n]], dtype=np.intp)
+
+
+def alone(labels: Labels | None) -> bool:
+    """Whether no observation shares anything with another."""
+    return labels is None or len(set(joined(labels).tolist())) == len(labels)
+
+
+def crossing(labels: Labels) -> bool:
+    """Whether labels cross: some observation has several, and joining them would leave too few groups."""
+    several = any(len(names) > 1 for side in dimensions(labels) for names in side)
+    if not several and not any(isinstance(label, Sides) for label in labels):
+        return False
+    sizes = np.bincount(joined(labels))
+    return len(sizes) < JOINED_LEAST or bool(sizes.max() > JOINED_LARGEST * len(labels))
+
+
+def count(labels: Labels) -> int:
+    """How many clusters there are, or labels of the dimension with the fewest where they cross."""
+    if not crossing(labels):
+        return len(set(joined(labels).tolist()))
+    return min(len({name for names in side for name in names}) for side in dimensions(labels))
+
+
+def effective(labels: Labels) -> float:
+    """How many independent observations these are worth if all that share a label are alike."""
+    if not crossing(labels):
+        return len(labels) ** 2 / float((np.bincount(joined(labels)) ** 2).sum())
+    return min(len(labels) ** 2 / float((_indicators(side).sum(0) ** 2).sum()) for side in dimensions(labels))
+
+
+def mean(values: ArrayLike, labels: Labels | None = None) -> Fit:
+    """The mean of values that share what ``labels`` say."""
+    y = np.asarray(values, dtype=np.float64)
+    return regression(y, np.ones((y.size, 1)), labels)
+
+
+def regression(values: ArrayLike, design: ArrayLike, labels: Labels | None = None, column: int = 0) -> Fit:
+    """One coefficient of a least-squares fit. Raises ``InputError`` where labels and values differ in number."""
+    y, x = np.asarray(values, dtype=np.float64), np.asarray(design, dtype=np.float64)
+    names: Labels = list(range(y.size)) if labels is None else labels
+    if len(names) != y.size:
+        raise InputError(f"{len(names)} labels for {y.size} values; give one per value")
+    inverse: Array = np.asarray(np.linalg.pinv(x.T @ x), dtype=np.float64)
+    beta = inverse @ (x.T @ y)
+    weights = x @ inverse[:, column]
+    made = _Made(y - x @ beta, x, inverse, weights, float(beta[column]))
+    return _crossed(made, names) if crossing(names) else _clustered(made, joined(names))
+
+
+def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels] | None = None) -> Fit:
+    """mean(first) - mean(second); a label may reach into both groups. Clusters are counted on each side."""
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    names = None if labels is None else [*labels[0], *labels[1]]
+    if names is not None and labels is not None and crossing(names):
+        return _sum_of(mean(a, labels[0]), mean(b, labels[1]))
+    inside = np.r_[np.ones(a.size), np.zeros(b.size)]
+    fit = regression(np.r_[a, b], np.column_stack([inside, 1 - inside]) @ [[1.0, 1.0], [0.0, 1.0]], names)
+    group = np.arange(a.size + b.size) if names is None else joined(names)
+    fewest = min(len(set(group[: a.size].tolist())), len(set(group[a.size :].tolist())))
+    return fit._replace(clusters=fewest)
+
+
+def _sum_of(a: Fit, b: Fit) -> Fit:
+    """The difference of two means whose labels cross; what both groups share can only lessen its variance."""
+    variances = a.error**2, b.error**2
+    total = sum(variances)
+    below = variances[0] ** 2 / a.freedom + variances[1] ** 2 / b.freedom
+    freedom = total**2 / below if below > 0 else min(a.freedom, b.freedom)
+    return Fit(a.value - b.value, float(np.sqrt(total)), freedom, min(a.clusters, b.clusters), CROSSED)
+
+
+class _Made(NamedTuple):
+    """A least-squares fit: the coefficient is ``weights @ y``."""
+
+    residuals: Array
+    design: Array
+    inverse: Array
+    weights: Array
+    value: float
+
+    def project(self, z: Array) -> Array:
+        """What is left of columns after the design is taken out."""
+        return z - self.design @ (self.inverse @ (self.design.T @ z))
+
+
+CLUSTERED, CROSSED = "CR2 t over clusters", "crossed random effects, t"
+
+
+def _clustered(made: _Made, group: NDArray[np.intp]) -> Fit:
+    """CR2: residuals of cluster g are multiplied by (I - H_gg)^(-1/2) before they are summed."""
+    n, k = len(group), int(group.max()) + 1
+    adjusted = np.zeros((n, k))
+    order = np.argsort(group, kind="stable")
+    root = np.linalg.cholesky(made.inverse + 1e-300 * np.eye(len(made.inverse)))
+    for g, rows in enumerate(np.split(order, np.cumsum(np.bincount(group))[:-1])):
+        u, s, _ = np.linalg.svd(made.design[rows] @ root, full_matrices=False)
+        left = np.maximum(1 - s**2, 0)
+        # A generalized inverse: what a cluster alone decides about tells nothing of its spread.
+        scale = np.divide(1, np.sqrt(left), out=np.zeros_like(left), where=left > 1e-9) - 1
+        w = made.weights[rows]
+        adjusted[rows, g] = w + u @ (scale * (u.T @ w))
+    variance = float(((made.residuals @ adjusted) ** 2).sum())
+    spread = made.project(adjusted)
+    rho = _correlation(made, group)
+    sums = np.zeros((k, k))
+    np.add.at(sums, group, spread)
+    b = (1 - rho) * (spread.T @ spread) + rho * (sums.T @ sums)
+    freedom = float(np.trace(b) ** 2 / max(float((b**2).sum()), 1e-300))
+    return Fit(made.value, float(np.sqrt(variance)), max(freedom, 1.0), k, CLUSTERED if k < n else "t")
+
+
+def _correlation(made: _Made, group: NDArray[np.intp]) -> float:
+    """Correlation of residuals within clusters, by moments, between 0 and 1."""
+    e, sizes = made.residuals, np.bincount(group).astype(float)
+    pairs, freedom = float((sizes * (sizes - 1)).sum()), len(e) - made.design.shape[1]
+    total = float(e @ e)
+    if not pairs or total <= 0 or freedom < 1:
+        return 0.0
+    within = float((np.bincount(group, e) ** 2).sum()) - total
+    return float(np.clip(within / pairs / (total / freedom), 0, 1))
+
+
+def _crossed(made: _Made, labels: Labels) -> Fit:
+    """Var y = s_0 I + sum over dimensions of s_k Z_k Z_k', with rows of Z_k of unit length."""
+    blocks, fewest = [], len(labels)
+    for side in dimensions(labels):
+        z = _indicators(side)
+        if (z > 0).sum(0).max() > 1:  # else nothing is shared in this dimension
+            blocks.append(z)
+            fewest = min(fewest, z.shape[1])
+    z = np.concatenate(blocks, axis=1)
+    kind = np.repeat(np.arange(1, len(blocks) + 1), [b.shape[1] for b in blocks])
+    left = made.project(z)
+    n, p = made.design.shape
+    every, gram = range(1, len(blocks) + 1), left.T @ left
+    c = np.zeros((len(blocks) + 1,) * 2)
+    c[0, 0] = n - p
+    q, h = np.zeros(len(c)), np.zeros(len(c))
+    e, a = made.residuals, made.weights
+    q[0], h[0] = e @ e, a @ a
+    for j in every:
+        mine = kind == j
+        q[j], h[j] = ((left[:, mine].T @ e) ** 2).sum(), ((z[:, mine].T @ a) ** 2).sum()
+        c[0, j] = c[j, 0] = np.trace(gram[np.ix_(mine, mine)])
+        for i in every:
+            c[i, j] = (gram[np.ix_(kind == i, mine)] ** 2).sum()
+    back = np.linalg.pinv(c, rcond=1e-10)
+    w, s = back @ h, np.maximum(back @ q, 0)
+    variance = max(float(w @ q), float(q[0] / (n - p) * h[0]))
+    d, own = w[kind], s[kind]
+    alpha = w[0] * s[0]
+    b = np.diag(w[0] * own + s[0] * d) + d[:, None] * gram * own
+    product = b @ gram
+    squares = alpha**2 * (n - p) + 2 * alpha * np.trace(product) + float((product * product.T).sum())
+    freedom = float((h @ s) ** 2 / squares) if squares > 0 else float(n - p)
+    # Where labels seem to have no effect the degrees of freedom of their variance go to 1, while the error goes to that
+    # of independent observations; a quarter of the labels is enough there (docs/statistics.md).
+    freedom = max(freedom, (fewest - 1) / 4)
+    return Fit(made.value, float(np.sqrt(variance)), float(np.clip(freedom, 1, n - p)), fewest, CROSSED)
+
+
+def _indicators(side: Sequence[tuple[Hashable, ...]]) -> Array:
+    """Observations by labels, rows of unit length."""
+    of = {name: j for j, name in enumerate(dict.fromkeys(name for names in side for name in names))}
+    z = np.zeros((len(side), len(of)))
+    for i, names in enumerate(side):
+        z[i, [of[name] for name in names]] = 1 / np.sqrt(len(names))
+    return z

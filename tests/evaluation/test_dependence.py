@@ -1,0 +1,136 @@
+"""Errors of means of observations that share something: against transcriptions of the formulas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import linalg
+from scipy import stats as scipy_stats
+
+from composcope.evaluation import dependence
+from composcope.evaluation.dependence import Sides
+
+stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
+
+
+def naive_cr2(
+    y: np.ndarray, x: np.ndarray, group: np.ndarray, column: int, rho: float
+) -> tuple[float, float]:  # fmt: skip
+    """Standard error and Satterthwaite degrees of freedom, straight from Pustejovsky and Tipton (2018, eq. 3-5, 11)."""
+    n, p = x.shape
+    bread = np.linalg.inv(x.T @ x)
+    hat = x @ bread @ x.T
+    e = y - hat @ y
+    meat, columns = np.zeros((p, p)), []
+    for g in np.unique(group):
+        mine = np.flatnonzero(group == g)
+        adjust = np.real(linalg.fractional_matrix_power(np.eye(len(mine)) - hat[np.ix_(mine, mine)], -0.5))
+        score = x[mine].T @ adjust @ e[mine]
+        meat += np.outer(score, score)
+        columns.append((np.eye(n) - hat)[:, mine] @ adjust @ x[mine] @ bread[:, column])
+    c = np.column_stack(columns)
+    working = (1 - rho) * np.eye(n) + rho * (group[:, None] == group)
+    b = c.T @ working @ c
+    return float(np.sqrt((bread @ meat @ bread)[column, column])), float(np.trace(b) ** 2 / (b**2).sum())
+
+
+def naive_correlation(e: np.ndarray, group: np.ndarray, p: int) -> float:
+    products = [e[i] * e[j] for i in range(len(e)) for j in range(len(e)) if i != j and group[i] == group[j]]
+    return float(np.clip(np.mean(products) / (e @ e / (len(e) - p)), 0, 1))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_clustered_regression_is_cr2_with_satterthwaite_degrees_of_freedom(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 7, 30)
+    x = np.column_stack([np.ones(30), rng.normal(size=30), rng.integers(0, 2, 30)])
+    y = x @ [1, 2, 0.5] + rng.normal(size=7)[group] + rng.normal(size=30)
+    e = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    for column in range(3):
+        fit = dependence.regression(y, x, group.tolist(), column)
+        error, freedom = naive_cr2(y, x, group, column, naive_correlation(e, group, 3))
+        assert fit.error == pytest.approx(error) and fit.freedom == pytest.approx(max(freedom, 1))
+        assert fit.clusters == len(set(group.tolist()))
+
+
+def naive_crossed(y: np.ndarray, kernels: list[np.ndarray]) -> tuple[float, float]:
+    """Variance of a mean and its degrees of freedom from n x n matrices, nothing factored, before any bound."""
+    n = len(y)
+    m, a = np.eye(n) - 1 / n, np.full(n, 1 / n)
+    e, all_ = m @ y, [np.eye(n), *kernels]
+    c = np.array([[np.trace(m @ j @ m @ k) for k in all_] for j in all_])
+    q, h = np.array([e @ k @ e for k in all_]), np.array([a @ k @ a for k in all_])
+    s, w = np.linalg.solve(c, q), np.linalg.solve(c, h)
+    phi = sum(max(v, 0) * k for v, k in zip(s, all_, strict=True))
+    quadratic = m @ sum(v * k for v, k in zip(w, all_, strict=True)) @ m
+    product = quadratic @ phi
+    return float(w @ q), float((h @ np.maximum(s, 0)) ** 2 / np.trace(product @ product))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_crossed_labels_give_the_moments_of_random_effects(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 9, 50), rng.integers(0, 12, 50)
+    y = 1.5 * rng.normal(size=9)[a] + 1.5 * rng.normal(size=12)[b] + 0.5 * rng.normal(size=50)
+    fit = dependence.mean(y, [Sides(f"a{i}", f"b{j}") for i, j in zip(a, b, strict=True)])
+    variance, freedom = naive_crossed(y, [np.equal.outer(v, v).astype(float) for v in (a, b)])
+    assert fit.error == pytest.approx(np.sqrt(max(variance, y.var(ddof=1) / 50)))
+    assert fit.freedom == pytest.approx(max(freedom, 2)) and fit.clusters == 9 and fit.method == dependence.CROSSED
+
+
+def test_a_case_of_several_facts_shares_each_by_its_weight() -> None:
+    rng = np.random.default_rng(1)
+    facts = [sorted(rng.choice(10, size=int(rng.integers(1, 4)), replace=False).tolist()) for _ in range(40)]
+    z = np.array([[(f in mine) / np.sqrt(len(mine)) for f in range(10)] for mine in facts])
+    y = 2 * z @ rng.normal(size=10) + rng.normal(size=40)
+    fit = dependence.mean(y, [frozenset(mine) for mine in facts])
+    variance, freedom = naive_crossed(y, [z @ z.T])
+    assert fit.error == pytest.approx(np.sqrt(max(variance, y.var(ddof=1) / 40)))
+    assert fit.freedom == pytest.approx(max(freedom, 9 / 4))
+
+
+def test_without_anything_shared_these_are_the_tests_of_students_time() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=9), rng.normal(1, 3, size=14)
+    one = dependence.mean(a)
+    assert one.p == pytest.approx(stats.ttest_1samp(a, 0).pvalue) and one.freedom == pytest.approx(8)
+    assert dependence.mean(a, [None] * 9) == one
+    two = dependence.difference(a, b)
+    theirs = stats.ttest_ind(a, b, equal_var=False)
+    assert two.value / two.error == pytest.approx(theirs.statistic)
+
+
+def test_labels_that_meet_are_joined_where_enough_groups_remain_and_crossed_elsewhere() -> None:
+    chains = [Sides(f"f{i}", f"s{i // 2}") for i in range(40)]
+    assert not dependence.crossing(chains) and dependence.count(chains) == 20
+    assert dependence.joined(chains).tolist() == [i // 2 for i in range(40)]
+    rng = np.random.default_rng(0)
+    web = [Sides(f"f{i}", f"s{j}") for i, j in zip(rng.integers(10, size=40), rng.integers(12, size=40), strict=True)]
+    assert dependence.crossing(web) and dependence.count(web) == 10
+    assert dependence.alone([Sides("a", "b"), Sides("c", None), Sides(None, None)])
+    assert not dependence.alone([frozenset("ab"), frozenset("bc")])
+    # One name is one thing, on whichever side of a pair it stands.
+    assert not dependence.alone([Sides("a", "b"), Sides("b", "c")])
+
+
+def test_fewer_than_five_clusters_claim_nothing() -> None:
+    y = np.random.default_rng(0).normal(size=40)
+    for k, known in ((4, False), (5, True)):
+        fit = dependence.mean(y, [i % k for i in range(40)])
+        assert np.isfinite([fit.p, *fit.interval()]).all() == known
+    few = dependence.difference(y[:10], y[10:], ([0, 1, 2, 3] * 2 + [0, 1], list(range(100, 130))))
+    assert few.clusters == 4 and np.isnan(few.p)
+
+
+def test_the_side_with_fewer_clusters_counts_and_a_cluster_may_reach_into_both_groups() -> None:
+    rng = np.random.default_rng(2)
+    names = [i // 4 for i in range(48)]
+    shift = np.repeat(rng.normal(size=12), 4) * 3
+    y = shift + rng.normal(size=48)
+    inside = np.arange(48) % 2 == 0
+    first, second = ([n for n, i in zip(names, inside, strict=True) if i == side] for side in (True, False))
+    fit = dependence.difference(y[inside], y[~inside], (first, second))
+    apart = dependence.difference(y[inside], y[~inside])
+    assert fit.clusters == 12 and fit.error < 0.5 * apart.error  # what the clusters have in common cancels
