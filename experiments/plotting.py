@@ -11,9 +11,9 @@ from .run import is_run
 
 def figure_names() -> dict[str, str]:
     """Every figure id with its title."""
-    from .figures.catalog import TITLES
+    from .figures.catalog import FIGURES
 
-    return dict(TITLES)
+    return {name: figure.title for name, figure in FIGURES.items()}
 
 
 def draw(
@@ -31,7 +31,7 @@ def draw(
     Raises ``InputError`` for an unknown figure or option, without runs, and for runs that have nothing to draw: then
     with the command that makes it.
     """
-    from .figures import catalog, needs
+    from .figures import catalog
     from .figures.drawing import write
 
     if not runs:
@@ -40,10 +40,9 @@ def draw(
     where = out or (runs[0] / "figures" if single else Path("figures"))
     drawing = catalog.draw(figure, runs, group_by=group_by, bands=_bands(bands))
     if drawing.empty is not None:
-        reason = drawing.empty.rstrip(".")
-        raise InputError(
-            f"plot {figure}: nothing to draw from {', '.join(map(str, runs))}: {reason}{needs.how(figure)}"
-        )
+        reason, command = drawing.empty.rstrip("."), catalog.FIGURES[figure].command
+        how = f"; this makes it: {command}" if command else ""
+        raise InputError(f"plot {figure}: nothing to draw from {', '.join(map(str, runs))}: {reason}{how}")
     return write(drawing, figure, where)
 
 

@@ -138,10 +138,9 @@ def _make_known(kind: str, name: str, item: Callable[..., Any]) -> bool:
     elif kind == "PROTOCOLS":
         from ..evaluation.protocols import PROTOCOLS as known
     elif kind == "FIGURES":
-        from .figures.catalog import FIGURES as known
-        from .figures.catalog import TITLES
+        from .figures.catalog import FIGURES
 
-        TITLES.setdefault(name, (item.__doc__ or name).strip().splitlines()[0].rstrip("."))
+        return FIGURES.add(name, item)
     else:
         if name in BUILT_IN_PROBES:
             return False

@@ -13,10 +13,12 @@ from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.counting import Item, Truth
 from . import style
 from .behaviour import cell, point
-from .drawing import Drawing, caption, words
+from .drawing import Drawing, drawn, need
+from .figure import GAP, SCAFFOLDS, figure
 from .io import Row, RunData, having, labels, labels_by_benchmark
 
 
+@figure("scaffold-gain", "With any scaffold", SCAFFOLDS, "optional", 20)
 def scaffold_gain(runs: Sequence[RunData]) -> Drawing:
     """Accuracy on the originals and with any scaffold, a panel per benchmark (STaD, Fig. 2)."""
     chosen = having(runs, "composition", "any_scaffold")
@@ -28,8 +30,7 @@ def scaffold_gain(runs: Sequence[RunData]) -> Drawing:
         for metric, text in series.items()
         if (m := r.one(metric))
     ]
-    if not rows:
-        return words("No run here asked with scaffolds: the protocol scaffolding does.", runs)
+    need(rows, "No run here asked with scaffolds: the protocol scaffolding does.")
     text = (
         "Share solved as asked, and solved as asked or with any number of steps revealed. The gain shows what the "
         "revealed values are worth, not a better model."
@@ -37,6 +38,13 @@ def scaffold_gain(runs: Sequence[RunData]) -> Drawing:
     return _panels(rows, chosen, "asked", list(series.values()), "accuracy", text)
 
 
+@figure(
+    "context-control",
+    "First steps with the whole's numbers added",
+    GAP + " (with cases whose parts have extra_context)",
+    "optional",
+    23,
+)
 def context_control(runs: Sequence[RunData]) -> Drawing:
     """First steps, first steps with the whole's numbers added, and the whole (AgentCoMa, Fig. 6)."""
     chosen = [r for r in having(runs, "step:0", "composition") if r.one("step:0", prompt="extra-context")]
@@ -49,8 +57,7 @@ def context_control(runs: Sequence[RunData]) -> Drawing:
             "whole": run.one("composition"),
         }
         rows += [point(run, names[run.path], m, benchmark=run.benchmark, asked=k) for k, m in found.items() if m]
-    if not rows:
-        return words("No run here asked first steps with extra context: its cases have no such wording.", runs)
+    need(rows, "No run here asked first steps with extra context: its cases have no such wording.")
     order = ["first step", "first step, extra context", "whole"]
     text = "Accuracy on the first step, on the first step with the whole's irrelevant numbers added, and on the whole."
     return _panels(rows, chosen, "asked", order, "accuracy", text)
@@ -63,25 +70,21 @@ def _panels(rows: list[Row], runs: Sequence[RunData], key: str, order: Sequence[
     step = len(order) + 1
     fig, panels = style.grid_of(1, len(benchmarks), 4.6, 1.4 + 0.24 * len(models) * step, sharey=True)
     for ax, benchmark in zip(panels[0], benchmarks, strict=True):
-        for i, name in enumerate(order):
-            mine = [r for r in rows if r["benchmark"] == benchmark and r[key] == name]
-            places = [models.index(r["model"]) * step + i for r in mine]
-            style.points(ax, mine, places, style.color(i), name, line=False, horizontal=True)
-        ax.set_yticks([m * step + (step - 2) / 2 for m in range(len(models))], [style.plain(m, 30) for m in models])
-        ax.set_ylim(len(models) * step - 0.5, -1)
+        mine = [r for r in rows if r["benchmark"] == benchmark]
+        style.dots(ax, mine, key, order, models, [style.plain(m, 30) for m in models])
         style.percent(ax, "x")
         style.dress(ax, benchmark, axis, grid="x")
     style.shared_legend(fig)
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, f"{{model}}, {{benchmark}}, {{{key}}}"))
+    return drawn(fig, rows, text, runs, f"{{model}}, {{benchmark}}, {{{key}}}")
 
 
+@figure("prompt-gain", "Relative gain of other ways to ask", GAP + " --also cot,self-ask", "optional", 24)
 def prompt_gain(runs: Sequence[RunData]) -> Drawing:
     """Relative gain of other ways to ask over the usual one, code first (Compositional GSM, Fig. 8)."""
     chosen = [r for r in runs if any(_way(str(g["role"])) for g in r.graded)]
     names = labels(chosen)
     rows = [row for run in chosen for row in _gains(run, names[run.path])]
-    if not rows:
-        return words("No run here asked wholes in another way (--code, --also cot,self-ask, ...).", runs)
+    need(rows, "No run here asked wholes in another way (--code, --also cot,self-ask, ...).")
     ways = list(dict.fromkeys(r["way"] for r in rows))
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, len(ways), 4.0, 1.4 + 0.34 * len(models), sharey=True)
@@ -90,15 +93,14 @@ def prompt_gain(runs: Sequence[RunData]) -> Drawing:
         places = [models.index(r["model"]) for r in mine]
         style.points(ax, mine, places, style.color(0), "", line=False, horizontal=True)
         ax.axvline(0, color=style.MUTED, linewidth=1)
-        ax.set_yticks(range(len(models)), [style.plain(m, 28) for m in models])
-        ax.set_ylim(len(models) - 0.5, -0.5)
+        style.names(ax, models, 28)
         style.signed_percent(ax)
         style.dress(ax, way, "relative gain", grid="x")
     text = (
         "(accuracy asked this way − accuracy of the usual whole) / accuracy of the usual whole, over the cases judged "
         "both ways; undefined where no usual whole is right."
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {way}"))
+    return drawn(fig, rows, text, chosen, "{model}, {way}")
 
 
 def _way(role: str) -> str | None:
@@ -133,6 +135,7 @@ def _gain(items: Sequence[Item], role: str, seed: int) -> dict[str, Any]:
     return {"count": sum(a for a, _ in columns), "usual": sum(b for _, b in columns), **{k: found[k] for k in kept}}
 
 
+@figure("skill-heatmap", "Skills asked alone", SCAFFOLDS, "optional", 21)
 def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
     """Accuracy on each skill asked alone, skill x model, the most frequent skills first (STaD, Table 2)."""
     chosen = having(runs, "skill_accuracy")
@@ -142,15 +145,13 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
         for r in chosen
         for m in r.select("skill_accuracy", "skill")
     ]
-    if not rows:
-        return words("No run here has accuracies by skill: its parts carry none.", runs)
+    need(rows, "No run here has accuracies by skill: its parts carry none.")
     sizes: dict[str, int] = {}
     for r in rows:
         sizes[r["skill"]] = max(sizes.get(r["skill"], 0), r["n"] or 0)
     skills = sorted(sizes, key=lambda s: -sizes[s])
     shown, models = skills[:top], list(dict.fromkeys(r["model"] for r in rows))
-    fig, panels = style.grid_of(1, 1, 3.4 + 0.75 * len(models), 1.5 + 0.34 * len(shown))
-    ax = panels[0][0]
+    fig, ax = style.one_panel(3.4 + 0.75 * len(models), 1.5 + 0.34 * len(shown))
     for row in rows:
         row["drawn"] = "undefined" if row["value"] is None else style.weight(row["n"])
         if row["skill"] in shown:
@@ -167,7 +168,7 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
         "Accuracy in percent on the steps that call for each skill, asked alone, the most frequent skills first; cells "
         f"with n < 5 are outlined without a color, * marks n < 15.{more}"
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {skill}", mark="Starred"))
+    return drawn(fig, rows, text, chosen, "{model}, {skill}", mark="Starred")
 
 
 _STEPWISE = ("compositionality-gap", "reasoning-gap")
@@ -208,30 +209,24 @@ def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, R
     return found
 
 
+@figure("pair-gains", "Matched models, step by step", GAP + " (for two models)", "optional", 29)
 def pair_gains(runs: Sequence[RunData]) -> Drawing:
     """What one model of a matched pair gains on the steps and on the whole (Compositional GSM, Fig. 5)."""
     rows: list[Row] = []
     for pair, a, b in matched(runs):
         about = {"run": f"{a.name} − {b.name}", "kind": str(pair["kind"]), "pair": f"{pair['a']} − {pair['b']}"}
         rows += [{**about, "benchmark": a.benchmark, **row} for row in step_gains(a, b)]
-    if not rows:
-        return words("No two runs here share cases: give two models on one benchmark, or a study with pairs.", runs)
+    need(rows, "No two runs here share cases: give two models on one benchmark, or a study with pairs.")
     asked = list(dict.fromkeys(r["asked"] for r in rows))
     names = list(dict.fromkeys((r["kind"], r["pair"], r["benchmark"]) for r in rows))
     several = len({b for _, _, b in names}) > 1
     step = len(asked) + 1
-    fig, panels = style.grid_of(1, 1, 6.4, 1.4 + 0.26 * len(names) * step)
-    ax = panels[0][0]
-    for i, name in enumerate(asked):
-        mine = [r for r in rows if r["asked"] == name]
-        places = [names.index((r["kind"], r["pair"], r["benchmark"])) * step + i for r in mine]
-        style.points(ax, mine, places, style.color(i), name, line=False, horizontal=True)
+    fig, ax = style.one_panel(6.4, 1.4 + 0.26 * len(names) * step)
+    said = [style.lines(f"{p}\n({k}{', ' + b if several else ''})", 34) for k, p, b in names]
+    style.dots(ax, rows, "asked", asked, names, said, lambda r: (r["kind"], r["pair"], r["benchmark"]))
     ax.axvline(0, color=style.MUTED, linewidth=1)
-    said = [f"{p}\n({k}{', ' + b if several else ''})" for k, p, b in names]
-    ax.set_yticks([m * step + (step - 2) / 2 for m in range(len(names))], [style.lines(s, 34) for s in said])
-    ax.set_ylim(len(names) * step - 0.5, -1)
     style.signed_points(ax)
     style.dress(ax, "Matched pairs, A − B", "difference in accuracy, points", grid="x")
     style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
     text = "Difference in accuracy of two matched models over the same cases, on each step and on the whole: A − B."
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{pair}, {asked}"))
+    return drawn(fig, rows, text, runs, "{pair}, {asked}")

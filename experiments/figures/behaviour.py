@@ -13,10 +13,11 @@ from matplotlib.axes import Axes
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import Graded
 from . import style
-from .drawing import Drawing, caption, words
+from .drawing import Drawing, curves, drawn, need
+from .figure import GAP, GATE, figure
 from .grouping import grouped
 from .io import Row, RunData, having, labels, labels_by_benchmark
-from .scatters import cross, stacked
+from .scatters import marks
 
 STEPS = {"both": "both", "composition": "whole"}
 
@@ -27,6 +28,7 @@ def point(run: RunData, label: str, metric: Row, **keys: Any) -> Row:
     return {"run": run.name, "model": label, **keys, **{k: metric.get(k) for k in fields}}
 
 
+@figure("collapse-curve", "Residual failure over depth", GATE, "first", 1)
 def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) -> Drawing:
     """Residual failure P(whole wrong | both gates) over depth, a line per model (Composition collapse, Fig. 2).
 
@@ -34,11 +36,9 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
     ``trained_depths`` of a model. Models that the study calls ``baseline`` are dotted then.
     """
     rows = _over_depth(runs)
-    if not rows:
-        return words("No run here has residual failure over depth: the protocol double-gate measures it.", runs)
+    need(rows, "No run here has residual failure over depth: the protocol double-gate measures it.")
     runs = having(runs, "residual_failure")
-    fig, panels = style.grid_of(1, 1, 6.2, 3.9)
-    ax = panels[0][0]
+    fig, ax = style.one_panel(6.2, 3.9)
     shaded = _shaded(runs, bands)
     dotted = {m for r, m in labels(runs).items() if bands is not None and _find(runs, r).about.get("baseline")}
     _depth_panel(ax, rows, "Wrong although every part is known", dotted=dotted)
@@ -51,17 +51,16 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
         text += f" Shaded: trained depths ({', '.join(map(str, shaded))}){'; dotted: baseline' if dotted else ''}."
     elif bands is not None:
         text += " The study says of no model which depths were trained on."
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, depth {depth}"),
-                   {"kind": "lines", "x": "depth", "series": "model", "xlabel": "depth", "ylabel": "residual failure",
-                    "percent": True})  # fmt: skip
+    chart = curves("depth", "model", xlabel="depth", ylabel="residual failure", percent=True)
+    return drawn(fig, rows, text, runs, "{model}, depth {depth}", chart)
 
 
+@figure("family-curves", "Residual failure over depth, by family", GATE, "first", 5)
 def family_curves(runs: Sequence[RunData]) -> Drawing:
     """The collapse curve with one panel a family (Composition collapse, Fig. 6)."""
     rows = _over_depth(runs, "family")
     families = sorted({r["family"] for r in rows})
-    if not families:
-        return words("No run here has residual failure by family and depth.", runs)
+    need(families, "No run here has residual failure by family and depth.")
     runs = having(runs, "residual_failure")
     fig, panels = style.grid_of(1, len(families), 3.3, 3.3, sharey=True)
     for i, (ax, family) in enumerate(zip(panels[0], families, strict=True)):
@@ -70,21 +69,21 @@ def family_curves(runs: Sequence[RunData]) -> Drawing:
         )
     style.shared_legend(fig)
     text = "Residual failure by depth, one panel a family; axes are shared."
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {family}, depth {depth}"),
-                   {"kind": "lines", "x": "depth", "series": "model", "panel": "family", "xlabel": "depth",
-                    "ylabel": "residual failure", "percent": True, "shared": True})  # fmt: skip
+    chart = curves(
+        "depth", "model", panel="family", xlabel="depth", ylabel="residual failure", percent=True, shared=True
+    )
+    return drawn(fig, rows, text, runs, "{model}, {family}, depth {depth}", chart)
 
 
+@figure("family-heatmap", "Residual failure by family and depth", GATE, "behavior", 8)
 def family_heatmap(runs: Sequence[RunData]) -> Drawing:
     """Residual failure of model x family x depth as a table of colors (Composition collapse, Fig. 5)."""
     rows = _over_depth(runs, "family")
-    if not rows:
-        return words("No run here has residual failure by family and depth.", runs)
+    need(rows, "No run here has residual failure by family and depth.")
     runs = having(runs, "residual_failure")
     columns = sorted({(r["family"], r["depth"]) for r in rows})
     models = list(dict.fromkeys(r["model"] for r in rows))
-    fig, panels = style.grid_of(1, 1, 1.6 + 0.62 * len(columns), 1.5 + 0.42 * len(models))
-    ax = panels[0][0]
+    fig, ax = style.one_panel(1.6 + 0.62 * len(columns), 1.5 + 0.42 * len(models))
     for row in rows:
         row["drawn"] = "undefined" if row["value"] is None else style.weight(row["n"])
         cell(ax, columns.index((row["family"], row["depth"])), models.index(row["model"]), row)
@@ -94,9 +93,7 @@ def family_heatmap(runs: Sequence[RunData]) -> Drawing:
     style.dress(ax, "Residual failure, %", "depth, family", grid=None)
     _depths_of_families(ax, columns)
     text = "Residual failure in percent; cells with n < 5 are outlined without a color."
-    return Drawing(
-        style.finished(fig), rows, caption(text, rows, runs, "{model}, {family}, depth {depth}", mark="Starred")
-    )
+    return drawn(fig, rows, text, runs, "{model}, {family}, depth {depth}", mark="Starred")
 
 
 def _depths_of_families(ax: Axes, columns: Sequence[tuple[str, int]]) -> None:
@@ -113,36 +110,29 @@ def _depths_of_families(ax: Axes, columns: Sequence[tuple[str, int]]) -> None:
         ax.axvline(xs[0] - 0.5, color=style.GRID, linewidth=0.8)
 
 
+@figure("step-bars", "Accuracy on steps and whole", GAP, "behavior", 11)
 def step_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     """Accuracy on each step, on both and on the whole, per model, ordered by ``group_by`` (AgentCoMa, Fig. 3)."""
     order = grouped(having(runs, "step:0"), group_by)
     rows = _steps(order.runs, order.names)
-    if not rows:
-        return words("No run here has step accuracies: the protocol compositionality-gap measures them.", runs)
+    need(rows, "No run here has step accuracies: the protocol compositionality-gap measures them.")
     runs = order.runs
     models = list(dict.fromkeys(r["model"] for r in rows))
     steps = list(dict.fromkeys(r["step"] for r in rows))
-    fig, panels = style.grid_of(1, 1, 6.4, 1.2 + 0.27 * len(models) * (len(steps) + 1))
-    ax = panels[0][0]
-    height = len(steps) + 1
-    for i, step in enumerate(steps):
-        mine = [r for r in rows if r["step"] == step]
-        places = [models.index(r["model"]) * height + i for r in mine]
-        style.points(ax, mine, places, style.color(i), step, line=False, horizontal=True)
-    ax.set_yticks([m * height + (len(steps) - 1) / 2 for m in range(len(models))], [style.plain(m, 30) for m in models])
-    ax.set_ylim(len(models) * height - 0.5, -1)
+    fig, ax = style.one_panel(6.4, 1.2 + 0.27 * len(models) * (len(steps) + 1))
+    style.dots(ax, rows, "step", steps, models, [style.plain(m, 30) for m in models])
     style.percent(ax, "x")
     style.dress(ax, "Accuracy on the parts and on the whole", grid="x")
     style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
     text = f"Accuracy per step, on both steps and on the whole.{order.text}{_chance(runs)}"
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {step}"))
+    return drawn(fig, rows, text, runs, "{model}, {step}")
 
 
+@figure("gap-slopes", "From the steps to the whole", GAP, "first", 2)
 def gap_slopes(runs: Sequence[RunData]) -> Drawing:
     """One line a model over step 1, step 2, both and the whole; a panel per benchmark (AgentCoMa, Fig. 4)."""
     rows = _steps(runs, labels_by_benchmark(having(runs, "step:0")))
-    if not rows:
-        return words("No run here has step accuracies: the protocol compositionality-gap measures them.", runs)
+    need(rows, "No run here has step accuracies: the protocol compositionality-gap measures them.")
     runs = having(runs, "step:0")
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
     steps = list(dict.fromkeys(r["step"] for r in rows))
@@ -160,11 +150,11 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
     style.shared_legend(fig)
     text = f"Accuracy from the single steps to both to the whole.{_chance(runs)}{_gaps(runs)}"
     cell_name = "{model}, {step}" if len(benchmarks) == 1 else "{model}, {benchmark}, {step}"
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, cell_name),
-                   {"kind": "lines", "x": "step", "series": "model", "panel": "benchmark", "xlabel": "",
-                    "ylabel": "accuracy", "percent": True})  # fmt: skip
+    chart = curves("step", "model", panel="benchmark", xlabel="", ylabel="accuracy", percent=True)
+    return drawn(fig, rows, text, runs, cell_name, chart)
 
 
+@figure("gap-scatter", "The whole against independent steps", GAP, "behavior", 10)
 def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     """The whole against the geometric mean of the steps, with y = x^2 (Compositional GSM, Fig. 1)."""
     chosen = having(runs, "step:0", "step:1", "composition")
@@ -175,22 +165,16 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
         if first and second and whole and None not in (first["value"], second["value"], whole["value"]):
             root = math.sqrt(first["value"] * second["value"])
             rows.append({**point(run, names[run.path], whole), "root_s1_s2": root, "x": root, **_root_interval(run)})
-    if not rows:
-        return words("No run here has two step accuracies and one of the whole.", runs)
-    fig, panels = style.grid_of(1, 1, 4.4, 4.2)
-    ax = panels[0][0]
+    need(rows, "No run here has two step accuracies and one of the whole.")
+    fig, ax = style.one_panel(4.4, 4.2)
     grid = [i / 50 for i in range(51)]
     ax.plot(grid, [g * g for g in grid], "--", color=style.MUTED, linewidth=1.2, label="independent steps: y = x²")
-    for i, row in enumerate(rows):
-        cross(ax, row, style.color(i), row["model"], stacked(i))
-    style.percent(ax)
-    style.percent(ax, "x")
-    style.dress(ax, "Below the curve: worse than independent steps", "√(S1 · S2)", "accuracy on the whole", grid="both")
+    marks(ax, rows, "Below the curve: worse than independent steps", "√(S1 · S2)", "accuracy on the whole")
     style.shared_legend(fig)
     text = (
         "Accuracy on the whole against the geometric mean of both steps; the curve: what independent steps would give."
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
+    return drawn(fig, rows, text, chosen, "{model}")
 
 
 def _root_interval(run: RunData) -> dict[str, Any]:
@@ -208,6 +192,7 @@ def _root_interval(run: RunData) -> dict[str, Any]:
     return {"x_low": found.low, "x_high": found.high, "n_x": found.n}
 
 
+@figure("gap-bars", "Three gaps on the same answers", GAP, "behavior", 9)
 def gap_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     """The published gaps side by side: comp - both, comp - S1*S2, P(fail | both right).
 
@@ -218,25 +203,24 @@ def gap_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     chosen, names = order.runs, order.names
     metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "press_gap": "P(whole wrong | both right)"}
     rows = [point(r, names[r.path], m, gap=k) for k in metrics for r in chosen if (m := r.one(k))]
-    if not rows:
-        return words("No run here has a compositionality gap.", runs)
+    need(rows, "No run here has a compositionality gap.")
     fig, panels = style.grid_of(1, len(metrics), 3.3, 1.3 + 0.34 * len(chosen))
     for ax, (key, title) in zip(panels[0], metrics.items(), strict=True):
         mine = [r for r in rows if r["gap"] == key]
         for i, row in enumerate(mine):
             style.points(ax, [row], [i], style.color(order.places[row["model"]]), "", line=False, horizontal=True)
         ax.axvline(0, color=style.MUTED, linewidth=1)
-        ax.set_yticks(range(len(mine)), [style.plain(r["model"], 28) for r in mine])
-        ax.set_ylim(max(len(mine), 1) - 0.5, -0.5)
+        style.names(ax, [r["model"] for r in mine], 28)
         if key == "press_gap":
             style.percent(ax, "x")
         else:
             style.signed_points(ax)
         style.dress(ax, title, "points" if key != "press_gap" else "share", grid="x")
     text = f"Three published gaps on the same answers; they differ by what the whole is compared with.{order.text}"
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}, {gap}"))
+    return drawn(fig, rows, text, chosen, "{model}, {gap}")
 
 
+@figure("stability-scatter", "Failure against atom stability", GATE, "behavior", 12)
 def stability_scatter(runs: Sequence[RunData]) -> Drawing:
     """Residual failure at depth 4 against atom stability (Composition collapse, Fig. 4)."""
     chosen = having(runs, "atom_stability", "residual_failure")
@@ -249,20 +233,12 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
             known = {"atom_stability": stable["value"], "x": stable["value"], "n_x": stable["n"]}
             ends = {"x_low": stable.get("low"), "x_high": stable.get("high")}
             rows.append({**point(run, names[run.path], failed), **known, **ends})
-    if not rows:
-        return words("No run here has both atom stability and residual failure at depth 4.", runs)
-    fig, panels = style.grid_of(1, 1, 4.4, 3.8)
-    ax = panels[0][0]
-    for i, row in enumerate(rows):
-        cross(ax, row, style.color(i), row["model"], stacked(i))
-    style.percent(ax)
-    style.percent(ax, "x")
-    style.dress(
-        ax, "Knowing is not composing", "atoms right in every wording", "residual failure at depth 4", grid="both"
-    )
+    need(rows, "No run here has both atom stability and residual failure at depth 4.")
+    fig, ax = style.one_panel(4.4, 3.8)
+    marks(ax, rows, "Knowing is not composing", "atoms right in every wording", "residual failure at depth 4")
     style.shared_legend(fig)
     text = "Residual failure at depth 4 against the share of atoms that are right in every wording."
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
+    return drawn(fig, rows, text, chosen, "{model}")
 
 
 def _over_depth(runs: Sequence[RunData], *by: str) -> list[Row]:

@@ -10,18 +10,19 @@ from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
 from . import style
 from .accuracies import matched
-from .drawing import Drawing, caption, words
+from .drawing import Drawing, drawn, need
+from .figure import GATE, figure
 from .io import Row, RunData
 
 CHANNELS = {"delta_atom": "Δatom: atoms stable", "delta_comp": "Δcomp: residual failure", "delta_depth": "Δdepth: d50"}
 
 
+@figure("channels", "Three channels between matched models", GATE + " (for two models)", "optional", 30)
 def channels(runs: Sequence[RunData]) -> Drawing:
     """Δatom, Δcomp and Δdepth of every matched pair, A − B (Composition collapse, section 4.1)."""
     gated = [r for r in runs if r.protocol == "double-gate"]
     rows = [row for pair in matched(gated) for row in _rows(*pair)]
-    if not rows:
-        return words("No two double-gate runs here share cases: give two models on one benchmark.", runs)
+    need(rows, "No two double-gate runs here share cases: give two models on one benchmark.")
     pairs = list(dict.fromkeys(r["pair"] for r in rows))
     places = {c: list(dict.fromkeys((r["pair"], r["cell"]) for r in rows if r["channel"] == c)) for c in CHANNELS}
     most = max(map(len, places.values()))
@@ -36,8 +37,7 @@ def channels(runs: Sequence[RunData]) -> Drawing:
             continue
         ax.axvline(0, color=style.MUTED, linewidth=1)
         names = [f"{p if len(places[channel]) == len(pairs) else ''} {c}".strip() for p, c in places[channel]]
-        ax.set_yticks(range(len(names)), [style.plain(n, 30) for n in names])
-        ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
+        style.names(ax, names, 30)
         if channel == "delta_depth":
             style.dress(ax, title, "steps", grid="x")
         else:
@@ -49,7 +49,7 @@ def channels(runs: Sequence[RunData]) -> Drawing:
         "Differences A − B between matched models. Δatom above 0: A knows more; Δcomp below 0: A composes better what "
         f"both know; Δdepth above 0: A holds out deeper. {notes}"
     ).strip()
-    return Drawing(style.finished(fig), rows, caption(text, rows, gated, "{pair}, {channel} {cell}"))
+    return drawn(fig, rows, text, gated, "{pair}, {channel} {cell}")
 
 
 def _rows(pair: object, a: RunData, b: RunData) -> list[Row]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from . import style
-from .drawing import Drawing, caption, words
+from .drawing import Drawing, caption, drawn, need
+from .figure import figure
 from .io import Row, RunData
 
 _EMPTY = (None, "", "None", "nan")
@@ -17,13 +18,13 @@ OVER = "all"
 """What the table says instead of a seed where a row is over trainings."""
 
 
+@figure("dose-response", "Probes over the dose series", "composcope study validity", "optional", 32)
 def dose_response(runs: Sequence[RunData]) -> Drawing:
     """Mean of each probe's number per dose; of several trainings every one of them thin and their mean thick."""
     table = next((t for r in runs if (t := r.path.parent / "validity" / "table.csv").is_file()), None)
     raw = _raw(table) if table is not None else []
     rows = _read(raw)
-    if not rows:
-        return words("No validity table beside these runs: `composcope study validity` makes one.", runs)
+    need(rows, "No validity table beside these runs: `composcope study validity` makes one.")
     quantities = list(dict.fromkeys(r["quantity"] for r in rows))
     seeds = list(dict.fromkeys(s for r in rows if (s := r.get("seed")) not in (None, OVER)))
     fig, panels = style.grid_of(1, len(quantities), 2.7, 2.8)
@@ -39,7 +40,7 @@ def dose_response(runs: Sequence[RunData]) -> Drawing:
         style.dress(ax, style.lines(quantity, 26), "dose")
     text = "Each probe's number on the wholes whose parts every dose knows, mean over cases, lowest dose first."
     if not seeds:
-        return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{quantity}, {dose}"))
+        return drawn(fig, rows, text, runs, "{quantity}, {dose}")
     style.shared_legend(fig)
     examined = dict.fromkeys(s for r in raw if (s := r.get("seed")) not in (None, "", OVER))
     absent = [s for s in examined if s not in seeds]

@@ -43,6 +43,16 @@ class Drawing:
         return buffer.getvalue()
 
 
+class NothingToDraw(Exception):
+    """Runs that do not hold what a figure shows; the message says what is missing."""
+
+
+def need(found: object, reason: str) -> None:
+    """Stop drawing where nothing was found: the picture then gives the reason."""
+    if not found:
+        raise NothingToDraw(reason)
+
+
 def words(reason: str, runs: Sequence[RunData]) -> Drawing:
     """The drawing that says why there is no picture."""
     fig, panels = style.grid_of(1, 1, 5.5, 1.8)
@@ -70,6 +80,19 @@ def caption(
     few = style.few_cases(rows, cell, mark) if cell else ""
     parts = [text, style.counts(rows), few, intervals or style.interval_methods(rows), source(runs)]
     return " ".join(p for p in parts if p)
+
+
+def curves(x: str, series: str, **more: Any) -> dict[str, Any]:
+    """The ``chart`` of lines: which columns are what, and names of the axes."""
+    return {"kind": "lines", "x": x, "series": series, **more}
+
+
+def drawn(
+    fig: Figure, rows: Sequence[Row], text: str, runs: Sequence[RunData], cell: str = "",
+    chart: dict[str, Any] | None = None, **options: Any,
+) -> Drawing:  # fmt: skip
+    """The drawing of a finished figure, with the caption that ``caption`` makes of text, rows and runs."""
+    return Drawing(style.finished(fig), rows, caption(text, rows, runs, cell, **options), chart)
 
 
 def write(drawing: Drawing, name: str, out: str | Path, *, dark: bool = False) -> list[Path]:

@@ -10,8 +10,10 @@ from matplotlib.ticker import MaxNLocator
 
 from . import style
 from .behaviour import point
-from .drawing import Drawing, caption, words
+from .drawing import Drawing, drawn, need
+from .figure import EVALUATE, GAP, GATE, SCAFFOLDS, figure
 from .grouping import grouped
+from .heatmaps import panels_of
 from .io import Row, RunData, having, labels
 
 QUADRANTS = {
@@ -26,17 +28,14 @@ COUNTS = "Counts, no intervals."
 _QUADRANT_COLORS = (style.FAILURE, "#E69F00", "#56B4E9", "#8C8C8C")
 
 
+@figure("gate-funnel", "Through the gates", GATE, "first", 3)
 def gate_funnel(runs: Sequence[RunData]) -> Drawing:
     """From all cases through the gates to the failures, with counts."""
     names = labels(runs)
     rows = [{"run": r.name, "model": names[r.path], **stage} for r in runs for stage in _stages(r)]
-    if not rows:
-        return words("No run here has gate counts.", runs)
+    need(rows, "No run here has gate counts.")
     shown = [r for r in runs if any(row["model"] == names[r.path] for row in rows)]
-    columns = min(len(shown), 4)
-    lines = -(-len(shown) // columns)
-    fig, panels = style.grid_of(lines, columns, 3.6, 2.1)
-    axes = [ax for row in panels for ax in row]
+    fig, axes = panels_of(len(shown), 3.6, 2.1)
     for ax, run in zip(axes, shown, strict=False):
         mine = [row for row in rows if row["model"] == names[run.path]]
         top = max((row["count"] for row in mine), default=1) or 1
@@ -52,13 +51,11 @@ def gate_funnel(runs: Sequence[RunData]) -> Drawing:
         ax.tick_params(left=False)
         ax.set_xticks([])
         ax.spines["bottom"].set_visible(False)
-    for ax in axes[len(shown) :]:
-        ax.set_axis_off()
     text = (
         "Cases that pass each gate, and those that are then answered wrong. A case whose gate is unknown (an invalid "
         "answer) passes none."
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, shown, "{model}", intervals=COUNTS, mark="Starred"))
+    return drawn(fig, rows, text, shown, "{model}", intervals=COUNTS, mark="Starred")
 
 
 def _stages(run: RunData) -> list[Row]:
@@ -89,6 +86,7 @@ def _counted(found: Sequence[tuple[str, Any]]) -> list[Row]:
     return [{"stage": s, "count": int(c), "n": whole, "drawn": drawn} for s, c in found if c is not None]
 
 
+@figure("failure-quadrants", "Which steps were right when the whole was wrong", GAP, "first", 4)
 def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     """Failed wholes split by which steps were right (AgentCoMa, Fig. 5; ordered by ``group_by`` Fig. 10)."""
     order = grouped(having(runs, "quadrant"), group_by)
@@ -103,14 +101,12 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
              "drawn": "undefined" if m["value"] is None else style.weight(m["n"])}
             for q, m in found
         ]  # fmt: skip
-    if not rows:
-        return words("No run here has failure quadrants: the protocol compositionality-gap counts them.", runs)
-    if not any(r["n"] for r in rows):
-        return words("No whole was judged wrong in these runs, so there are no failures to split by their steps.", runs)
+    need(rows, "No run here has failure quadrants: the protocol compositionality-gap counts them.")
+    wrong = any(r["n"] for r in rows)
+    need(wrong, "No whole was judged wrong in these runs, so there are no failures to split by their steps.")
     models = list(dict.fromkeys(r["model"] for r in rows))
     keys = list(dict.fromkeys(r["quadrant"] for r in rows))
-    fig, panels = style.grid_of(1, 1, 6.6, 1.3 + 0.42 * len(models))
-    ax = panels[0][0]
+    fig, ax = style.one_panel(6.6, 1.3 + 0.42 * len(models))
     for i, key in enumerate(keys):  # the names, also where the first bar is hollow
         ax.barh(0, 0, color=_QUADRANT_COLORS[i % 4], label=QUADRANTS.get(key, key))
     for y, model in enumerate(models):
@@ -128,22 +124,22 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
             left += row["value"]
         n = next((r["n"] for r in rows if r["model"] == model), 0)
         ax.text(1.02, y, style.counted(n), va="center", fontsize=8, color=style.MUTED)
-    ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
-    ax.set_ylim(len(models) - 0.4, -0.6)
+    style.names(ax, models, 30, 0.4, 0.6)
     style.percent(ax, "x")
     ax.set_xlim(0, 1.12)
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
     style.shared_legend(fig)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
     text += order.text
-    drawn = f"Bars without intervals; the csv has those of each share. {style.interval_methods(rows)}"
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}", intervals=drawn, mark="Starred"))
+    said = f"Bars without intervals; the csv has those of each share. {style.interval_methods(rows)}"
+    return drawn(fig, rows, text, chosen, "{model}", intervals=said, mark="Starred")
 
 
 def _quadrant_order(found: tuple[str, Row]) -> int:
     return list(QUADRANTS).index(found[0]) if found[0] in QUADRANTS else len(QUADRANTS)
 
 
+@figure("outcomes", "How every answer was graded", EVALUATE, "behavior", 13)
 def outcomes(runs: Sequence[RunData]) -> Drawing:
     """Correct, incorrect, abstained and invalid answers by what was asked: nothing is dropped silently."""
     names = labels(runs)
@@ -155,11 +151,9 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
             rows += [{"run": run.name, "model": names[run.path], "role": role, "outcome": o, "count": counts[role, o],
                       "n": n, "value": counts[role, o] / n, "drawn": style.weight(n)}
                      for o in style.OUTCOME_COLORS]  # fmt: skip
-    if not rows:
-        return words("No run here has graded answers yet.", runs)
+    need(rows, "No run here has graded answers yet.")
     bars = list(dict.fromkeys((r["model"], r["role"]) for r in rows))
-    fig, panels = style.grid_of(1, 1, 6.6, 1.2 + 0.28 * len(bars))
-    ax = panels[0][0]
+    fig, ax = style.one_panel(6.6, 1.2 + 0.28 * len(bars))
     left = dict.fromkeys(bars, 0.0)
     for outcome, shade in style.OUTCOME_COLORS.items():
         ax.barh(0, 0, color=shade, label=outcome)  # the names, also where the first bar is hollow
@@ -177,9 +171,7 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
     style.dress(ax, "How every answer was graded", "share of answers", grid=None)
     style.shared_legend(fig)
     text = "Outcomes of all graded answers by what was asked."
-    return Drawing(
-        style.finished(fig), rows, caption(text, rows, runs, "{model}, {role}", intervals=COUNTS, mark="Starred")
-    )
+    return drawn(fig, rows, text, runs, "{model}, {role}", intervals=COUNTS, mark="Starred")
 
 
 def role_class(role: str) -> str:
@@ -187,6 +179,7 @@ def role_class(role: str) -> str:
     return " ".join(word for word in str(role).split(":") if not word.isdigit())
 
 
+@figure("k-histogram", "Steps that had to be revealed", SCAFFOLDS, "first", 6)
 def k_histogram(runs: Sequence[RunData]) -> Drawing:
     """How many steps had to be revealed before the whole was right (STaD, min-k)."""
     names = labels(runs)
@@ -197,8 +190,7 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         about = {"run": run.name, "model": names[run.path], "n": n, "n_unknown": unknown, "drawn": style.weight(n)}
         in_order = sorted(counts.items(), key=lambda x: (x[0] < 0, x[0]))
         rows += [{**about, "k": k, "count": c, "value": c / n} for k, c in in_order]
-    if not rows:
-        return words("No run here asked with scaffolds: the protocol scaffolding does.", runs)
+    need(rows, "No run here asked with scaffolds: the protocol scaffolding does.")
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, len(models), 3.0, 2.8, sharey=True)
     for ax, model in zip(panels[0], models, strict=True):
@@ -217,7 +209,7 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         if unknown
         else ""
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}", intervals=COUNTS, mark="Starred"))
+    return drawn(fig, rows, text, runs, "{model}", intervals=COUNTS, mark="Starred")
 
 
 def min_k_counts(graded: Sequence[Row]) -> tuple[Counter[int], int]:
@@ -243,6 +235,7 @@ def min_k_counts(graded: Sequence[Row]) -> tuple[Counter[int], int]:
     return (counts, unknown) if scaffolded else (Counter(), 0)
 
 
+@figure("bottlenecks", "Bottleneck skills", SCAFFOLDS, "first", 7)
 def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
     """The skills whose reveal most often turned a failure into a success (STaD, Fig. 3)."""
     names = labels(runs)
@@ -253,8 +246,7 @@ def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
             skill = m["group"].get("skill") or m["group"].get("combination") or "?"
             skill = " + ".join(map(str, skill)) if isinstance(skill, list) else str(skill)
             rows.append({**point(run, names[run.path], m, skill=skill), "drawn": style.weight(m["n"])})
-    if not rows:
-        return words("No run here has bottleneck skills: the protocol scaffolding counts them.", runs)
+    need(rows, "No run here has bottleneck skills: the protocol scaffolding counts them.")
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(len(models), 1, 5.6, 2.1)
     for (ax,), model in zip(panels, models, strict=True):
@@ -269,4 +261,4 @@ def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
         f"The {top} most frequent bottleneck skills per model: revealing a step that needs the skill turned a failure "
         "into a success. n: cases that are right only with steps revealed."
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}", intervals=COUNTS, mark="Starred"))
+    return drawn(fig, rows, text, runs, "{model}", intervals=COUNTS, mark="Starred")

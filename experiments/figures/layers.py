@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from . import style
-from .drawing import Drawing, caption
+from .drawing import Drawing, caption, curves, drawn
+from .figure import PATCHING, TRAJECTORY, figure
 from .heatmaps import cells, color_bar, few_marks, heat, number
 from .io import ProbeData, Row, RunData
 from .mechanism import missing, read_where, with_probe
@@ -22,12 +23,12 @@ MEASURES = {
 _COSINE_COLORS = {"dd": style.SUCCESS, "rr": style.FAILURE, "dr": "#8C8C8C"}
 
 
+@figure("patching", "Patching, layer by layer", PATCHING, "patching", 46)
 def patching(runs: Sequence[RunData]) -> Drawing:
     """A success's state put into a failure, layer by layer (Composition collapse, App. I)."""
     found = with_probe(runs, "patching")
     rows = [row for f in found for row in _patch_rows(*f)]
-    if not rows:
-        return missing("a patching sweep", "patching", runs)
+    missing(rows, "a patching sweep", "patching", runs)
     quantities = [q for q in MEASURES if any(r["measure"] == q for r in rows)]
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, grid = style.grid_of(len(models), len(quantities), 3.4, 2.7)
@@ -50,17 +51,18 @@ def patching(runs: Sequence[RunData]) -> Drawing:
         "Sweep over layers: one position of a failing case gets the state of a succeeding one; dashed lines are "
         f"controls.{read_where(found)}"
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {measure}, {patch}, layer {layer}"),
-                   {"kind": "lines", "x": "layer", "series": "patch", "panel": "measure", "facet": "model",
-                    "xlabel": "layer of the patch"})  # fmt: skip
+    chart = curves("layer", "patch", panel="measure", facet="model", xlabel="layer of the patch")
+    return drawn(fig, rows, text, runs, "{model}, {measure}, {patch}, layer {layer}", chart)
 
 
+@figure(
+    "cosine-prompt-end", "States where the answer is decided: failures against successes", TRAJECTORY, "trajectory", 47
+)
 def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
     """Cosines between states within successes, within failures and across, per layer, centered and plain."""
     found = with_probe(runs, "trajectory")
     rows = [row for f in found for row in _cosine_rows(*f)]
-    if not rows:
-        return missing("prompt-end cosines", "trajectory", runs)
+    missing(rows, "prompt-end cosines", "trajectory", runs)
     models = list(dict.fromkeys(r["model"] for r in rows))
     forms = list(dict.fromkeys(r["form"] for r in rows))
     fig, grid = style.grid_of(len(models), len(forms), 3.4, 2.6)
@@ -76,16 +78,15 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
         "Cosine between residual states, one of each case, per layer. Plain cosines are dominated by a few large "
         f"dimensions; centered ones subtract the layer's mean.{read_where(found)} n counts pairs of cases."
     )
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {form}, {pairs}, layer {layer}"),
-                   {"kind": "lines", "x": "layer", "series": "pairs", "panel": "form", "facet": "model",
-                    "xlabel": "layer", "ylabel": "cosine"})  # fmt: skip
+    chart = curves("layer", "pairs", panel="form", facet="model", xlabel="layer", ylabel="cosine")
+    return drawn(fig, rows, text, runs, "{model}, {form}, {pairs}, layer {layer}", chart)
 
 
+@figure("cosine-trajectory", "Movement from step to step", TRAJECTORY, "trajectory", 48)
 def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
     """Step-to-step cosine of the residual stream, success against failure (Composition collapse, Fig. 7)."""
     found = [f for f in with_probe(runs, "trajectory") if f[2].named("step")]
-    if not found:
-        return missing("step-to-step cosines", "trajectory", runs)
+    missing(found, "step-to-step cosines", "trajectory", runs)
     rows: list[Row] = []
     for run, label, probe in found:
         for group, matrix in probe.named("step").items():

@@ -10,7 +10,8 @@ import numpy as np
 
 from ...evaluation.grading import numbers
 from . import style
-from .drawing import Drawing, caption, words
+from .drawing import Drawing, caption, need
+from .figure import PAIRS, figure
 from .io import Row, RunData
 
 SETS = {
@@ -21,11 +22,11 @@ SETS = {
 }
 
 
+@figure("magnitudes", "How large the answers are", PAIRS + " (with cases whose answers are numbers)", "", 39)
 def magnitudes(runs: Sequence[RunData]) -> Drawing:
     """Distribution of answer magnitudes, one panel a benchmark (Compositional GSM, Fig. A.1)."""
     rows = [row for run in _one_per_benchmark(runs) for row in _rows(run)]
-    if not rows:
-        return words("No benchmark here has numbers for answers.", runs)
+    need(rows, "No benchmark here has numbers for answers.")
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
     fig, panels = style.grid_of(1, len(benchmarks), 4.6, 3.4, sharey=True)
     for ax, benchmark in zip(panels[0], benchmarks, strict=True):

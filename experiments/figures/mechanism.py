@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from . import style
-from .drawing import Drawing, caption, words
+from .drawing import Drawing, caption, drawn, need
+from .figure import LOOKBACK, MIN_K, NEURONS, figure
 from .grouping import grouped
 from .heatmaps import cells, color_bar, few_marks, heat, number, panels_of
 from .io import Array, ProbeData, Row, RunData, labels
@@ -17,11 +18,11 @@ Found = list[tuple[RunData, str, ProbeData]]
 NO_CELLS = "Cells without intervals; the table has them"
 
 
+@figure("neuron-overlap", "Neurons that tasks share", NEURONS, "neurons", 40)
 def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
     """How many of the most attributed neurons two tasks share, task x task (AgentCoMa, Fig. 8)."""
     found = [f for f in with_probe(runs, "neurons") if "overlap" in f[2].tensors]
-    if not found:
-        return missing("neuron attribution", "neurons", runs)
+    missing(found, "neuron attribution", "neurons", runs)
     rows: list[Row] = []
     fig, axes = panels_of(len(found), 2.9, 2.9)
     for ax, (run, label, probe) in zip(axes, found, strict=False):
@@ -49,11 +50,11 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
                    {"kind": "heatmap", "x": "other", "y": "task", "facet": "model", "low": 0, "high": 1})  # fmt: skip
 
 
+@figure("neuron-map", "Where the neurons lie", NEURONS, "neurons", 42)
 def neuron_map(runs: Sequence[RunData]) -> Drawing:
     """Where the selected neurons lie: layer x position in the layer, a panel per task (AgentCoMa, Fig. 9)."""
     found = [f for f in with_probe(runs, "neurons") if _maps(f[2])]
-    if not found:
-        return missing("neuron attribution", "neurons", runs)
+    missing(found, "neuron attribution", "neurons", runs)
     kinds = list(dict.fromkeys(k for _, _, p in found for k in _maps(p)))
     top = max(float(np.nanmax(m)) for _, _, p in found for m in _maps(p).values()) or 1.0
     rows: list[Row] = []
@@ -79,6 +80,7 @@ def neuron_map(runs: Sequence[RunData]) -> Drawing:
                     "low": 0, "high": top})  # fmt: skip
 
 
+@figure("neuron-overlap-means", "Shared neurons, failures against successes", NEURONS, "neurons", 41)
 def neuron_overlap_means(runs: Sequence[RunData]) -> Drawing:
     """Overlap of the whole's neurons with each part's, within cases, failures against successes, with intervals."""
     text = "Overlap coefficient of the neurons of two tasks of one case, mean over cases."
@@ -86,6 +88,7 @@ def neuron_overlap_means(runs: Sequence[RunData]) -> Drawing:
     return _by_kind(runs, "neurons", "neuron_overlap", "neuron overlaps", "overlap of two tasks' neurons", text)
 
 
+@figure("neuron-check", "Do the selected neurons matter?", NEURONS, "neurons", 43)
 def neuron_check(runs: Sequence[RunData]) -> Drawing:
     """Do the selected neurons matter: log ratio of the answer's probability when silenced, beyond random ones."""
     text = (
@@ -98,11 +101,11 @@ def neuron_check(runs: Sequence[RunData]) -> Drawing:
     )
 
 
+@figure("lookback", "Lookback ratio by layer and head", LOOKBACK, "lookback", 44)
 def lookback(runs: Sequence[RunData]) -> Drawing:
     """Lookback ratio, layer x head, for failures, successes and their difference."""
     found = [f for f in with_probe(runs, "lookback") if f[2].named("ratio")]
-    if not found:
-        return missing("lookback ratios", "lookback", runs)
+    missing(found, "lookback ratios", "lookback", runs)
     panels = [(f, kind) for f in found for kind in _kinds(f[2])]
     shown = [(f, k) for f, k in panels if k == "composition"] or panels
     rows: list[Row] = []
@@ -139,6 +142,7 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
                     "diverging": ["difference"], "reach": reach, "low": 0, "high": 1})  # fmt: skip
 
 
+@figure("lookback-means", "Mean lookback ratio", LOOKBACK, "lookback", 45)
 def lookback_means(runs: Sequence[RunData]) -> Drawing:
     """Mean lookback ratio by kind and group with intervals (AgentCoMa, Table 3)."""
     text = (
@@ -148,6 +152,7 @@ def lookback_means(runs: Sequence[RunData]) -> Drawing:
     return _by_kind(runs, "lookback", "lookback_ratio", "lookback ratios", "mean lookback ratio", text)
 
 
+@figure("mink", "Min-K%++ by what is asked", MIN_K, "min-k", 49)
 def min_k(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     """Min-K%++ of the questions by what is asked (AgentCoMa, Fig. 7): higher means more like the training data.
 
@@ -163,12 +168,12 @@ def with_probe(runs: Sequence[RunData], name: str, names: Mapping[Path, str] | N
     return [(r, names[r.path], p) for r in runs if (p := r.probe(name)) is not None]
 
 
-def missing(what: str, probe: str, runs: Sequence[RunData]) -> Drawing:
-    ran = [r for r in runs if r.probe(probe) is not None]
-    if ran:
-        said = " ".join(w for r in ran for w in (r.probe(probe) or ran[0]).warnings)  # type: ignore[union-attr]
-        return words(f"The probe {probe} ran but found nothing to draw here: no {what}. {said}".strip(), runs)
-    return words(f"No run here holds {what}: the probe {probe} did not run.", runs)
+def missing(found: object, what: str, probe: str, runs: Sequence[RunData]) -> None:
+    """Stop drawing where a probe found nothing, and say whether it ran."""
+    ran = [data for r in runs if (data := r.probe(probe)) is not None]
+    said = " ".join(w for data in ran for w in data.warnings)
+    need(found, f"The probe {probe} ran but found nothing to draw here: no {what}. {said}".strip() if ran
+         else f"No run here holds {what}: the probe {probe} did not run.")  # fmt: skip
 
 
 def _ratio_count(probe: ProbeData, kind: str, show: str) -> int | None:
@@ -221,8 +226,7 @@ def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str,
         for r in probe.rows(quantity)
         if r.get("kind") and r.get("group") in style.GROUP_COLORS and " - " not in str(r["kind"])
     ]
-    if not rows:
-        return missing(what, probe_name, runs)
+    missing(rows, what, probe_name, runs)
     models = list(dict.fromkeys(r["model"] for r in rows))
     kinds = {m: list(dict.fromkeys(r["kind"] for r in rows if r["model"] == m)) for m in models}
     fig, axes = panels_of(len(models), 3.6, 1.2 + 0.45 * max(map(len, kinds.values())))
@@ -231,11 +235,10 @@ def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str,
             mine = [r for r in rows if r["model"] == model and r["group"] == group]
             places = [kinds[model].index(r["kind"]) + nudge for r in mine]
             style.points(ax, mine, places, shade, group, line=False, horizontal=True)
-        ax.set_yticks(range(len(kinds[model])), [style.plain(k, 28) for k in kinds[model]])
-        ax.set_ylim(len(kinds[model]) - 0.5, -0.5)
+        style.names(ax, kinds[model], 28)
         style.dress(ax, model, axis, grid="x")
     style.shared_legend(fig)
-    return Drawing(style.finished(fig), rows, caption(text, rows, runs, "{model}, {kind}, {group}"))
+    return drawn(fig, rows, text, runs, "{model}, {kind}, {group}")
 
 
 def _counts(found: Found, quantity: str) -> str:

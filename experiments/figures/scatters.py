@@ -12,24 +12,12 @@ from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.counting import Item, Truth
 from . import style
-from .drawing import Drawing, caption, words
+from .drawing import Drawing, drawn, need
+from .figure import PAIRS, Figure, figure
 from .io import Row, RunData, labels
 
 Pick = Callable[[Item], tuple[Truth, Truth]]
 """What a case says on the x axis and on the y axis; None where it says nothing."""
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """One scatter plot of the diagnostics of Compositional GSM."""
-
-    title: str
-    x: str
-    y: str
-    text: str
-    roles: tuple[str, ...]
-    """Roles without which a run has nothing to show."""
-    pick: Pick
 
 
 def _plain(x: str, y: str) -> Pick:
@@ -41,67 +29,70 @@ def _second_hop(item: Item) -> tuple[Truth, Truth]:
     return item.truth("part:1"), item.truth("whole") if item.truth("pair:q1") else None
 
 
-LEAKAGE = Scatter(
+@dataclass(frozen=True)
+class Scatter:
+    """How one of the diagnostics of Compositional GSM is drawn: a mark a run, intervals both ways, the diagonal."""
+
+    title: str
+    x: str
+    y: str
+    text: str
+    roles: tuple[str, ...]
+    """Roles without which a run has nothing to show."""
+    pick: Pick
+
+    def __call__(self, runs: Sequence[RunData]) -> Drawing:
+        chosen = [r for r in runs if set(self.roles) <= {str(g["role"]) for g in r.graded}]
+        names = labels(chosen)
+        rows = [row for run in chosen for row in _rows(run, names[run.path], self)]
+        asked = " and ".join(self.roles)
+        need(rows, f"No run here asked {asked}: the protocol reasoning-gap does, where the cases have it.")
+        fig, ax = style.one_panel(4.6, 4.2)
+        ax.plot([0, 1], [0, 1], "--", color=style.MUTED, linewidth=1.1)
+        marks(ax, rows, self.title, self.x, self.y)
+        style.shared_legend(fig)
+        text = f"{self.y[:1].upper()}{self.y[1:]} against {self.x}, over the same cases; dashed: equal. {self.text}"
+        return drawn(fig, rows, text, chosen, "{model}")
+
+
+def _scatter(name: str, command: str, order: int, *about: Any) -> Figure:
+    kind = Scatter(*about)
+    return Figure(name, kind.title, command, kind, "optional", order)
+
+
+LEAKAGE = _scatter(
+    "leakage", PAIRS + " (with cases that have meta.original)", 25,
     "Originals and their changed versions", "the original question", "with one number changed",
     "Below the diagonal: the original is easier than its changed version, as after training on it.",
     ("original", "part:1"), _plain("original", "part:1"),
 )  # fmt: skip
-DISTRACTION = Scatter(
+DISTRACTION = _scatter(
+    "distraction", PAIRS, 26,
     "The first question, alone and inside the pair", "Q1 alone", "Q1 inside the pair",
     "Below the diagonal: the second question distracts from the first.",
     ("part:0", "pair:q1"), _plain("part:0", "pair:q1"),
 )  # fmt: skip
-SECOND_HOP = Scatter(
+SECOND_HOP = _scatter(
+    "second-hop", PAIRS, 27,
     "The second question, alone and as second hop", "Q2 alone", "Q2 in the pair, given Q1 right",
     "Below the diagonal: the second question is harder after the first, although the first one's answer is right.",
     ("part:1", "pair:q1", "whole"), _second_hop,
 )  # fmt: skip
-CO_PRESENTED = Scatter(
+CO_PRESENTED = _scatter(
+    "co-presented", PAIRS, 28,
     "The second question beside an independent first", "Q2 alone", "Q2 beside an independent Q1",
     "On the diagonal: two questions in one prompt cost nothing by themselves.",
     ("part:1", "co-presented"), _plain("part:1", "co-presented"),
 )  # fmt: skip
 
 
-def leakage(runs: Sequence[RunData]) -> Drawing:
-    """Originals against their changed versions (Compositional GSM, Fig. 9)."""
-    return draw(runs, LEAKAGE)
-
-
-def distraction(runs: Sequence[RunData]) -> Drawing:
-    """Q1 alone against Q1 inside the pair (Compositional GSM, Fig. 10)."""
-    return draw(runs, DISTRACTION)
-
-
-def second_hop(runs: Sequence[RunData]) -> Drawing:
-    """Q2 alone against Q2 in the pair given Q1 right (Compositional GSM, Fig. 11)."""
-    return draw(runs, SECOND_HOP)
-
-
-def co_presented(runs: Sequence[RunData]) -> Drawing:
-    """Q2 alone against Q2 beside an independent Q1 (Compositional GSM, Fig. 12)."""
-    return draw(runs, CO_PRESENTED)
-
-
-def draw(runs: Sequence[RunData], kind: Scatter) -> Drawing:
-    """One of the four: a mark a run, intervals both ways, and the diagonal."""
-    chosen = [r for r in runs if set(kind.roles) <= {str(g["role"]) for g in r.graded}]
-    names = labels(chosen)
-    rows = [row for run in chosen for row in _rows(run, names[run.path], kind)]
-    if not rows:
-        asked = " and ".join(kind.roles)
-        return words(f"No run here asked {asked}: the protocol reasoning-gap does, where the cases have it.", runs)
-    fig, panels = style.grid_of(1, 1, 4.6, 4.2)
-    ax = panels[0][0]
-    ax.plot([0, 1], [0, 1], "--", color=style.MUTED, linewidth=1.1)
+def marks(ax: Axes, rows: Sequence[Row], title: str, x: str, y: str) -> None:
+    """A scatter plot of rates: a cross a row, each a little smaller, percent on both axes."""
     for i, row in enumerate(rows):
         cross(ax, row, style.color(i), row["model"], stacked(i))
     style.percent(ax)
     style.percent(ax, "x")
-    style.dress(ax, kind.title, kind.x, kind.y, grid="both")
-    style.shared_legend(fig)
-    text = f"{kind.y[:1].upper()}{kind.y[1:]} against {kind.x}, over the same cases; dashed: equal. {kind.text}"
-    return Drawing(style.finished(fig), rows, caption(text, rows, chosen, "{model}"))
+    style.dress(ax, title, x, y, grid="both")
 
 
 def cross(ax: Axes, row: Row, shade: str, label: str, size: float = 5.5) -> None:
@@ -144,6 +135,13 @@ def _billions(run: RunData) -> float | None:
     return counted / 1e9 if isinstance(counted, int) and counted > 0 else None
 
 
+@figure(
+    "size-scatter",
+    "Gaps against model size",
+    "composcope study agentcoma --models FILE (with the field size)",
+    "optional",
+    31,
+)
 def size_scatter(runs: Sequence[RunData]) -> Drawing:
     """Gaps against the models' sizes, a panel a gap: as the study says (``size``), else as counted from the weights."""
     metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "residual_failure": "residual failure"}
@@ -156,8 +154,8 @@ def size_scatter(runs: Sequence[RunData]) -> Drawing:
          "x": sizes[r.path], "n_x": m.get("n")}
         for metric, text in metrics.items() for r in sized if (m := r.one(metric))
     ]  # fmt: skip
-    if len({r["x"] for r in rows}) < 2:
-        return words("No two models here differ in size: `size` in the models file of a study says billions.", runs)
+    several = len({r["x"] for r in rows}) > 1
+    need(several, "No two models here differ in size: `size` in the models file of a study says billions.")
     shown = list(dict.fromkeys(r["gap"] for r in rows))
     families = list(dict.fromkeys(str(r["family"]) for r in rows))
     fig, panels = style.grid_of(1, len(shown), 4.2, 3.6)
@@ -174,4 +172,4 @@ def size_scatter(runs: Sequence[RunData]) -> Drawing:
     if any(r["family"] for r in rows):
         style.shared_legend(fig)
     text = "Gaps against model size, a color a family; sizes as the study gives them, else counted from the weights."
-    return Drawing(style.finished(fig), rows, caption(text, rows, sized, "{model}, {gap}"))
+    return drawn(fig, rows, text, sized, "{model}, {gap}")

@@ -15,8 +15,10 @@ from pathlib import Path
 from ...errors import InputError
 from ..run import is_run, read_json, read_lines
 from . import style
-from .drawing import Drawing, encodable
+from .drawing import Drawing, curves, encodable
 from .drawing import words as in_words
+from .figure import SKILLS, figure
+from .heatmaps import panels_of
 from .io import Row, RunData, labels, load
 
 OTHER = "other"
@@ -101,15 +103,14 @@ def _empty(reason: str, sources: Sequence[SkillUse | RunData]) -> Drawing:
     return Drawing(drawing.figure, [], encodable(f"{reason} {_made_by(sources)}".strip()), empty=reason)
 
 
+@figure("skill-distribution", "How often each skill is called for", SKILLS, "optional", 22, read=read_maps)
 def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
     """Share of steps per skill, a panel per map (M, N), with the entropy of the usage (STaD, Fig. 4)."""
     maps = [s for s in sources if isinstance(s, SkillUse)] or _of_runs(sources)
     if not maps:
         return _empty("No skill map and no run with skills here: `composcope build skills` makes them.", sources)
     rows: list[Row] = []
-    columns = min(len(maps), 4)
-    fig, panels = style.grid_of(-(-len(maps) // columns), columns, 3.5, 2.6)
-    axes = [ax for line in panels for ax in line]
+    fig, axes = panels_of(len(maps), 3.5, 2.6)
     for ax, one in zip(axes, maps, strict=False):
         order = sorted((s for s in one.usage if s != OTHER), key=lambda s: -one.usage[s])
         order += [OTHER] if OTHER in one.usage else []
@@ -132,8 +133,6 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
             ax, f"{_name(one)}, {style.counted(one.total)}\nH = {one.entropy:.2f} bits", "skill", "share of steps"
         )
         rows += mine
-    for ax in axes[len(maps) :]:
-        ax.set_axis_off()
     named = "; ".join(f"{r['map']}: {r['id']} {r['skill']}" for r in rows if r["id"] <= 5 and len(maps) <= 3)
     text = (
         "Share of all steps that call for each skill, most frequent first (gray: other); H is the entropy of the usage "
@@ -143,6 +142,7 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
     return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(sources)}"))
 
 
+@figure("skill-coverage", "Steps that no skill fits", SKILLS, "", 39, read=read_maps)
 def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
     """Share of steps that no skill fits, over N, a line per M (STaD, Fig. 5)."""
     maps = [s for s in sources if isinstance(s, SkillUse)]
@@ -173,12 +173,12 @@ def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
     text = "Share of steps assigned to “other”, over the number of skills N asked for, from M questions each."
     low, high = min(r["n"] for r in rows), max(r["n"] for r in rows)
     few = style.few_cases(rows, "M {clusters}, N {skills}")
-    return Drawing(style.finished(fig), rows,
-                   _tidy(f"{text} n = {low} to {high} steps. {few} {style.interval_methods(rows)} {_made_by(sources)}"),
-                   {"kind": "lines", "x": "skills", "series": "clusters", "panel": "map", "xlabel": "N",
-                    "ylabel": "other", "percent": True})  # fmt: skip
+    chart = curves("skills", "clusters", panel="map", xlabel="N", ylabel="other", percent=True)
+    said = f"{text} n = {low} to {high} steps. {few} {style.interval_methods(rows)} {_made_by(sources)}"
+    return Drawing(style.finished(fig), rows, _tidy(said), chart)
 
 
+@figure("skill-granularity", "The skills, by how many were asked for", SKILLS, "", 39, read=read_maps)
 def skill_granularity(sources: Sequence[SkillUse | RunData], top: int = 12) -> Drawing:
     """The skills themselves, a list per number of skills N, with how often each is used (STaD, Fig. 6-8)."""
     maps = [s for s in sources if isinstance(s, SkillUse)] or _of_runs(sources)

@@ -8,7 +8,7 @@ or interval, cells with fewer than 15 are diamonds, and what is undefined is nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -56,6 +56,12 @@ def grid_of(
     fig = figure(max(width * n_columns, 3.6), max(height * n_rows, 1.8))
     panels = fig.subplots(n_rows, n_columns, squeeze=False, **options)
     return fig, [list(row) for row in panels]
+
+
+def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of one panel."""
+    fig, panels = grid_of(1, 1, width, height)
+    return fig, panels[0][0]
 
 
 def dress(ax: Axes, title: str = "", x: str = "", y: str = "", *, grid: str | None = "y") -> None:
@@ -219,6 +225,27 @@ def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: 
         shown = "_nolegend_"
     if line and len(joined) > 1:
         ax.plot(*zip(*joined, strict=True), style, color=shade, linewidth=1.6, alpha=0.9, zorder=2)
+
+
+def dots(ax: Axes, rows: Sequence[dict[str, Any]], column: str, series: Sequence[str], blocks: Sequence[Any],
+         names: Sequence[str], block: Callable[[dict[str, Any]], Any] = lambda row: row["model"]) -> None:  # fmt: skip
+    """Values with intervals along the x axis: a block of lines a model, in it a line and a color per value of a column.
+
+    ``blocks`` are the models (or what ``block`` makes of a row) from top to bottom, ``names`` what stands beside them.
+    """
+    height = len(series) + 1
+    for i, name in enumerate(series):
+        mine = [r for r in rows if r[column] == name]
+        places = [blocks.index(block(r)) * height + i for r in mine]
+        points(ax, mine, places, color(i), name, line=False, horizontal=True)
+    ax.set_yticks([b * height + (len(series) - 1) / 2 for b in range(len(blocks))], names)
+    ax.set_ylim(len(blocks) * height - 0.5, -1)
+
+
+def names(ax: Axes, said: Sequence[Any], limit: int, below: float = 0.5, above: float = 0.5) -> None:
+    """Names beside the lines of the y axis, the first on top."""
+    ax.set_yticks(range(len(said)), [plain(s, limit) for s in said])
+    ax.set_ylim(max(len(said), 1) - below, -above)
 
 
 def _interval(ax: Axes, row: dict[str, Any], place: float, shade: str, horizontal: bool) -> None:

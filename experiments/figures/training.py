@@ -15,8 +15,8 @@ from ...errors import InputError
 from ...evaluation import reading
 from ...evaluation.statistics import clopper_pearson
 from . import style
-from .drawing import Drawing, caption, encodable
-from .drawing import words as in_words
+from .drawing import Drawing, caption, curves, encodable, need
+from .figure import figure
 from .io import Row, RunData
 
 FILE = "training_curve.json"
@@ -85,6 +85,14 @@ def _checked(raw: Any, where: str) -> Row:
             "interval": ends.method}  # fmt: skip
 
 
+@figure(
+    "training-curve",
+    "Accuracy over training",
+    "composcope intervene -m MODEL --recipe grpo --curve -o DIR",
+    "optional",
+    33,
+    read=read_checkpoints,
+)
 def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
     """Accuracy over training steps, a panel per recipe, a line per metric (Compositional GSM, Fig. 7).
 
@@ -93,9 +101,7 @@ def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
     runs = [s for s in sources if isinstance(s, RunData)]
     files = [s for s in sources if isinstance(s, Checkpoints)] or _of_study(runs)
     rows = [dict(row) for f in files for row in f.rows]
-    if not rows:
-        reason = f"No checkpoints here: give {FILE} of `composcope intervene`, or a csv with {', '.join(_COLUMNS)}."
-        return in_words(reason, runs)
+    need(rows, f"No checkpoints here: give {FILE} of `composcope intervene`, or a csv with {', '.join(_COLUMNS)}.")
     recipes, metrics = (list(dict.fromkeys(r[k] for r in rows)) for k in ("recipe", "metric"))
     runs = list(dict.fromkeys(r["run"] for r in rows))
     fig, panels = style.grid_of(1, len(recipes), 4.2, 3.4, sharey=True)
@@ -116,6 +122,5 @@ def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
         f"Checkpoints: {', '.join(str(f.path) for f in files)}. Runs: {', '.join(r for r in runs if r) or 'unnamed'}."
     )
     said = caption(text, rows, [], "{recipe}, {metric}, step {step}").replace("Runs: .", made)
-    return Drawing(style.finished(fig), rows, encodable(said),
-                   {"kind": "lines", "x": "step", "series": "metric", "panel": "recipe", "xlabel": "training step",
-                    "ylabel": "accuracy", "percent": True})  # fmt: skip
+    chart = curves("step", "metric", panel="recipe", xlabel="training step", ylabel="accuracy", percent=True)
+    return Drawing(style.finished(fig), rows, encodable(said), chart)

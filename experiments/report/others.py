@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..figures.catalog import FIGURES
 from ..figures.io import ProbeData, Row, RunData, labels
 from .sections import PROBES, SPANS, cell, probe_notes, title
 
@@ -45,10 +46,11 @@ def collect(runs: Sequence[RunData]) -> list[OtherProbe]:
     return [found for name in sorted(names) if (found := _section(runs, name, taken)) is not None]
 
 
-def figure_ids(probe: str, brought: Sequence[str]) -> list[str]:
-    """Figures of a plugin that belong to its probe: of the same name, or of a name that begins with it and a dash."""
-    mine = _plain(probe)
-    return [name for name in brought if _plain(name) == mine or _plain(name).startswith(f"{mine}-")]
+def figures_of(probe: str) -> list[str]:
+    """Figures of a plugin that belong to its probe: they say so, or have its name with more behind it."""
+    mine, brought = _plain(probe), [f for f in FIGURES.values() if f.name not in FIGURES.own]
+    named = [f.name for f in brought if _plain(f.name) == mine or _plain(f.name).startswith(f"{mine}-")]
+    return list(dict.fromkeys([*(f.name for f in brought if _plain(f.section) == mine), *named]))
 
 
 def _section(runs: Sequence[RunData], name: str, taken: set[str]) -> OtherProbe | None:

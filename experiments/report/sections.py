@@ -9,15 +9,6 @@ from typing import Any
 from ..figures.io import Row, RunData, labels
 from ..run import read_json
 
-FIRST = ("collapse-curve", "gap-slopes", "gate-funnel", "failure-quadrants", "family-curves", "k-histogram",
-         "bottlenecks")  # fmt: skip
-BEHAVIOR = (*FIRST, "family-heatmap", "gap-bars", "gap-scatter", "step-bars", "stability-scatter",
-            "outcomes")  # fmt: skip
-WHERE_DRAWN = ("scaffold-gain", "skill-heatmap", "skill-distribution", "context-control", "prompt-gain", "leakage",
-               "distraction", "second-hop", "co-presented", "pair-gains", "channels", "size-scatter",
-               "dose-response", "training-curve")  # fmt: skip
-"""Figures of some protocols or studies: shown where there is something to draw, and else not missed."""
-
 
 @dataclass(frozen=True)
 class ProbeSection:
@@ -26,7 +17,6 @@ class ProbeSection:
     id: str
     probe: str
     title: str
-    figures: tuple[str, ...]
     question: str
     reading: str
     single: str = ""
@@ -37,13 +27,13 @@ class ProbeSection:
 
 PROBES = (
     ProbeSection(
-        "neurons", "neurons", "Neurons", ("neuron-overlap", "neuron-overlap-means", "neuron-map", "neuron-check"),
+        "neurons", "neurons", "Neurons",
         "Which MLP neurons push the answer, and does the whole use those of its parts?",
         "Attribution towards the gold answer selects neurons per task; the overlap is the share two tasks have in "
         "common. A high overlap can come from a shared answer type alone.",
     ),
     ProbeSection(
-        "lookback", "lookback", "Lookback", ("lookback", "lookback-means"),
+        "lookback", "lookback", "Lookback",
         "How much does each head look back at the prompt while the answer is written?",
         "Click a cell to see the head's numbers for every kind of question. Ratios fall with the length of the "
         "response, so only like is compared with like.",
@@ -52,7 +42,7 @@ PROBES = (
         "above, or choose case, head and step here.",
     ),
     ProbeSection(
-        "patching", "patching", "Patching", ("patching",),
+        "patching", "patching", "Patching",
         "Does the state that predicts the answer carry it?",
         "The state of a success replaces that of a failure at one layer. The identity control must change nothing; a "
         "random donor shows what any disturbance does.",
@@ -61,14 +51,14 @@ PROBES = (
         "which layer carries the donor's answer.",
     ),
     ProbeSection(
-        "trajectory", "trajectory", "Trajectory", ("cosine-prompt-end", "cosine-trajectory"),
+        "trajectory", "trajectory", "Trajectory",
         "Do states that predict the answer differ between failures and successes, or move differently?",
         "If failures and successes were apart, pairs across groups would be less alike than pairs within one.",
         "One response at a time",
         "Cosine between consecutive states while one case is answered.",
     ),
     ProbeSection(
-        "min-k", "min_k", "Exposure (Min-K%++)", ("mink",),
+        "min-k", "min_k", "Exposure (Min-K%++)",
         "Are compositions less familiar to the model than their parts?",
         "The least likely fifth of a question's tokens, each against what the model expected at that place.",
         "Token by token",

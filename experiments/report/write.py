@@ -70,8 +70,8 @@ def _write_drawing(name: str, drawing: Drawing, folder: Path) -> dict[str, Any]:
         columns = list(dict.fromkeys(k for row in drawing.rows for k in row))
         rows = [[row.get(c) for c in columns] for row in drawing.rows]
         write_script(folder / "data", f"figure-{name}", {"columns": columns, "rows": rows, "chart": drawing.chart})
-    return {"id": name, "title": catalog.TITLES[name], "caption": drawing.caption, "empty": drawing.empty,
-            "interactive": drawing.chart is not None, "alt": catalog.TITLES[name]}  # fmt: skip
+    return {"id": name, "title": catalog.FIGURES[name].title, "caption": drawing.caption, "empty": drawing.empty,
+            "interactive": drawing.chart is not None, "alt": catalog.FIGURES[name].title}  # fmt: skip
 
 
 def _page(
@@ -80,20 +80,17 @@ def _page(
 ) -> str:  # fmt: skip
     answers = [v for v in validity if v["headline"]]
     probes = [
-        {"section": s, "figures": [shown[f] for f in s.figures], "table": sections.probe_rows(runs, s.probe),
+        {"section": s, "figures": [shown[f] for f in _in(s.id)], "table": sections.probe_rows(runs, s.probe),
          "notes": sections.probe_notes(runs, s.probe), "validity": [v for v in answers if _about(v["probe"], s.probe)],
          "own": evidence.own_checks(runs, s.probe), "nothing": evidence.NOTHING.get(s.probe, "")}
         for s in sections.PROBES
         if any(r.probe(s.probe) for r in runs)
     ]  # fmt: skip
-    brought = [name for name in shown if name not in catalog.BUILT_IN]
-    foreign = [
-        {"section": o, "figures": [shown[f] for f in others.figure_ids(o.name, brought)]} for o in others.collect(runs)
-    ]
+    foreign = [{"section": o, "figures": [shown[f] for f in others.figures_of(o.name)]} for o in others.collect(runs)]
     placed = {f["id"] for o in foreign for f in o["figures"]}
-    behavior = [shown[f] for f in sections.BEHAVIOR]
-    drawn = [f for f in behavior if f["empty"] is None]
-    drawn += [shown[f] for f in (*sections.WHERE_DRAWN, *brought) if shown[f]["empty"] is None and f not in placed]
+    first, further, optional = (
+        [shown[f] for f in _in(section) if f not in placed] for section in ("first", "behavior", "optional")
+    )
     return (
         environment()
         .get_template("report.html.j2")
@@ -102,9 +99,9 @@ def _page(
             names=labels(runs),
             tables=headline.tables(runs),
             caveats=headline.caveats(runs, validity),
-            behavior=[f for f in drawn if f["id"] in sections.FIRST],
-            further=[f for f in drawn if f["id"] not in sections.FIRST],
-            absent=[f for f in behavior if f["empty"] is not None],
+            behavior=[f for f in first if f["empty"] is None],
+            further=[f for f in (*further, *optional) if f["empty"] is None],
+            absent=[f for f in (*first, *further) if f["empty"] is not None],
             warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],
             probes=probes,
             others=foreign,
@@ -123,6 +120,11 @@ def _page(
             scripts=SCRIPTS,
         )
     )
+
+
+def _in(section: str) -> list[str]:
+    """Names of the figures in a section of the page."""
+    return [name for name, figure in catalog.FIGURES.items() if figure.section == section]
 
 
 def _about(name: str, probe: str) -> bool:

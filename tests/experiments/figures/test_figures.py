@@ -59,8 +59,13 @@ def test_every_figure_writes_picture_vector_numbers_and_caption(study: list[figu
         assert paths[0].read_bytes().startswith(b"\x89PNG") and "<svg" in paths[1].read_text()
 
 
-def test_every_figure_has_a_title_and_the_ids_agree() -> None:
-    assert set(figures.FIGURES) == set(figures.TITLES)
+def test_every_figure_says_its_title_its_command_and_its_place_once() -> None:
+    found = figures.FIGURES.own
+    assert len(found) > 35 and {name: f.name for name, f in found.items()} == {name: name for name in found}
+    assert len({f.title for f in found.values()}) == len(found)
+    assert all(f.command.startswith("composcope ") for f in found.values())
+    probes = {"neurons", "lookback", "patching", "trajectory", "min-k"}
+    assert {f.section for f in found.values()} == {"", "first", "behavior", "optional"} | probes
 
 
 def test_what_is_drawn_is_what_the_csv_says(study: list[figures.RunData], tmp_path: Path) -> None:
@@ -224,7 +229,7 @@ def test_figures_can_be_drawn_from_several_threads(study: list[figures.RunData],
 
 def test_figures_need_neither_torch_nor_pyplot() -> None:
     code = (
-        "import sys; from composcope.experiments import figures;"
+        "import sys; from composcope.experiments import figures; list(figures.FIGURES);"
         "sys.exit('torch' in sys.modules or 'matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

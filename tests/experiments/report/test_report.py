@@ -204,19 +204,17 @@ def test_a_long_table_of_a_plugins_probe_is_cut_and_says_so(synthetic: ModuleTyp
     assert f"The first {others.ROWS} of {others.ROWS + 7} rows" in page
 
 
-def test_figures_of_a_plugin_stand_beside_its_probe_and_may_fail(synthetic: ModuleType, tmp_path: Path) -> None:
+def test_figures_of_a_plugin_stand_beside_its_probe_and_may_fail(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = synthetic.make_run(tmp_path / "run", n=8, probes=())
     synthetic.write_probe(run / "probes" / "pulse", "pulse", OTHER_ROWS, {}, {})
     fig, _ = style.grid_of(1, 1, 2, 2)
     mine = {"pulse-map": lambda runs: Drawing(fig, [{"a": 1}], "Beats."), "pulse": lambda runs: 1 / 0,
             "weather": lambda runs: Drawing(fig, [{"a": 2}], "Rain.")}  # fmt: skip
-    catalog.FIGURES.update(mine)
-    catalog.TITLES.update(dict.fromkeys(mine, "A figure"))
-    try:
-        page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
-    finally:
-        for name in mine:
-            del catalog.FIGURES[name], catalog.TITLES[name]
+    monkeypatch.setattr(catalog.FIGURES, "added", {})
+    assert all(catalog.FIGURES.add(name, draw) for name, draw in mine.items())
+    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
     section = page.partition('<section id="probe-pulse">')[2].partition("</section>")[0]
     assert "Beats." in section and "could not be drawn: ZeroDivisionError" in section and "Rain." not in section
     assert page.count("Beats.") == 1 and page.count("Rain.") == 1

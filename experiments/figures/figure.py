@@ -1,0 +1,68 @@
+"""A figure of the catalog: what it is called, what makes its data, where the report shows it, and how it is drawn.
+
+@figure("outcomes", "How every answer was graded", EVALUATE, "behavior", 12)
+def outcomes(runs: Sequence[RunData]) -> Drawing: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+from .drawing import Drawing, NothingToDraw, words
+from .io import RunData, load
+
+EVALUATE = "composcope evaluate -m MODEL -b CASES"
+GATE, GAP, PAIRS, SCAFFOLDS = (
+    f"{EVALUATE} -p {name}" for name in ("double-gate", "compositionality-gap", "reasoning-gap", "scaffolding")
+)
+NEURONS, LOOKBACK, PATCHING, TRAJECTORY, MIN_K = (
+    f"composcope probe RUN --probes {name}" for name in ("neurons", "lookback", "patching", "trajectory", "min-k")
+)
+SKILLS = "composcope build skills RECORDS --teacher TEACHER --out DIR"
+"""Commands that make what figures draw."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure. Calling it draws; ``figures.draw`` also reads the folders and completes the caption."""
+
+    name: str
+    title: str
+    command: str
+    """The command that makes its data, for a run that has none of it."""
+    draw: Callable[..., Drawing]
+    """Of a sequence of what ``read`` gives and, for some, of options by name."""
+    section: str = ""
+    """Part of the report: ``first``, ``behavior``, ``optional`` (only where there is something to draw) or a probe's
+    name; empty: none."""
+    order: int = 100
+    """Place in lists and in its section."""
+    read: Callable[..., Sequence[Any]] = load
+    """Reads what it is drawn from: run folders, unless it says otherwise."""
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Names of its options."""
+        return frozenset(list(signature(self.draw).parameters)[1:])
+
+    def __call__(self, runs: Sequence[Any], **options: Any) -> Drawing:
+        try:
+            return self.draw(runs, **options)
+        except NothingToDraw as e:
+            return words(str(e), [r for r in runs if isinstance(r, RunData)])
+
+
+def figure(
+    name: str, title: str, command: str, section: str = "", order: int = 100, *,
+    read: Callable[..., Sequence[Any]] = load,
+) -> Callable[[Callable[..., Drawing]], Figure]:  # fmt: skip
+    """Make a figure of the function that draws it."""
+    return lambda draw: Figure(name, title, command, draw, section, order, read)
+
+
+def of_function(name: str, draw: Callable[..., Drawing]) -> Figure:
+    """The figure of a plugin's function; the first line of its docstring is the title."""
+    return Figure(name, (draw.__doc__ or name).strip().splitlines()[0].rstrip("."), "", draw, "optional")
