@@ -1,1 +1,1 @@
-"""What the probes and the evaluation cost, measured by one command."""
+"""What asking costs, measured by one command."""

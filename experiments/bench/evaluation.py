@@ -33,7 +33,6 @@ from ..planning import all_asks
 from ..sources import load_benchmark, resolve_model
 from ..targets import choose_prompting
 from . import peers
-from .measure import machine
 
 OVERHEAD_ASKS = 10_000
 
@@ -109,14 +108,12 @@ class Bench:
     def lines(self) -> list[str]:
         """The table in columns, then the ratios and the overhead."""
         head = ("way", "batch", "asks/s", "s", "processor s", "same answers", "note")
-        table = [head, *map(_cells, self.rows)]
-        widths = [max(len(r[i]) for r in table) for i in range(len(head))]
         m, o = self.machine, self.overhead
         how = "processor time" if m["device"] == "cpu" else "wall clock"
         return [
             f"{m['date']}, {self.model} on {self.benchmark}, {m['threads']} thread on {m['processor']} (load "
             f"{m['load_average'][0]:.1f}), {m['device']}, torch {m['torch']}, transformers {m['transformers']}",
-            *("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in table),
+            *peers.columns(head, [*map(_cells, self.rows)]),
             *(f"against the better of the others, {name}: {x:.2f} times as fast ({how})" for name, x in
               self.ratios().items()),
             f"journal and grading of {o.asks} asks: {o.first:.2f} s of processor ({o.first_wall:.2f} s of wall clock), "
@@ -167,7 +164,7 @@ def bench_evaluation(
     torch.set_num_threads(threads)
     try:
         setup = _prepare(model, benchmark, asks, repeats, threads, device, dtype, seed)
-        about = machine(setup.engine.model.device.type, threads)
+        about = peers.machine(setup.engine.model.device.type, threads)
         rows = _rows(setup, batch_size, lm_eval_python, say)
         say("journal and grading")
         overhead = measure_overhead(setup.asks, setup.engine)

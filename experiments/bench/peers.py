@@ -1,8 +1,10 @@
-"""Ways to answer the same asks with the same model: ours, plain ``generate``, and lm-evaluation-harness."""
+"""Ways to answer the same asks with the same model: ours, plain ``generate``, lm-evaluation-harness; and on what."""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 import subprocess
 import tempfile
 import time
@@ -149,3 +151,39 @@ def harness(python: str | None, engine: LocalEngine, location: str, threads: int
         yield opened
     finally:
         opened.close()
+
+
+def machine(device: str, threads: int) -> dict[str, Any]:
+    """What the numbers belong to."""
+    import transformers
+
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "threads": threads,
+        "load_average": list(os.getloadavg()),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        names = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        if names:
+            return names[0]
+    return platform.processor() or platform.machine()
+
+
+def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table as lines of text."""
+    table = [head, *rows]
+    widths = [max(len(r[i]) for r in table) for i in range(len(head))]
+    return ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in table]

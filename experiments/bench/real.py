@@ -23,7 +23,6 @@ from ...evaluation.engines.local import LocalEngine
 from ..packaged import MODELS
 from ..sources import resolve_model, weights_folder
 from . import peers
-from .measure import machine
 
 MODEL = Path("models") / MODELS["smollm2"].file
 BEGIN, END = "<!-- bench real -->", "<!-- end of bench real -->"
@@ -134,10 +133,7 @@ class Bench:
         return found
 
     def text(self) -> list[str]:
-        table = [HEAD, *map(_cells, self.rows)]
-        widths = [max(len(r[i]) for r in table) for i in range(len(HEAD))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in table]
-        return [self.about(), "", *lines, "", *self.summary()]
+        return [self.about(), "", *peers.columns(HEAD, [*map(_cells, self.rows)]), "", *self.summary()]
 
     def markdown(self) -> str:
         rows = ["| " + " | ".join(cells) + " |" for cells in (HEAD, ["---"] * len(HEAD), *map(_cells, self.rows))]
@@ -249,7 +245,7 @@ def bench_real(
     torch.set_num_threads(threads)
     try:
         assert engine.identity and engine.trust, "hashed and tried once, before the clock runs"
-        about = machine(loaded.device.type, threads)
+        about = peers.machine(loaded.device.type, threads)
         with peers.harness(lm_eval_python, engine, source.location, threads) as harness:
             setting = Setting(engine, harness, asks)
             rows = [row for task in chosen for row in _measured(task, setting, rounds, say)]

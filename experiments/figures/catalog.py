@@ -16,20 +16,20 @@ from .io import RunData
 FIGURES: Registry[Figure] = Registry("figures", Figure, __package__, of_function)
 
 
-def draw(name: str, runs: Iterable[str | Path | RunData], **options: object) -> Drawing:
+def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object) -> Drawing:
     """A figure with its rows and caption; in a notebook, show ``.figure``.
 
     ``options`` are the figure's own (``group_by``, ``bands``). Raises ``InputError`` for an unknown name or option and
     for a folder that is no run. What was not measured is said in the figure.
     """
-    found = FIGURES.find(name)
+    found = FIGURES.find(figure_id)
     if found is None:
-        meant = did_you_mean(name, FIGURES)
-        raise InputError(f"figure {name!r}: no such figure; see `composcope plot --list`{meant}")
+        meant = did_you_mean(figure_id, FIGURES)
+        raise InputError(f"figure {figure_id!r}: no such figure; see `composcope plot --list`{meant}")
     given = {k: v for k, v in options.items() if v is not None}
     for option in given:
         if option not in found.options:
-            raise InputError(f"--{option.replace('_', '-')}: the figure {name} has no such option; leave it out")
+            raise InputError(f"--{option.replace('_', '-')}: the figure {figure_id} has no such option; leave it out")
     read = found.read(list(runs))
     return of_runs(found(read, **given), read)
 
@@ -56,6 +56,6 @@ def _not_shown(drawing: Drawing, runs: Sequence[RunData]) -> list[str]:
     return [r.name for r in runs if r.name not in shown and r.protocol in protocols]
 
 
-def save(name: str, runs: Iterable[str | Path | RunData], out: str | Path, **options: object) -> list[Path]:
+def save(figure_id: str, runs: Iterable[str | Path | RunData], out: str | Path, **options: object) -> list[Path]:
     """Draw a figure and write ``NAME.png``, ``.svg``, ``.csv`` and ``.txt`` (the caption) into ``out``."""
-    return write(draw(name, runs, **options), name, out)
+    return write(draw(figure_id, runs, **options), figure_id, out)

@@ -12,32 +12,30 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from composcope.errors import InputError
-from composcope.experiments.bench.presets import Shape, make
-from composcope.experiments.bench.scale import (
+from composcope.benchmarks.scale import (
     H100,
     SIZES,
+    STUDIES,
     Hardware,
     Load,
+    Planned,
     Size,
+    Training,
     gpus_for,
     item_flops,
     lines,
     load_of,
     seconds,
-)
-from composcope.experiments.bench.scale_studies import (
-    STUDIES,
-    Planned,
-    Training,
     study_lines,
     study_minutes,
     training_seconds,
 )
+from composcope.benchmarks.tasks import Shape, make
+from composcope.errors import InputError
 from composcope.experiments.interventions.recipes import Recipe
 from composcope.probes import lookback, neurons
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "scale.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
 SMALL = Size(4, 64, 160, 4, 2, 300)
 PAPERS = {"agentcoma", "compositional-gsm", "stad", "composition-collapse"}
 

@@ -13,12 +13,10 @@ from oracles import lookback as lookback_oracle
 from oracles import neurons as neuron_oracle
 from oracles import patching as patching_oracle
 
+from composcope.benchmarks import published
+from composcope.benchmarks.probes import BEGIN, END, Row, bench_probes, compare, measure, peak_memory, with_float32
+from composcope.benchmarks.tasks import Models, Preset, Shape, build, make, preset, texts
 from composcope.errors import InputError
-from composcope.experiments.bench import published
-from composcope.experiments.bench.measure import Row, compare, measure, peak_memory, with_float32
-from composcope.experiments.bench.presets import Models, Preset, Shape, make, preset
-from composcope.experiments.bench.probes import BEGIN, END, bench_probes
-from composcope.experiments.bench.tasks import build, texts
 from composcope.hooks import Model
 
 SHAPE = Shape(3, 32, 64, 4, 2, 61)
@@ -32,9 +30,6 @@ TINY = Preset(
         "patching": {"prompt": 9, "donors": 2, "new": 3},
         "min-k": {"tokens": 20},
     },
-    lengths=(6, 12),
-    depths=(3,),
-    batches=(2,),
 )
 
 
@@ -126,13 +121,6 @@ def test_everything_measured_is_written_and_reads_back(found) -> None:
     assert all(r["memory_mb"] is None for r in document["rows"])
     with (folder / "table.csv").open() as f:
         assert len(list(csv.DictReader(f))) == len(bench.rows)
-    with (folder / "cost.csv").open() as f:
-        points = list(csv.DictReader(f))
-    assert {(p["axis"], int(p["x"])) for p in points} == {
-        *(("prompt length", x) for x in (6, 12)), ("layers", 3), ("batch", 2),
-    }  # fmt: skip
-    assert {p["way"] for p in points} == {"forward", "attribution", "lookback", "patching", "min-k"}
-    assert (folder / "cost.png").read_bytes().startswith(b"\x89PNG")
     for text in (bench.to_text(), bench.to_markdown()):
         assert "published" in text and document["machine"]["date"] in text
 
@@ -167,7 +155,7 @@ def test_peak_memory_is_that_of_one_way_in_a_process_of_its_own() -> None:
 
 @pytest.mark.gpu
 def test_the_gpu_preset_meets_its_times() -> None:
-    rows: list[Row] = list(bench_probes("gpu", repeats=3, memory=False, cost=False).rows)
+    rows: list[Row] = list(bench_probes("gpu", repeats=3, memory=False).rows)
     by_task = {(r.task, r.against): r for r in rows}
     assert by_task["attribution-default", "forward"].seconds < 1
     assert by_task["patching", "forward"].seconds < 2
