@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from .errors import ModelError
+from .terminal import to_stderr
 
 MAGIC = b"GGUF"
 _TOKENS = "tokenizer.ggml.tokens"
@@ -87,7 +87,7 @@ def dequantized(path: str | Path, say: Callable[[str], None] | None = None) -> P
             f"{path}: needs {size / 1e9:.1f} GB in {folder.parent}, where {room / 1e9:.1f} GB are free; free some "
             "space or set COMPOSCOPE_CACHE to another folder"
         )
-    (say or _to_stderr)(f"{path.name}: dequantizing once into {folder} ({size / 1e9:.1f} GB)")
+    (say or to_stderr)(f"{path.name}: dequantizing once into {folder} ({size / 1e9:.1f} GB)")
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         _convert(path, made)
@@ -181,7 +181,3 @@ def _convert(path: Path, folder: Path) -> None:
 
 def _one_line(e: Exception) -> str:
     return " ".join(str(e).split())[:200] or type(e).__name__
-
-
-def _to_stderr(line: str) -> None:
-    print(f"composcope: {line}", file=sys.stderr, flush=True)

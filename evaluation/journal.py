@@ -1,8 +1,9 @@
 """What was answered: an append-only record that is cache, resume, shard and merge in one.
 
 A journal is a folder of JSON-lines segments. Every writer starts a segment of its own and appends each response as
-one line in one system call as soon as it arrives; nothing written is ever changed. Reading merges all segments by
-key, so a killed run continues by running the same command again, and the segments of several machines are merged
+one line in one system call as soon as it arrives; nothing written is ever changed, and the checksums of the lines
+(``chain``) tell where something was. Reading merges all segments by key, so a killed run continues by running the same
+command again, and the segments of several machines are merged
 by copying them into one folder. The key (``ask_identity``) holds everything that decides an answer; versions, dtype
 and engine are provenance: written beside the answers and compared on resume. Knows nothing about grading.
 """
@@ -10,7 +11,6 @@ and engine are provenance: written beside the answers and compared on resume. Kn
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -23,11 +23,13 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import JournalError
+from ..files import sync_folder
 from .asks import Ask, Response
+from .chain import Chain, seal
+from .locking import acquire, is_locked
 
 SCHEMA = 1
 SYNC_SECONDS = 5.0
-_LOCK_TRIES = 10
 # Recorded, but no reason to distrust earlier answers.
 VOLATILE = frozenset({"batch_size", "host", "device_name", "base_url", "concurrency", "capabilities"})
 WHEN_KNOWN = frozenset({"answered_as"})
@@ -65,8 +67,12 @@ class Contents:
     engines: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By engine digest: its identity and every provenance seen."""
     warnings: list[str] = field(default_factory=list)
-    """Torn tails, damaged lines and conflicting answers, one line each."""
+    """Torn tails, damaged and altered lines and conflicting answers, one line each."""
     n_conflicts: int = 0
+    lines: dict[str, str] = field(default_factory=dict)
+    """By key, the file and line of the answer that counts."""
+    unsealed: list[str] = field(default_factory=list)
+    """Segments without checksums."""
 
 
 def read_journal(folder: str | Path) -> Contents:
@@ -77,18 +83,24 @@ def read_journal(folder: str | Path) -> Contents:
     without its end is still being written (the kernel shows an append page by page): it is left out without a
     warning. Raises ``JournalError`` for another schema.
     """
-    return _read(Path(folder), growing=lambda: _is_locked(Path(folder) / "lock"))
+    return _read(Path(folder), growing=lambda: is_locked(Path(folder) / "lock"))
 
 
 def _read(folder: Path, growing: Callable[[], bool]) -> Contents:
     contents = Contents()
     for path in sorted(folder.glob("*.jsonl")):
-        for where, record in _records(path, contents.warnings, growing):
+        for where, record in _records(path, contents, growing):
             _merge(record, where, contents)
+    if contents.unsealed:
+        first, n = contents.unsealed[0], len(contents.unsealed)
+        which = f"{first} holds" if n == 1 else f"{first} and {n - 1} more segments hold"
+        contents.warnings.append(
+            f"{folder}: {which} no checksums (written by an earlier version): an altered answer would not be noticed"
+        )
     return contents
 
 
-def _records(path: Path, warnings: list[str], growing: Callable[[], bool]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(path: Path, contents: Contents, growing: Callable[[], bool]) -> Iterator[tuple[str, dict[str, Any]]]:
     # Bytes are split at b"\n" only: model text may hold U+2028 and other line separators.
     data = path.read_bytes()
     if not data.endswith(b"\n"):
@@ -96,6 +108,7 @@ def _records(path: Path, warnings: list[str], growing: Callable[[], bool]) -> It
         # was stopped there.
         data = data[: data.rfind(b"\n") + 1] if growing() else path.read_bytes()
     lines = data.split(b"\n")
+    chain = Chain()
     for n, line in enumerate(lines, 1):
         if not line:
             continue
@@ -110,9 +123,21 @@ def _records(path: Path, warnings: list[str], growing: Callable[[], bool]) -> It
                 if torn
                 else "damaged line left out"
             )
-            warnings.append(f"{path}:{n}: {what}; its ask is asked again")
+            contents.warnings.append(f"{path}:{n}: {what}; its ask is asked again")
+            chain.broken()
+            continue
+        if (wrong := chain.check(line)) is not None:
+            contents.warnings.append(f"{path}:{n}: line left out ({wrong}); {_named(record)} is asked again")
             continue
         yield f"{path}:{n}", record
+    if not chain.sealed and data.strip():
+        contents.unsealed.append(path.name)
+
+
+def _named(record: Mapping[str, Any]) -> str:
+    if "key" not in record:
+        return "what was asked of this engine"
+    return f"ask {str(record['key'])[:12]} (case {record.get('case')!r}, role {record.get('role')!r})"
 
 
 def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
@@ -137,13 +162,11 @@ def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
             contents.failures[key] = response
         return
     contents.failures.pop(key, None)
+    contents.lines.setdefault(key, where)
     kept = contents.responses.setdefault(key, response)
     if kept.text != response.text:
         contents.n_conflicts += 1
-        contents.warnings.append(
-            f"{where}: ask {key[:12]} (case {record.get('case')!r}, role {record.get('role')!r}) has two different "
-            "answers; the earlier one counts"
-        )
+        contents.warnings.append(f"{where}: {_named(record)} has two different answers; the earlier one counts")
 
 
 def _response_from(key: str, raw: dict[str, Any]) -> Response:
@@ -183,10 +206,11 @@ class Journal:
         self.reuse = reuse
         self._fd: int | None = None
         self._size = 0
+        self._sum = ""
         self._synced = time.monotonic()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _acquire(self.folder / "lock") if lock else os.open(self.folder, os.O_RDONLY)
+            self._lock = acquire(self.folder / "lock") if lock else os.open(self.folder, os.O_RDONLY)
         except OSError as e:
             raise JournalError(f"{self.folder}: cannot be used as a journal ({e.strerror}); give another --out") from e
         try:
@@ -266,7 +290,9 @@ class Journal:
 
     def _write(self, record: dict[str, Any]) -> None:
         # surrogatepass: a server may send half a surrogate pair, and json.loads reads it back the same way.
-        line = json.dumps(record, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass") + b"\n"
+        plain = json.dumps(record, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+        sealed, digest = seal(plain, self._sum)
+        line = sealed + b"\n"
         try:
             fd = self._segment()
             if os.fstat(fd).st_size != self._size:
@@ -275,6 +301,7 @@ class Journal:
             while rest:
                 rest = rest[os.write(fd, rest) :]
             self._size += len(line)
+            self._sum = digest
             if time.monotonic() - self._synced > SYNC_SECONDS:
                 self._sync()
         except OSError as e:
@@ -298,6 +325,7 @@ class Journal:
             taken = [int(p.name[:4]) for p in self.folder.glob("[0-9][0-9][0-9][0-9]-*.jsonl")]
             name = f"{max(taken, default=0) + 1:04d}-{socket.gethostname()}-{os.getpid()}.jsonl"
             self._fd = os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            sync_folder(self.folder)
         return self._fd
 
     def _sync(self) -> None:
@@ -331,52 +359,6 @@ class Journal:
         except JournalError:
             if error is None:
                 raise
-
-
-def _acquire(path: Path) -> int:
-    """Lock ``path`` for this process; the kernel releases it however the process ends."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        _lock_now(fd)
-    except BlockingIOError:
-        holder = os.read(fd, 200).decode(errors="replace").strip() or "another process"
-        os.close(fd)
-        raise JournalError(
-            f"{path.parent}: {holder} is writing here; wait for it to end, or give another --out"
-        ) from None
-    except OSError:
-        os.close(fd)
-        raise
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"pid {os.getpid()} on {socket.gethostname()}".encode(), 0)
-    return fd
-
-
-def _lock_now(fd: int) -> None:
-    # A reader holds the lock for microseconds while it looks whether a writer does: that must not refuse a writer.
-    for _ in range(_LOCK_TRIES - 1):
-        try:
-            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.01)
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _is_locked(path: Path) -> bool:
-    """True while a writer holds the lock at ``path``."""
-    try:
-        fd = os.open(path, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -174,7 +174,10 @@ def _answer_round(state: _State, wanted: dict[str, Ask]) -> None:
     state.n_resumed += sum(key not in state.responses for key in known)
     state.asks.update((key, ask) for key, ask in wanted.items() if key not in state.asks)
     state.responses.update(known)
-    pending = {key: ask for key, ask in wanted.items() if key not in known}
+    # What failed before comes last: requests that the server refuses must not stand before those that it answers.
+    failed = state.journal.contents.failures
+    todo = [key for key in wanted if key not in known]
+    pending = {key: wanted[key] for key in sorted(todo, key=failed.__contains__)}
     allowed = _within_limit(state, pending)
     _report(state, len(known), len(wanted), len(known))
     for n, _ in enumerate(_ask(state, allowed), 1):

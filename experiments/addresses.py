@@ -1,7 +1,8 @@
-"""Addresses of models behind servers: ``MODEL@http://HOST:PORT/v1``, wherever an option takes one."""
+"""Addresses of models behind servers, ``MODEL@http://HOST:PORT/v1``, and the keys that go to each of them."""
 
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import urlsplit
 
@@ -40,6 +41,18 @@ def check_url(url: str, option: str) -> None:
         )
 
 
-def is_local(url: str) -> bool:
-    """Whether a URL is this machine: no key of another service belongs there."""
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+def key_for(url: str, named: str | None, *, own: bool = False) -> str | None:
+    """The key for a server, from the environment; None where it gets none.
+
+    ``named`` is ``--api-key-env``: comma-separated ``HOST=VARIABLE`` or ``HOST:PORT=VARIABLE``, and a bare ``VARIABLE``
+    for the command's ``own`` server. Nothing else is sent anywhere (but ``OPENAI_API_KEY`` to its own service, see
+    ``evaluation.engines.transport``). Raises ``InputError`` for a variable that is not set.
+    """
+    parts = urlsplit(url)
+    for entry in (e.strip() for e in (named or "").split(",")):
+        host, equals, variable = entry.rpartition("=")
+        if entry and (host in (parts.hostname, parts.netloc) if equals else own):
+            if not os.environ.get(variable):
+                raise InputError(f"--api-key-env {variable}: not set in the environment; export it first")
+            return os.environ[variable]
+    return None

@@ -21,6 +21,9 @@ app = typer.Typer(
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write; the same command continues it.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
+KeyEnv = Annotated[
+    str | None, typer.Option("--api-key-env", help="Keys of servers: HOST=VARIABLE of the environment, with commas.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
 
@@ -31,14 +34,14 @@ def _done(document: Mapping[str, Any], json: bool) -> int:
     return exits.OK
 
 
-def _engines(specs: list[str] | None, option: str) -> list[Any]:
+def _engines(specs: list[str] | None, option: str, key_env: str | None) -> list[Any]:
     from .roles import open_role
 
-    return [open_role(spec, option) for spec in specs or []]
+    return [open_role(spec, option, key_env=key_env) for spec in specs or []]
 
 
-def _one(spec: str | None, option: str) -> Any:
-    return _engines([spec], option)[0] if spec else None
+def _one(spec: str | None, option: str, key_env: str | None) -> Any:
+    return _engines([spec], option, key_env)[0] if spec else None
 
 
 @app.command(
@@ -60,6 +63,7 @@ def compositional_gsm(
     minimum: Annotated[int, typer.Option(min=0, help="Pairs reached by fewer samples wait for review.")] = 4,
     reviewed: Annotated[Path | None, typer.Option(help="review.jsonl with decisions: keep, drop or edit.")] = None,
     seed: Seed = 0,
+    api_key_env: KeyEnv = None,
     json: AsJson = False,
 ) -> int:
     """Pairs of questions whose second uses the first one's answer, from items with code-form solutions."""
@@ -67,7 +71,7 @@ def compositional_gsm(
 
     found = make(
         out, items, gold, size=size, seed=seed, rules={"max_ratio": max_ratio},
-        solvers=_engines(solver, "--solver"), samples=samples, minimum=minimum, reviewed=reviewed,
+        solvers=_engines(solver, "--solver", api_key_env), samples=samples, minimum=minimum, reviewed=reviewed,
     )  # fmt: skip
     return _done(found, json)
 
@@ -157,6 +161,7 @@ def scaffolds(
     ] = 0.2,
     attempts: Annotated[int, typer.Option(min=1, help="How often an unreadable reply is asked for.")] = 3,
     seed: Seed = 0,
+    api_key_env: KeyEnv = None,
     json: AsJson = False,
 ) -> int:
     """Decompose, answer, rewrite and verify questions: scaffolded cases and STaD records."""
@@ -164,8 +169,8 @@ def scaffolds(
 
     settings = {"max_steps": max_steps, "max_tokens": max_tokens, "temperature": temperature}
     found = make(
-        out, benchmark, teachers=_engines(teacher, "--teacher"), judge=_one(judge, "--judge"),
-        solver=_one(solver, "--solver"), human=human, sharing=sharing, limit=limit,
+        out, benchmark, teachers=_engines(teacher, "--teacher", api_key_env), judge=_one(judge, "--judge", api_key_env),
+        solver=_one(solver, "--solver", api_key_env), human=human, sharing=sharing, limit=limit,
         settings={**settings, "attempts": attempts, "seed": seed},
     )  # fmt: skip
     return _done(found, json)
@@ -184,12 +189,13 @@ def skills(
         Path | None, typer.Option(help="A local sentence-transformers folder; TF-IDF without.")
     ] = None,
     seed: Seed = 0,
+    api_key_env: KeyEnv = None,
     json: AsJson = False,
 ) -> int:
     """Map steps to skills that the teacher names from representative questions."""
     from .building_scaffolds import skills as make
 
-    engine = _one(teacher, "--teacher")
+    engine = _one(teacher, "--teacher", api_key_env)
     found = make(out, records, engine, clusters=clusters, n_skills=skills, embedding=embedding, seed=seed)
     return _done(found, json)
 

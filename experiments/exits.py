@@ -11,14 +11,19 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
+from types import FrameType
 from typing import Any
 
 from ..errors import ComposcopeError, InputError
+from ..terminal import plain, to_stderr
 
 OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED = 0, 1, 2, 130
 DEBUG = "COMPOSCOPE_DEBUG"
@@ -27,7 +32,10 @@ _RANGE = re.compile(
     r"Invalid value for '(?P<option>--[\w-]+).*?: .*(?:in the range x>=|greater than or equal to )(?P<least>[\d.]*\d)"
 )
 """What typer says of a number below the least one, in its versions with and without click."""
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_FROM_RUST = re.compile(r"\(os error (\d+)\)")
+"""How safetensors and tokenizers report what the system refused: with the number in the text only."""
 
 
 def quiet_libraries() -> None:
@@ -50,7 +58,9 @@ def guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
     ``resume`` gives the command to run again, for interruptions and full disks.
     """
     try:
-        code = call()
+        with _ended_like_ctrl_c():
+            code = call()
+            sys.stdout.flush()  # a full disk behind stdout shows itself here
     except KeyboardInterrupt:
         return _interrupted(resume)
     except ComposcopeError as e:
@@ -67,12 +77,33 @@ def guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
     return code if isinstance(code, int) else OK
 
 
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """Inside, SIGTERM (a scheduler's end of time) and a closed terminal do what Ctrl-C does at that moment."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+    here = threading.current_thread() is threading.main_thread()
+    # What nohup or an embedding program has decided stays.
+    ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if here and signal.getsignal(n) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def _known(e: Exception, resume: Callable[[], str]) -> int:
-    if disk_is_full(e):
-        where = f" at {e.filename}" if isinstance(e, OSError) and e.filename else ""
-        return _fail(f"no space left on the device{where}; free some, then continue with: {resume()}")
-    if isinstance(e, PermissionError):
-        return _fail(f"{e.filename}: permission denied; choose another --out or mend the permissions")
+    refused = _refused_by_system(e)
+    if refused is not None:
+        _trace(e)
+        return _fail(_system(refused, resume))
     if type(e).__name__ == "Abort":
         return _interrupted(resume)
     # Usage errors of typer (or of click under older versions of typer): both carry format_message().
@@ -104,7 +135,7 @@ def debugging() -> bool:
 
 def _trace(e: Exception) -> None:
     if debugging():
-        traceback.print_exception(e)
+        print(plain("".join(traceback.format_exception(e))), file=sys.stderr)
 
 
 def _defect(e: Exception) -> int:
@@ -113,33 +144,55 @@ def _defect(e: Exception) -> int:
     if debugging():
         _trace(e)
         return _fail(f"{what}; this is a defect of composcope")
-    with tempfile.NamedTemporaryFile("w", prefix="composcope-", suffix=".txt", delete=False, encoding="utf-8") as f:
-        traceback.print_exception(e, file=f)
-    return _fail(f"{what}; this is a defect of composcope: please report it with {f.name}, or see it with --debug")
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="composcope-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+        ) as f:
+            traceback.print_exception(e, file=f)
+        where = f"with {f.name}, or see it"
+    except OSError:  # nowhere to write it to
+        where = "and see it"
+    return _fail(f"{what}; this is a defect of composcope: please report it {where} with --debug")
 
 
 def disk_is_full(error: BaseException | None) -> bool:
     """Whether an error, or one that caused it, says that there is no space left."""
+    refused = _refused_by_system(error)
+    return refused is not None and refused.errno in _FULL
+
+
+def _refused_by_system(error: BaseException | None) -> OSError | None:
+    """What the operating system refused, where an error or one that caused it says so: never a defect of ours."""
+    direct = True
     while error is not None:
-        # safetensors reports from Rust, with the number in the text only
-        if getattr(error, "errno", None) in _FULL or any(f"os error {n}" in str(error) for n in _FULL):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+        if isinstance(error, OSError) and (direct or error.errno in (*_FULL, *_CLOSED)) and error.errno is not None:
+            return error
+        if found := _FROM_RUST.search(str(error)):
+            return OSError(int(found[1]), os.strerror(int(found[1])))
+        # An error while another one was handled may be our own.
+        direct, error = direct and error.__cause__ is not None, error.__cause__ or error.__context__
+    return None
+
+
+def _system(e: OSError, resume: Callable[[], str]) -> str:
+    names = [str(name) for name in (e.filename, e.filename2) if name is not None]
+    where = f"{' -> '.join(names)}: " if names else ""
+    if e.errno in _FULL:
+        at = f" at {names[0]}" if names else ""
+        return f"no space left on the device{at} ({e.strerror}); free some, then continue with: {resume()}"
+    if e.errno in _CLOSED:
+        return f"{where}permission denied ({e.strerror}); choose another --out or mend the permissions"
+    return f"{where}{e.strerror}; mend that (is the disk well, the folder there?), then continue with: {resume()}"
 
 
 def _interrupted(resume: Callable[[], str]) -> int:
-    _say(f"interrupted; all finished work is kept, continue with: {resume()}")
+    to_stderr(f"interrupted; all finished work is kept, continue with: {resume()}")
     return INTERRUPTED
 
 
 def _fail(message: str) -> int:
-    _say(f"error: {' '.join(message.split())}")
+    to_stderr(f"error: {' '.join(plain(message).split())}")
     return USER_ERROR
-
-
-def _say(message: str) -> None:
-    print(f"composcope: {message}", file=sys.stderr, flush=True)
 
 
 def _name_the_shell(arguments: Sequence[str]) -> None:

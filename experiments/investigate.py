@@ -211,7 +211,14 @@ def _judge(settings: Settings) -> Any:
         return None
     from .roles import open_role
 
-    return open_role(settings.asking.judge, "--judge", batch_size=settings.batch_size)
+    serving = settings.serving
+    return open_role(
+        settings.asking.judge,
+        "--judge",
+        batch_size=settings.batch_size,
+        key_env=serving.api_key_env,
+        signed_as=serving.names,
+    )
 
 
 def _probe(run: Run, settings: Settings, target: Target, found: Evaluated, reporter: Reporter) -> str | None:

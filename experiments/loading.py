@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ..terminal import to_stderr
 from . import served
 from .settings import Settings
-from .targets import Target, load_local, to_stderr
+from .targets import Target, load_local
 
 
 def load_target(settings: Settings, run: Path | None = None, say: Callable[[str], None] | None = None) -> Target:

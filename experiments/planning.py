@@ -10,12 +10,13 @@ from ..evaluation.asks import Ask, Grade
 from ..evaluation.cases import Case
 from ..evaluation.engines.base import think
 from ..evaluation.protocols.base import Protocol
+from ..terminal import to_stderr
 from . import asking, served
 from .distributed import shards
 from .run.checks import role_group
 from .settings import Settings
 from .sources import Benchmark, load_benchmark, resolve_model
-from .targets import choose_prompting, to_stderr
+from .targets import choose_prompting
 
 _LONGEST = 20
 

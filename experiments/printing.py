@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..terminal import in_json, plain
+
 
 def show(value: Any, as_json: bool) -> None:
     """Print a document as strict JSON (no NaN: null stands there), or text line by line.
@@ -22,10 +24,10 @@ def show(value: Any, as_json: bool) -> None:
             text.encode(encoding)
         except UnicodeEncodeError:
             text = json.dumps(strict, indent=1, allow_nan=False)
-        print(text)
+        print(in_json(text))
         return
     for line in [value] if isinstance(value, str) else value:
-        print(str(line).encode(encoding, "backslashreplace").decode(encoding))
+        print(plain(str(line)).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _strict(value: Any) -> Any:

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from ..terminal import plain
+
 Advance = Callable[[float], None]
 PATIENCE = 3.0
 """Seconds between two lines of a ``patient_bar`` where there is no terminal."""
@@ -45,6 +47,7 @@ class Reporter:
 
     def say(self, line: str) -> None:
         """One line to stderr and, with a time, to the log."""
+        line = plain(line)
         if self.log is not None:
             self._write(line)
         if self.quiet:
@@ -56,7 +59,7 @@ class Reporter:
 
     def _write(self, line: str) -> None:
         assert self.log is not None
-        self._held.append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+        self._held.append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {plain(line)}\n")
         if self.waits and not self.log.parent.is_dir():
             return  # a model has something to say before its run begins, which may yet be refused
         self.log.parent.mkdir(parents=True, exist_ok=True)

@@ -9,24 +9,32 @@ from typing import Any
 from ..errors import InputError
 from ..evaluation.asks import Ask, Response
 from ..evaluation.engines.base import Engine
-from .addresses import address
+from .addresses import address, key_for
 
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
 """What the options that name a role take."""
 
 
-def open_role(spec: str, option: str, *, batch_size: int | None = None, concurrency: int = 8) -> Engine:
+def open_role(
+    spec: str,
+    option: str,
+    *,
+    batch_size: int | None = None,
+    key_env: str | None = None,
+    signed_as: Sequence[str] | None = None,
+) -> Engine:
     """The engine that plays a role (``option`` names it in errors): see ``SPEC``.
 
-    Keys come from ``OPENAI_API_KEY`` only. Local models without a chat template are asked in raw prompts. Raises
-    ``InputError`` or ``ModelError`` for what cannot be opened.
+    ``key_env`` is ``--api-key-env``, of which the entries ``HOST=VARIABLE`` count here; ``signed_as`` are other names
+    of the model, None accepts whatever name its server signs with. Local models without a chat template are asked in
+    raw prompts. Raises ``InputError`` or ``ModelError`` for what cannot be opened.
     """
     served = address(spec, option)
     if served is not None:
         from ..evaluation.engines.http import connect
 
         model, url = served
-        return connect(url, model, concurrency=concurrency)
+        return connect(url, model, api_key=key_for(url, key_env), signed_as=signed_as)
     return _local(spec, option, batch_size)
 
 

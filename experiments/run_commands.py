@@ -41,6 +41,9 @@ def score(
         typer.Option(help="Draw this many graded answers into audit.csv for a person; or count a filled audit.csv."),
     ] = None,
     judge: Annotated[str | None, typer.Option(help="With --audit: a model that fills the verdicts.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="Key of the judge's server: HOST=VARIABLE of the environment.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="With --audit: seed of the sample.")] = 0,
     json: AsJson = False,
     quiet: Quiet = False,
@@ -53,7 +56,7 @@ def score(
 
     reporter = Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet)
     found = rescore(run, reporter, compat, labels)
-    about = audited(found, run, audit, judge, seed)
+    about = audited(found, run, audit, judge, seed=seed, key_env=api_key_env)
     show({**document(run), **about.document} if json else [*lines(run), *about.lines], json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
 

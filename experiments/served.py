@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from .addresses import key_for
 from .serving import Serving, address
 from .settings import Settings
 from .sources import ModelSource, resolve_model
@@ -94,16 +95,14 @@ def _openai(settings: Settings, lazy: bool, say: Callable[[str], None]) -> Serve
         )
     from ..evaluation.engines.http import HttpEngine
 
-    # An empty key would be replaced by OPENAI_API_KEY, which a server on this machine must not see.
-    key = serving.api_key(url) or "EMPTY"
-    engine = HttpEngine(url, model, api_key=key, concurrency=serving.requests, check_first=True)
+    key = key_for(url, serving.api_key_env, own=True)
+    engine = HttpEngine(
+        url, model, api_key=key, concurrency=serving.requests, check_first=True, signed_as=serving.names
+    )
     if not lazy:
         engine.check()
     if engine.answered_as is not None:
-        say(
-            f"{engine.name}: answers are signed {engine.answered_as!r}; if that is another model and no other name of "
-            "the same one, stop and give the name that the server knows"
-        )
+        say(f"{engine.name}: answers are signed {engine.answered_as!r}, taken for another name of the same model")
     if settings.probes and engine.capabilities.token_ids is False:
         raise InputError(
             f"{engine.name}: the server sends no token ids, which the probes run on; use vLLM (--engine vllm, or a "

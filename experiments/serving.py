@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import typer
 
 from ..errors import InputError
 from .addresses import address as address  # known here to those who hold the options
-from .addresses import check_url, is_local
+from .addresses import check_url
 
 ENGINES = ("transformers", "openai", "vllm", "ray")
 _DEFAULT_CONCURRENCY = {"openai": 8, "vllm": 64}
@@ -30,7 +29,13 @@ class Serving:
         str | None, typer.Option(help="openai: http://HOST:PORT/v1; or give --model MODEL@http://HOST:PORT/v1.")
     ] = None
     api_key_env: Annotated[
-        str | None, typer.Option(help="openai: environment variable that holds the key; OPENAI_API_KEY by default.")
+        str | None,
+        typer.Option(
+            help="Environment variable with the server's key; HOST=VARIABLE for others (--judge), with commas."
+        ),
+    ] = None
+    signed_as: Annotated[
+        str | None, typer.Option(help="openai: other names of the same model that the server signs with, with commas.")
     ] = None
     concurrency: Annotated[int | None, typer.Option(min=1, help="Requests in flight: 8 for openai, 64 for vllm.")] = (
         None
@@ -91,16 +96,10 @@ class Serving:
         except ValueError as e:
             raise InputError(f"--vllm-args {self.vllm_args!r}: cannot be read ({e}); quote as in a shell") from e
 
-    def api_key(self, url: str) -> str | None:
-        """The key for a server, from the environment; None where none is needed.
-
-        A variable that is named is used; ``OPENAI_API_KEY`` only reaches a server that it can be meant for.
-        """
-        if self.api_key_env is not None:
-            if not os.environ.get(self.api_key_env):
-                raise InputError(f"--api-key-env {self.api_key_env}: not set in the environment; export it first")
-            return os.environ[self.api_key_env]
-        return None if is_local(url) else os.environ.get("OPENAI_API_KEY")
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Other names of the model that its server may sign with."""
+        return tuple(name.strip() for name in (self.signed_as or "").split(",") if name.strip())
 
 
 def probing_engine(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -89,10 +88,6 @@ def load_local(settings: Settings, say: Callable[[str], None]) -> Target:
         parameter.requires_grad_(False)
     engine = LocalEngine(model, tokenizer, batch_size=settings.batch_size, folder=weights_folder(source))
     return Target(source, model, tokenizer, engine, choose_prompting(settings.prompting, tokenizer))
-
-
-def to_stderr(line: str) -> None:
-    print(f"composcope: {line}", file=sys.stderr, flush=True)
 
 
 def set_padding(tokenizer: Any, pad_token: str | None, location: str, say: Callable[[str], None]) -> None:

@@ -15,11 +15,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ...errors import NotAskedError
+from ...terminal import plain
 from ..asks import Ask, Response
 from ..journal import ask_identity
 
 THINKING_OPENED = "thinking_opened"
 """In a response's provenance: the prompt itself opened the block of thinking, so that the text starts inside it."""
+
+REFUSED = "refused"
+"""In a failed response's provenance: the server refused this request for what it holds, and will again."""
 
 
 @runtime_checkable
@@ -77,7 +81,7 @@ def error_response(ask: Ask, identity: Mapping[str, str], error: str, prompt_tok
         finish_reason="error",
         prompt_tokens=prompt_tokens,
         response_tokens=0,
-        error=" ".join(error.split()),
+        error=" ".join(plain(error).split()),
     )
 
 

@@ -1,8 +1,8 @@
 """The HTTP engine: any OpenAI-compatible server (vLLM, ``transformers serve``, hosted).
 
 Concurrent, with retries and backoff; a failed request is an error response, never an answer. Servers drop request
-fields silently, so ``connect`` tries each field once and an evaluation that needs a missing one is refused. Keys never
-reach identity, provenance, errors or logs.
+fields silently, so ``connect`` tries each field once and an evaluation that needs a missing one is refused. Keys reach
+their own server only (see ``transport``), and no answer, identity, provenance, error or log.
 """
 
 from __future__ import annotations
@@ -10,53 +10,46 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from queue import Empty, Full, Queue
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import openai
 
 from ...errors import ModelError
+from ...terminal import plain
 from ..asks import Ask, Response
 from ..journal import ask_identity
-from . import replies
-from .base import error_response, think
+from . import replies, retrying
+from .base import REFUSED, error_response, think
 from .capabilities import Capabilities, Probe, find_capabilities
+from .signatures import LEAST, SHARE, foreign
+from .transport import RedirectedError, ReplyTooLargeError, Transport, is_official, stay_on_host
 
-# Wrong key, no permission, no such model: the next request will not fare better.
-_FATAL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
-_BACKOFF_SECONDS = 0.5
-_BACKOFF_MAX_SECONDS = 8.0
+# Wrong key, no permission, no such model, another host: the next request will not fare better.
+_FATAL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError, RedirectedError)
+_FAILED = (openai.OpenAIError, replies.MalformedReplyError, ReplyTooLargeError, ValueError, RecursionError)
+_CHECK = "check key, model name and base URL (--api-key-env names the key)"
+_SECRET = 8
+"""Characters that a key has at least, for it to be looked for in answers: shorter ones are placeholders."""
+_NAMED = "ask for the model by its own name, or, if both are names of one model, say so with --signed-as"
+_LARGEST_LIST = 1 << 24
+"""Bytes of a server's list of models."""
+_DEADLINES = 5
+"""Requests' worth of time for one ask with its retries, unless told otherwise."""
 
 
-def connect(
-    base_url: str,
-    model: str,
-    *,
-    api_key: str | None = None,
-    revision: str | None = None,
-    concurrency: int = 8,
-    timeout: float = 120.0,
-    retries: int = 6,
-    chat_options: Mapping[str, Any] | None = None,
-) -> HttpEngine:
+def connect(base_url: str, model: str, **options: Any) -> HttpEngine:
     """Connect to a server and find out which request fields it honors (about ten tiny requests).
 
-    ``api_key`` defaults to ``$OPENAI_API_KEY``. ``chat_options`` are sent as ``chat_template_kwargs``. Raises
-    ``ModelError`` when the server cannot be reached, refuses the key or does not know the model.
+    ``options`` are those of ``HttpEngine``. Raises ``ModelError`` when the server cannot be reached, refuses the key,
+    does not know the model or answers for another one.
     """
-    engine = HttpEngine(
-        base_url,
-        model,
-        api_key=api_key,
-        revision=revision,
-        concurrency=concurrency,
-        timeout=timeout,
-        retries=retries,
-        chat_options=chat_options,
-    )
+    engine = HttpEngine(base_url, model, **options)
     engine.check()
     return engine
 
@@ -73,23 +66,35 @@ class HttpEngine:
         revision: str | None = None,
         concurrency: int = 8,
         timeout: float = 120.0,
+        deadline: float | None = None,
         retries: int = 6,
         chat_options: Mapping[str, Any] | None = None,
         check_first: bool = False,
+        signed_as: Sequence[str] | None = (),
     ) -> None:
-        """``check_first`` does at the first ask what ``connect`` does at once."""
+        """``timeout`` is for one request from the first byte to the last, ``deadline`` for an ask with its retries.
+
+        ``api_key`` defaults to ``$OPENAI_API_KEY`` for the service that it belongs to, and to none for all others.
+        ``chat_options`` are sent as ``chat_template_kwargs``. ``check_first`` does at the first ask what ``connect``
+        does at once. ``signed_as`` are other names of the same model, None accepts every name.
+        """
         if urlsplit(base_url).scheme not in ("http", "https"):
             raise ModelError(f"base URL {_public(base_url)!r}: give http://HOST:PORT/v1 or https://...")
         if concurrency < 1:
             raise ModelError(f"concurrency is {concurrency}; give at least 1")
-        self._key = api_key or os.environ.get("OPENAI_API_KEY") or "EMPTY"
+        own = os.environ.get("OPENAI_API_KEY") if is_official(base_url) else None
+        self._key = api_key or own or "EMPTY"
         self.name = f"model {model!r} at {_public(base_url)}"
         self.model = model
         self.revision = revision
         self.concurrency = concurrency
         self.retries = retries
+        self.timeout = timeout
+        self.deadline = _DEADLINES * timeout if deadline is None else deadline
         self.chat_options = dict(chat_options or {})
         self.capabilities = Capabilities()
+        self.signed_as = signed_as
+        self._signed: Counter[bool] = Counter()
         self._host = urlsplit(base_url).hostname or ""
         self._new_limit = False
         self._unchecked = check_first
@@ -99,7 +104,18 @@ class HttpEngine:
         """The name that the server signs with, where it is not the one that was asked for: an alias, or a mistake."""
         self.extra_fields: Mapping[str, Any] = {}
         """Sent along with every request: fields beyond OpenAI's that this server is known to honor."""
-        self._client = openai.OpenAI(base_url=base_url, api_key=self._key, timeout=timeout, max_retries=retries)
+        self._transport = Transport(base_url, self._key, concurrency + 1)
+        self._client = openai.OpenAI(
+            base_url=base_url,
+            api_key=self._key,
+            max_retries=0,  # ours know the deadline
+            http_client=httpx2.Client(
+                transport=self._transport,
+                event_hooks={"response": [stay_on_host]},
+                follow_redirects=True,
+                headers={"Accept-Encoding": "gzip, deflate"},
+            ),
+        )
 
     @property
     def identity(self) -> dict[str, str]:
@@ -121,8 +137,9 @@ class HttpEngine:
         """Answer every ask, ``concurrency`` at a time, as the replies arrive.
 
         A request that keeps failing gives an error response. Raises ``ModelError`` when a field that these asks need
-        is ignored by the server, when it refuses the key or the model, and when nothing but failures comes back
-        (``3 * concurrency`` in a row): what was answered before stays answered.
+        is ignored by the server, when it refuses the key or the model, when too many answers are signed by another
+        model, and when nothing but failures comes back (``3 * concurrency`` in a row; a request that the server
+        refuses for what it holds is none): what was answered before stays answered.
         """
         if self._unchecked and asks:
             self.check()
@@ -131,13 +148,27 @@ class HttpEngine:
         for ask, outcome in self._in_parallel(asks):
             if isinstance(outcome, BaseException):
                 raise outcome
-            failures = failures + 1 if outcome.finish_reason == "error" else 0
+            refused = REFUSED in (outcome.provenance or {})
+            failures = failures + 1 if outcome.finish_reason == "error" and not refused else 0
             yield ask, outcome
             if failures >= max(3 * self.concurrency, 5):
                 raise ModelError(
                     f"{self.name}: {failures} requests failed in a row (last: {outcome.error}); "
                     "mend the server and run the same command again"
                 )
+            self._check_signature(outcome)
+
+    def _check_signature(self, response: Response) -> None:
+        if response.finish_reason == "error":
+            return
+        signed = (response.provenance or {}).get("model")
+        self._signed[self._is_foreign(signed)] += 1
+        n, others = self._signed.total(), self._signed[True]
+        if others >= LEAST and others > SHARE * n:
+            raise ModelError(f"{self.name}: {others} of {n} answers are signed {signed!r}, another model; {_NAMED}")
+
+    def _is_foreign(self, signed: str | None) -> bool:
+        return self.signed_as is not None and foreign(self.model, signed, self.signed_as)
 
     def _in_parallel(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response | BaseException]]:
         todo: Queue[Ask] = Queue()
@@ -176,28 +207,29 @@ class HttpEngine:
         try:
             return self._response(ask, self._request(ask))
         except _FATAL as e:
-            raise ModelError(f"{self.name}: {self._said(e)}; check key, model name and base URL") from None
-        except (openai.OpenAIError, replies.MalformedReplyError, ValueError, RecursionError) as e:
-            return error_response(ask, self.identity, self._said(e))
+            raise ModelError(f"{self.name}: {self._said(e)}; {_CHECK}") from None
+        except _FAILED as e:
+            return self._failure(ask, self._said(e), refused=retrying.is_refusal(e))
+
+    def _failure(self, ask: Ask, error: str, *, refused: bool) -> Response:
+        found = error_response(ask, self.identity, error)
+        return replace(found, provenance={REFUSED: True}) if refused else found
 
     def _request(self, ask: Ask) -> Any:
-        """Send one request; replies that are not completions are retried like server errors."""
-        for attempt in range(self.retries + 1):
-            try:
-                reply = self._send(ask)
-                replies.check_reply(reply)
-                return reply
-            except (replies.MalformedReplyError, openai.APIResponseValidationError, json.JSONDecodeError) as e:
-                if attempt == self.retries:
-                    raise replies.MalformedReplyError(
-                        f"reply is not a completion after {attempt + 1} tries ({e})"
-                    ) from e
-                time.sleep(min(_BACKOFF_SECONDS * 2**attempt, _BACKOFF_MAX_SECONDS))
-        raise AssertionError("unreachable")
+        """Send one request, again where another try may fare better, until its retries or its time are spent."""
 
-    def _send(self, ask: Ask) -> Any:
+        def send(timeout: float) -> Any:
+            reply = self._send(ask, timeout)
+            replies.check_reply(reply)
+            return reply
+
+        return retrying.send(send, self.retries, self.timeout, self.deadline)
+
+    def _send(self, ask: Ask, timeout: float) -> Any:
+        self._transport.at_most(_largest(ask))
         fields: dict[str, Any] = {
             "model": self.model,
+            "timeout": timeout,
             # vLLM refuses more than its context, and stops where the context ends.
             "max_tokens": ask.max_tokens if self.context is None else min(ask.max_tokens, self.context - 1),
             "temperature": ask.temperature,
@@ -229,15 +261,18 @@ class HttpEngine:
     def _response(self, ask: Ask, reply: Any) -> Response:
         choice = replies.choice_of(reply)
         if replies.withheld(choice):
-            return error_response(ask, self.identity, "the server's content filter withheld the answer")
-        text, stopped = replies.end_at_stop(replies.text_of(choice), ask.stop, choice)
+            return self._failure(ask, "the server's content filter withheld the answer", refused=True)
+        said, stopped = replies.end_at_stop(replies.text_of(choice), ask.stop, choice)
         message = getattr(choice, "message", None)
         reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
-        made = {"reasoning": reasoning} if reasoning else {}
+        made: dict[str, Any] = {"reasoning": self._scrubbed(reasoning)} if reasoning else {}
         if (name := self._another_model(reply)) is not None:
             made["model"] = name
         prompt_tokens, response_tokens = replies.counts(reply)
         prompt_ids, response_ids = replies.token_ids(reply, choice)
+        text = self._scrubbed(said)
+        if text != said:  # the ids would spell it
+            response_ids, made = None, {**made, "key_scrubbed": True}
         return Response(
             ask=ask_identity(ask, self.identity),
             text=text,
@@ -252,7 +287,7 @@ class HttpEngine:
     def _another_model(self, reply: Any) -> str | None:
         """The name that a reply is signed with where it is not the one that was asked for."""
         name = getattr(reply, "model", None)
-        return name if isinstance(name, str) and name and name != self.model else None
+        return plain(self._scrubbed(name)) if isinstance(name, str) and name and name != self.model else None
 
     def check(self) -> None:
         """Find out what the server honors. Raises ``ModelError`` where it cannot be used."""
@@ -260,15 +295,18 @@ class HttpEngine:
         self.context = self._find_context()
         if self.capabilities.chat is False and self.capabilities.raw is False:
             raise ModelError(f"{self.name}: answers neither /chat/completions nor /completions; check URL and model")
+        if self._is_foreign(self.answered_as):
+            raise ModelError(f"{self.name}: answers are signed {self.answered_as!r}, another model; {_NAMED}")
         self._unchecked = False
 
     def _find_context(self) -> int | None:
         """The context length that the server states for the model (vLLM does, in its list of models); else None."""
+        self._transport.at_most(_LARGEST_LIST)
         try:
-            models = self._client.models.list().data
-        except (openai.OpenAIError, ValueError):
+            models = self._client.models.list(timeout=self.timeout).data
+        except (*_FAILED, RedirectedError):
             return None
-        stated = [getattr(m, "max_model_len", None) for m in models if m.id == self.model]
+        stated = [getattr(m, "max_model_len", None) for m in models or () if getattr(m, "id", None) == self.model]
         return stated[0] if stated and isinstance(stated[0], int) else None
 
     def probe(self, prompting: str, extra: Mapping[str, Any] | None = None, **fields: Any) -> Probe | None:
@@ -286,8 +324,8 @@ class HttpEngine:
         except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
             return None
         except _FATAL as e:
-            raise ModelError(f"{self.name}: {self._said(e)}; check key, model name and base URL") from None
-        except (openai.OpenAIError, replies.MalformedReplyError, ValueError, RecursionError) as e:
+            raise ModelError(f"{self.name}: {self._said(e)}; {_CHECK}") from None
+        except _FAILED as e:
             raise ModelError(f"{self.name}: {self._said(e)}; is the server running?") from None
         self.answered_as = self._another_model(reply)
         choice, (_, tokens) = replies.choice_of(reply), replies.counts(reply)
@@ -302,14 +340,26 @@ class HttpEngine:
         text = f"{text} (Retry-After: {wait})" if wait else text
         if isinstance(error, openai.OpenAIError) and type(error).__name__ not in text:
             text = f"{type(error).__name__}: {text}"
-        if self._key != "EMPTY":
-            text = text.replace(self._key, "***")
-        return " ".join(text.split())[:500]
+        text = text if self._key == "EMPTY" else text.replace(self._key, "***")
+        return " ".join(plain(text).split())[:500]
+
+    def _scrubbed(self, text: Any) -> Any:
+        """Text without the key, which a server may send back; lists and objects with all that is in them."""
+        if isinstance(text, str):
+            return text.replace(self._key, "***") if len(self._key) >= _SECRET else text
+        if isinstance(text, dict):
+            return {self._scrubbed(k): self._scrubbed(v) for k, v in text.items()}
+        return [self._scrubbed(item) for item in text] if isinstance(text, list) else text
 
 
 def _seed(ask: Ask) -> int:
     """Repeats of a sampled ask differ; the request must say so, because seed alone is the same."""
     return (ask.seed + 1_000_003 * ask.repeat) % (2**31)
+
+
+def _largest(ask: Ask) -> int:
+    """Bytes that a reply can have: escaped text and ids of all its tokens, and the prompt's ids, with room to spare."""
+    return (1 << 20) + 256 * ask.max_tokens + 64 * len(ask.prompt)
 
 
 def _public(url: str) -> str:

@@ -7,7 +7,6 @@ does not depend on which other asks share its batch. The model is left as it was
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from ...devices import is_out_of_memory
 from ...errors import ModelError
 from ...model_files import location
 from ...products import pack
+from ...terminal import to_stderr
 from ..asks import Ask, Response
 from ..identity import local_identity
 from ..journal import ask_identity
@@ -146,7 +146,7 @@ class LocalEngine:
         with self._evaluating():
             found = find_trust(self.model)
         if found.reason is not None:
-            print(f"composcope: {self._name} answers {found.reason}", file=sys.stderr)
+            to_stderr(f"{self._name} answers {found.reason}")
         return found
 
     def _opens_thinking(self, ids: tuple[int, ...]) -> bool:
@@ -268,7 +268,7 @@ class LocalEngine:
                     yield self._too_large(left.pop(0))
                 else:
                     self.max_rows = max(1, n // 2)
-                    print(f"composcope: out of memory, batch size now {self.max_rows}", file=sys.stderr)
+                    to_stderr(f"out of memory, batch size now {self.max_rows}")
 
     def _too_large(self, prepared: _Prepared) -> tuple[Ask, Response]:
         length = len(prepared.ids)

@@ -23,6 +23,7 @@ from typing import Any, Self
 import openai
 
 from ...errors import ModelError
+from ...terminal import to_stderr
 from ..asks import Ask
 from .http import HttpEngine
 
@@ -32,10 +33,6 @@ CRASHES_PER_ASK = 3
 _SAY_SECONDS = 15.0
 _UNWELL_SECONDS = 10.0
 _REAP_SECONDS = 10.0
-
-
-def to_stderr(line: str) -> None:
-    print(f"composcope: {line}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ModelError
+from ...terminal import to_stderr
 from ..asks import Ask, Response
 from ..identity import folder_identity, folder_weights
-from .managed import Launch, ManagedEngine, ManagedServer, to_stderr
+from .managed import Launch, ManagedEngine, ManagedServer
 
 SERVED = "target"
 INSTALL = (

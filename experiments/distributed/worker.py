@@ -92,8 +92,9 @@ class Worker:
                 )
         import torch
 
+        from ...terminal import to_stderr
         from ..exits import quiet_libraries
-        from ..targets import load_local, to_stderr
+        from ..targets import load_local
 
         quiet_libraries()
         torch.set_num_threads(self.threads)

@@ -43,7 +43,15 @@ class About:
     document: dict[str, Any]
 
 
-def audited(found: Evaluated, folder: Path, audit: str | None, judge: str | None, seed: int = 0) -> About:
+def audited(
+    found: Evaluated,
+    folder: Path,
+    audit: str | None,
+    judge: str | None,
+    *,
+    seed: int = 0,
+    key_env: str | None = None,
+) -> About:
     """Do what ``--audit`` says: a number draws a sample (which ``judge`` fills), a file of verdicts is counted.
 
     Raises ``InputError`` for what is neither.
@@ -62,7 +70,7 @@ def audited(found: Evaluated, folder: Path, audit: str | None, judge: str | None
         return About([f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)})
     from ..roles import open_role
 
-    judge_all(path, open_role(judge, "--judge"))
+    judge_all(path, open_role(judge, "--judge", key_env=key_env))
     return _counted(estimate(found, path))
 
 

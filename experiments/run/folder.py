@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import shlex
 import sys
@@ -19,26 +18,10 @@ from typing import Any
 
 from ...errors import InputError, JournalError
 from ...evaluation import reading
+from ...files import write_text as write_text  # known here with the other ways to write
 from . import schema
 
 SCHEMA = 1
-
-
-def write_text(path: str | Path, text: str) -> Path:
-    """Write a file atomically: a reader sees the old content or the new one, never half of it."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as f:
-            f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return path
 
 
 def write_json(path: str | Path, value: Mapping[str, Any]) -> Path:

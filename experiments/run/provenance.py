@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from .folder import write_text
+from ...files import write_text
 
 PACKAGE = Path(__file__).resolve().parents[2]
 LIBRARIES = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "tokenizers", "matplotlib")

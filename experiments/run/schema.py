@@ -79,7 +79,10 @@ _EXEMPLAR = _Shape({"kind": _TEXT, "question": _TEXT, "answer": _TEXT}, {}, AGAI
 _SERVING = _Shape(
     {},
     {
-        **{k: _or_null(_TEXT) for k in ("base_url", "api_key_env", "vllm_python", "probe_model", "ray_address")},
+        **{
+            k: _or_null(_TEXT)
+            for k in ("base_url", "api_key_env", "signed_as", "vllm_python", "probe_model", "ray_address")
+        },
         **{k: _or_null(_WHOLE) for k in ("concurrency", "workers")},
         **dict.fromkeys(("engine", "vllm_args"), _TEXT),
         "vllm_timeout": _NUMBER,

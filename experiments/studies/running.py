@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
+from ...files import write_text
 from .. import investigate as job
 from ..exits import disk_is_full
 from ..progress import Reporter
 from ..run import command_line, differing, locked, read_json, write_json
-from ..run.folder import write_text
 from ..serving import address
 from ..sources import load_benchmark, resolve_model
 from . import opening, results

@@ -5,12 +5,17 @@ from __future__ import annotations
 import io
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from composcope.errors import InputError
+from composcope.experiments import exits
 from composcope.experiments.printing import show
+from composcope.experiments.progress import Reporter
+from composcope.terminal import to_stderr
 
 
 def _printed(value: object, as_json: bool, encoding: str, monkeypatch: pytest.MonkeyPatch) -> bytes:
@@ -32,10 +37,50 @@ def test_json_is_strict_whatever_the_numbers_and_keys(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
-@pytest.mark.parametrize("text", ["é → \u202e", "half a character: \ud83d"])
+@pytest.mark.parametrize("text", ["é → ∞", "half a character: \ud83d"])
 def test_text_that_the_terminal_cannot_write_is_escaped(
     text: str, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert json.loads(_printed({"said": text}, True, encoding, monkeypatch)) == {"said": text}
     plain = _printed([text], False, encoding, monkeypatch).decode(encoding)
     assert plain == text.encode(encoding, "backslashreplace").decode(encoding) + "\n"
+
+
+HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.exe\r"
+STEERING = set("\x1b\x07\x9b\u202e\r")
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_no_escape_sequence_of_a_field_reaches_the_terminal(as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = {HOSTILE: HOSTILE} if as_json else [f"case {HOSTILE}"]
+    text = _printed(value, as_json, "utf-8", monkeypatch).decode()
+    assert "title" in text and not set(text) & STEERING
+    assert not as_json or json.loads(text) == value
+
+
+def test_no_escape_sequence_reaches_stderr_or_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = Reporter(tmp_path / "log.txt")
+    reporter.say(f"server says {HOSTILE}")
+    with reporter.logging_warnings():
+        warnings.warn(f"careful {HOSTILE}", stacklevel=1)
+    to_stderr(HOSTILE)
+
+    def fail() -> None:
+        raise InputError(f"cases.jsonl: field 'id' is {HOSTILE}")
+
+    assert exits.guarded(fail, lambda: "again") == 1
+    for said in (capsys.readouterr().err, (tmp_path / "log.txt").read_text()):
+        assert "title" in said and not set(said) & STEERING
+
+
+def test_a_traceback_shown_for_debugging_steers_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(exits.DEBUG, "1")
+
+    def fail() -> None:
+        raise KeyError(HOSTILE) from ValueError(HOSTILE)
+
+    assert exits.guarded(fail, lambda: "again") == 1
+    said = capsys.readouterr().err
+    assert "Traceback" in said and not set(said) & STEERING

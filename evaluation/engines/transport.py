@@ -1,0 +1,205 @@
+"""How requests reach one server: in bounded time and size, with that server's key and nothing else that is secret.
+
+The deadline covers a whole exchange (connection, request, headers and body), so a server that sends one byte a second
+ends when its time is up. A reply is read up to a size and no further, also where it is compressed. Headers that the
+client library takes from the environment (organization, project, custom ones) go to the official service only, and a
+redirect is followed on the same host only.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+import urllib.request
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpcore2
+import httpx2
+
+OFFICIAL = "api.openai.com"
+"""The service that ``OPENAI_API_KEY`` and the organization headers belong to; its regions are subdomains."""
+_SENT = frozenset({"host", "content-type", "content-length", "accept", "accept-encoding", "connection", "user-agent"})
+"""Headers that every server gets, beside its own key."""
+_PIECE = 1 << 14
+_ENCODINGS = {"": None, "identity": None, "gzip": 31, "x-gzip": 31, "deflate": 47}
+"""Window bits of zlib by content encoding."""
+
+
+class RedirectedError(Exception):
+    """A server that sends its requests on to another one, which must not see the key."""
+
+
+class ReplyTooLargeError(Exception):
+    """A reply past the size that an answer can have."""
+
+
+def is_official(url: str) -> bool:
+    """Whether a URL is the official service, reached in a way that nobody can listen to."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return parts.scheme == "https" and (host == OFFICIAL or host.endswith(f".{OFFICIAL}"))
+
+
+class _Clock(threading.local):
+    """When the exchange of this thread has to be over."""
+
+    end = float("inf")
+
+    def left(self, timeout: float | None, late: type[Exception]) -> float | None:
+        """Seconds that the next step may take."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise late("the reply took longer than the time for one request")
+        return min(left, float("inf") if timeout is None else timeout) if left < float("inf") else timeout
+
+
+class _Stream(httpcore2.NetworkStream):
+    def __init__(self, stream: httpcore2.NetworkStream, clock: _Clock) -> None:
+        self._stream, self._clock = stream, clock
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._clock.left(timeout, httpcore2.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _PIECE):
+            left = self._clock.left(timeout, httpcore2.WriteTimeout)
+            self._stream.write(buffer[start : start + _PIECE], left)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        left = self._clock.left(timeout, httpcore2.ConnectTimeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._clock)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _Network(httpcore2.SyncBackend):
+    def __init__(self, clock: _Clock) -> None:
+        self._clock = clock
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.NetworkStream:
+        left = self._clock.left(timeout, httpcore2.ConnectTimeout)
+        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options), self._clock)
+
+
+class Transport(httpx2.BaseTransport):
+    """Carries requests to the server at a URL. ``timeout`` of a request is the deadline of its whole exchange."""
+
+    def __init__(self, url: str, key: str, connections: int) -> None:
+        self._key = key
+        self._clock = _Clock()
+        self._limit = threading.local()
+        self._official = is_official(url)
+        self._pool = _pool(url, _Network(self._clock), connections)
+
+    def at_most(self, size: int) -> None:
+        """The size of the replies to the requests of this thread from now on, in bytes."""
+        self._limit.size = size
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        self._clock.end = time.monotonic() + (request.extensions.get("timeout", {}).get("read") or float("inf"))
+        url = request.url
+        sent = httpcore2.Request(
+            request.method,
+            httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=self._headers(request),
+            content=request.read(),
+            extensions=request.extensions,
+        )
+        try:
+            reply = self._pool.handle_request(sent)
+            try:
+                headers = httpx2.Headers(reply.headers)
+                body = self._body(reply, headers)
+            finally:
+                reply.close()
+        except httpcore2.TimeoutException as e:
+            raise httpx2.ReadTimeout(str(e), request=request) from e
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as e:
+            raise httpx2.TransportError(f"{type(e).__name__}: {e}", request=request) from e
+        return httpx2.Response(reply.status, headers=headers, content=body, request=request)
+
+    def _headers(self, request: httpx2.Request) -> list[tuple[bytes, bytes]]:
+        if self._official:
+            return request.headers.raw
+        kept = [(k, v) for k, v in request.headers.raw if k.lower().decode("latin-1") in _SENT]
+        return [*kept, (b"Authorization", f"Bearer {self._key}".encode())]
+
+    def _body(self, reply: httpcore2.Response, headers: httpx2.Headers) -> bytes:
+        """The whole body, decompressed; takes content encoding and length out of the headers."""
+        encoding, size = headers.pop("content-encoding", "").strip().lower(), getattr(self._limit, "size", 1 << 24)
+        headers.pop("content-length", None)
+        if encoding not in _ENCODINGS:
+            raise httpcore2.RemoteProtocolError(f"the reply is compressed as {encoding!r}, which was not asked for")
+        bits = _ENCODINGS[encoding]
+        decoder = None if bits is None else zlib.decompressobj(bits)
+        found = bytearray()
+        for piece in reply.iter_stream():
+            try:
+                found += piece if decoder is None else decoder.decompress(piece, size + 1 - len(found))
+            except zlib.error as e:
+                raise httpcore2.RemoteProtocolError(f"the reply cannot be decompressed ({e})") from e
+            if len(found) > size:
+                raise ReplyTooLargeError(f"the reply is larger than {size} bytes, more than such an answer can have")
+        return bytes(found)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # at the end of the process half of everything is gone
+            self.close()
+
+
+def _pool(url: str, network: _Network, connections: int) -> httpcore2.ConnectionPool:
+    """Connections to a server, through the proxy that the environment names for it."""
+    parts = urlsplit(url)
+    named = {} if urllib.request.proxy_bypass(parts.hostname or "") else urllib.request.getproxies()
+    proxy = named.get(parts.scheme) or named.get("all")
+    options: dict[str, Any] = {
+        "ssl_context": httpx2.create_ssl_context(),
+        "max_connections": connections,
+        "keepalive_expiry": 5.0,
+        "network_backend": network,
+    }
+    if not proxy:
+        return httpcore2.ConnectionPool(**options)
+    at = httpx2.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+    raw = at.url
+    where = httpcore2.URL(scheme=raw.raw_scheme, host=raw.raw_host, port=raw.port, target=raw.raw_path)
+    kind = httpcore2.SOCKSProxy if raw.scheme.startswith("socks") else httpcore2.HTTPProxy
+    return kind(proxy_url=where, proxy_auth=at.raw_auth, **options)
+
+
+def stay_on_host(response: httpx2.Response) -> None:
+    """Raises ``RedirectedError`` for a redirect that leaves the scheme, host or port that was asked."""
+    if not response.has_redirect_location:
+        return
+    here = response.request.url
+    try:
+        there = here.join(response.headers["location"])
+    except (httpx2.InvalidURL, ValueError):
+        raise RedirectedError("the server redirects to what is no URL") from None
+    if (there.scheme, there.host, there.port) != (here.scheme, here.host, here.port):
+        port = "" if there.port is None else f":{there.port}"
+        raise RedirectedError(
+            f"the server redirects to {there.scheme}://{there.host}{port}, which is not followed; "
+            "if that is the server you mean, give its URL"
+        )

@@ -1,0 +1,32 @@
+"""Text on its way to a terminal: what models, servers and files say cannot steer it.
+
+Escape sequences can clear the screen, set its title, write to the clipboard or hide what follows; characters of
+direction show text in another order than it has. Both are shown as ``\\x1b`` and ``\\u202e`` and do nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """The text with everything that steers a terminal written out; line ends and tabs stay."""
+    return _STEERING.sub(lambda m: _name(m.group()), text)
+
+
+def in_json(text: str) -> str:
+    """A JSON document with the same characters escaped as JSON escapes them: it reads back as it was."""
+    return _STEERING.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+
+
+def _name(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def to_stderr(line: str) -> None:
+    """A line of the program's own, on stderr."""
+    print(f"composcope: {plain(line)}", file=sys.stderr, flush=True)

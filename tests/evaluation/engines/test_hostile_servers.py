@@ -1,0 +1,351 @@
+"""Servers that hold on, flood, send elsewhere, sign as others or say the key: each fault is injected over real TCP."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile_server import Behave, Hostile, Request, completion, reply
+
+from composcope.errors import ModelError
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.cases import Case
+from composcope.evaluation.engines.base import REFUSED
+from composcope.evaluation.engines.http import HttpEngine, connect
+from composcope.evaluation.engines.signatures import count, same_model
+from composcope.evaluation.engines.transport import is_official
+from composcope.evaluation.journal import Journal, read_journal
+from composcope.evaluation.pipeline import Evaluation, evaluate
+
+KEY = "sk-very-secret-0123456789"
+Serve = Callable[[Behave], Hostile]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    made: list[Hostile] = []
+
+    def start(behave: Behave) -> Hostile:
+        made.append(Hostile(behave))
+        return made[-1]
+
+    yield start
+    for server in made:
+        server.close()
+
+
+def engine_at(server: Hostile, **options: Any) -> HttpEngine:
+    return HttpEngine(server.url, "good", **{"api_key": KEY, "retries": 0, "timeout": 10, **options})
+
+
+def one(engine: HttpEngine, ask: Ask) -> Response:
+    [(_, response)] = engine.answer([ask])
+    return response
+
+
+def drip(connection: socket.socket, data: bytes, released: threading.Event) -> None:
+    """A byte at a time, each well within the time that a single read may take, until the test is over."""
+    for byte in data:
+        connection.sendall(bytes([byte]))
+        if released.wait(0.05):
+            return
+    released.wait(30)
+
+
+@pytest.mark.parametrize("whole_head", [True, False], ids=["body", "headers"])
+def test_a_server_that_drips_holds_no_connection_past_the_deadline(
+    serve: Serve, make_ask: Callable[..., Ask], whole_head: bool
+) -> None:
+    released = threading.Event()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n"
+
+    def behave(connection: socket.socket, request: Request) -> None:
+        if "drip" not in request.prompt:
+            return reply(connection, completion())
+        if whole_head:
+            connection.sendall(head + b"\r\n")
+        drip(connection, b" " * 5000 if whole_head else head + b"X: " + b"y" * 5000, released)
+
+    server = serve(behave)
+    engine = engine_at(server, timeout=0.6, concurrency=2)
+    # As many as there are connections: they would hold all of them for good.
+    asks = [make_ask(f"drip {i}", case=f"d{i}") for i in range(2)] + [
+        make_ask(f"quick {i}", case=f"q{i}") for i in "ab"
+    ]
+    start = time.monotonic()
+    found = {ask.case: response for ask, response in engine.answer(asks)}
+    released.set()
+    assert time.monotonic() - start < 10, "a byte every 0.05 s would have taken minutes"
+    assert {case: r.finish_reason for case, r in found.items()} == {
+        "d0": "error",
+        "d1": "error",
+        "qa": "stop",
+        "qb": "stop",
+    }
+    assert "timed out" in str(found["d0"].error)
+
+
+def test_all_tries_of_an_ask_share_one_deadline(serve: Serve, make_ask: Callable[..., Ask]) -> None:
+    server = serve(lambda connection, request: reply(connection, b"{}", "500 Broken"))
+    start = time.monotonic()
+    response = one(engine_at(server, retries=50, deadline=1.2), make_ask())
+    assert response.finish_reason == "error" and time.monotonic() - start < 10
+    assert len(server.requests) == 2, "tries at 0 and 0.5 s; the third would begin after 1.5 s"
+
+
+def endless(connection: socket.socket, request: Request) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{")
+    while True:
+        connection.sendall(b" " * 65536)
+
+
+BOMB = gzip.compress(b" " * (256 << 20), 1)
+"""A quarter of a gigabyte of spaces."""
+
+
+def bomb(connection: socket.socket, request: Request) -> None:
+    reply(connection, BOMB, Content_Encoding="gzip")
+
+
+def huge(connection: socket.socket, request: Request) -> None:
+    reply(connection, completion("x" * (50 << 20)))
+
+
+@pytest.mark.parametrize("behave", [endless, bomb, huge])
+def test_no_reply_takes_more_memory_than_an_answer_can_have(
+    serve: Serve, make_ask: Callable[..., Ask], behave: Behave
+) -> None:
+    server = serve(behave)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    response = one(engine_at(server), make_ask(max_tokens=100))
+    assert "larger than" in str(response.error) and response.text == ""
+    assert len(server.requests) == 1, "the same flood again is no help"
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert behave is huge or grown < 200 << 10, "the server, too, is in this process, and the huge reply in its memory"
+
+
+def test_a_compressed_reply_is_read(serve: Serve, make_ask: Callable[..., Ask]) -> None:
+    server = serve(lambda c, _: reply(c, gzip.compress(completion("six")), Content_Encoding="gzip"))
+    assert one(engine_at(server), make_ask()).text == "six"
+
+
+def test_text_that_is_no_utf8_is_asked_for_again(serve: Serve, make_ask: Callable[..., Ask]) -> None:
+    broken = completion("caf\u00e9".encode().decode()).replace(b"caf\\u00e9", b"caf\xe9")
+    assert b"\xe9" in broken
+    server = serve(lambda c, _: reply(c, broken if len(server.requests) == 1 else completion("caf\u00e9")))
+    assert one(engine_at(server, retries=1), make_ask()).text == "caf\u00e9"
+    server = serve(lambda c, _: reply(c, broken))
+    response = one(engine_at(server, retries=1), make_ask())
+    assert response.finish_reason == "error" and len(server.requests) == 2
+    assert "not a completion after 2 tries" in str(response.error)
+
+
+def test_no_redirect_is_followed_to_another_host(serve: Serve, make_ask: Callable[..., Ask]) -> None:
+    other = serve(lambda c, _: reply(c, completion()))
+    there = f"{other.url}/chat/completions"
+    server = serve(lambda c, _: reply(c, b"", "307 Temporary Redirect", Location=there))
+    with pytest.raises(ModelError, match=r"redirects to http://127\.0\.0\.1:"):
+        one(engine_at(server), make_ask())
+    assert other.requests == [] and len(server.requests) == 1
+
+
+def test_a_redirect_on_the_same_host_is_followed_with_its_key(serve: Serve, make_ask: Callable[..., Ask]) -> None:
+    def behave(connection: socket.socket, request: Request) -> None:
+        if request.path.endswith("/here"):
+            return reply(connection, completion("six"))
+        reply(connection, b"", "308 Permanent Redirect", Location="/v1/here")
+
+    server = serve(behave)
+    response = one(engine_at(server), make_ask())
+    assert response.text == "six", response.error
+    assert [r.headers["authorization"] for r in server.requests] == [f"Bearer {KEY}"] * 2
+
+
+REFUSALS = [("400 Bad Request", b"{}"), ("422 Unprocessable Entity", b"{}"), ("413 Too Large", b"{}"),
+            ("200 OK", completion(finish_reason="content_filter"))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body"), REFUSALS, ids=["400", "422", "413", "filter"])
+def test_requests_that_a_server_refuses_do_not_count_as_a_server_that_is_down(
+    serve: Serve, make_ask: Callable[..., Ask], status: str, body: bytes
+) -> None:
+    def behave(connection: socket.socket, request: Request) -> None:
+        bad = "bad" in request.prompt
+        reply(connection, body if bad else completion(), status if bad else "200 OK")
+
+    server = serve(behave)
+    asks = [make_ask(f"bad {i}", case=f"b{i}") for i in range(10)] + [make_ask("good", case="good")]
+    found = {ask.case: response for ask, response in engine_at(server, concurrency=1).answer(asks)}
+    assert found["good"].text == "So the final answer is: 6"
+    assert all(found[f"b{i}"].finish_reason == "error" for i in range(10))
+    assert all(found[f"b{i}"].provenance == {REFUSED: True} for i in range(10))
+    with pytest.raises(ModelError, match="5 requests failed in a row"):
+        list(engine_at(serve(lambda c, _: reply(c, b"{}", "503 Down")), concurrency=1).answer(asks))
+
+
+class Questions:
+    """A protocol that asks each case its question."""
+
+    name = "questions"
+
+    def asks(self, case: Case, grades: Any) -> list[Ask]:
+        return [] if grades else [Ask(case.id, "whole", case.question, gold="6", answer_type="number")]
+
+
+def run(server: Hostile, folder: Path, questions: list[str], **options: Any) -> Evaluation:
+    cases = [Case(q, q, answer="6", answer_type="number", parts=(), benchmark="b") for q in questions]
+    with Journal(folder) as journal:
+        protocol: Any = Questions()
+        return evaluate(cases, protocol, engine_at(server, concurrency=1), journal, **options)
+
+
+def test_what_failed_before_is_asked_last_when_a_run_goes_on(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda c, r: reply(c, b"{}", "400 Bad") if "bad" in r.prompt else reply(c, completion()))
+    questions = ["bad 0", "bad 1", "bad 2", "good 0", "good 1"]
+    run(server, tmp_path, questions, max_asks=3)
+    found = run(server, tmp_path, questions, max_asks=2)
+    assert [r.prompt for r in server.requests] == questions, "a limit must not be spent on what fails anyway"
+    assert found.stopped == "max_asks=2"
+    found = run(server, tmp_path, questions)
+    assert [r.prompt for r in server.requests][5:] == questions[:3] and found.complete
+    assert {row.case: row.outcome for row in found.graded} == {
+        q: "invalid" if "bad" in q else "correct" for q in questions
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "signed", "same"),
+    [
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("gpt-4o-2024-05-13", "gpt-4o-2024-08-06", False),
+        ("gpt-4o-2024-05-13", "gpt-4o", True),
+        ("mistral-small-latest", "mistral-small-2402", True),
+        ("llama3", "llama3:latest", True),
+        ("llama3:8b", "llama3:70b", False),
+        ("meta-llama/Llama-3.1-8B", "Llama-3.1-8B", True),
+        ("gemini-2", "models/gemini-2", True),
+        ("org/m", "org/m@main", True),
+        ("org/m", "other/m", False),
+        ("/models/m", "/models/m/", True),
+        ("m", "M.gguf", True),
+        ("good", "another-7b", False),
+        ("good", f"{KEY}", False),
+    ],
+)
+def test_a_dated_or_shortened_name_is_the_same_model_and_another_size_is_not(
+    asked: str, signed: str, same: bool
+) -> None:
+    assert same_model(asked, signed) == same
+
+
+def test_a_server_that_answers_for_another_model_is_refused_unless_the_name_is_accepted(serve: Serve) -> None:
+    server = serve(lambda c, _: reply(c, completion(model="another-7b")))
+    with pytest.raises(ModelError, match=r"signed 'another-7b', another model; .*--signed-as"):
+        connect(server.url, "good", timeout=10)
+    assert connect(server.url, "good", timeout=10, signed_as=("another-7b",)).answered_as == "another-7b"
+    assert connect(server.url, "good", timeout=10, signed_as=None).answered_as == "another-7b"
+
+
+@pytest.mark.parametrize(("every", "stops"), [(5, True), (25, False)])
+def test_a_run_stops_above_a_share_of_answers_signed_by_another_model_and_counts_them_below(
+    serve: Serve, tmp_path: Path, every: int, stops: bool
+) -> None:
+    def behave(connection: socket.socket, request: Request) -> None:
+        n = int(request.prompt)
+        reply(connection, completion(model="another-7b" if n % every == 0 else "good"))
+
+    server = serve(behave)
+    questions = [str(i) for i in range(1, 101)]
+    if stops:
+        with pytest.raises(ModelError, match="3 of 15 answers are signed 'another-7b'"):
+            run(server, tmp_path, questions)
+        assert len(read_journal(tmp_path).responses) == 15
+        return
+    found = run(server, tmp_path, questions)
+    assert count(found.responses.values(), {"model": "good"}) == {"another-7b": 4}
+    assert count(found.responses.values(), {"model": "good"}, ("another-7b",)) == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "official"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("https://eu.api.openai.com/v1", True),
+        ("http://api.openai.com/v1", False),
+        ("https://api.openai.com.evil.example/v1", False),
+        ("https://evilapi.openai.com.example/v1", False),
+        ("https://notapi.openai.com/v1", False),
+        ("http://192.168.1.7:8000/v1", False),
+        ("http://localhost:8000/v1", False),
+    ],
+)
+def test_the_official_key_and_headers_go_to_the_official_service_only(
+    monkeypatch: pytest.MonkeyPatch, url: str, official: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert is_official(url) == official
+    assert (HttpEngine(url, "m")._key == KEY) == official
+
+
+def test_a_server_of_ones_own_gets_neither_key_nor_headers_of_the_environment(
+    serve: Serve, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {
+        "OPENAI_API_KEY": KEY, "OPENAI_ADMIN_KEY": "sk-admin-secret-1", "OPENAI_ORG_ID": "org-secret-2",
+        "OPENAI_PROJECT_ID": "proj-secret-3",
+        "OPENAI_CUSTOM_HEADERS": "X-Custom: secret-4\nAuthorization: Bearer secret-5",
+    }  # fmt: skip
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    server = serve(lambda c, _: reply(c, completion()))
+    list(HttpEngine(server.url, "good", timeout=10).answer([make_ask()]))
+    connect(server.url, "good", timeout=10)
+    assert len(server.requests) > 5
+    for request in server.requests:
+        assert request.headers["authorization"] == "Bearer EMPTY"
+        assert "secret" not in str(request) and not [h for h in request.headers if h.startswith(("openai", "x-"))]
+
+
+def test_a_key_that_comes_back_is_scrubbed_wherever_it_is_written(
+    serve: Serve, make_ask: Callable[..., Ask], tmp_path: Path
+) -> None:
+    text, ids = f"your key is {KEY}", [1, 2, 3]
+    message = {"role": "assistant", "content": text, "reasoning_content": f"{KEY}?"}
+    whole = completion(text, model=KEY, message=message, token_ids=ids, prompt_token_ids=ids)
+    server = serve(lambda c, _: reply(c, whole))
+    engine, ask = engine_at(server, signed_as=None), make_ask()
+    response = one(engine, ask)
+    assert response.text == "your key is ***" and response.response_ids is None, "the ids would spell it"
+    assert response.prompt_ids == (1, 2, 3)
+    assert response.provenance == {"reasoning": "***?", "model": "***", "key_scrubbed": True}
+    engine.check()
+    with Journal(tmp_path) as journal:
+        journal.begin(engine.identity, engine.provenance)
+        journal.append(response.ask, ask, response, engine.identity)
+    assert KEY.encode() not in b"".join(p.read_bytes() for p in tmp_path.iterdir())
+
+
+def test_a_placeholder_for_a_key_changes_no_answer(serve: Serve, make_ask: Callable[..., Ask]) -> None:
+    server = serve(lambda c, _: reply(c, completion("EMPTY or 6")))
+    for key in (None, "6"):
+        assert one(engine_at(server, api_key=key), make_ask()).text == "EMPTY or 6"
+
+
+def test_escape_sequences_of_a_server_are_written_out_in_errors_and_names(
+    serve: Serve, make_ask: Callable[..., Ask]
+) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\x9b31m"
+    body = json.dumps({"error": {"message": evil}}).encode()
+    response = one(engine_at(serve(lambda c, _: reply(c, body, "400 Bad Request"))), make_ask())
+    signed = one(engine_at(serve(lambda c, _: reply(c, completion(model=evil)))), make_ask())
+    for said in (str(response.error), str((signed.provenance or {})["model"])):
+        assert "owned" in said and not set(said) & set("\x1b\x07\x9b\u202e")
