@@ -40,6 +40,7 @@ class Chain:
         """What is wrong with the next line; None where nothing is, or where the segment has no checksums."""
         found = _SEAL.search(line)
         if found is None:
+            self.broken()
             return "its checksum is missing" if self.sealed else None
         self.sealed, before = True, self.before
         self.before = stated = found[1].decode()

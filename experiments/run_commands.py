@@ -44,7 +44,7 @@ def score(
     api_key_env: Annotated[
         str | None, typer.Option(help="Key of the judge's server: HOST=VARIABLE of the environment.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="With --audit: seed of the sample.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="With --audit: seed of the sample.")] = 0,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:

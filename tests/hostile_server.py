@@ -83,7 +83,7 @@ def _gone() -> bytes:
 def completion(text: str = "So the final answer is: 6", *, model: str = "good", **choice: Any) -> bytes:
     """A good reply of an OpenAI-compatible server, as JSON."""
     said = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}, "text": text}
-    usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    usage = {"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6}
     whole = {"id": "x", "object": "chat.completion", "created": 0, "model": model, "choices": [{**said, **choice}]}
     return json.dumps({**whole, "usage": usage}).encode()
 

@@ -101,7 +101,11 @@ def evaluate(
         run.record(judge_agreement=agreement.to_dict())
     reporter.say(f"{run.name}: {found.n_asked} asks put to the model, {found.n_resumed} answered from the journal")
     _measure_divergence(run, engine, list(found.asks.values()), reporter)
-    return _finish(run.path, cases, protocol, found, compat)
+    signed = checks.signed_otherwise(found.responses.values(), engine.identity, run.config)
+    run.record(signed_otherwise=signed[2])
+    for line in signed[1]:
+        reporter.say(f"{run.name}: {line}")
+    return _finish(run.path, cases, protocol, found, compat, signed=signed[:2])
 
 
 def _measure_divergence(run: Run, engine: Any, asks: Sequence[Ask], reporter: Reporter) -> None:
@@ -156,6 +160,7 @@ def _finish(
     found: pipeline.Evaluation,
     compat: str | None,
     labels: str | Path | None = None,
+    signed: tuple[list[metric_rows.Metric], list[str]] = ([], []),
 ) -> Evaluated:
     by_id = {c.id: c for c in cases}
     counted = protocol.reduce(found.graded, by_id)
@@ -166,7 +171,8 @@ def _finish(
         counted = replace(counted, metrics=tuple(bounded))
     metrics, said = checks.second_opinion(found.graded, found.asks)
     metrics += [row] if (row := checks.judge_agreement(found.judged)) else []
-    said += checks.unseen(found.judged)
+    metrics += signed[0]
+    said += checks.unseen(found.judged) + signed[1]
     if labels is not None:
         metrics += checks.agreement(found.graded, checks.read_labels(labels))
     how = [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
@@ -200,6 +206,8 @@ def rescore(
         config = own_config(path)
         cases = [case_from_dict(raw, f"{path / 'cases.jsonl'}") for raw in read_cases_lines(path)]
         with Journal(path / "journal", reuse=True) as journal:
+            for warning in journal.warnings:
+                reporter.say(f"{path.name}: {warning}")
             found = _regrade(path, cases, config, journal, compat, labels)
         reporter.say(f"{path.name}: {len(found.graded)} answers graded again")
         return found
@@ -245,7 +253,8 @@ def _regrade(
         run=path.name,
         judge=judge,
     )
-    return _finish(path, cases, protocol, found, how.compat, labels)
+    signed = checks.signed_otherwise(found.responses.values(), recorded.identity, config)
+    return _finish(path, cases, protocol, found, how.compat, labels, signed[:2])
 
 
 def load_run(folder: str | Path) -> Evaluated:
@@ -265,7 +274,7 @@ def load_run(folder: str | Path) -> Evaluated:
     if answered and lost:
         raise JournalError(
             f"{path / 'journal'}: the answers of {len(lost)} of {len(graded)} graded asks are missing "
-            f"(first: {lost[0]}); "
+            f"(first: {lost[0]}{''.join(f'; {w}' for w in contents.warnings[:1])}); "
             "restore the folder, or run the evaluation again with the model"
         )
     return Evaluated({c.id: c for c in cases}, asks, responses, graded, Reduction(metrics, sets))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
 from ...evaluation import reading, statistics
 from ...evaluation.asks import Ask, Response
+from ...evaluation.engines import signatures
 from ...evaluation.engines.base import THINKING_OPENED
 from ...evaluation.grading import judge, mathematics
 from ...evaluation.judging import Judged
@@ -137,6 +138,30 @@ def judge_agreement(judged: Sequence[Judged]) -> Metric | None:
         high=interval.high,
         note=note,
     )
+
+
+def signed_otherwise(
+    responses: Iterable[Response], identity: Mapping[str, str], config: Mapping[str, Any]
+) -> tuple[list[Metric], list[str], dict[str, int]]:
+    """``signed_otherwise``: answers whose server signed them with another model's name; nothing where there are none.
+
+    The metric, what a run says about it, and how many answers each name signed. Names that ``--signed-as`` accepts are
+    the model's own.
+    """
+    answers = [r for r in responses if r.finish_reason != "error"]
+    accepted = [name.strip() for name in ((config.get("serving") or {}).get("signed_as") or "").split(",")]
+    found = signatures.count(answers, identity, accepted)
+    if not found:
+        return [], [], {}
+    k, n = sum(found.values()), len(answers)
+    interval = statistics.clopper_pearson(k, n)
+    names = ", ".join(f"{name!r} {times}" for name, times in found.items())
+    metric = Metric(
+        "signed_otherwise", n=n, count=k, value=k / n, interval=interval.method, low=interval.low, high=interval.high,
+        note=mark(n, f"different answers signed as {names}"),
+    )  # fmt: skip
+    asked = identity.get("model")
+    return [metric], [f"{k} of {n} different answers are signed by another model than {asked!r}: {names}"], found
 
 
 def unseen(judged: Sequence[Judged]) -> list[str]:

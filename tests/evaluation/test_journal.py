@@ -129,10 +129,10 @@ def test_an_answer_with_a_damaged_field_is_asked_again(
     with Journal(tmp_path) as journal:
         key = put(journal, make_ask(), "6", response_ids=(1, 2))
     [segment] = tmp_path.glob("*.jsonl")
-    head, line = segment.read_text(encoding="utf-8").splitlines()
-    record = json.loads(line)
+    head, record = map(json.loads, segment.read_text(encoding="utf-8").splitlines())
     record["response"] |= damage
-    segment.write_text(f"{head}\n{json.dumps(record)}\n", encoding="utf-8")
+    del head["sum"], record["sum"]  # as an earlier version wrote it: with checksums it is noticed before
+    segment.write_text(f"{json.dumps(head)}\n{json.dumps(record)}\n", encoding="utf-8")
     found = read_journal(tmp_path)
     assert key not in found.responses and "damaged line left out" in found.warnings[0]
 

@@ -1,0 +1,98 @@
+"""Checksums of journal lines: whatever is done to a segment afterwards is noticed, and named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.chain import seal
+from composcope.evaluation.journal import Journal, ask_identity, read_journal
+
+ENGINE = {"weights": "w"}
+TEXTS = ['plain, "sum": "0123456789abcdef0123456789abcdef"}', "é \u2028", "three", "four"]
+
+
+@pytest.fixture
+def segment(tmp_path: Path, make_ask: Callable[..., Ask]) -> Path:
+    """A segment of an engine's line and four answers."""
+    with Journal(tmp_path) as journal:
+        for n, text in enumerate(TEXTS):
+            ask = make_ask(text, case=f"c{n}")
+            key = ask_identity(ask, ENGINE)
+            journal.append(key, ask, Response(key, text, "stop", 1, 1), ENGINE)
+    [found] = tmp_path.glob("*.jsonl")
+    return found
+
+
+def altered(line: bytes) -> bytes:
+    return line.replace(b'"text": "three"', b'"text": "THREE"')
+
+
+def resealed(line: bytes) -> bytes:
+    """As somebody writes it who computes the line's own checksum anew, without the lines before."""
+    record = json.loads(altered(line))
+    del record["sum"]
+    return seal(json.dumps(record).encode(), "")[0]
+
+
+def unsealed(line: bytes) -> bytes:
+    record = json.loads(line)
+    del record["sum"]
+    return json.dumps(record).encode()
+
+
+def test_an_untouched_segment_has_nothing_to_say(segment: Path) -> None:
+    contents = read_journal(segment.parent)
+    assert [r.text for r in contents.responses.values()] == TEXTS and contents.warnings == []
+    assert set(contents.lines.values()) == {f"{segment}:{n}" for n in (2, 3, 4, 5)}
+
+
+@pytest.mark.parametrize(
+    ("change", "named", "kept"),
+    [
+        (lambda ls: [*ls[:3], altered(ls[3]), ls[4]], {"4 c2"}, {0, 1, 3}),
+        (lambda ls: [*ls[:3], resealed(ls[3]), ls[4]], {"4 c2", "5 c3"}, {0, 1}),
+        (lambda ls: [*ls[:3], unsealed(ls[3]), ls[4]], {"4 c2"}, {0, 1, 3}),
+        (lambda ls: [*ls[:3], ls[4]], {"4 c3"}, {0, 1}),
+        (lambda ls: [*ls[:2], ls[3], ls[2], ls[4]], {"3 c2", "4 c1", "5 c3"}, {0}),
+        (lambda ls: [*ls, ls[3]], {"6 c2"}, {0, 1, 2, 3}),
+        (lambda ls: ls[1:], {"1 c0"}, {1, 2, 3}),
+    ],
+    ids=["altered", "altered and sealed", "seal taken off", "taken out", "moved", "put in", "first taken out"],
+)
+def test_what_was_done_to_a_line_is_noticed_and_the_ask_is_named(
+    segment: Path, change: Callable[[list[bytes]], list[bytes]], named: set[str], kept: set[int]
+) -> None:
+    segment.write_bytes(b"\n".join(change(segment.read_bytes().splitlines())) + b"\n")
+    contents = read_journal(segment.parent)
+    said = {tuple(w.removeprefix(f"{segment}:").split(": ", 1)) for w in contents.warnings}
+    assert {f"{line} c{text.partition('(case ')[2][2]}" for line, text in said} == named
+    assert {r.text for r in contents.responses.values()} == {TEXTS[n] for n in kept}, "the others are asked again"
+
+
+def test_the_line_after_a_damaged_one_is_kept(segment: Path) -> None:
+    lines = segment.read_bytes().splitlines()
+    segment.write_bytes(b"\n".join([*lines[:3], lines[3][:40], lines[4]]) + b"\n")
+    contents = read_journal(segment.parent)
+    assert [r.text for r in contents.responses.values()] == [TEXTS[0], TEXTS[1], TEXTS[3]]
+    assert len(contents.warnings) == 1 and f"{segment}:4: damaged" in contents.warnings[0]
+
+
+def test_a_journal_of_an_earlier_version_is_read_continued_and_said_once(
+    segment: Path, make_ask: Callable[..., Ask]
+) -> None:
+    old = b"\n".join(map(unsealed, segment.read_bytes().splitlines())) + b"\n"
+    segment.write_bytes(old)
+    segment.with_name("0002-other.jsonl").write_bytes(old)
+    with Journal(segment.parent) as journal:
+        assert len(journal) == 4
+        [warning] = journal.warnings
+        assert segment.name in warning and "1 more segments" in warning and "no checksums" in warning
+        journal.append("new", make_ask("new"), Response("new", "five", "stop", 1, 1), ENGINE)
+    contents = read_journal(segment.parent)
+    assert len(contents.responses) == 5 and contents.warnings == [warning]
+    assert segment.read_bytes() == old

@@ -1,0 +1,122 @@
+"""Which server gets which key, and what a run says about answers that another model signed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hostile_server import Hostile, completion, reply
+
+from composcope.errors import InputError
+from composcope.experiments.addresses import key_for
+from composcope.experiments.cli import main
+from composcope.experiments.roles import open_role
+from composcope.experiments.run import read_json
+
+OFFICIAL, OWN, JUDGE = "sk-official-0123456789", "sk-own-server-0123456789", "sk-judge-0123456789"
+URL = "http://192.168.1.7:8000/v1"
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"OPENAI_API_KEY": OFFICIAL, "OWN_KEY": OWN, "JUDGE_KEY": JUDGE}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("UNSET_KEY", raising=False)
+
+
+@pytest.fixture
+def servers() -> Iterator[list[Hostile]]:
+    """A target and a judge on this machine."""
+    found = [
+        Hostile(lambda c, _: reply(c, completion("So the answer is: blue"))),
+        Hostile(lambda c, _: reply(c, completion("Verdict: yes"))),
+    ]
+    yield found
+    for server in found:
+        server.close()
+
+
+@pytest.fixture
+def case_file(tmp_path: Path) -> Path:
+    cases = [
+        {"id": f"c{i}", "question": f"What is {i}?", "answer": f"word {i}", "answer_type": "text",
+         "parts": [{"question": f"What is part {i}?", "answer": "x", "answer_type": "text"}]}
+        for i in range(12)
+    ]  # fmt: skip
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("url", "named", "own", "key"),
+    [
+        (URL, None, True, None),
+        (URL, None, False, None),
+        ("http://localhost:8000/v1", None, False, None),
+        (URL, "OWN_KEY", True, OWN),
+        (URL, "OWN_KEY", False, None),
+        (URL, "192.168.1.7=JUDGE_KEY", False, JUDGE),
+        (URL, "192.168.1.7:8000=JUDGE_KEY", False, JUDGE),
+        (URL, "192.168.1.7:9000=JUDGE_KEY", False, None),
+        (URL, "192.168.1.70=JUDGE_KEY", False, None),
+        (URL, "OWN_KEY, judge.lan=JUDGE_KEY", True, OWN),
+        ("https://judge.lan/v1", "OWN_KEY, judge.lan=JUDGE_KEY", False, JUDGE),
+        ("https://api.openai.com/v1", "judge.lan=JUDGE_KEY", False, None),
+    ],
+)
+def test_a_key_goes_to_the_server_that_it_was_named_for(
+    url: str, named: str | None, own: bool, key: str | None
+) -> None:
+    assert key_for(url, named, own=own) == key
+
+
+def test_a_variable_that_is_not_set_is_said() -> None:
+    with pytest.raises(InputError, match="--api-key-env UNSET_KEY: not set in the environment"):
+        key_for(URL, "192.168.1.7=UNSET_KEY")
+
+
+def test_a_judge_or_teacher_on_this_machine_gets_no_key_unless_it_is_named(servers: list[Hostile]) -> None:
+    _, server = servers
+    open_role(f"good@{server.url}", "--judge")
+    assert {r.headers["authorization"] for r in server.requests} == {"Bearer EMPTY"}
+    host = server.url.removeprefix("http://").removesuffix("/v1")
+    server.requests.clear()
+    open_role(f"good@{server.url}", "--teacher", key_env=f"OWN_KEY,{host}=JUDGE_KEY")
+    assert {r.headers["authorization"] for r in server.requests} == {f"Bearer {JUDGE}"}
+
+
+def test_target_and_judge_of_a_run_each_get_their_own_key(
+    servers: list[Hostile], case_file: Path, tmp_path: Path
+) -> None:
+    target, judge = servers
+    host = judge.url.removeprefix("http://").removesuffix("/v1")
+    command = ["evaluate", "-m", f"good@{target.url}", "-b", str(case_file), "-o", str(tmp_path / "r"), "--quiet"]
+    main([*command, "--judge", f"good@{judge.url}", "--api-key-env", f"OWN_KEY,{host}=JUDGE_KEY"])
+    assert {r.headers["authorization"] for r in target.requests} == {f"Bearer {OWN}"}
+    assert {r.headers["authorization"] for r in judge.requests} == {f"Bearer {JUDGE}"}
+    everything = b"".join(p.read_bytes() for p in (tmp_path / "r").rglob("*") if p.is_file())
+    assert not [key for key in (OFFICIAL, OWN, JUDGE) if key.encode() in everything]
+
+
+def test_answers_signed_by_another_model_are_counted_in_log_manifest_and_metrics(
+    case_file: Path, tmp_path: Path
+) -> None:
+    server = Hostile(
+        lambda c, r: reply(c, completion("blue", model="another-7b" if "What is 7?" in r.prompt else "good"))
+    )
+    out = tmp_path / "r"
+    command = ["evaluate", "-m", f"good@{server.url}", "-b", str(case_file), "-o", str(out), "--concurrency", "1"]
+    main([*command, "--quiet"])
+    server.close()
+    n = len([r for r in server.requests if r.prompt.count("What is")])
+    row = {"metric": "signed_otherwise", "n": n, "count": 1, "value": pytest.approx(1 / n)}
+    for _ in range(2):
+        found = [m for m in read_json(out / "metrics.json")["metrics"] if m["metric"] == "signed_otherwise"]
+        assert [{k: m[k] for k in row} for m in found] == [row]
+        assert any("'another-7b' 1" in w for w in read_json(out / "metrics.json")["warnings"])
+        main(["score", str(out), "--quiet"])  # counted again from the journal
+    assert read_json(out / "manifest.json")["signed_otherwise"] == {"another-7b": 1}
+    assert f"1 of {n} different answers are signed by another model than 'good'" in (out / "log.txt").read_text()
