@@ -163,8 +163,7 @@ def _convert(path: Path, folder: Path) -> None:
         packed = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
         config = packed.config
         # What says "packed" keeps the model from being saved; its tensors are plain by now.
-        if hasattr(config, "quantization_config"):
-            del config.quantization_config
+        vars(config).pop("quantization_config", None)
         plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         plain.load_state_dict(packed.state_dict())
         plain.tie_weights()
