@@ -18,7 +18,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..benchmarks.lines import read_lines
-from ..sandbox import Sandbox
+from ..sandbox import run_code
 
 WHAT = "JSON lines with question, code and answer, or GSM-Hard rows with input and code"
 
@@ -134,20 +134,19 @@ def read_code_items(
     known = {_squeeze(q): a for q, a in (answers or {}).items()}
     items: list[CodeItem] = []
     rejected: list[dict[str, Any]] = []
-    with Sandbox() as box:
-        for n, row in enumerate(read_lines(path, WHAT)):
-            made = _item(row, n, known, box, f"{path}:{n + 1}")
-            if isinstance(made, CodeItem):
-                items.append(made)
-            else:
-                rejected.append({"item": str(row.get("id", n)), "stage": "item", "reason": made})
+    for n, row in enumerate(read_lines(path, WHAT)):
+        made = _item(row, n, known, f"{path}:{n + 1}")
+        if isinstance(made, CodeItem):
+            items.append(made)
+        else:
+            rejected.append({"item": str(row.get("id", n)), "stage": "item", "reason": made})
     ids = Counter(i.id for i in items)
     if twice := [i for i, k in ids.items() if k > 1]:
         raise InputError(f"{path}: id {twice[0]!r} is used {ids[twice[0]]} times; ids are unique")
     return items, rejected
 
 
-def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], box: Sandbox, where: str) -> CodeItem | str:
+def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], where: str) -> CodeItem | str:
     if "code" not in row or not ("input" in row or {"question", "answer"} <= row.keys()):
         raise InputError(f"{where}: fields {sorted(row)} are neither of the shapes; give {WHAT}")
     for name in ("code", "input" if "input" in row else "question"):
@@ -167,7 +166,7 @@ def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], box: Sandbox
         return "no-gold-answer"
     if not any(isinstance(n, ast.FunctionDef) and n.name == "solution" for n in ast.parse(code).body):
         return "code-without-solution()"
-    result = box.run(code)
+    result = run_code(code)
     if not result.ok:
         return f"code-{result.reason}"
     answer = whole(result.value)

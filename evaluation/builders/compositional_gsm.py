@@ -24,11 +24,11 @@ from ...errors import InputError, NoCasesError
 from .. import prompts
 from ..cases import Case, Part
 from ..protocols.reasoning_gap import co_present
-from ..sandbox import CodeResult, Limits, Sandbox
+from ..sandbox import CodeResult, Limits, run_code
 from .code_items import CodeItem, Slot, has_x, slots, whole, with_constant, with_mention
 
 _FORBIDDEN = 1e6
-LIMITS = Limits(seconds=2.0, steps=50_000)
+LIMITS = Limits(seconds=0.5)
 """For one solution: a replaced number can make its loop endless."""
 
 
@@ -113,19 +113,18 @@ def _candidates(
         {"q1": i.id, "stage": "first", "reason": "question-has-x"} for i in items if has_x(i)
     ]
     givers = [i for i in items if not has_x(i)]
-    with Sandbox(LIMITS) as box:
-        for second in items:
-            usable, refused = slots(second)
-            rejected += [{"q2": second.id, "stage": "number", **r} for r in refused]
-            before = box.run(second.code)
-            for slot in usable:
-                for first in _firsts(givers, second, slot, rng, rules):
-                    outcome = _try(first, second, slot, before, box, rules)
-                    if isinstance(outcome, Candidate):
-                        found.append(outcome)
-                    else:
-                        names = {"q1": first.id, "q2": second.id, "constant": slot.value, "x": first.answer}
-                        rejected.append({**names, "stage": "execution", **outcome})
+    for second in items:
+        usable, refused = slots(second)
+        rejected += [{"q2": second.id, "stage": "number", **r} for r in refused]
+        before = run_code(second.code, limits=LIMITS, variables=True)
+        for slot in usable:
+            for first in _firsts(givers, second, slot, rng, rules):
+                outcome = _try(first, second, slot, before, rules)
+                if isinstance(outcome, Candidate):
+                    found.append(outcome)
+                else:
+                    names = {"q1": first.id, "q2": second.id, "constant": slot.value, "x": first.answer}
+                    rejected.append({**names, "stage": "execution", **outcome})
     return found, rejected
 
 
@@ -138,13 +137,12 @@ def _firsts(
     return rng.sample(near, min(rules.tries, len(near)))
 
 
-def _try(
-    first: CodeItem, second: CodeItem, slot: Slot, before: CodeResult, box: Sandbox, rules: Rules
-) -> Candidate | dict[str, Any]:
+def _try(first: CodeItem, second: CodeItem, slot: Slot, before: CodeResult, rules: Rules) -> Candidate | dict[str, Any]:
     """The candidate, or why it is none."""
     if first.answer == slot.value:
         return {"reason": "same-number"}
-    after = box.run(with_constant(second.code, slot, str(first.answer)))
+    changed = with_constant(second.code, slot, str(first.answer))
+    after = run_code(changed, limits=LIMITS, variables=True)
     if not after.ok:
         return {"reason": f"code-{after.reason}", "detail": after.detail}
     answer = whole(after.value)
@@ -180,26 +178,25 @@ def _pairs(candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate
     """
     sound: set[int] = set()
     rejected: list[dict[str, Any]] = []
-    with Sandbox(replace(LIMITS, steps=2 * LIMITS.steps)) as box:
-        while True:
-            pairs, spare = _assign(candidates)
-            failed: dict[int, dict[str, Any]] = {}
-            for c in pairs:
-                if id(c) not in sound:
-                    problem = _joint_problem(c, box)
-                    if problem is None:
-                        sound.add(id(c))
-                    else:
-                        failed[id(c)] = {**c.names, "stage": "joint", **problem}
-            if not failed:
-                return pairs, spare, rejected
-            rejected += failed.values()
-            candidates = [c for c in candidates if id(c) not in failed]
+    while True:
+        pairs, spare = _assign(candidates)
+        failed: dict[int, dict[str, Any]] = {}
+        for c in pairs:
+            if id(c) not in sound:
+                problem = _joint_problem(c)
+                if problem is None:
+                    sound.add(id(c))
+                else:
+                    failed[id(c)] = {**c.names, "stage": "joint", **problem}
+        if not failed:
+            return pairs, spare, rejected
+        rejected += failed.values()
+        candidates = [c for c in candidates if id(c) not in failed]
 
 
-def _joint_problem(c: Candidate, box: Sandbox) -> dict[str, Any] | None:
+def _joint_problem(c: Candidate) -> dict[str, Any] | None:
     """Why the program of a pair is none: it does not run, or comes to something else than the pair's answer."""
-    result = box.run(pair_code(c))
+    result = run_code(pair_code(c), limits=replace(LIMITS, seconds=2 * LIMITS.seconds))
     if not result.ok:
         return {"reason": f"code-{result.reason}", "detail": result.detail}
     if whole(result.value) != c.answer:

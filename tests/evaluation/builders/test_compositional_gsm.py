@@ -143,7 +143,7 @@ def _reasons(first: CodeItem, second: CodeItem, **rules: float) -> set[str]:
             "implausible-step",
         ),
         (7, _item("z", "9 litres are poured out of 8.", 9, "return 9 // (8 - 7)"), {}, "code-error"),
-        (7, _item("w", "6 is not 4.", 4, "n = 6", "while n != 4: n -= 1 + 1", "return n"), {}, "code-steps"),
+        (7, _item("w", "6 is not 4.", 4, "n = 6", "while n != 4: n -= 1 + 1", "return n"), {}, "code-time"),
     ],
 )
 def test_every_candidate_left_out_says_why(answer: int, second: CodeItem, rules: dict[str, float], reason: str) -> None:

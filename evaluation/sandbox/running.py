@@ -1,0 +1,84 @@
+"""Runs code-form answers of a model on the best backend that this machine has."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import platform
+import threading
+from typing import Any
+
+from ...errors import InputError
+from .cpython import LockedPython, Unavailable, self_test
+from .finding import extract_code
+from .monty import Monty
+from .results import CodeResult, Limits
+
+_choosing = threading.Lock()
+
+
+@functools.cache
+def _backend(process: int) -> LockedPython | Monty:
+    python, missing = LockedPython(), []
+    atexit.register(python.close)
+    try:
+        python.start()
+        self_test(python)
+        return python
+    except (Unavailable, OSError) as e:
+        python.close()
+        missing.append(f"locked CPython: {e}")
+    try:
+        monty = Monty()
+        atexit.register(monty.close)
+        return monty
+    except Unavailable as e:
+        missing.append(f"Monty: {e}")
+    raise InputError(f"this machine has no sandbox for programs of a model ({'; '.join(missing)})")
+
+
+def backend() -> LockedPython | Monty:
+    """The backend of this process, chosen once: locked CPython where it holds, else Monty.
+
+    Raises ``InputError`` with the reasons where there is neither. A forked process chooses its own.
+    """
+    with _choosing:
+        return _backend(os.getpid())
+
+
+def describe() -> dict[str, Any]:
+    """What runs programs here, as a manifest says it."""
+    chosen = backend()
+    if isinstance(chosen, Monty):
+        return {"backend": chosen.name, "version": chosen.version, "walls": ["no access to the machine"]}
+    walls = ["seccomp", "limits", *chosen.walls]
+    return {"backend": chosen.name, "version": platform.python_version(), "walls": walls}
+
+
+def run_code(
+    code: str,
+    call: str = "solution",
+    arguments: tuple[Any, ...] = (),
+    limits: Limits | None = None,
+    *,
+    variables: bool = False,
+) -> CodeResult:
+    """Run ``code`` and call its function ``call``; without that function the last line printed is the answer.
+
+    The result's ``reason`` is ``no-answer`` where nothing came back, ``refused`` where the program wanted what the
+    sandbox does not have, ``time``, ``memory``, ``recursion`` or ``output`` where a limit was hit. ``variables`` also
+    returns what the function had assigned in the end.
+    """
+    try:
+        json.dumps(arguments)
+    except (TypeError, ValueError) as e:
+        raise InputError(f"sandbox arguments {arguments!r} are not plain JSON values: {e}") from e
+    return backend().run(code, call, arguments, limits or Limits(), variables)
+
+
+def run_answer(text: str, call: str = "solution", limits: Limits | None = None) -> CodeResult:
+    """Find the program in a model's answer and run it; ``no-code`` where there is none."""
+    code = extract_code(text)
+    return CodeResult(reason="no-code") if code is None else run_code(code, call, limits=limits)

@@ -1,0 +1,270 @@
+"""Code-form answers of a model: what they come to, what is found in them, and why there is nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation import sandbox
+from composcope.evaluation.sandbox import Limits, extract_code, run_answer, run_code, running
+from composcope.evaluation.sandbox.cpython import LockedPython, Unavailable, self_test
+from composcope.evaluation.sandbox.monty import Monty
+from composcope.evaluation.sandbox.results import parse_reply, result_of
+
+LIMITS = Limits(seconds=1, memory_mb=256)
+
+
+def _solution(*lines: str) -> str:
+    return "def solution():\n" + "".join(f"    {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        (_solution("return 3 * 6 // 2 ** 2 % 3 - 1"), 0),
+        (_solution("a, (b, *c) = 1, (2, 3, 4)", "return [a, b, c]"), [1, 2, [3, 4]]),
+        (_solution("return {'a': 1}"), "{'a': 1}"),
+        (_solution("return 10 ** 20"), 10**20),
+        (_solution("from fractions import Fraction", "return Fraction(3, 4)"), 0.75),
+        (_solution("from decimal import Decimal", "return Decimal('2.50')"), 2.5),
+        (_solution("import datetime", "return datetime.date(2024, 3, 1)"), "2024-03-01"),
+        (_solution("class A(int): pass", "return A(3)"), 3),
+        (_solution("class A:", "    def __str__(self): return '7 apples'", "return A()"), "7 apples"),
+        ("def solve_q1():\n    return 4\ndef solution(k=3, *, m=2):\n    X = solve_q1()\n    return X * k + m\n", 14),
+        ("solution = lambda: 3", 3),
+        ("from functools import cache\n@cache\n" + _solution("return 4"), 4),
+    ],
+)
+def test_a_value_comes_back_as_a_plain_one(code: str, value: object) -> None:
+    result = run_code(code)
+    assert (result.reason, result.detail, result.value) == (None, "", value)
+    assert type(result.value) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import numpy\n" + _solution("return 1"), "refused"),
+        (_solution("return open('/etc/hostname').read()"), "refused"),
+        (_solution("return input()"), "error"),
+        (_solution("return 1 / 0"), "error"),
+        (_solution("assert 1 == 2"), "error"),
+        ("n = 1\n" + _solution("n += 1", "return n"), "error"),
+        (_solution("import sys", "sys.exit(3)"), "error"),
+        ("def solution(x):\n    return x", "error"),
+        (_solution("return solution()"), "recursion"),
+        (_solution("while 1: pass"), "time"),
+        (_solution("return len([0] * 10 ** 10)"), "memory"),
+        (_solution("print('x' * 30_000)"), "output"),
+        (_solution("return 'x' * 30_000"), "output"),
+        (_solution("return [0] * 200_000"), "output"),
+        (_solution("import ctypes", "return ctypes.string_at(0)"), "crashed"),
+        ("def solution(:\n", "syntax"),
+        ("return 3", "syntax"),
+        ("x = '\0'", "syntax"),
+        ("x = " + "(" * 500 + ")" * 500, "syntax"),
+        (_solution("pass"), "no-answer"),
+        (_solution("return float('inf')"), "no-answer"),
+        (_solution("return 10 ** 5000"), "no-answer"),
+        ("x = 3", "no-answer"),
+        ("def f():\n    break\n" + _solution("for i in range(3):", "    f()", "return i"), "syntax"),
+        *[
+            ("import math\n" + _solution(f"return {v}"), "no-answer")
+            for v in ("solution", "math", "int", "[len]", "object()", "(x for x in [1])")
+        ],
+    ],
+)
+def test_a_program_without_a_value_ends_with_its_reason(code: str, reason: str) -> None:
+    result = run_code(code, limits=LIMITS)
+    assert result.reason == reason and result.reason in sandbox.REASONS, result
+    assert result.text is None
+
+
+def test_nothing_that_a_program_changes_is_there_for_the_next_one() -> None:
+    changing = "import builtins, math\nbuiltins.max = None\nmath.pi = 3\n" + _solution("return 1")
+    assert run_code(changing).value == 1
+    assert run_code("import math\n" + _solution("return [max(1, 2), round(math.pi, 2)]")).value == [2, 3.14]
+
+
+def test_the_same_program_comes_to_the_same_value_each_time() -> None:
+    code = "import random\n" + _solution("return [random.random(), list({'a', 'b', 'c', 'd'}), hash('x')]")
+    assert run_code(code) == run_code(code)
+
+
+def test_the_environment_holds_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    fresh = LockedPython()
+    shown = fresh.run("import os\n" + _solution("return str(dict(os.environ))"), "solution", (), LIMITS, False).text
+    fresh.close()
+    assert "sk-secret" not in str(shown) and "HOME" not in str(shown)
+
+
+def test_arguments_are_plain_values() -> None:
+    code = "def solution(a, b):\n    return a * b"
+    assert run_code(code, arguments=(3, 4)).value == 12
+    with pytest.raises(InputError, match="arguments"):
+        run_code(code, arguments=(object(),))
+
+
+def test_printed_answers_count_only_where_there_is_no_entry_function() -> None:
+    assert run_code("print('a')\nprint(6 * 7)").text == "42"
+    both = run_code(_solution("print('working')", "return 5"))
+    assert (both.text, both.printed) == ("5", "working\n")
+
+
+def test_values_are_written_as_answers_are() -> None:
+    texts = [run_code(_solution(f"return {v}")).text for v in ("18.0", "0", "2.5", "True", "(1, 2.0)", "'June'", "-3")]
+    assert texts == ["18", "0", "2.5", "yes", "1, 2", "June", "-3"]
+
+
+def test_variables_of_the_entry_function_come_back() -> None:
+    code = _solution("eggs = 16 - 3", "def f(): return 3", "price, found = 2.5, []", "return eggs * price")
+    for backend in (running.backend(), *_other()):
+        result = backend.run(code, "solution", (), LIMITS, True)
+        assert (result.value, result.variables) == (32.5, {"eggs": 13, "price": 2.5})
+    assert run_code(code).variables == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Sure:\n```python\ndef solution():\n    return 4\n```\nSo the answer is 5.", "4"),
+        ("```\ndef solve_q1():\n    return 2\n```\nand\n```py\ndef solution():\n    return solve_q1() + 1\n```", "3"),
+        ("The code is\ndef solution():\n    return 8", "8"),
+        ("```python\ndef solution():\n    return 9", "9"),
+    ],
+)
+def test_code_is_found_in_an_answer(text: str, answer: str) -> None:
+    assert run_answer(text).text == answer
+
+
+def test_an_answer_without_code_is_invalid() -> None:
+    assert extract_code("The answer is 4, def. yes.") is None
+    assert run_answer("The answer is 4.").reason == "no-code"
+
+
+@pytest.mark.parametrize(("name", "value"), [("seconds", 0), ("seconds", float("nan")), ("memory_mb", 3)])
+def test_limits_that_make_no_sense_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=name):
+        Limits(**{name: value})
+
+
+def test_all_code_form_solutions_of_gsm8k_run_and_reach_their_targets(shared: Path) -> None:
+    lines = (shared / "data" / "gsm8k_code_solutions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    results = [run_code(r["code"]) for r in rows]
+    assert [r.reason for r in results if not r.ok] == []
+    equal = sum(
+        abs(r.value - row["target"]) <= 1e-6 * max(1, abs(row["target"])) for r, row in zip(results, rows, strict=True)
+    )
+    assert (len(rows), equal) == (660, 660)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "```bash\npip install sympy\n```\n\nNow the code:\n```python\ndef solution():\n    return 5\n```\nDone.",
+        "def solution():\n    return 5\n\nThis returns 5, which is the answer.",
+        "```python\ndef solution():\n    return 5\n```\nOutput:\n```\nThe answer is 5\n```",
+        "```Python\r\ndef solution():\r\n    return 5\r\n```",
+        "~~~python\ndef solution():\n    return 5\n~~~",
+        "1. The code:\n   ```py3\n   def solution():\n       return 5\n   ```",
+        "Here it is:\n    def solution():\n        return 5",
+        'def solution():\n    """One\nline of words\n"""\n    return 5\nprint(solution())\nSo the answer is 5.',
+    ],
+)
+def test_the_program_is_found_among_other_blocks_and_prose(answer: str) -> None:
+    assert run_answer(answer).value == 5
+
+
+def _other() -> list[Monty]:
+    try:
+        return [Monty()]
+    except Unavailable:
+        return []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"7",
+        b"{}",
+        b"[" * 100_000,
+        b"9" * 100_000,
+        b'{"reason": "correct", "detail": ""}',
+        b'{"reason": "error"}',
+        b'{"called": true, "value": {"a": 1}, "printed": "", "variables": {}}',
+        b'{"called": true, "value": 1, "printed": 3, "variables": {}}',
+        b'{"called": true, "value": 1, "printed": "", "variables": {"a": [1]}}',
+        b'{"called": "x", "value": 1, "printed": "", "variables": {}}',
+    ],
+)
+def test_a_reply_of_another_shape_is_none(line: bytes) -> None:
+    assert parse_reply(line) is None
+
+
+def test_half_a_surrogate_pair_in_a_reply_becomes_text_that_can_be_written() -> None:
+    reply = parse_reply(b'{"called": true, "value": "\\ud800!", "printed": "", "variables": {}}')
+    assert reply is not None and result_of(reply, "solution").value == "?!"
+
+
+def test_the_backend_says_what_it_is() -> None:
+    told = sandbox.describe()
+    assert told["backend"] in ("cpython", "monty") and told["version"] and told["walls"]
+    if sys.platform == "linux":
+        assert told["backend"] == "cpython" and {"seccomp", "limits"} <= set(told["walls"])
+
+
+def test_a_backend_that_lets_a_program_out_is_not_taken() -> None:
+    class Open(LockedPython):
+        def run(self, *_: object) -> sandbox.CodeResult:
+            return sandbox.CodeResult(value="try 0")
+
+    with pytest.raises(Unavailable, match="try 0"):
+        self_test(Open())
+
+
+def test_without_any_backend_the_error_names_each_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise Unavailable("the package is missing (pip install it)")
+
+    monkeypatch.setattr(LockedPython, "start", missing)
+    monkeypatch.setattr(running, "Monty", missing)
+    with pytest.raises(InputError) as error:
+        running._backend(-1)
+    assert str(error.value).count("pip install it") == 2 and "\n" not in str(error.value)
+
+
+def test_where_seccomp_is_missing_monty_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pydantic_monty")
+
+    def missing(*_: object) -> None:
+        raise Unavailable("no seccomp")
+
+    monkeypatch.setattr(LockedPython, "start", missing)
+    taken = running._backend(-2)
+    taken.close()
+    assert taken.name == "monty"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_without_namespaces_still_has_the_wall_of_seccomp(tmp_path: Path) -> None:
+    # as in a container that forbids user namespaces: the one made here allows no further one
+    code = "from composcope.evaluation import sandbox; import json; print(json.dumps(sandbox.describe()))"
+    inside = (
+        f"echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all {sys.executable} -c '{code}'"
+    )
+    done = subprocess.run(["unshare", "-Ur", "sh", "-c", inside], capture_output=True, text=True)
+    if "unshare" in done.stderr or "setpriv" in done.stderr:
+        pytest.skip(f"no user namespace to forbid them in: {done.stderr.strip()}")
+    told = json.loads(done.stdout)
+    assert told["backend"] == "cpython" and "seccomp" in told["walls"], told
+    assert not [w for w in told["walls"] if "namespace" in w or w == "empty root"], told
