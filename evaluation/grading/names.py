@@ -179,7 +179,8 @@ def _absent(first: str, golds: Sequence[str]) -> Reading:
     """A text without the name is wrong, unless it is a part of the name, or a fuller form of it."""
     given = text.strip_opening(first)
     letter = next((text.normalize(g) for g in golds if len(text.normalize(g)) == 1), None)
-    if letter and len(text.normalize(given)) > 1 and letter in text.normalize(given):
+    said = text.normalize(given)
+    if letter and len(said) > 2 and letter in said:  # "Na" is another symbol than "N"; "Nitrogen" is open
         return Reading(None, "a letter inside a word")
     if len(given.split()) <= _SHORT // 2 and any(text.part_of(given, gold) for gold in golds):
         return Reading(None, "part of the name")

@@ -24,7 +24,7 @@ from ..packaged import MODELS
 from ..sources import resolve_model, weights_folder
 from . import peers
 
-MODEL = Path("models") / MODELS["smollm2"].file
+MODEL = Path("models") / "smollm2" / MODELS["smollm2"].file
 BEGIN, END = "<!-- bench real -->", "<!-- end of bench real -->"
 HEAD = ("task", "way", "batch", "s of processor", "s", "time ratio [range]", "same answers", "note")
 ANSWER_TOKENS = 32

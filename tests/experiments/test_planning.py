@@ -41,7 +41,7 @@ def test_a_plan_shows_the_prompt_of_each_role_as_the_model_is_given_it(tmp_path:
     assert [line.split()[2] for line in shown] == ["part:0", "part:0:paraphrase", "part:1", "whole"]
     assert "case c0" in shown[-1] and "'3'" in shown[-1]
     text = "\n".join(lines[lines.index(shown[-1]) :])
-    assert "What is 0?" in text and "Reply with the answer only" in text and "<bos>" in text
+    assert "What is 0?" in text and "Give only the answer" in text and "<bos>" in text
 
 
 MUSIQUE = {"question": "Who was the spouse of the author?", "answer": "Bo", "answerable": True, "answer_aliases": []}
