@@ -39,7 +39,7 @@ export HF_HUB_OFFLINE  ?= 1
 # failures and successes both fill; 12 cases of each are opened up, so that all takes less than five minutes.
 MODEL ?= smollm2
 REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
-REAL_gemma   = --benchmark world:city-capital,city-currency,city-language,city-continent,company-currency,capital-language --few-shot 4
+REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,company-currency --few-shot 4
 
 .PHONY: demo real studies interventions test test-real test-slow test-gpu test-vllm soak lint wheel-test bench bench-real install clean
 .DEFAULT_GOAL := demo

@@ -18,7 +18,7 @@ _ABSTAIN = re.compile(
     r"|not sure|unsure|not certain|uncertain"
     rf"|(?:cannot|can't|can not|could not|couldn't|unable to) {_KNOWN}|no idea|have no idea"
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence|data|context)"
-    r"|unknown|n/?a\b|is (?:unknown|unclear)|is not (?:given|known|provided|specified))",
+    r"|unknown|n/a\b|(?-i:NA|na)\b|is (?:unknown|unclear)|is not (?:given|known|provided|specified))",
     re.IGNORECASE,
 )
 _REFUSE = re.compile(
@@ -101,12 +101,22 @@ def _joined(normalized: str) -> str:
     return normalized.replace(" ", "")
 
 
+_KINDS = frozenset(
+    "city town county state island islands river lake sea ocean mountain mountains street university college school "
+    "museum bridge tower castle church cathedral park war battle treaty republic kingdom union dollar pound franc peso "
+    "crown".split()
+)
+"""Words that end the names of many different things of a kind."""
+
+
 def part_of(given: str, gold: str) -> bool:
     """Whether an answer is the end of a longer name ("Einstein" for "Albert Einstein"), or a fuller form of it."""
     short, long = normalize(given).split(), normalize(gold).split()
     if 1 < len(long) < len(short):
         # "Lawrence Augustine Washington" for "Lawrence Washington"
         return short[0] == long[0] and short[-1] == long[-1]
+    if len(short) > 1 and short[-1] in _KINDS and short != long[-len(short) :]:
+        return False  # "Carson City" is no part of "Salt Lake City"
     return 0 < len(short) < len(long) and len("".join(short)) > 2 and long[-1] == short[-1]
 
 
