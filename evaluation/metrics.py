@@ -10,10 +10,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
-
-from ..errors import InputError
 
 SCHEMA = 1
 HOLLOW_BELOW = 5
@@ -90,34 +88,20 @@ def dumps(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()
     return json.dumps(to_document(protocol, metrics, warnings), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def from_document(document: Any, where: str = "metrics.json") -> list[Metric]:
-    """Read the rows of a ``metrics.json`` document back.
-
-    Raises ``InputError`` for another schema or a row with fields that do not fit.
-    """
-    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
-        raise InputError(f"{where}: schema is not {SCHEMA}; compute the metrics again with `composcope metrics`")
-    try:
-        return [Metric(**row) for row in document["metrics"]]
-    except (KeyError, TypeError) as e:
-        raise InputError(f"{where}: field 'metrics' cannot be read ({e}); compute the metrics again") from e
-
-
 def mark(n: int, note: str | None = None) -> str | None:
     """The note of a cell with few cases: below 5 it is drawn hollow and without a line, below 15 it is marked."""
     few = f"n < {HOLLOW_BELOW}" if n < HOLLOW_BELOW else f"n < {MARKED_BELOW}" if n < MARKED_BELOW else None
     return "; ".join(part for part in (few, note) if part) or None
 
 
-def quoted(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row whose ``interval``, ``low`` and ``high`` are those to quote: over clusters where cases share some.
+def quoted(metric: Metric) -> Metric:
+    """The metric with the interval to quote: over clusters where cases share facts or items.
 
-    What is shown to people goes through here; a row without cluster fields comes back as it is.
+    What is shown to people goes through here; a metric without cluster fields comes back as it is.
     """
-    if row.get("cluster_n") is None:
-        return dict(row)
-    over = {k: row.get(f"cluster_{k}") for k in ("interval", "low", "high")}
-    return {**row, **over}
+    if metric.cluster_n is None:
+        return metric
+    return replace(metric, interval=metric.cluster_interval, low=metric.cluster_low, high=metric.cluster_high)
 
 
 def find(metrics: Iterable[Metric], metric: str, **group: Any) -> Metric | None:

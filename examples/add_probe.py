@@ -12,7 +12,7 @@ import torch
 
 from composcope.experiments.figures import style
 from composcope.experiments.figures.drawing import Drawing, caption, words
-from composcope.experiments.figures.io import RunData
+from composcope.experiments.run.reader import RunData
 from composcope.hooks import Model, Site
 from composcope.probes import Example, ProbeResult
 from composcope.probes.tables import group_rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,10 @@ from ..evaluation.analyses import (
 from ..evaluation.analyses.base import Analysis, Source
 from ..evaluation.benchmarks.load import load
 from ..evaluation.cases import Case
-from ..evaluation.metrics import quoted
+from ..evaluation.metrics import Metric, quoted
 from ..evaluation.protocols.roles import uncounted
 from .printing import table
-from .run import find_runs, read_json, read_lines, write_json, write_lines
+from .run import find_runs, read_lines, write_json, write_lines
 
 
 @dataclass(frozen=True)
@@ -186,10 +186,9 @@ def sources(path: str | Path) -> list[Source]:
 
 
 def _from_run(folder: Path) -> Source:
-    from .evaluating.evaluate import load_run
+    from .run.reader import read_run
 
-    read_json(folder / "metrics.json")  # an unfinished run is refused with its own message
-    found = load_run(folder)
+    found = read_run(folder).evaluated()
     return Source(
         str(folder),
         found.graded,
@@ -230,8 +229,7 @@ def lines(found: Analysis) -> list[str]:
     """The analysis as text tables."""
     out: list[str] = []
     if found.metrics:
-        rows = [_metric_row(asdict(m)) for m in found.metrics]
-        out += table(rows)
+        out += table([_metric_row(m) for m in found.metrics])
     for name, rows in found.tables.items():
         out += ["", f"{name}:", *table(rows)] if rows else []
     out += (
@@ -243,9 +241,8 @@ def lines(found: Analysis) -> list[str]:
 _SHOWN = ("metric", "group", "count", "n", "value", "low", "high", "interval", "n_invalid", "note")
 
 
-def _metric_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    shown = quoted(row)
-    return {k: shown[k] for k in _SHOWN if k in shown}
+def _metric_row(metric: Metric) -> dict[str, Any]:
+    return {k: getattr(quoted(metric), k) for k in _SHOWN}
 
 
 __all__ = ["ANALYSES", "Options", "analyze", "human_assignment", "lines", "sources", "write"]

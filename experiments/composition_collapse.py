@@ -100,7 +100,7 @@ def tables(study: Study) -> list[Table]:
 
 def _depth_key(study: Study) -> str:
     """``depth_bin`` where the benchmark declares bins, as the published one does, else ``depth``."""
-    return "depth_bin" if any("depth_bin" in m["group"] for run in study.runs for m in run.run.metrics) else "depth"
+    return "depth_bin" if any("depth_bin" in m.group for run in study.runs for m in run.run.metrics) else "depth"
 
 
 PRESET = Preset(

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ComposcopeError
-from ..evaluation.metrics import quoted
+from ..evaluation.metrics import Metric
 from . import exits
 from .organism.weights import DOSES
 from .progress import Reporter
-from .run import command_line, locked, read_json, write_json
+from .run import command_line, locked, write_json
 from .run.provenance import machine
-from .run.summary import mean_chance
+from .run.reader import read_run
 
 LIMITS = {"mixed": 200, "temporal": 24}
 """Cases per family x depth: what two cores do in about three minutes."""
@@ -156,43 +156,26 @@ def summary(jobs: Sequence[Job], validity: Sequence[Mapping[str, Any]], report: 
     return [*mixed, *temporal, _validity_line(validity), f"{seconds:.0f} s; report: {report}"]
 
 
-def _metrics(job: Job) -> list[dict[str, Any]]:
-    return read_json(job.folder / "metrics.json")["metrics"]
-
-
-def _find(rows: Sequence[Mapping[str, Any]], metric: str, **group: Any) -> Mapping[str, Any] | None:
-    return next((r for r in rows if r["metric"] == metric and r["group"] == group), None)
-
-
 def _mixed_line(job: Job) -> str:
-    rows = _metrics(job)
-    chance = mean_chance(job.folder)
-    guess = "" if chance is None else f", chance {100 * chance:.1f} %"
-    both, whole = (_rate(_find(rows, name)) for name in ("both", "composition"))
+    run = read_run(job.folder)
+    guess = "" if run.chance is None else f", chance {100 * run.chance:.1f} %"
+    both, whole = (_rate(run.one(name)) for name in ("both", "composition"))
     return f"mixed    {job.dose:8} both parts right {both}; whole right {whole}{guess}"
 
 
 def _temporal_line(job: Job) -> str:
-    rows = [r for r in _metrics(job) if r["metric"] == "residual_failure" and set(r["group"]) == {"depth_bin"}]
-    rows.sort(key=lambda r: r["group"]["depth_bin"])
-    cells = "; ".join(f"depth {r['group']['depth_bin']} {_rate(r)}" for r in rows)
+    rows = read_run(job.folder).select("residual_failure", "depth_bin")
+    rows.sort(key=lambda r: r.group["depth_bin"])
+    cells = "; ".join(f"depth {r.group['depth_bin']} {_rate(r)}" for r in rows)
     return f"temporal {job.dose:8} fails although all parts are stable: {cells}"
 
 
-def _rate(row: Mapping[str, Any] | None) -> str:
-    if row is None or row["value"] is None:
-        return f"undefined ({_n(row)})"
-    row = quoted(row)
-    text = f"{100 * row['value']:.0f} %"
-    if row["low"] is not None:
-        text += f" [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
-    return f"{text} ({_n(row)})"
-
-
-def _n(row: Mapping[str, Any] | None) -> str:
-    if row is None:
-        return "n=0"
-    return f"n={row['n']}" + (f", {row['n_invalid']} without an answer" if row["n_invalid"] else "")
+def _rate(row: Metric | None) -> str:
+    n = "n=0" if row is None else f"n={row.n}" + (f", {row.n_invalid} without an answer" if row.n_invalid else "")
+    if row is None or row.value is None:
+        return f"undefined ({n})"
+    ends = "" if row.low is None or row.high is None else f" [{100 * row.low:.0f}, {100 * row.high:.0f}]"
+    return f"{100 * row.value:.0f} %{ends} ({n})"
 
 
 def _validity_line(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -17,12 +17,13 @@ from ..errors import InputError, NoCasesError
 from ..evaluation.protocols.base import Protocol
 from . import asking, exits, planning, rendering
 from .distributed import shards
-from .evaluating import evaluate as behavior
-from .evaluating.evaluate import Evaluated
+from .evaluating.evaluate import evaluate
 from .loading import load_target
 from .planning import Asked
 from .progress import Reporter
 from .run import summary, write_json
+from .run.reader import read_run
+from .run.schema import Evaluated
 from .run.writer import Run, open_run
 from .settings import Settings, default_out
 from .sources import Benchmark, load_benchmark
@@ -170,7 +171,7 @@ def _evaluate(
         reporter.say(f"{run.name}: {line}")
     if (notice := _thinking_notice(asked, settings, target)) is not None:
         reporter.say(f"{run.name}: {notice}")
-    found = behavior.evaluate(
+    found = evaluate(
         run,
         asked.cases,
         asked.protocol,
@@ -180,7 +181,7 @@ def _evaluate(
         compat=settings.asking.compat,
         judge=judge,
     )
-    for line in behavior.describe_invalid(found):
+    for line in found.invalid_lines():
         reporter.say(f"{run.name}: {line}")
     if found.stopped:
         reporter.say(f"{run.name}: stopped by {found.stopped}; the same command continues")
@@ -231,7 +232,7 @@ def _judge(settings: Settings) -> Any:
 def _probe(run: Run, settings: Settings, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
     """Run the probes; returns why there is no contrast, or None."""
     missing = no_contrast(found, run.path)
-    if not settings.probes or not any(behavior.ids(found.reduction, label) for label in ("failure", "success")):
+    if not settings.probes or not any(found.ids(label) for label in ("failure", "success")):
         return missing
     from ..probes import examples
     from . import probing
@@ -263,7 +264,7 @@ def probe_part(settings: Settings, folder: str | Path, part: str, *, quiet: bool
             "out --shard, since workers share the work out themselves"
         )
     reporter = Reporter(None, quiet=quiet)
-    found = behavior.load_run(path)
+    found = read_run(path).evaluated()
     with closing(load_target(settings, path, reporter.say)) as target:
         asks, responses = found.per_case()
         labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
@@ -272,7 +273,7 @@ def probe_part(settings: Settings, folder: str | Path, part: str, *, quiet: bool
 
 def no_contrast(found: Evaluated, path: Path) -> str | None:
     """One line with the counts when failures or successes are missing; None when both are there."""
-    failures, successes = (behavior.ids(found.reduction, label) for label in ("failure", "success"))
+    failures, successes = (found.ids(label) for label in ("failure", "success"))
     if failures and successes:
         return None
     sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)

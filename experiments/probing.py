@@ -116,7 +116,7 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: 
     """Run the probes asked for; those whose inputs are unchanged are left as they are. Returns the names that ran."""
     ran = []
     for name in settings.probes:
-        inputs = inputs_hash(name, chosen.examples, settings, run.manifest.get("model", {}))
+        inputs = inputs_hash(name, chosen.examples, settings, run.manifest.model)
         if finished(run.path / "probes" / name, inputs):
             reporter.say(f"{run.name}: probe {name}: unchanged, kept")
             keep_cases(run, lm, name, chosen, settings, inputs, reporter)
@@ -125,7 +125,7 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: 
         try:
             with run.timed(f"probe:{name}"):
                 result = _probe(name)(lm, chosen.examples, settings, reporter)
-                save(result, run.path / "probes" / name, inputs, provenance.of_manifest(run.manifest))
+                save(result, run.path / "probes" / name, inputs, run.manifest.made_with())
         except NoCasesError as e:
             # A probe that needs both groups has nothing to say here; the others have.
             reporter.say(f"{run.name}: probe {name}: not run: {e}")
@@ -176,7 +176,7 @@ def finished(folder: Path, inputs: str) -> bool:
     return done.is_file() and read_json(done).get("inputs") == inputs
 
 
-def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str, Any] | None = None) -> None:
+def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str, Any]) -> None:
     """Put a result in place in one step: a killed run leaves the old folder or the new one, never a mixture.
 
     ``made_with`` says which model, data and code it is of, beside its tables.
@@ -186,9 +186,8 @@ def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str,
     try:
         result.save(temporary)
         write_json(temporary / "inputs.json", {"inputs": inputs})
-        if made_with is not None:
-            for table in sorted(temporary.glob("*.csv")):
-                provenance.write_beside(table, made_with)
+        for table in sorted(temporary.glob("*.csv")):
+            provenance.write_beside(table, made_with)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

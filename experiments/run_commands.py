@@ -50,8 +50,8 @@ def score(
 ) -> int:
     """Grade and count a run again from its journal, without a model."""
     from .evaluating.auditing import audited
-    from .evaluating.evaluate import rescore
     from .progress import Reporter
+    from .run.rescore import rescore
     from .run.summary import document, lines
 
     reporter = Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet)
@@ -70,14 +70,13 @@ def metrics(
     json: AsJson = False,
 ) -> int:
     """Compute a protocol's metrics from graded rows, without any model."""
-    from json import loads as decode
-
-    from .evaluating.evaluate import metrics_from_file
+    from ..evaluation.metrics import to_document
+    from .run.rescore import metrics_from_file
     from .run.summary import metric_line
 
-    document, rows = metrics_from_file(graded, protocol, cases, compat)
-    found = decode(document)
-    show(found if json else [*map(metric_line, rows), *(f"warning: {w}" for w in found["warnings"])], json)
+    found = metrics_from_file(graded, protocol, cases, compat)
+    lines = [*map(metric_line, found.metrics), *(f"warning: {w}" for w in found.warnings)]
+    show(to_document(protocol, found.metrics, found.warnings) if json else lines, json)
     return exits.OK
 
 

@@ -73,7 +73,7 @@ def _bottlenecks(study: Study) -> list[Row]:
 
 def skills_of(run: StudyRun) -> Counter[str]:
     """How many steps of a run's cases call for each skill."""
-    return Counter(str(p["skill"]) for c in run.run.cases.values() for p in c.get("parts", []) if p.get("skill"))
+    return Counter(p.skill for c in run.run.cases.values() for p in c.parts if p.skill)
 
 
 PRESET = Preset(

@@ -32,13 +32,14 @@ from ..probes.examples import Example, from_case_sets
 from ..probes.matching import match
 from ..probes.result import ProbeResult, Row
 from . import validity_over_seeds as over_seeds
-from .evaluating.evaluate import Evaluated, load_run
 from .loading import load_target
 from .organism import series as organism_series
 from .organism.members import as_examples, compositions
 from .organism.series import Series
 from .run import read_json, write_json
 from .run.provenance import file_hash, source_hash, text_hash
+from .run.reader import read_run
+from .run.schema import Evaluated
 from .settings import Settings
 from .targets import Target
 from .validity_scores import SCORES, Measured, Probes, Score, measure
@@ -106,7 +107,7 @@ def _examined(
     file = out / "validity.json"
     if file.is_file() and (before := read_json(file)).get("inputs") == inputs:
         return before
-    evaluated = {dose: load_run(run) for dose, run in runs.items()}
+    evaluated = {dose: read_run(run).evaluated() for dose, run in runs.items()}
     shared = shared_cases(evaluated)[:n]
     values: dict[str, Measured] = {}
     rows: list[Row] = []
@@ -149,7 +150,7 @@ def _inputs(runs: Mapping[str, Path], n: int, seed: int, series: Series, probes:
     parts = [f"{n} {seed} {series.seed} {series.documents_seen()} {source_hash()}"]
     parts += [f"{name} {_code(probe)}" for name, probe in probes.items()]
     for dose, run in runs.items():
-        weights = read_json(Path(run) / "manifest.json")["identity"]["weights"]
+        weights = read_run(run).manifest.identity["weights"]
         parts += [dose, weights, file_hash(Path(run) / "graded.jsonl")]
     return text_hash(parts)
 

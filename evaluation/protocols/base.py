@@ -178,9 +178,9 @@ class Evidence:
 
     role: str
     outcome: Outcome
-    answer: str | None
-    gold: str | None
-    ask: str | None
+    answer: str | None = None
+    gold: str | None = None
+    ask: str | None = None
 
     @staticmethod
     def of(row: Graded) -> Evidence:

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import ModelError
 from ...evaluation.engines.base import Recorded
 from ...evaluation.journal import read_journal
-from ..run import read_json
+from ..run.reader import read_run
 from ..serving import address
 from ..settings import Settings
 from ..sources import ModelSource, resolve_model
@@ -83,8 +83,8 @@ def _answered_elsewhere(run: Path, pool: Pool) -> Recorded | None:
     """
     if not (run / "graded.jsonl").is_file():
         return None
-    before = read_json(run / "manifest.json").get("engine", {})
-    identity, made = before.get("identity", {}), before.get("provenance", {})
+    before = read_run(run).manifest.engine
+    identity, made = (before.identity, before.provenance) if before else ({}, {})
     if made.get("engine") in (None, "transformers"):
         return None
     here = pool.about["identity"]["weights"]

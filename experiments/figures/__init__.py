@@ -1,8 +1,8 @@
 """Figures of the four papers and of the probes, by name: ``save("collapse-curve", ["runs/a", "runs/b"], "out")``."""
 
+from ..run.reader import RunData, load
 from .catalog import FIGURES, draw, save
 from .drawing import Drawing
 from .figure import Figure
-from .io import RunData, load
 
 __all__ = ["FIGURES", "Drawing", "Figure", "RunData", "draw", "load", "save"]

@@ -9,13 +9,13 @@ import numpy as np
 
 from ...evaluation import statistics
 from ...evaluation.protocols import counting
-from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.counting import Item, Truth
+from ..run.reader import Row, RunData
 from . import style
 from .behaviour import cell, point
 from .drawing import Drawing, drawn, need
 from .figure import GAP, SCAFFOLDS, figure
-from .io import Row, RunData, having, labels, labels_by_benchmark
+from .grouping import having, labels, labels_by_benchmark
 
 
 @figure("scaffold-gain", "With any scaffold", SCAFFOLDS, "optional", 20)
@@ -81,7 +81,7 @@ def _panels(rows: list[Row], runs: Sequence[RunData], key: str, order: Sequence[
 @figure("prompt-gain", "Relative gain of other ways to ask", GAP + " --also cot,self-ask", "optional", 24)
 def prompt_gain(runs: Sequence[RunData]) -> Drawing:
     """Relative gain of other ways to ask over the usual one, code first (Compositional GSM, Fig. 8)."""
-    chosen = [r for r in runs if any(_way(str(g["role"])) for g in r.graded)]
+    chosen = [r for r in runs if any(_way(g.role) for g in r.graded)]
     names = labels(chosen)
     rows = [row for run in chosen for row in _gains(run, names[run.path])]
     need(rows, "No run here asked wholes in another way (--code, --also cot,self-ask, ...).")
@@ -111,11 +111,11 @@ def _way(role: str) -> str | None:
 
 
 def _gains(run: RunData, label: str) -> list[Row]:
-    items = counting.items([Graded.from_dict(g) for g in run.graded])
+    items = counting.items(run.graded)
     roles = sorted({r for item in items for r in item.rows if _way(r)}, key=lambda r: (r != "code", r))
     rows: list[Row] = []
     for role in roles:
-        found = _gain([item for item in items if role in item.rows], role, int(run.config.get("seed") or 0))
+        found = _gain([item for item in items if role in item.rows], role, run.seed)
         rows.append({"run": run.name, "model": label, "way": _way(role), **found})
     return rows
 
@@ -141,7 +141,7 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
     chosen = having(runs, "skill_accuracy")
     names = labels(chosen)
     rows = [
-        point(r, names[r.path], m, skill=str(m["group"]["skill"]))
+        point(r, names[r.path], m, skill=str(m.group["skill"]))
         for r in chosen
         for m in r.select("skill_accuracy", "skill")
     ]
@@ -177,7 +177,7 @@ _STEPWISE = ("compositionality-gap", "reasoning-gap")
 
 def step_gains(a: RunData, b: RunData) -> list[Row]:
     """A - B of every step and of the whole, paired over the cases that both were asked."""
-    sides = [{i.case: i for i in counting.items([Graded.from_dict(g) for g in r.graded])} for r in (a, b)]
+    sides = [{i.case: i for i in counting.items(r.graded)} for r in (a, b)]
     pairs = [(sides[0][c], sides[1][c]) for c in sides[0] if c in sides[1]]
     steps = a.protocol in _STEPWISE
     roles = sorted({r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1})

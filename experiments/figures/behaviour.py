@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from ...evaluation.metrics import Metric
 from ...evaluation.protocols import counting
-from ...evaluation.protocols.base import Graded
+from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, curves, drawn, need
 from .figure import GAP, GATE, figure
-from .grouping import grouped
-from .io import Row, RunData, having, labels, labels_by_benchmark
+from .grouping import grouped, having, labels, labels_by_benchmark
 from .scatters import marks
 
 STEPS = {"both": "both", "composition": "whole"}
 
 
-def point(run: RunData, label: str, metric: Row, **keys: Any) -> Row:
-    """One row of a figure from one metric row."""
+def point(run: RunData, label: str, metric: Metric, **keys: Any) -> Row:
+    """One row of a figure from one metric."""
     fields = ("n", "n_invalid", "count", "value", "interval", "low", "high", "bound_low", "bound_high")
-    return {"run": run.name, "model": label, **keys, **{k: metric.get(k) for k in fields}}
+    return {"run": run.name, "model": label, **keys, **{k: getattr(metric, k) for k in fields}}
 
 
 @figure("collapse-curve", "Residual failure over depth", GATE, "first", 1)
@@ -162,8 +162,8 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     rows = []
     for run in chosen:
         first, second, whole = (run.one(m) for m in ("step:0", "step:1", "composition"))
-        if first and second and whole and None not in (first["value"], second["value"], whole["value"]):
-            root = math.sqrt(first["value"] * second["value"])
+        if first and second and whole and None not in (first.value, second.value, whole.value):
+            root = math.sqrt((first.value or 0) * (second.value or 0))
             rows.append({**point(run, names[run.path], whole), "root_s1_s2": root, "x": root, **_root_interval(run)})
     need(rows, "No run here has two step accuracies and one of the whole.")
     fig, ax = style.one_panel(4.4, 4.2)
@@ -179,14 +179,14 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
 
 def _root_interval(run: RunData) -> dict[str, Any]:
     """Bootstrap interval of sqrt(S1 S2) over the cases whose steps are both judged."""
-    items = counting.items([Graded.from_dict(g) for g in run.graded])
+    items = counting.items(run.graded)
     steps = [(i, i.truth("part:0"), i.truth("part:1")) for i in items]
     known = [(i, bool(a), bool(b)) for i, a, b in steps if a is not None and b is not None]
 
     def root(sums: np.ndarray) -> np.ndarray:
         return np.sqrt(sums[..., 1] * sums[..., 2]) / sums[..., 0]
 
-    seed, columns = int(run.config.get("seed") or 0), [(1, a, b) for _, a, b in known]
+    seed, columns = run.seed, [(1, a, b) for _, a, b in known]
     found = counting.statistic("root", columns, root, {}, seed=seed,
                                clusters=counting.clusters_of([i for i, _, _ in known]))  # fmt: skip
     return {"x_low": found.low, "x_high": found.high, "n_x": found.n}
@@ -229,9 +229,9 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
     for run in chosen:
         stable = run.one("atom_stability", per="fact") or run.one("atom_stability")
         failed = run.one("residual_failure", depth_bin=4) or run.one("residual_failure", depth=4)
-        if stable and failed and stable["value"] is not None:
-            known = {"atom_stability": stable["value"], "x": stable["value"], "n_x": stable["n"]}
-            ends = {"x_low": stable.get("low"), "x_high": stable.get("high")}
+        if stable and failed and stable.value is not None:
+            known = {"atom_stability": stable.value, "x": stable.value, "n_x": stable.n}
+            ends = {"x_low": stable.low, "x_high": stable.high}
             rows.append({**point(run, names[run.path], failed), **known, **ends})
     need(rows, "No run here has both atom stability and residual failure at depth 4.")
     fig, ax = style.one_panel(4.4, 3.8)
@@ -248,8 +248,8 @@ def _over_depth(runs: Sequence[RunData], *by: str) -> list[Row]:
     for run in runs:
         metrics = run.select("residual_failure", "depth_bin", *by) or run.select("residual_failure", "depth", *by)
         for m in metrics:
-            depth = m["group"].get("depth_bin", m["group"].get("depth"))
-            keys = {k: m["group"][k] for k in by}
+            depth = m.group.get("depth_bin", m.group.get("depth"))
+            keys = {k: m.group[k] for k in by}
             rows.append(point(run, names[run.path], m, **keys, depth=depth))
     return sorted(rows, key=lambda r: ([str(r[k]) for k in by], r["depth"]))
 
@@ -290,7 +290,7 @@ def _steps(runs: Sequence[RunData], names: Mapping[Path, str] | None = None) -> 
     names = names or labels(runs)
     rows = []
     for run in runs:
-        single = sorted({m["metric"] for m in run.metrics if str(m["metric"]).startswith("step:")})
+        single = sorted({m.metric for m in run.metrics if m.metric.startswith("step:")})
         for metric in (*single, *STEPS):
             name = STEPS.get(metric) or f"step {int(metric.split(':')[1]) + 1}"
             if single and (m := run.one(metric)):
@@ -299,29 +299,22 @@ def _steps(runs: Sequence[RunData], names: Mapping[Path, str] | None = None) -> 
 
 
 def _chance(runs: Sequence[RunData]) -> str:
-    levels = {(r.benchmark, c) for r in having(runs, "step:0") if (c := chance(r)) is not None}
+    levels = {(r.benchmark, c) for r in having(runs, "step:0") if (c := r.chance) is not None}
     return "".join(f" Chance level of the whole on {b}: {100 * c:.3g} %." for b, c in sorted(levels))
-
-
-def chance(run: RunData) -> float | None:
-    """Mean probability that a guess in the right format is right; None where the benchmark does not say."""
-    values = [c["chance"] for c in run.cases.values() if c.get("chance") is not None]
-    return sum(values) / len(values) if values else None
 
 
 def _gaps(runs: Sequence[RunData]) -> str:
     chosen = having(runs, "gap")
     names = labels(chosen)
-    found = [(names[r.path], m) for r in chosen if (m := r.one("gap")) and m["value"] is not None]
+    found = [(names[r.path], m) for r in chosen if (m := r.one("gap")) and m.value is not None]
     return "".join(
-        f" Gap (whole − both) of {style.plain(n)}: {100 * m['value']:+.1f} points{_span(m)}, n={m['n']}."
+        f" Gap (whole − both) of {style.plain(n)}: {100 * (m.value or 0):+.1f} points{_span(m)}, n={m.n}."
         for n, m in found
     )
 
 
-def _span(m: Row) -> str:
-    known = None not in (m.get("low"), m.get("high"))
-    return f" [{100 * m['low']:+.1f}, {100 * m['high']:+.1f}]" if known else ""
+def _span(m: Metric) -> str:
+    return "" if m.low is None or m.high is None else f" [{100 * m.low:+.1f}, {100 * m.high:+.1f}]"
 
 
 def cell(ax: Axes, x: int, y: int, row: Row) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from ...errors import InputError, did_you_mean
 from ...registry import Registry
-from ..run.provenance import of_manifest
+from ..run.reader import RunData
 from .drawing import Drawing, write
 from .figure import Figure, of_function
-from .io import RunData
 
 FIGURES: Registry[Figure] = Registry("figures", Figure, __package__, of_function)
 
@@ -39,7 +38,7 @@ def of_runs(drawing: Drawing, runs: Iterable[object]) -> Drawing:
     known = [r for r in runs if isinstance(r, RunData)]
     absent = _not_shown(drawing, known)
     said = f" Nothing to draw of: {', '.join(absent)}." if absent else ""
-    made_with = tuple(of_manifest(r.manifest) for r in known)
+    made_with = tuple(r.manifest.made_with() for r in known)
     return replace(drawing, caption=drawing.caption + said, made_with=made_with)
 
 

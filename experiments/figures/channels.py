@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import InputError
-from ...evaluation.cases import case_from_dict
-from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
+from ..run.reader import Row, RunData
 from . import style
 from .accuracies import matched
 from .drawing import Drawing, drawn, need
 from .figure import GATE, figure
-from .io import Row, RunData
 
 CHANNELS = {"delta_atom": "Δatom: atoms stable", "delta_comp": "Δcomp: residual failure", "delta_depth": "Δdepth: d50"}
 
@@ -53,10 +51,8 @@ def channels(runs: Sequence[RunData]) -> Drawing:
 
 
 def _rows(pair: object, a: RunData, b: RunData) -> list[Row]:
-    sides = [[Graded.from_dict(g) for g in r.graded] for r in (a, b)]
-    cases = {c["id"]: case_from_dict({k: v for k, v in c.items() if k != "schema"}) for r in (b, a) for c in _cases(r)}
     try:
-        found = compare(sides[0], sides[1], cases, int(a.config.get("seed") or 0))
+        found = compare(a.graded, b.graded, {**b.cases, **a.cases}, a.seed)
     except InputError:  # no case in common: not a pair
         return []
     name = f"{a.model} − {b.model}"
@@ -70,7 +66,3 @@ def _rows(pair: object, a: RunData, b: RunData) -> list[Row]:
                          "cell": cell, "n": m.n, "n_invalid": m.n_invalid, "value": m.value, "interval": m.interval,
                          "low": m.low, "high": m.high, "why": why})  # fmt: skip
     return rows
-
-
-def _cases(run: RunData) -> list[Row]:
-    return list(run.cases.values())

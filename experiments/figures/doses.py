@@ -8,10 +8,10 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, caption, drawn, need
 from .figure import figure
-from .io import Row, RunData
 
 _EMPTY = (None, "", "None", "nan")
 OVER = "all"

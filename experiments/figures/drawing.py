@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from ..run import write_text
 from ..run.provenance import write_beside
+from ..run.reader import Row, RunData
 from . import style
-from .io import Row, RunData
 
 DPI, DPI_OF_MANY, MANY = 160, 110, 8
 """Sheets of many panels are large enough to be read at a lower resolution, and take half the time."""
@@ -62,7 +62,7 @@ def words(reason: str, runs: Sequence[RunData]) -> Drawing:
 
 def source(runs: Sequence[RunData]) -> str:
     """The caption's last sentence: which runs, made by which commands."""
-    commands = list(dict.fromkeys(r.command for r in runs if r.command))
+    commands = list(dict.fromkeys(r.manifest.command for r in runs if r.manifest.command))
     made = f" Made by: {' ; '.join(commands)}." if commands else ""
     return f"Runs: {', '.join(r.name for r in runs)}.{made}"
 

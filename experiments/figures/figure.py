@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
+from ..run.reader import RunData, load
 from .drawing import Drawing, NothingToDraw, words
-from .io import RunData, load
 
 EVALUATE = "composcope evaluate -m MODEL -b CASES"
 GATE, GAP, PAIRS, SCAFFOLDS = (

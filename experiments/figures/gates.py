@@ -8,13 +8,15 @@ from typing import Any
 
 from matplotlib.ticker import MaxNLocator
 
+from ...evaluation.metrics import Metric
+from ...evaluation.protocols.base import Graded
+from ..run.reader import Row, RunData
 from . import style
 from .behaviour import point
 from .drawing import Drawing, drawn, need
 from .figure import EVALUATE, GAP, GATE, SCAFFOLDS, figure
-from .grouping import grouped
+from .grouping import grouped, having, labels
 from .heatmaps import panels_of
-from .io import Row, RunData, having, labels
 
 QUADRANTS = {
     "11": "both steps right",
@@ -63,18 +65,18 @@ def _stages(run: RunData) -> list[Row]:
     both, whole = run.one("double_gate"), run.one("residual_failure")
     if both and whole:
         atom, sub = run.one("atom_gate"), run.one("sub_question_gate")
-        found = [("all cases", both["n"])]
-        found += [(n, m["count"]) for n, m in (("atoms stable", atom), ("sub-questions right", sub)) if m]
-        return _counted([*found, ("both gates", both["count"]), ("whole wrong, gated", whole["count"])])
+        found = [("all cases", both.n)]
+        found += [(n, m.count) for n, m in (("atoms stable", atom), ("sub-questions right", sub)) if m]
+        return _counted([*found, ("both gates", both.count), ("whole wrong, gated", whole.count)])
     both, press = run.one("both"), run.one("press_gap")
     if both and press:
-        steps = [(f"step {i + 1} right", m["count"]) for i in range(9) if (m := run.one(f"step:{i}"))]
+        steps = [(f"step {i + 1} right", m.count) for i in range(9) if (m := run.one(f"step:{i}"))]
         return _counted(
             [
-                ("all cases", both["n"]),
+                ("all cases", both.n),
                 *steps,
-                ("both right", both["count"]),
-                ("whole wrong, both right", press["count"]),
+                ("both right", both.count),
+                ("whole wrong, both right", press.count),
             ]
         )
     return []
@@ -93,12 +95,10 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     chosen, names = order.runs, order.names
     rows = []
     for run in chosen:
-        found = sorted(
-            ((str(m["group"]["quadrant"]), m) for m in run.select("quadrant", "quadrant")), key=_quadrant_order
-        )
+        found = sorted(((str(m.group["quadrant"]), m) for m in run.select("quadrant", "quadrant")), key=_quadrant_order)
         rows += [
             {**point(run, names[run.path], m, quadrant=q),
-             "drawn": "undefined" if m["value"] is None else style.weight(m["n"])}
+             "drawn": "undefined" if m.value is None else style.weight(m.n)}
             for q, m in found
         ]  # fmt: skip
     need(rows, "No run here has failure quadrants: the protocol compositionality-gap counts them.")
@@ -135,7 +135,7 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     return drawn(fig, rows, text, chosen, "{model}", intervals=said, mark="Starred")
 
 
-def _quadrant_order(found: tuple[str, Row]) -> int:
+def _quadrant_order(found: tuple[str, Metric]) -> int:
     return list(QUADRANTS).index(found[0]) if found[0] in QUADRANTS else len(QUADRANTS)
 
 
@@ -145,7 +145,7 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
     names = labels(runs)
     rows = []
     for run in runs:
-        counts = Counter((role_class(g["role"]), g["outcome"]) for g in run.graded)
+        counts = Counter((role_class(g.role), g.outcome) for g in run.graded)
         for role in dict.fromkeys(k for k, _ in counts):
             n = sum(v for (k, _), v in counts.items() if k == role)
             rows += [{"run": run.name, "model": names[run.path], "role": role, "outcome": o, "count": counts[role, o],
@@ -176,7 +176,7 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
 
 def role_class(role: str) -> str:
     """``part:0:paraphrase:2`` -> ``part paraphrase``: roles without their numbers."""
-    return " ".join(word for word in str(role).split(":") if not word.isdigit())
+    return " ".join(word for word in role.split(":") if not word.isdigit())
 
 
 @figure("k-histogram", "Steps that had to be revealed", SCAFFOLDS, "first", 6)
@@ -212,13 +212,13 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
     return drawn(fig, rows, text, runs, "{model}", intervals=COUNTS, mark="Starred")
 
 
-def min_k_counts(graded: Sequence[Row]) -> tuple[Counter[int], int]:
+def min_k_counts(graded: Sequence[Graded]) -> tuple[Counter[int], int]:
     """Cases by k (-1: no level helped), and how many are unknown: an invalid or a missing answer decides."""
     levels: dict[str, dict[int, str]] = {}
     for g in graded:
-        if g["role"] == "whole" or str(g["role"]).startswith("scaffold:"):
-            level = 0 if g["role"] == "whole" else int(str(g["role"]).split(":")[1])
-            levels.setdefault(g["case"], {})[level] = g["outcome"]
+        if g.role == "whole" or g.role.startswith("scaffold:"):
+            level = 0 if g.role == "whole" else int(g.role.split(":")[1])
+            levels.setdefault(g.case, {})[level] = g.outcome
     counts: Counter[int] = Counter()
     unknown = 0
     for by_level in levels.values():
@@ -241,11 +241,11 @@ def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
     names = labels(runs)
     rows = []
     for run in runs:
-        found = [m for m in run.metrics if m["metric"] == "bottleneck" and m.get("count")]
-        for m in sorted(found, key=lambda m: -m["count"])[:top]:
-            skill = m["group"].get("skill") or m["group"].get("combination") or "?"
+        found = [m for m in run.metrics if m.metric == "bottleneck" and m.count]
+        for m in sorted(found, key=lambda m: -(m.count or 0))[:top]:
+            skill = m.group.get("skill") or m.group.get("combination") or "?"
             skill = " + ".join(map(str, skill)) if isinstance(skill, list) else str(skill)
-            rows.append({**point(run, names[run.path], m, skill=skill), "drawn": style.weight(m["n"])})
+            rows.append({**point(run, names[run.path], m, skill=skill), "drawn": style.weight(m.n)})
     need(rows, "No run here has bottleneck skills: the protocol scaffolding counts them.")
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(len(models), 1, 5.6, 2.1)

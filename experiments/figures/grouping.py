@@ -1,4 +1,4 @@
-"""Models in the order of what their study says of them: family, size, cost, tuning, recipe, specialization."""
+"""Which runs a figure shows, by what names, in what order (family, size, cost, tuning, recipe, specialization)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import InputError
-from .io import RunData, labels
+from ..run.reader import RunData
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,25 @@ def grouped(runs: Sequence[RunData], group_by: str | None) -> Grouped:
         missing = [n for p, n in names.items() if said[p] is None]
         text = f" Ordered by {group_by}." + (f" Without {group_by}: {', '.join(missing)}." if missing else "")
     return Grouped(ordered, names, {names[p]: i for p, i in place.items()}, text)
+
+
+def having(runs: Sequence[RunData], *metrics: str) -> list[RunData]:
+    """The runs that have all of these metrics, so that only they are named and counted."""
+    return [r for r in runs if set(metrics) <= {m.metric for m in r.metrics}]
+
+
+def labels(runs: Sequence[RunData]) -> dict[Path, str]:
+    """A short name per run: the model where that tells them apart, else with the benchmark, else the folder."""
+    for make in (lambda r: r.model, lambda r: f"{r.model} · {r.benchmark}", lambda r: r.name):
+        names = [make(r) for r in runs]
+        if len(set(names)) == len(runs):
+            return {r.path: n for r, n in zip(runs, names, strict=True)}
+    return {r.path: f"{r.name} ({i})" for i, r in enumerate(runs, 1)}
+
+
+def labels_by_benchmark(runs: Sequence[RunData]) -> dict[Path, str]:
+    """Short names that tell the runs of each benchmark apart: for figures with one panel a benchmark."""
+    found: dict[Path, str] = {}
+    for benchmark in dict.fromkeys(r.benchmark for r in runs):
+        found |= labels([r for r in runs if r.benchmark == benchmark])
+    return found

@@ -12,8 +12,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 
+from ..run.reader import Array, Row
 from . import style
-from .io import Array, Row
 
 
 def panels_of(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:

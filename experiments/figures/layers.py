@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from ..run.reader import ProbeData, Row, RunData
 from . import style
 from .drawing import Drawing, caption, curves, drawn
 from .figure import PATCHING, TRAJECTORY, figure
 from .heatmaps import cells, color_bar, few_marks, heat, number
-from .io import ProbeData, Row, RunData
 from .mechanism import missing, read_where, with_probe
 
 COSINES = {"dd": "within successes", "rr": "within failures", "dr": "across"}

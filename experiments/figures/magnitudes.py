@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...evaluation.grading import numbers
+from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, caption, need
 from .figure import PAIRS, figure
-from .io import Row, RunData
 
 SETS = {
     "whole": "whole (the pair)",
@@ -72,18 +72,18 @@ def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
 def _rows(run: RunData) -> list[Row]:
     rows: list[Row] = []
     for case in run.cases.values():
-        answers = {"whole": (case.get("answer_type"), case.get("answer"))}
-        for i, part in enumerate(case.get("parts", [])[:2]):
-            answers[f"part:{i}"] = (part.get("answer_type"), part.get("answer"))
-        original = (case.get("meta") or {}).get("original")
+        answers = {"whole": (case.answer_type, case.answer)}
+        for i, part in enumerate(case.parts[:2]):
+            answers[f"part:{i}"] = (part.answer_type, part.answer)
+        original = case.meta.get("original")
         if isinstance(original, dict) and "answer" in original:
             answers["original"] = ("number", str(original["answer"]))
         for role, (kind, answer) in answers.items():
-            found = numbers.parse(str(answer)) if kind == "number" else None
+            found = numbers.parse(answer) if kind == "number" else None
             if found is not None:
                 value = float(found.value)
                 size = abs(value)
-                rows.append({"benchmark": run.benchmark, "case": case["id"], "set": SETS[role], "value": value,
+                rows.append({"benchmark": run.benchmark, "case": case.id, "set": SETS[role], "value": value,
                              "log10": math.log10(size) if size > 0 else -0.5})  # fmt: skip
     return rows
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..run.reader import Array, ProbeData, Row, RunData
 from . import style
 from .drawing import Drawing, caption, drawn, need
 from .figure import LOOKBACK, MIN_K, NEURONS, figure
-from .grouping import grouped
+from .grouping import grouped, labels
 from .heatmaps import cells, color_bar, few_marks, heat, number, panels_of
-from .io import Array, ProbeData, Row, RunData, labels
 
 Found = list[tuple[RunData, str, ProbeData]]
 NO_CELLS = "Cells without intervals; the table has them"

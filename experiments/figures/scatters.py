@@ -9,12 +9,12 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from ...evaluation.protocols import counting
-from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.counting import Item, Truth
+from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, drawn, need
 from .figure import PAIRS, Figure, figure
-from .io import Row, RunData, labels
+from .grouping import labels
 
 Pick = Callable[[Item], tuple[Truth, Truth]]
 """What a case says on the x axis and on the y axis; None where it says nothing."""
@@ -42,7 +42,7 @@ class Scatter:
     pick: Pick
 
     def __call__(self, runs: Sequence[RunData]) -> Drawing:
-        chosen = [r for r in runs if set(self.roles) <= {str(g["role"]) for g in r.graded}]
+        chosen = [r for r in runs if set(self.roles) <= {g.role for g in r.graded}]
         names = labels(chosen)
         rows = [row for run in chosen for row in _rows(run, names[run.path], self)]
         asked = " and ".join(self.roles)
@@ -114,10 +114,9 @@ def stacked(i: int) -> float:
 
 
 def _rows(run: RunData, label: str, kind: Scatter) -> list[Row]:
-    items = counting.items([Graded.from_dict(g) for g in run.graded])
+    items = counting.items(run.graded)
     asked = [item for item in items if set(kind.roles) <= set(item.rows)]
-    seed = int(run.config.get("seed") or 0)
-    x, y = (_rate([kind.pick(item)[i] for item in asked], asked, seed) for i in (0, 1))
+    x, y = (_rate([kind.pick(item)[i] for item in asked], asked, run.seed) for i in (0, 1))
     return [{"run": run.name, "model": label, "benchmark": run.benchmark, **y,
              "x": x["value"], "x_low": x["low"], "x_high": x["high"], "n_x": x["n"]}]  # fmt: skip
 
@@ -131,7 +130,7 @@ def _billions(run: RunData) -> float | None:
     said = run.about.get("size")
     if isinstance(said, int | float):
         return float(said)
-    counted = run.manifest.get("model", {}).get("parameters")
+    counted = run.manifest.model.get("parameters")
     return counted / 1e9 if isinstance(counted, int) and counted > 0 else None
 
 
@@ -150,8 +149,8 @@ def size_scatter(runs: Sequence[RunData]) -> Drawing:
     names = labels(sized)
     rows: list[Row] = [
         {"run": r.name, "model": names[r.path], "gap": text, "family": r.about.get("family"),
-         **{k: m.get(k) for k in ("n", "n_invalid", "count", "value", "interval", "low", "high")},
-         "x": sizes[r.path], "n_x": m.get("n")}
+         **{k: getattr(m, k) for k in ("n", "n_invalid", "count", "value", "interval", "low", "high")},
+         "x": sizes[r.path], "n_x": m.n}
         for metric, text in metrics.items() for r in sized if (m := r.one(metric))
     ]  # fmt: skip
     several = len({r["x"] for r in rows}) > 1

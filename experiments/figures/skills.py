@@ -14,12 +14,13 @@ from pathlib import Path
 
 from ...errors import InputError
 from ..run import is_run, read_json, read_lines
+from ..run.reader import Row, RunData, load
 from . import style
 from .drawing import Drawing, curves, encodable
 from .drawing import words as in_words
 from .figure import SKILLS, figure
+from .grouping import labels
 from .heatmaps import panels_of
-from .io import Row, RunData, labels, load
 
 OTHER = "other"
 
@@ -82,7 +83,7 @@ def _of_runs(sources: Sequence[SkillUse | RunData]) -> list[SkillUse]:
     runs = [s for s in sources if isinstance(s, RunData)]
     found = {}
     for run in runs:
-        usage = Counter(str(p["skill"]) for c in run.cases.values() for p in c.get("parts", []) if p.get("skill"))
+        usage = Counter(p.skill for c in run.cases.values() for p in c.parts if p.skill)
         if usage and run.benchmark not in found:
             found[run.benchmark] = SkillUse(run.benchmark, None, None, dict(usage.most_common()))
     return list(found.values())

@@ -14,10 +14,10 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation import reading
 from ...evaluation.statistics import clopper_pearson
+from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, caption, curves, encodable, need
 from .figure import figure
-from .io import Row, RunData
 
 FILE = "training_curve.json"
 _COLUMNS = ("recipe", "step", "metric", "k", "n")

@@ -17,9 +17,10 @@ from typing import Any
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...probes.effects import mean_interval
 from ...probes.examples import Example, from_case_sets
-from ..evaluating.evaluate import Evaluated, load_run
 from ..progress import Reporter
 from ..run import provenance, read_json, write_json
+from ..run.reader import read_run
+from ..run.schema import Evaluated
 
 Values = dict[str, dict[str, float]]
 """quantity -> case -> value"""
@@ -45,7 +46,7 @@ def compare(
     )
     if file.is_file() and (known := read_json(file)).get("inputs") == inputs:
         return known["rows"]
-    runs = {name: load_run(run) for name, (_, run) in sides.items()}
+    runs = {name: read_run(run).evaluated() for name, (_, run) in sides.items()}
     cases = shared(list(runs.values()), n)
     values: dict[str, Values] = {}
     for name, (model, run) in sides.items():

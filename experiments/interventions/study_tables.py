@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.metrics import find, from_document, quoted
+from ...evaluation.metrics import find
 from ...evaluation.protocols.compare import compare
-from ..evaluating.evaluate import load_run
 from ..run import provenance, read_json
+from ..run.reader import read_run
 
 BINS = (2, 4, 6, 8)
 Row = dict[str, Any]
@@ -47,14 +47,14 @@ def collect(
     curve: Sequence[Row], folder: Path,
 ) -> Findings:  # fmt: skip
     """Tables over the runs that are there."""
-    loaded = {base: load_run(path) for base, path in baselines.items()}
+    loaded = {base: read_run(path).evaluated() for base, path in baselines.items()}
     results = [_plain("dose", name, None, path) for name, path in doses.items() if path.is_dir()]
     plain = {base: _plain(base, "baseline", None, path) for base, path in baselines.items()}
     results += plain.values()
     for base, variant, depths, seed, path in done:
         row = _plain(base, variant, seed, path)
         other = loaded[base]
-        row |= _channels(load_run(path), other)
+        row |= _channels(read_run(path).evaluated(), other)
         row |= transfer(row["residual"], plain[base]["residual"], depths)
         results.append(row | {"depths": list(depths)})
     inside = [row for file in sorted((folder / "inside").glob("*/inside.json")) for row in read_json(file)["rows"]]
@@ -69,13 +69,12 @@ def collect(
 
 def _plain(base: str, variant: str, seed: int | None, path: Path) -> Row:
     """Counts of one run: residual failure by depth bin, facts stable in every wording, d50."""
-    metrics = from_document(read_json(path / "metrics.json"), str(path))
+    metrics = read_run(path).metrics
     residual = {}
     for depth in BINS:
         row = find(metrics, "residual_failure", depth_bin=depth) or find(metrics, "residual_failure", depth=depth)
         if row is not None:
-            ends = quoted(row.to_dict())
-            residual[str(depth)] = {"k": int(row.count or 0), "n": row.n, "low": ends["low"], "high": ends["high"]}
+            residual[str(depth)] = {"k": int(row.count or 0), "n": row.n, "low": row.low, "high": row.high}
     atoms, d50 = find(metrics, "atom_stability", per="fact"), find(metrics, "d50")
     return {
         "base": base,

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ComposcopeError
-from ..figures.io import Row, RunData
+from ...evaluation.asks import OUTCOMES, Ask, Response
+from ...evaluation.protocols.base import Graded
 from ..run import read_json
-from .index import by_case, index, outcome
+from ..run.reader import RunData
+from .index import by_case, index
 
 CHUNK = 40
 BUDGET = 14_000_000
@@ -102,33 +104,33 @@ def _chunks(run: RunData, cap: int, sent: Rendered) -> Iterator[dict[str, Any]]:
 
 
 def _case(
-    run: RunData, case: str, graded: Sequence[Row], answers: Mapping[str, Row], sent: Rendered, put: Put,
+    run: RunData, case: str, graded: Sequence[Graded], answers: Mapping[str, Response], sent: Rendered, put: Put,
     asked: dict[str, int],
 ) -> dict[str, Any]:  # fmt: skip
     """A case with its asks as role, outcome, repeat, and the number of what was asked and said in ``asked``."""
-    about = run.cases.get(case, {})
     asks = []
     for g in graded:
-        key = str(g.get("ask"))
-        said = json.dumps(_ask(g, run.asks.get(key, {}), answers.get(key, {}), sent, put), default=str)
-        asks.append([g["role"], outcome(g), g.get("repeat") or 0, asked.setdefault(said, len(asked))])
+        key = str(g.ask)
+        said = json.dumps(_ask(g, run.asks.get(key), answers.get(key), sent, put), default=str)
+        asks.append([g.role, OUTCOMES.index(g.outcome), g.repeat, asked.setdefault(said, len(asked))])
+    about = run.cases.get(case)
     return {
-        "question": put(about.get("question")), "gold": put(about.get("answer")), "chance": about.get("chance"),
-        "cluster": put(about.get("cluster")), "parts": len(about.get("parts") or ()), "asks": asks,
+        "question": put(about and about.question), "gold": put(about and about.answer),
+        "chance": about and about.chance, "cluster": put(about and about.cluster),
+        "parts": len(about.parts) if about else 0, "asks": asks,
     }  # fmt: skip
 
 
-def _ask(graded: Row, ask: Row, answer: Row, sent: Rendered, put: Put) -> list[Any]:
+def _ask(graded: Graded, ask: Ask | None, answer: Response | None, sent: Rendered, put: Put) -> list[Any]:
     """One ask as a row of ``FIELDS``; ``given`` and ``said`` are token counts."""
-    prompt = ask.get("prompt")
+    prompt = ask and ask.prompt
     found = {
-        "match": graded.get("match"), "kind": graded.get("kind"), "prompt": put(prompt),
-        "response": put(answer.get("text")), "read": put(graded.get("answer")),
-        "gold": put(graded.get("gold", ask.get("gold"))), "reason": put(graded.get("reason")),
-        "finish": answer.get("finish_reason"), "format": ask.get("format") or graded.get("prompt"),
-        "prompting": ask.get("prompting"), "error": put(answer.get("error")),
-        "given": answer.get("prompt_tokens"), "said": answer.get("response_tokens"),
-        **_as_sent(str(graded.get("ask")), prompt, sent, put),
+        "match": graded.match, "kind": graded.kind, "prompt": put(prompt), "response": put(answer and answer.text),
+        "read": put(graded.answer), "gold": put(graded.gold or (ask and ask.gold)), "reason": put(graded.reason),
+        "finish": answer and answer.finish_reason, "format": (ask and ask.format) or graded.prompt,
+        "prompting": ask and ask.prompting, "error": put(answer and answer.error),
+        "given": answer and answer.prompt_tokens, "said": answer and answer.response_tokens,
+        **_as_sent(str(graded.ask), prompt, sent, put),
     }  # fmt: skip
     row = [found.get(name) for name in FIELDS]
     while row and row[-1] is None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError
-from ..figures.io import Row
 from ..run import read_json
+from ..run.reader import Row
 from .sections import number_text
 
 _CLASSES = {"yes": "yes", "no": "no"}

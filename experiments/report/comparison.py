@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...evaluation.metrics import Metric
 from ..figures.drawing import encodable
-from ..figures.io import RunData, labels, load
+from ..figures.grouping import labels
 from ..run import write_text
 from ..run.compare import compare_runs
+from ..run.reader import RunData, load
+from ..run.summary import metric_line
 from . import cases
 from .scripts import write_script
 from .write import copy_assets, environment
@@ -65,7 +68,7 @@ def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
 
 def differing(runs: Sequence[RunData]) -> list[tuple[str, str, str]]:
     """What the two runs were told differently, the model aside: a comparison of models should show nothing here."""
-    a, b = (r.manifest.get("identity", {}) for r in runs)
+    a, b = (r.manifest.identity for r in runs)
     keys = [k for k in dict.fromkeys([*a, *b]) if k not in ("model", "weights")]
     return [(k, _plain(a.get(k)), _plain(b.get(k))) for k in keys if a.get(k) != b.get(k)]
 
@@ -110,9 +113,7 @@ def _metrics(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _metric(row: Mapping[str, Any] | None) -> str:
-    from ..run.summary import metric_line
-
-    return "not measured" if row is None else metric_line(row).partition(": ")[2]
+    return "not measured" if row is None else metric_line(Metric(**row)).partition(": ")[2]
 
 
 def _left_out(found: Mapping[str, Any]) -> str:

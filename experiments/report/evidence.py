@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..figures.io import ProbeData, Row, RunData, labels
+from ..figures.grouping import labels
+from ..run.reader import ProbeData, Row, RunData
 from .checks import check
 
 NOTHING = {

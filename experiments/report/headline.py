@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..figures.behaviour import chance
-from ..figures.io import Row, RunData, labels
+from ...evaluation.metrics import Metric
+from ..figures.grouping import labels
 from ..figures.style import HOLLOW_BELOW
+from ..run.reader import Row, RunData
 
 COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "double-gate": (
@@ -53,7 +55,7 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
         kept = [i for i in range(len(columns)) if any(row["cells"][i] for row in rows)]
         for row in rows:
             row["cells"] = [row["cells"][i] for i in kept]
-        level = next((c for r in mine if (c := chance(r)) is not None), None)
+        level = next((r.chance for r in mine if r.chance is not None), None)
         out.append({
             "protocol": key[0] or "no protocol", "benchmark": key[1], "columns": [columns[i][1] for i in kept],
             "rows": rows,
@@ -65,7 +67,7 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
 def methods(runs: Sequence[RunData]) -> list[str]:
     """Names of the interval methods behind the headline tables."""
     names = {m for columns in COLUMNS.values() for m, _, _ in columns}
-    found = {str(m["interval"]) for r in runs for m in r.metrics if m["metric"] in names and m.get("low") is not None}
+    found = {str(m.interval) for r in runs for m in r.metrics if m.metric in names and m.low is not None}
     return sorted(found) or ["none"]
 
 
@@ -76,29 +78,27 @@ def lead(runs: Sequence[RunData]) -> str:
         return _scaffolded(runs, names)
     metric = "residual_failure" if any(r.one("residual_failure") for r in runs) else "press_gap"
     found = [(names[r.path], m) for r in runs if (m := r.one(metric))]
-    defined = [f for f in found if f[1]["value"] is not None]
-    enough = [f for f in defined if f[1]["n"] >= HOLLOW_BELOW] or defined
-    known = sorted(enough, key=lambda f: f[1]["value"])
+    defined = [f for f in found if f[1].value is not None]
+    enough = [f for f in defined if f[1].n >= HOLLOW_BELOW] or defined
+    known = sorted(enough, key=lambda f: f[1].value or 0)
     if not found:
         return "No headline metric in these runs."
     if not known:
         return "No case has every part right, so a failure to compose cannot be told from a failure to know."
     if len(known) == 1:
         name, m = known[0]
-        cases = "1 case" if m["n"] == 1 else f"{m['n']} cases"
-        unknown = f" ({m['n_invalid']} more wholes could not be graded)" if m.get("n_invalid") else ""
+        cases = "1 case" if m.n == 1 else f"{m.n} cases"
+        unknown = f" ({m.n_invalid} more wholes could not be graded)" if m.n_invalid else ""
         return (
-            f"“{name}” has every part of {cases} right and still gets {m['count']:.0f} of the wholes wrong: "
+            f"“{name}” has every part of {cases} right and still gets {m.count:.0f} of the wholes wrong: "
             f"{shown(m, 'rate')} {interval(m, 'rate')}{unknown}."
         )
     low, high = (
-        f"{shown(m, 'rate')} {interval(m, 'rate')} of {m['n']} wholes wrong (“{name}”)"
+        f"{shown(m, 'rate')} {interval(m, 'rate')} of {m.n} wholes wrong (“{name}”)"
         for name, m in (known[0], known[-1])
     )
     few = "; ".join(
-        f"“{name}” has {m['n']} gradable wholes and {m.get('n_invalid') or 0} others"
-        for name, m in found
-        if (name, m) not in enough
+        f"“{name}” has {m.n} gradable wholes and {m.n_invalid} others" for name, m in found if (name, m) not in enough
     )
     return f"With every part right, models still get from {low} to {high}.{f' Too few to say: {few}.' if few else ''}"
 
@@ -108,13 +108,13 @@ def _scaffolded(runs: Sequence[RunData], names: Mapping[Path, str]) -> str:
     said = []
     for run in runs:
         alone, helped = run.one("composition"), run.one("any_scaffold")
-        if alone is None or helped is None or None in (alone["value"], helped["value"]):
+        if alone is None or helped is None or None in (alone.value, helped.value):
             said.append(f"“{names[run.path]}”: too few answers could be graded to say.")
             continue
-        unknown = f"; {helped['n_invalid']} stay open" if helped.get("n_invalid") else ""
+        unknown = f"; {helped.n_invalid} stay open" if helped.n_invalid else ""
         said.append(
-            f"“{names[run.path]}” gets {alone['count']:.0f} of {alone['n']} wholes right unaided and "
-            f"{helped['count']:.0f} of {helped['n']} with as many steps revealed as it needs{unknown}: "
+            f"“{names[run.path]}” gets {alone.count:.0f} of {alone.n} wholes right unaided and "
+            f"{helped.count:.0f} of {helped.n} with as many steps revealed as it needs{unknown}: "
             f"{shown(alone, 'rate')} {interval(alone, 'rate')} and {shown(helped, 'rate')} {interval(helped, 'rate')}."
         )
     return " ".join(said)
@@ -126,41 +126,40 @@ def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
         return None
     cell: dict[str, Any] = {
         "shown": shown(row, form), "interval": interval(row, form) or _no_interval(row),
-        "n": row["n"], "count": _count(row, form), "bounds": _bounds(row, form),
-        "few": (row["n"] or 0) < 15, "invalid": row.get("n_invalid") or 0,
+        "n": row.n, "count": _count(row, form), "bounds": _bounds(row, form),
+        "few": row.n < 15, "invalid": row.n_invalid,
     }  # fmt: skip
-    if form == "rate" and row["value"] is not None:
-        cell |= {"at": _clip(row["value"]), "from": _clip(row.get("low")), "to": _clip(row.get("high"))}
+    if form == "rate" and row.value is not None:
+        cell |= {"at": _clip(row.value), "from": _clip(row.low), "to": _clip(row.high)}
     return cell
 
 
-def _no_interval(row: Row) -> str:
-    return "no interval" if row.get("value") is not None else ""
+def _no_interval(row: Metric) -> str:
+    return "no interval" if row.value is not None else ""
 
 
-def shown(row: Row, form: str) -> str:
+def shown(row: Metric, form: str) -> str:
     """A metric's value as text; what is undefined is said so."""
-    value = row.get("value")
+    value = row.value
     if value is None:
-        note = str(row.get("note") or "")
-        return next((w for w in note.split() if len(w) > 1 and w[0] in "<>"), "undefined")
+        return next((w for w in (row.note or "").split() if len(w) > 1 and w[0] in "<>"), "undefined")
     if form == "number":
         return f"{value:.2f}"
     return signed(100 * value) if form == "points" else f"{100 * value:.1f}\u00a0%"
 
 
-def interval(row: Row, form: str) -> str:
+def interval(row: Metric, form: str) -> str:
     """``[low, high]`` in the unit of the value, on one line; nothing where there is none."""
     low, high = (_bound(row, name, form) for name in ("low", "high"))
     return f"[{low},\u00a0{high}]" if low and high else ""
 
 
-def _bound(row: Row, name: str, form: str) -> str:
+def _bound(row: Metric, name: str, form: str) -> str:
     """One end of an interval; ``< 2`` where it lies beyond what was asked, as the note says."""
-    value = row.get(name)
+    value = getattr(row, name)
     if value is not None:
         return f"{value:.2f}" if form == "number" else _minus(f"{100 * value:.1f}")
-    words = str(row.get("note") or "").replace(";", " ").split()
+    words = (row.note or "").replace(";", " ").split()
     beyond = words[words.index(name) + 1] if name in words[:-1] else ""
     return f"{beyond[0]}\u00a0{beyond[1:]}" if len(beyond) > 1 and beyond[0] in "<>" else ""
 
@@ -174,17 +173,17 @@ def _minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-def _count(row: Row, form: str) -> str:
-    text = f"{row['count']:.0f} of {row['n']}" if form == "rate" and row.get("count") is not None else f"n = {row['n']}"
-    return f"{text} in {row['cluster_n']} clusters" if row.get("cluster_n") and row["n"] else text
+def _count(row: Metric, form: str) -> str:
+    text = f"{row.count:.0f} of {row.n}" if form == "rate" and row.count is not None else f"n = {row.n}"
+    return f"{text} in {row.cluster_n} clusters" if row.cluster_n and row.n else text
 
 
-def _bounds(row: Row, form: str) -> str:
+def _bounds(row: Metric, form: str) -> str:
     """What the value would be if every ungraded answer had turned out one way or the other."""
-    low, high = row.get("bound_low"), row.get("bound_high")
-    if not row.get("n_invalid") or low is None or high is None:
+    ends = row.bound_low, row.bound_high
+    if not row.n_invalid or None in ends:
         return ""
-    return f"{shown({'value': low}, form)} to {shown({'value': high}, form)}"
+    return " to ".join(shown(replace(row, value=end), form) for end in ends)
 
 
 def _clip(value: float | None) -> float | None:
@@ -194,15 +193,15 @@ def _clip(value: float | None) -> float | None:
 def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
     """What the numbers do not show, each only where it applies."""
     out = ["That a part is known means: it was answered right when asked alone, in the wordings of these prompts."]
-    if any(chance(r) is not None for r in runs):
+    if any(r.chance is not None for r in runs):
         out.append("A right whole can be a lucky guess; the chance level stands beside each table.")
     else:
         out.append("The benchmark gives no chance level, so lucky guesses among the right wholes cannot be counted.")
-    if any(str(r.config.get("model", "")).startswith("organism:") for r in runs):
+    if any(r.config is not None and r.config.model.startswith("organism:") for r in runs):
         out.append("Intervals are over cases. One training run per dose is shown: other seeds may differ by more.")
     else:
         out.append("Intervals are over cases, with the model and the prompts fixed.")
-    invalid = sum(g["outcome"] == "invalid" for r in runs for g in r.graded)
+    invalid = sum(g.outcome == "invalid" for r in runs for g in r.graded)
     total = sum(len(r.graded) for r in runs)
     if invalid:
         out.append(

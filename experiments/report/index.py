@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..figures.io import Row, RunData, labels
+from ...evaluation.asks import OUTCOMES
+from ...evaluation.protocols.base import Graded
+from ..figures.grouping import labels
+from ..run.reader import RunData
 from .gates import GATES, gates, ladder_k
 
-OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
 COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate", "skills", "k", "question")
 QUESTION = 120
 
 
 def order(run: RunData) -> list[str]:
     """Case ids in the benchmark's order, then those known from graded rows only."""
-    return list(dict.fromkeys([*run.cases, *(str(g["case"]) for g in run.graded)]))
+    return list(dict.fromkeys([*run.cases, *(g.case for g in run.graded)]))
 
 
-def by_case(run: RunData) -> dict[str, list[Row]]:
+def by_case(run: RunData) -> dict[str, list[Graded]]:
     """Graded rows of every case, cases without any included."""
-    out: dict[str, list[Row]] = {c: [] for c in order(run)}
+    out: dict[str, list[Graded]] = {c: [] for c in order(run)}
     for g in run.graded:
-        out[str(g["case"])].append(g)
+        out[g.case].append(g)
     return out
 
 
@@ -46,34 +48,23 @@ def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]]) -> Ite
         return lists[name].setdefault(str(value), len(lists[name]))
 
     for case, graded in by_case(run).items():
-        about = run.cases.get(case) or (graded[0] if graded else {})
+        known = run.cases.get(case)
+        about = known or graded[0]
         outcomes: dict[int, str] = {}
         for g in graded:
-            outcomes.setdefault(place("roles", g["role"]), str(outcome(g)))
-        skills = {place("skills", s) for s in skills_of(about) or skills_of(graded[0] if graded else {})}
-        family, mine = about.get("family"), [place("sets", s) for s in sets.get(case, [])]
+            outcomes.setdefault(place("roles", g.role), str(OUTCOMES.index(g.outcome)))
+        own = [p.skill for p in known.parts if p.skill] if known else []
+        skills = {place("skills", s) for s in own or (graded[0].skills if graded else ())}
+        mine = [place("sets", s) for s in sets.get(case, [])]
         yield [
-            number, case, None if family is None else place("families", family), about.get("depth"),
-            about.get("operation"), _dense(outcomes), mine, GATES.index(gated[case]) if case in gated else None,
-            sorted(skills), levels.get(case), _short(str(about.get("question") or "")),
+            number, case, None if about.family is None else place("families", about.family), about.depth,
+            about.operation, _dense(outcomes), mine, GATES.index(gated[case]) if case in gated else None,
+            sorted(skills), levels.get(case), _short(known.question if known else ""),
         ]  # fmt: skip
 
 
 def _short(question: str) -> str:
     return question if len(question) <= QUESTION else f"{question[: QUESTION - 1]}…"
-
-
-def outcome(graded: Row) -> int:
-    """Number of a row's outcome; what is no outcome counts as invalid."""
-    return OUTCOMES.index(graded["outcome"]) if graded.get("outcome") in OUTCOMES else 3
-
-
-def skills_of(about: Row) -> list[Any]:
-    """A case's skills: its own list, else those of its parts."""
-    own = about.get("skills")
-    if isinstance(own, list) and own:
-        return own
-    return [p["skill"] for p in about.get("parts") or [] if isinstance(p, dict) and p.get("skill")]
 
 
 def _dense(outcomes: Mapping[int, str]) -> str:
@@ -83,7 +74,7 @@ def _dense(outcomes: Mapping[int, str]) -> str:
 
 def _sets_of(run: RunData) -> dict[str, list[str]]:
     out: dict[str, list[str]] = {}
-    for name, entries in run.case_sets.items():
-        for entry in entries:
-            out.setdefault(str(entry["case"]), []).append(name)
+    for name, found in run.case_sets.items():
+        for case in found.ids:
+            out.setdefault(case, []).append(name)
     return out

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..figures.io import RunData
+from ..run.reader import RunData
 from .sections import PROBES
 
 
@@ -41,7 +41,7 @@ def missing(runs: Sequence[RunData]) -> NotRun | None:
 
 
 def _groups(run: RunData) -> tuple[int, int]:
-    said = [entry.get("label") for entries in run.case_sets.values() for entry in entries]
+    said = [found.label for found in run.case_sets.values() for _ in found.entries]
     return said.count("failure"), said.count("success")
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..figures.catalog import FIGURES
-from ..figures.io import ProbeData, Row, RunData, labels
+from ..figures.grouping import labels
+from ..run.reader import ProbeData, Row, RunData
 from .sections import PROBES, SPANS, cell, probe_notes, title
 
 ROWS = 200

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 
 from ...errors import ComposcopeError
-from ..figures.io import Row, RunData, labels
+from ..figures.grouping import labels
 from ..run import read_json
+from ..run.reader import Row, RunData, read_tensors
 from .encoding import packed
 
 BUDGET = 8_000_000
@@ -73,7 +73,7 @@ def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
             continue
         try:
             about = read_json(folder / "index.json")
-            arrays = _arrays(folder / "tensors.safetensors")
+            arrays = read_tensors(folder / "tensors.safetensors")
         except (ComposcopeError, SafetensorError, OSError) as e:
             notes[probe] = f"{folder}: cannot be read ({e}); run the probe again"
             continue
@@ -88,13 +88,6 @@ def _note(about: Mapping[str, Any]) -> str:
     left = [str(x) for x in about.get("left_out", [])]
     more = f" Left out: {'; '.join(left)}." if left else ""
     return f"{str(about.get('note', '')).capitalize()} (--case-details {about.get('cases_per_group')}).{more}"
-
-
-def _arrays(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    with safe_open(path, framework="np") as f:
-        return {k: f.get_tensor(k) for k in list(f.keys())}
 
 
 def _case(case: str, found: Entries, bits: int) -> dict[str, Any]:

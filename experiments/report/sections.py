@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..figures.io import Row, RunData, labels
+from ..figures.grouping import labels
 from ..run import read_json
+from ..run.reader import Row, RunData
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def provenance_rows(run: RunData) -> list[tuple[str, str]]:
     """The manifest as name and text, nested facts flattened one level."""
     skip = {"schema", "command", "run", "invocations"}
     rows = []
-    for key, value in run.manifest.items():
+    for key, value in run.manifest.facts().items():
         if key in skip:
             continue
         if value not in (None, [], {}):

@@ -16,8 +16,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from ..figures import catalog
 from ..figures.drawing import Drawing, encodable, words
 from ..figures.drawing import write as write_figure
-from ..figures.io import RunData, labels, load
+from ..figures.grouping import labels
 from ..run import write_text
+from ..run.reader import RunData, load
 from . import cases, checks, evidence, headline, not_run, others, pictures, sections
 from .scripts import write_script
 

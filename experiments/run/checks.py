@@ -141,15 +141,15 @@ def judge_agreement(judged: Sequence[Judged]) -> Metric | None:
 
 
 def signed_otherwise(
-    responses: Iterable[Response], identity: Mapping[str, str], config: Mapping[str, Any]
+    responses: Iterable[Response], identity: Mapping[str, str], signed_as: str | None
 ) -> tuple[list[Metric], list[str], dict[str, int]]:
     """``signed_otherwise``: answers whose server signed them with another model's name; nothing where there are none.
 
-    The metric, what a run says about it, and how many answers each name signed. Names that ``--signed-as`` accepts are
-    the model's own.
+    The metric, what a run says about it, and how many answers each name signed. Names in ``signed_as``
+    (``--signed-as``) are the model's own.
     """
     answers = [r for r in responses if r.finish_reason != "error"]
-    accepted = [name.strip() for name in ((config.get("serving") or {}).get("signed_as") or "").split(",")]
+    accepted = [name.strip() for name in (signed_as or "").split(",")]
     found = signatures.count(answers, identity, accepted)
     if not found:
         return [], [], {}

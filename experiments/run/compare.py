@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
 from ...evaluation import statistics
-from ...evaluation.cases import case_from_dict
+from ...evaluation.cases import Case, Part
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
-from ...evaluation.validators import read_graded
-from .folder import read_json
-from .reader import read_cases_lines
+from .reader import RunData, read_about
 from .summary import headline
 
 Key = tuple[str, str, int]
-Asked = tuple[Any, Any]
-"""A question and its right answer."""
 Numbers = dict[tuple[str, str], dict[str, float]]
 """(quantity, kind) -> case -> value"""
 SETTINGS = ("dtype", "rows_dtype", "form", "steps", "rule", "answer_tokens", "t", "u", "v", "k", "question_only",
@@ -43,8 +40,9 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
     ``protocols.compare`` (empty unless both runs are double-gate runs), ``probes`` what was measured inside on the
     cases that both runs probed (see ``compare_probes``). Raises ``InputError`` when the runs share no case.
     """
-    rows_a, rows_b = _rows(a), _rows(b)
-    cases = shared_cases(a, b)
+    runs = (RunData(Path(a)), RunData(Path(b)))
+    rows_a, rows_b = map(_rows, runs)
+    cases = shared_cases(*runs)
     common = sorted(rows_a.keys() & rows_b.keys())
     shared = [k for k in common if cases.comparable(k[0], k[1])]
     if not shared:
@@ -55,7 +53,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
     same_a, same_b = (
         [row for key, row in rows.items() if cases.comparable(key[0], key[1])] for rows in (rows_a, rows_b)
     )
-    channels, warnings = _channels(a, b, same_a, same_b, seed)
+    channels, warnings = _channels(*runs, same_a, same_b, seed)
     judged = [k for k in shared if "invalid" not in (rows_a[k].outcome, rows_b[k].outcome)]
     groups: dict[str, list[Key]] = {}
     for key in judged:
@@ -63,11 +61,11 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
     table = [_paired(name, keys, rows_a, rows_b, seed) for name, keys in sorted(groups.items(), key=_order)]
     for row, p in zip(table, statistics.holm([r["p"] for r in table]), strict=True):
         row["p_adjusted"] = p
-    probes, probes_said = compare_probes(a, b, cases, seed=seed)
+    probes, probes_said = compare_probes(*runs, cases, seed=seed)
     return {
         "schema": 1,
-        "a": _about(a),
-        "b": _about(b),
+        "a": _about(runs[0]),
+        "b": _about(runs[1]),
         "cases": {"a": cases.n_a, "b": cases.n_b, "same": len(cases.same), "changed": list(cases.changed)},
         "cases_said": cases.sentence(),
         "shared": len(shared),
@@ -87,34 +85,24 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
 
 
 def _channels(
-    a: str | Path, b: str | Path, rows_a: Iterable[Graded], rows_b: Iterable[Graded], seed: int
+    a: RunData, b: RunData, rows_a: Sequence[Graded], rows_b: Sequence[Graded], seed: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    protocols = [read_json(Path(run) / "metrics.json").get("protocol") for run in (a, b)]
-    if protocols != ["double-gate", "double-gate"]:
+    if [run.counted_now().protocol for run in (a, b)] != ["double-gate", "double-gate"]:
         return [], []
-    cases = {}
-    for run in (b, a):
-        cases |= {c.id: c for c in (case_from_dict(raw, f"{run}/cases.jsonl") for raw in read_cases_lines(Path(run)))}
-    found = compare(list(rows_a), list(rows_b), cases, seed)
+    found = compare(rows_a, rows_b, {**b.cases, **a.cases}, seed)
     return [m.to_dict() for m in found.metrics], list(found.warnings)
 
 
-def _rows(run: str | Path) -> dict[Key, Graded]:
-    path = Path(run) / "graded.jsonl"
+def _rows(run: RunData) -> dict[Key, Graded]:
+    path = run.path / "graded.jsonl"
     if not path.is_file():
-        raise InputError(f"{path}: no such file; is {run} a run folder?")
-    rows = read_graded(path)
-    return {(r.case, r.role, r.repeat): r for r in rows}
+        raise InputError(f"{path}: no such file; is {run.path} a run folder?")
+    return {(r.case, r.role, r.repeat): r for r in run.graded}
 
 
-def _about(run: str | Path) -> dict[str, Any]:
-    identity = read_json(Path(run) / "manifest.json").get("identity", {})
-    metrics = headline(read_json(Path(run) / "metrics.json"))
-    return {
-        "run": str(run),
-        **{k: identity.get(k) for k in ("model", "benchmark", "protocol")},
-        "metrics": list(metrics),
-    }
+def _about(run: RunData) -> dict[str, Any]:
+    about = {k: run.manifest.identity.get(k) for k in ("model", "benchmark", "protocol")}
+    return {"run": str(run.path), **about, "metrics": [m.to_dict() for m in headline(run.counted_now())]}
 
 
 def _role(role: str) -> str:
@@ -247,47 +235,39 @@ class Shared:
         return text
 
 
-def shared_cases(a: str | Path, b: str | Path) -> Shared:
-    """Compare the case files of two runs; a run without one (anyone's graded rows) is taken at its ids."""
-    sides = [_cases(Path(run)) for run in (a, b)]
-    if any(side is None for side in sides):
-        return Shared(len(sides[0] or ()), len(sides[1] or ()), (), ())
-    left, right = (side or {} for side in sides)
+def shared_cases(a: RunData, b: RunData) -> Shared:
+    """Compare the cases of two runs; a run without a case file (anyone's graded rows) is taken at its ids."""
+    left, right = a.cases, b.cases
+    if not left or not right:
+        return Shared(len(left), len(right), (), ())
     both = [case for case in left if case in right]
     changed = tuple(case for case in both if _asked(left[case]) != _asked(right[case]))
     same = tuple(case for case in both if case not in set(changed))
-    parts = {case: found for case in same if (found := _changed_parts(left[case], right[case]))}
+    parts = {case: found for case in same if (found := _changed_parts(left[case].parts, right[case].parts))}
     return Shared(len(left), len(right), same, changed, parts)
 
 
-def _cases(run: Path) -> dict[str, Mapping[str, Any]] | None:
-    return {str(c["id"]): c for c in read_cases_lines(run)} if (run / "cases.jsonl").is_file() else None
+def _asked(of: Case | Part) -> tuple[str, str]:
+    return of.question, of.answer
 
 
-def _asked(of: Mapping[str, Any]) -> Asked:
-    return of.get("question"), of.get("answer")
-
-
-def _changed_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> frozenset[str]:
-    sides = [[_asked(p) for p in of.get("parts") or ()] for of in (a, b)]
-    n = max(map(len, sides))
-    return frozenset(f"part:{i}" for i in range(n) if any(i >= len(s) for s in sides) or sides[0][i] != sides[1][i])
+def _changed_parts(a: Sequence[Part], b: Sequence[Part]) -> frozenset[str]:
+    asked = zip_longest(map(_asked, a), map(_asked, b))
+    return frozenset(f"part:{i}" for i, (left, right) in enumerate(asked) if left != right)
 
 
 def _many(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def compare_probes(
-    a: str | Path, b: str | Path, cases: Shared, *, seed: int = 0
-) -> tuple[list[dict[str, Any]], list[str]]:
+def compare_probes(a: RunData, b: RunData, cases: Shared, *, seed: int = 0) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows per probe, quantity and kind, and what has to be said about them.
 
     Paired over the cases that both runs probed: difference of means with interval, standardized effect, test, and Holm
     over all rows of a probe. A probe that only one run has, cases that were probed in one run only and other settings
     are said.
     """
-    names = [sorted(p.parent.name for p in Path(run).glob("probes/*/values.csv")) for run in (a, b)]
+    names = [sorted(p.parent.name for p in run.path.glob("probes/*/values.csv")) for run in (a, b)]
     if not any(names):
         return [], []
     from ...probes.contrast import adjust  # brings torch, which runs without probes do not need
@@ -298,7 +278,7 @@ def compare_probes(
         if not all(name in of_run for of_run in names):
             said.append(f"probe {name}: only {'A' if name in names[0] else 'B'} has its numbers by case")
             continue
-        folders = [Path(run) / "probes" / name for run in (a, b)]
+        folders = [run.path / "probes" / name for run in (a, b)]
         said += _measured_differently(name, folders)
         found = list(_probe_rows(name, folders, cases, seed))
         if not found:
@@ -340,7 +320,7 @@ def _values(path: Path, cases: Shared) -> tuple[Numbers, dict[str, str | None]]:
 
 def _measured_differently(name: str, folders: Sequence[Path]) -> list[str]:
     """Where the two were not measured alike."""
-    a, b = (read_json(folder / "result.json").get("settings", {}) for folder in folders)
+    a, b = (read_about(folder).settings for folder in folders)
     differ = [f"{k} {a.get(k)} and {b.get(k)}" for k in SETTINGS if a.get(k) != b.get(k)]
     return [f"probe {name}: measured with {', '.join(differ)}; these do not compare"] if differ else []
 

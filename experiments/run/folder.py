@@ -19,7 +19,6 @@ from typing import Any
 from ...errors import InputError, JournalError
 from ...evaluation import reading
 from ...files import write_text as write_text  # known here with the other ways to write
-from . import schema
 
 SCHEMA = 1
 
@@ -36,34 +35,28 @@ def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """Read a JSON object.
+    """Read a JSON object. Raises ``InputError`` for a missing or broken file, and for another schema version."""
+    text = reading.text(path, missing(path))
+    return _of_schema(reading.parse(text, str(path), "restore the file or delete it"), str(path))
 
-    Raises ``InputError`` for a missing or broken file, for a schema version that this program does not know, and for a
-    file of a run (``manifest.json``, ``metrics.json``) without the fields that such a file has.
-    """
-    found = _checked_schema(reading.parse(_text(path), str(path), "restore the file or delete it"), str(path))
-    schema.check_document(path, found)
-    return found
+
+def placed_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file:line, object) of every JSON line; errors as for ``read_json``."""
+    for where, row in reading.lines(path, missing(path)):
+        yield where, _of_schema(row, where)
 
 
 def read_lines(path: str | Path) -> list[dict[str, Any]]:
-    """Read JSON lines; errors as for ``read_json``, with the line number."""
-    found = []
-    for where, row in reading.lines(path, _missing(path)):
-        found.append(_checked_schema(row, where))
-        schema.check_line(path, where, row)
-    return found
+    """The objects of a file of JSON lines."""
+    return [row for _, row in placed_lines(path)]
 
 
-def _text(path: str | Path) -> str:
-    return reading.text(path, _missing(path))
-
-
-def _missing(path: str | Path) -> str:
+def missing(path: str | Path) -> str:
+    """How the error for a file that is not there ends."""
     return f"is {Path(path).parent} a run folder?"
 
 
-def _checked_schema(value: Any, where: str) -> dict[str, Any]:
+def _of_schema(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}")
     schema = value.get("schema", SCHEMA)

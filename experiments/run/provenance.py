@@ -109,27 +109,6 @@ def numerics(model: Any) -> dict[str, Any]:
     }
 
 
-def of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a result was made with, from its run's manifest: model, data, code, seed, versions, numerics.
-
-    No paths: the same for a run that was moved.
-    """
-    identity, model = manifest.get("identity", {}), manifest.get("model", {})
-    return {
-        "run": manifest.get("run"),
-        "model": {
-            "name": identity.get("model"),
-            **{k: model.get(k) for k in ("weights", "revision", "config", "tokenizer", "chat_template") if k in model},
-        },
-        "data": {k: identity.get(k) for k in ("benchmark", "data")},
-        **{k: identity.get(k) for k in ("protocol", "format", "prompting", "seed")},
-        "composcope": manifest.get("composcope"),
-        "versions": manifest.get("versions"),
-        "numerics": manifest.get("numerics"),
-        "engine": manifest.get("engine", {}).get("provenance"),
-    }
-
-
 def beside(table: str | Path) -> Path:
     """Where it is said what a csv file was made with: metadata of CSV on the Web stand beside their table."""
     table = Path(table)

@@ -1,61 +1,297 @@
-"""Reading the files of a run folder."""
+"""A run folder as typed data: each file is read when it is asked for, once, and checked once.
+
+    run = read_run("runs/demo/control--mixed")
+    run.one("composition").value, len(run.graded), run.probe("lookback").table
+
+Nothing here needs torch or a model, so a run can be scored and plotted on a machine that could never have made it. A
+part that a run does not have (no probe, no journal) is empty here; a part that cannot be read is an ``InputError``.
+"""
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
-from . import schema
-from .folder import _text, read_json, read_lines
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from ...errors import InputError, JournalError
+from ...evaluation import reading
+from ...evaluation.asks import Ask, Response
+from ...evaluation.cases import Case, case_from_dict
+from ...evaluation.journal import Contents, read_journal
+from ...evaluation.metrics import Metric, quoted
+from ...evaluation.protocols.base import CaseSet, Entry, Graded, Reduction
+from ...evaluation.validators import read_graded
+from .folder import find_runs, missing, placed_lines, read_json
+from .schema import AGAIN, COUNT_AGAIN, Config, Evaluated, Manifest, Metrics, ProbeAbout, checked
+
+Array = NDArray[Any]
+Row = dict[str, Any]
+"""A row of a probe's table, or of what a figure draws."""
+_TEXT_COLUMNS = frozenset(
+    "quantity group kind role interval test case family operation note run model cluster token stratum task".split()
+)
 
 
-def read_filled(path: str | Path) -> list[dict[str, Any]]:
-    """``read_lines`` of a file that never is empty. Raises ``InputError`` where it is."""
-    found = read_lines(path)
-    if not found:
-        raise InputError(f"{path}: no lines; {schema.AGAIN}")
-    return found
+@dataclass(frozen=True)
+class ProbeData:
+    """One probe's folder: ``table.csv``, ``tensors.safetensors``, ``result.json``."""
+
+    name: str
+    table: Sequence[Row]
+    """Rows of the table, numbers as numbers and empty cells as None."""
+    tensors: Mapping[str, Array] = field(default_factory=dict)
+    axes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+    def named(self, prefix: str) -> dict[str, Array]:
+        """Tensors called ``prefix.REST``, by REST."""
+        return {k[len(prefix) + 1 :]: v for k, v in self.tensors.items() if k.startswith(prefix + ".")}
+
+    def rows(self, quantity: str, **keys: Any) -> list[Row]:
+        """Table rows of a quantity whose columns have the given values."""
+        found = [r for r in self.table if r.get("quantity") == quantity]
+        return [r for r in found if all(r.get(k) == v for k, v in keys.items())]
 
 
-def read_cases_lines(folder: Path) -> list[dict[str, Any]]:
-    """The cases that a run asked about, as JSON objects without the schema version.
+@dataclass(frozen=True)
+class RunData:
+    """One run folder."""
 
-    Raises ``InputError`` for a file without a case, and for one whose cases are not as many as the run asked about:
-    a file that lost lines would be counted as a smaller benchmark.
-    """
-    path, manifest = folder / "cases.jsonl", folder / "manifest.json"
-    found = [{k: v for k, v in raw.items() if k != "schema"} for raw in read_filled(path)]
-    twice = next((case for case, n in Counter(raw["id"] for raw in found).items() if n > 1), None)
-    if twice is not None:
-        raise InputError(f"{path}: field 'id' is {twice!r} in several lines; {schema.AGAIN}")
-    asked = read_json(manifest).get("n_cases") if manifest.is_file() else None
-    if asked not in (None, len(found)):
-        raise InputError(
-            f"{path}: {len(found)} cases, and field 'n_cases' of {manifest.name} is {asked}; {schema.AGAIN}"
-        )
-    return found
+    path: Path
 
+    @property
+    def name(self) -> str:
+        return self.path.name
 
-def read_graded_lines(folder: Path) -> list[dict[str, Any]]:
-    """The graded rows of a run. Raises ``InputError`` where a complete run has none of one of its cases."""
-    path, manifest = folder / "graded.jsonl", folder / "manifest.json"
-    found = read_filled(path)
-    said = read_json(manifest) if manifest.is_file() else {}
-    if said.get("status") == "complete" and not said.get("stopped") and (folder / "cases.jsonl").is_file():
-        graded = {row["case"] for row in found}
-        missing = [case["id"] for case in read_cases_lines(folder) if case["id"] not in graded]
-        if missing:
-            raise InputError(
-                f"{path}: no row of {len(missing)} cases (first: {missing[0]!r}), and the run is complete; "
-                f"{schema.COUNT_AGAIN}"
+    @cached_property
+    def manifest(self) -> Manifest:
+        file = self.path / "manifest.json"
+        return checked(Manifest, read_json(file), str(file))
+
+    @cached_property
+    def config(self) -> Config | None:
+        """The options that it was made with; None for rows that came from elsewhere."""
+        file = self.path / "config.yaml"
+        return checked(Config, read_config(self.path), str(file)) if file.is_file() else None
+
+    @cached_property
+    def counted(self) -> Metrics | None:
+        """``metrics.json`` as it was written; None where nothing has been counted yet."""
+        file = self.path / "metrics.json"
+        return checked(Metrics, read_json(file), str(file), COUNT_AGAIN) if file.is_file() else None
+
+    def counted_now(self) -> Metrics:
+        """``metrics.json``; raises ``InputError`` where nothing has been counted yet."""
+        file = self.path / "metrics.json"
+        reading.existing(file, missing(file))
+        assert self.counted is not None
+        return self.counted
+
+    @cached_property
+    def metrics(self) -> Sequence[Metric]:
+        """Each metric with the interval to quote: over clusters where cases share facts or items."""
+        return [quoted(m) for m in self.counted.metrics] if self.counted else []
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return self.counted.warnings if self.counted else ()
+
+    @property
+    def protocol(self) -> str:
+        return str((self.counted and self.counted.protocol) or self.manifest.identity.get("protocol") or "")
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed if self.config else 0
+
+    @cached_property
+    def study(self) -> Mapping[str, Any]:
+        """The ``study.json`` of the study that the run is part of; empty where it stands alone."""
+        file = self.path.parent / "study.json"
+        found = read_json(file) if file.is_file() else {}
+        return found if self.name in found.get("runs", []) else {}
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What its study says of the model: label, family, size, tuning, recipe, ..."""
+        return self.study.get("about", {}).get(self.name, {})
+
+    @property
+    def model(self) -> str:
+        """The model as its study calls it, else as the run was told, ``organism:`` and folders removed."""
+        return str(self.about.get("label") or _short(self._said("model")))
+
+    @property
+    def benchmark(self) -> str:
+        return _short(self._said("benchmark"))
+
+    def _said(self, key: str) -> str:
+        return str((self.config and getattr(self.config, key)) or self.manifest.identity.get(key) or self.name)
+
+    def select(self, metric: str, *by: str) -> list[Metric]:
+        """Metrics of a name that are grouped by exactly ``by``; constant keys (model, prompt) do not count.
+
+        Where cases were asked in other ways too (self-ask, ...), those of the usual way.
+        """
+        keys = set(by)
+        free = {"model", "prompt"} - keys
+        found = [m for m in self.metrics if m.metric == metric and set(m.group) - free == keys]
+        usual = [m for m in found if "prompt" not in m.group]
+        return found if "prompt" in keys or not usual else usual
+
+    def one(self, metric: str, **group: Any) -> Metric | None:
+        """The metric of a name whose group is exactly ``group``."""
+        return next((m for m in self.select(metric, *group) if all(m.group[k] == v for k, v in group.items())), None)
+
+    @cached_property
+    def cases(self) -> dict[str, Case]:
+        """The cases that were asked about, by id.
+
+        Raises ``InputError`` for a file without a case, for an id that stands twice, and where they are not as many
+        as the run asked about: a file that lost lines would be counted as a smaller benchmark.
+        """
+        path = self.path / "cases.jsonl"
+        if not path.is_file():
+            return {}
+        found = [_case(raw, where) for where, raw in _filled(path)]
+        twice = next((case for case, n in Counter(c.id for c in found).items() if n > 1), None)
+        if twice is not None:
+            raise InputError(f"{path}: field 'id' is {twice!r} in several lines; {AGAIN}")
+        asked = self.manifest.n_cases if (self.path / "manifest.json").is_file() else None
+        if asked not in (None, len(found)):
+            raise InputError(f"{path}: {len(found)} cases, and field 'n_cases' of manifest.json is {asked}; {AGAIN}")
+        return {c.id: c for c in found}
+
+    @cached_property
+    def graded(self) -> list[Graded]:
+        """Raises ``InputError`` where a complete run has no row of one of its cases."""
+        path = self.path / "graded.jsonl"
+        if not path.is_file():
+            return []
+        found = read_graded(path)
+        complete = (self.path / "manifest.json").is_file() and self.manifest.status == "complete"
+        if complete and not self.manifest.stopped:
+            graded = {row.case for row in found}
+            lost = [case for case in self.cases if case not in graded]
+            if lost:
+                raise InputError(
+                    f"{path}: no row of {len(lost)} cases (first: {lost[0]!r}), and the run is complete; {COUNT_AGAIN}"
+                )
+        return found
+
+    @cached_property
+    def asks(self) -> dict[str, Ask]:
+        """Asks by identity. One that several cases share stands once, under one role: ``graded`` says who uses it."""
+        path = self.path / "asks.jsonl"
+        found = _filled(path) if path.is_file() else []
+        asks = [(checked(Ask, raw, where, needed=["ask"]), raw) for where, raw in found]
+        return {str(raw["ask"]): ask for ask, raw in asks}
+
+    @cached_property
+    def journal(self) -> Contents:
+        """What was answered; a torn last line of a killed run is left out."""
+        return read_journal(self.path / "journal")
+
+    @property
+    def responses(self) -> dict[str, Response]:
+        """Answers and failures by ask."""
+        return {**self.journal.failures, **self.journal.responses}
+
+    @cached_property
+    def case_sets(self) -> dict[str, CaseSet]:
+        """``casesets/NAME.jsonl`` by name."""
+        return {p.stem: _case_set(p) for p in sorted((self.path / "casesets").glob("*.jsonl"))}
+
+    @property
+    def chance(self) -> float | None:
+        """Mean probability that a guess in the right format gets the whole right; None where no case says it."""
+        known = [c.chance for c in self.cases.values() if c.chance is not None]
+        return sum(known) / len(known) if known else None
+
+    def read_all(self) -> None:
+        """Read every file of the run now. Raises ``InputError`` or ``JournalError`` for one that cannot be read."""
+        _ = self.graded, self.cases, self.asks, self.case_sets, self.journal, self.study
+
+    def evaluated(self) -> Evaluated:
+        """What the evaluation found; nothing is graded, counted or written.
+
+        Raises ``InputError`` for a folder that is no evaluated run, ``JournalError`` for a journal that lost answers.
+        """
+        for name in ("cases.jsonl", "asks.jsonl", "graded.jsonl", "metrics.json"):
+            reading.existing(self.path / name, missing(self.path / name))
+        answered = self.responses
+        lost = [row.ask for row in self.graded if row.ask is not None and row.ask not in answered]
+        if answered and lost:
+            why = "".join(f"; {w}" for w in self.journal.warnings[:1])
+            raise JournalError(
+                f"{self.path / 'journal'}: the answers of {len(lost)} of {len(self.graded)} graded asks are missing "
+                f"(first: {lost[0]}{why}); restore the folder, or run the evaluation again with the model"
             )
-    return found
+        reduction = Reduction(tuple(self.counted.metrics if self.counted else ()), tuple(self.case_sets.values()))
+        return Evaluated(self.cases, self.asks, self.journal.responses, self.graded, reduction)
+
+    @cached_property
+    def probe_names(self) -> list[str]:
+        folder = self.path / "probes"
+        return sorted(p.name for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
+
+    @cached_property
+    def _probes(self) -> dict[str, ProbeData]:
+        return {}
+
+    def probe(self, *names: str) -> ProbeData | None:
+        """The first of these probes that the run holds (``min-k`` and ``min_k`` are one name), or None."""
+        for name in names:
+            for spelled in dict.fromkeys((name, name.replace("_", "-"), name.replace("-", "_"))):
+                if spelled in self._probes:
+                    return self._probes[spelled]
+                if (self.path / "probes" / spelled / "table.csv").is_file():
+                    return self._probes.setdefault(spelled, read_probe(self.path / "probes" / spelled))
+        return None
+
+
+def read_run(folder: str | Path) -> RunData:
+    """One run folder; manifest, options and metrics are read now. Metrics that were not written yet are an empty list.
+
+    Raises ``InputError`` for a folder that is no run.
+    """
+    run = RunData(Path(folder).resolve())
+    _ = run.manifest, run.config, run.metrics
+    return run
+
+
+def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
+    """Run folders (or study folders that hold several) as data; what is loaded already is kept.
+
+    Raises ``InputError`` for a folder that is no run, or a file of it that cannot be read.
+    """
+    out: list[RunData] = []
+    for run in runs:
+        out += [run] if isinstance(run, RunData) else _in_order(Path(run), [read_run(p) for p in find_runs([run])])
+    if not out:
+        raise InputError("no run folder given; see `composcope ls`")
+    return out
+
+
+def _in_order(folder: Path, runs: list[RunData]) -> list[RunData]:
+    """A study's runs in the order that its ``study.json`` gives (a dose series rises), else as they were made."""
+    study = folder / "study.json"
+    names = read_json(study).get("runs", []) if study.is_file() else []
+    place = {name: i for i, name in enumerate(names)}
+    return sorted(runs, key=lambda r: (place.get(r.name, len(place)), str(r.manifest.created or "")))
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:
-    """The options that a run was made with.
+    """The options that a run was made with, as they stand in ``config.yaml``.
 
     Raises ``InputError`` for a file that is missing, broken, or without model, benchmark and protocol.
     """
@@ -63,11 +299,85 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
     path = Path(folder) / "config.yaml"
     try:
-        found = yaml.safe_load(_text(path))
+        found = yaml.safe_load(reading.text(path, missing(path)))
     except (yaml.YAMLError, ValueError, RecursionError) as e:
         why = " ".join(str(e).split())[:200]
-        raise InputError(f"{path}: not valid YAML ({why}); restore the file, or make the run again") from e
+        raise InputError(f"{path}: not valid YAML ({why}); {AGAIN}") from e
     if not isinstance(found, dict):
-        raise InputError(f"{path}: holds no options; restore the file, or make the run again")
-    schema.check_document(path, found)
+        raise InputError(f"{path}: holds no options; {AGAIN}")
+    checked(Config, found, str(path))
     return found
+
+
+def read_probe(folder: str | Path) -> ProbeData:
+    """One probe folder; tensors in bfloat16 come back as float32, tensors that cannot be read as a warning."""
+    path = Path(folder)
+    about = read_about(path)
+    with (path / "table.csv").open(encoding="utf-8", newline="") as f:
+        table = [{k: _value(k, v) for k, v in row.items() if k is not None} for row in csv.DictReader(f)]
+    warnings = list(about.warnings)
+    tensors: dict[str, Array] = {}
+    try:
+        tensors = read_tensors(path / "tensors.safetensors")
+    except SafetensorError as e:
+        warnings.append(f"{path / 'tensors.safetensors'}: cannot be read ({e}); run the probe again")
+    return ProbeData(about.probe or path.name, table, tensors, about.axes, about.settings, warnings)
+
+
+def read_about(folder: Path) -> ProbeAbout:
+    """What stands beside a probe's table; empty where nothing does."""
+    file = folder / "result.json"
+    return checked(ProbeAbout, read_json(file) if file.is_file() else {}, str(file), "run the probe again")
+
+
+def read_tensors(path: Path) -> dict[str, Array]:
+    """The tensors of a file as arrays, bfloat16 as float32; none where there is no file."""
+    if not path.is_file():
+        return {}
+    with safe_open(path, framework="np") as f:
+        found = {k: f.get_tensor(k) for k in list(f.keys())}
+    half = {k for k, v in found.items() if v.dtype.kind == "V" or str(v.dtype) == "bfloat16"}
+    return {k: v.astype(np.float32) if k in half else v for k, v in found.items()}
+
+
+def _filled(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """(place, object) of every line. Raises ``InputError`` where there is none."""
+    found = list(placed_lines(path))
+    if not found:
+        raise InputError(f"{path}: no lines; {AGAIN}")
+    return found
+
+
+def _case(raw: dict[str, Any], where: str) -> Case:
+    if not isinstance(raw.get("id", ""), str):
+        raise InputError(f"{where}: field 'id' is {raw['id']!r}, not text; {AGAIN}")
+    return case_from_dict(raw, where)
+
+
+def _case_set(path: Path) -> CaseSet:
+    rows = list(placed_lines(path))
+    entries = tuple(checked(Entry, raw, where, COUNT_AGAIN, needed=["label"]) for where, raw in rows)
+    labels = list(dict.fromkeys(str(raw["label"]) for _, raw in rows))
+    if len(labels) > 1:
+        raise InputError(f"{path}: field 'label' is {labels[0]!r} and {labels[1]!r}; {COUNT_AGAIN}")
+    return CaseSet(path.stem, labels[0] if labels else "other", entries)
+
+
+def _value(column: str, text: Any) -> Any:
+    if text is None or text == "" or text == "None":
+        return None
+    if column in _TEXT_COLUMNS:
+        return text
+    try:
+        number = float(text)
+    except (TypeError, ValueError):
+        return text
+    if not np.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and "." not in text and "e" not in text.lower() else number
+
+
+def _short(name: str) -> str:
+    """``organism:control`` -> ``control``; ``/models/qwen3/`` -> ``qwen3``; ``cases.jsonl`` -> ``cases``."""
+    last = name.removeprefix("organism:").rstrip("/").rsplit("/", 1)[-1]
+    return last.rsplit(".", 1)[0] if last.endswith((".jsonl", ".json", ".csv")) else last

@@ -1,172 +1,243 @@
-"""What the files of a run folder must hold before anything is read out of them, told by their names.
+"""What the files of a run hold, as types: every file is checked once, where it is read, and typed after that.
 
-A run that was cut off, edited or copied in part is refused with file, field, value and fix where it is read, before
-something is written: what comes after may rely on these fields. Other files are not looked at.
+Cases, asks, graded rows, metrics and case sets are the dataclasses of ``evaluation``. A file that was cut off, edited
+or copied in part is refused with file, field, value and fix::
+
+    checked(Manifest, {"identity": 3}, "runs/a/manifest.json")
+    InputError: runs/a/manifest.json: field 'identity' is 3, not an object; restore the file, or make the run again
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WrapValidator
+from pydantic_core import PydanticCustomError
 
 from ...errors import InputError
-from ...evaluation.asks import OUTCOMES
+from ...evaluation.asks import Ask, Response
+from ...evaluation.cases import Case
+from ...evaluation.metrics import Metric
+from ...evaluation.protocols.base import Graded, Reduction
+from ..asking import Asking
+from ..serving import Serving
 
 AGAIN = "restore the file, or make the run again"
 COUNT_AGAIN = "restore the file, or compute it again with `composcope score`"
+T = TypeVar("T")
+Name = Annotated[str, Field(min_length=1)]
+Facts = dict[str, Any]
+
+
+class _Document(BaseModel):
+    """Fields that this version does not know are kept."""
+
+    model_config = ConfigDict(extra="allow", validate_assignment=True)
+
+
+class Answerer(_Document):
+    """The engine that answered, or the judge: what decides its answers, and how they were made."""
+
+    identity: Facts
+    provenance: Facts
+
+
+class Manifest(_Document):
+    """``manifest.json``: what a run is, what it was made with, and how far it is."""
+
+    identity: Facts
+    """Model, weights, benchmark, data, protocol, ...: what makes it this run and no other."""
+    run: str | None = None
+    status: str | None = None
+    stopped: str | None = None
+    """The limit that stopped it before all was asked."""
+    created: str | None = None
+    command: str = ""
+    invocations: list[Facts] = []
+    n_cases: int | None = None
+    n_invalid: int | None = None
+    model: Facts = {}
+    benchmark: Facts = {}
+    numerics: Facts = {}
+    engine: Answerer | None = None
+    judge: Answerer | None = None
+    composcope: Facts = {}
+    versions: Facts = {}
+    plugins: list[Any] = []
+    timings: dict[str, float] = {}
+    peak_memory: Facts = {}
+    probe_note: str | None = None
+    """Why a study did not probe the model."""
+
+    def facts(self) -> Facts:
+        """What was recorded, in the order of recording; defaults are left out."""
+        return self.model_dump(exclude_unset=True)
+
+    def made_with(self) -> Facts:
+        """What a result of the run was made with: model, data, code, seed, versions, numerics.
+
+        No paths: the same for a run that was moved.
+        """
+        known = ("weights", "revision", "config", "tokenizer", "chat_template")
+        return {
+            "run": self.run,
+            "model": {"name": self.identity.get("model"), **{k: self.model[k] for k in known if k in self.model}},
+            "data": {k: self.identity.get(k) for k in ("benchmark", "data")},
+            **{k: self.identity.get(k) for k in ("protocol", "format", "prompting", "seed")},
+            "composcope": self.composcope or None,
+            "versions": self.versions or None,
+            "numerics": self.numerics or None,
+            "engine": self.engine.provenance if self.engine else None,
+        }
+
+
+class Config(_Document):
+    """``config.yaml``: the options that a run was made with."""
+
+    model: Name
+    benchmark: Name
+    protocol: Name
+    format: str | None = None
+    prompting: str | None = None
+    limit: int | None = None
+    max_asks: int | None = None
+    batch_size: int | None = None
+    seed: int = 0
+    dtype: str | None = None
+    device: str | None = None
+    probes: list[str] = []
+    probe_cases: int = 1
+    case_details: int = 0
+    shard: str | None = None
+    reuse: bool = False
+    pad_token: str | None = None
+    rows_dtype: str | None = None
+    asking: Asking = Field(default_factory=Asking)
+    serving: Serving = Field(default_factory=Serving)
+
+
+def _metric(row: Any, check: Callable[[Any], Metric]) -> Metric:
+    """A row of ``metrics.json`` says what it counts, and an interval its method; whole numbers stay whole."""
+    if isinstance(row, Mapping):
+        interval = ("interval", "high") if row.get("low") is not None else ()
+        for name in ("metric", "group", "n", "value", *interval):
+            if name not in row or (name == "interval" and not row[name]):
+                raise PydanticCustomError("absent", "field '{name}' is missing", {"name": name})
+    check(row)
+    return Metric(**{f.name: row[f.name] for f in fields(Metric) if f.name in row})
+
+
+class Metrics(_Document):
+    """``metrics.json``."""
+
+    protocol: str
+    metrics: list[Annotated[Metric, WrapValidator(_metric)]]
+    warnings: list[str] = []
+
+
+class ProbeAbout(_Document):
+    """``probes/NAME/result.json``: what stands beside a probe's table and tensors."""
+
+    probe: str | None = None
+    axes: dict[str, list[str]] = {}
+    settings: Facts = {}
+    warnings: list[str] = []
+
+
+class ShardCases(_Document):
+    """``shard.json``: which cases of a benchmark a shard holds."""
+
+    index: int
+    of: int
+    n_cases: int
+    positions: list[int]
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.of}"
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """A kind of value: what it is called, and whether a value is one."""
+class Evaluated:
+    """What an evaluation found."""
 
-    name: str
-    fits: Callable[[Any], bool]
+    cases: Mapping[str, Case]
+    asks: Mapping[str, Ask]
+    responses: Mapping[str, Response]
+    graded: Sequence[Graded]
+    reduction: Reduction
+    stopped: str | None = None
+    """The limit that stopped it early; None when it is complete."""
 
+    @property
+    def n_invalid(self) -> int:
+        return sum(row.outcome == "invalid" for row in self.graded)
 
-def _or_null(kind: _Kind) -> _Kind:
-    return _Kind(f"{kind.name} or null", lambda v: v is None or kind.fits(v))
+    def ids(self, label: str) -> set[str]:
+        """Case ids that carry a label."""
+        return {case for s in self.reduction.case_sets if s.label == label for case in s.ids}
 
+    def per_case(self) -> tuple[dict[str, Ask], dict[str, Response]]:
+        """Asks and responses with one entry per case and role: an ask that several cases share stands for each."""
+        asks, responses = {}, {}
+        for row in self.graded:
+            if row.ask is not None and row.ask in self.responses:
+                key = f"{row.ask}/{row.case}/{row.role}"
+                asks[key] = replace(self.asks[row.ask], case=row.case, role=row.role)
+                responses[key] = self.responses[row.ask]
+        return asks, responses
 
-_TEXT = _Kind("text", lambda v: isinstance(v, str))
-_NAME = _Kind("text that is not empty", lambda v: isinstance(v, str) and bool(v))
-_OBJECT = _Kind("an object", lambda v: isinstance(v, Mapping))
-_WHOLE = _Kind("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool))
-_NUMBER = _Kind("a number", lambda v: isinstance(v, int | float) and not isinstance(v, bool))
-_SWITCH = _Kind("true or false", lambda v: isinstance(v, bool))
-_TEXTS = _Kind("a list of texts", lambda v: isinstance(v, list) and all(map(_TEXT.fits, v)))
-_OBJECTS = _Kind("a list of objects", lambda v: isinstance(v, list) and all(map(_OBJECT.fits, v)))
-_OUTCOME = _Kind(f"one of {', '.join(OUTCOMES)}", lambda v: v in OUTCOMES)
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """Fields that an object must have, and kinds of others where they are there."""
-
-    needed: Mapping[str, _Kind]
-    other: Mapping[str, _Kind]
-    fix: str
-
-
-_OPTIONS = _Shape(
-    {"model": _NAME, "benchmark": _NAME, "protocol": _NAME},
-    {
-        **{k: _or_null(_TEXT) for k in ("format", "prompting", "dtype", "device", "shard", "pad_token", "rows_dtype")},
-        **{k: _or_null(_WHOLE) for k in ("limit", "max_asks", "batch_size")},
-        **dict.fromkeys(("seed", "probe_cases", "case_details"), _WHOLE),
-        **{k: _or_null(_OBJECT) for k in ("asking", "serving")},
-        "probes": _TEXTS,
-        "reuse": _SWITCH,
-    },
-    AGAIN,
-)
-_ASKING = _Shape(
-    {},
-    {
-        **{k: _or_null(_TEXT) for k in ("few_shot", "also", "compat", "judge")},
-        **{k: _or_null(_WHOLE) for k in ("cot_tokens", "answer_tokens")},
-        **dict.fromkeys(("reversed", "extra_context", "code", "co_presented", "ask_all", "placeholders"), _SWITCH),
-        "thinking": _or_null(_SWITCH),
-        "thinking_tokens": _WHOLE,
-        "preamble": _TEXT,
-        "exemplars": _or_null(_OBJECTS),
-    },
-    AGAIN,
-)
-_EXEMPLAR = _Shape({"kind": _TEXT, "question": _TEXT, "answer": _TEXT}, {}, AGAIN)
-_SERVING = _Shape(
-    {},
-    {
-        **{
-            k: _or_null(_TEXT)
-            for k in ("base_url", "api_key_env", "signed_as", "vllm_python", "probe_model", "ray_address")
-        },
-        **{k: _or_null(_WHOLE) for k in ("concurrency", "workers")},
-        **dict.fromkeys(("engine", "vllm_args"), _TEXT),
-        "vllm_timeout": _NUMBER,
-        "gpus_per_worker": _or_null(_NUMBER),
-    },
-    AGAIN,
-)
-_MANIFEST = _Shape(
-    {"identity": _OBJECT},
-    {
-        **dict.fromkeys(("model", "benchmark", "numerics", "timings", "peak_memory"), _OBJECT),
-        **{k: _or_null(_OBJECT) for k in ("engine", "judge")},
-        "invocations": _OBJECTS,
-        "plugins": _Kind("a list", lambda v: isinstance(v, list)),
-        "n_cases": _or_null(_WHOLE),
-    },
-    AGAIN,
-)
-_ENGINE = _Shape({"identity": _OBJECT, "provenance": _OBJECT}, {}, AGAIN)
-_METRICS = _Shape({"protocol": _TEXT, "metrics": _OBJECTS}, {"warnings": _TEXTS}, COUNT_AGAIN)
-_METRIC = _Shape(
-    {"metric": _NAME, "group": _OBJECT, "n": _WHOLE, "value": _or_null(_NUMBER)},
-    {k: _or_null(_NUMBER) for k in ("count", "low", "high", "bound_low", "bound_high", "n_invalid")},
-    COUNT_AGAIN,
-)
-_INTERVAL = _Shape({"interval": _NAME, "high": _or_null(_NUMBER)}, {}, COUNT_AGAIN)
-_CASE = _Shape(
-    {"id": _NAME, "question": _TEXT, "answer": _TEXT}, {"parts": _OBJECTS, "chance": _or_null(_NUMBER)}, AGAIN
-)
-_ASK = _Shape(
-    {"ask": _NAME, "case": _NAME, "role": _NAME, "prompt": _TEXT, "gold": _TEXT, "answer_type": _TEXT},
-    {"aliases": _TEXTS, "stop": _TEXTS, "max_tokens": _WHOLE, "repeat": _WHOLE},
-    AGAIN,
-)
-_GRADED = _Shape({"case": _NAME, "role": _NAME, "outcome": _OUTCOME}, {}, COUNT_AGAIN)
-_ENTRY = _Shape({"case": _NAME, "label": _NAME, "evidence": _OBJECTS}, {}, COUNT_AGAIN)
-_EVIDENCE = _Shape({"role": _NAME, "outcome": _OUTCOME}, {}, COUNT_AGAIN)
-_LINES = {"cases.jsonl": _CASE, "asks.jsonl": _ASK, "graded.jsonl": _GRADED}
+    def invalid_lines(self, limit: int = 3) -> list[str]:
+        """One line per reason for invalid grades, the most frequent first, with an example."""
+        invalid = [row for row in self.graded if row.outcome == "invalid"]
+        reasons = Counter(row.reason or "unknown" for row in invalid)
+        first = {row.reason or "unknown": row for row in reversed(invalid)}
+        return [
+            f"{n} of {len(self.graded)} answers are invalid: {reason} "
+            f"(first: case {first[reason].case!r}, role {first[reason].role!r})"
+            for reason, n in reasons.most_common(limit)
+        ]
 
 
-def check_document(path: str | Path, value: Mapping[str, Any]) -> None:
-    """Check ``manifest.json``, ``metrics.json`` or ``config.yaml``. Raises ``InputError``."""
-    name, where = Path(path).name, str(path)
-    if name == "manifest.json":
-        _check(value, _MANIFEST, where)
-        for field in ("engine", "judge"):
-            if value.get(field):
-                _check(value[field], _ENGINE, f"{where}: {field}")
-    elif name == "config.yaml":
-        _check(value, _OPTIONS, where)
-        for field, shape in (("asking", _ASKING), ("serving", _SERVING)):
-            _check(value.get(field) or {}, shape, f"{where}: {field}")
-        for i, example in enumerate((value.get("asking") or {}).get("exemplars") or ()):
-            _check(example, _EXEMPLAR, f"{where}: asking.exemplars[{i}]")
-    elif name == "metrics.json":
-        _check(value, _METRICS, where)
-        for i, row in enumerate(value["metrics"]):
-            _check(row, _METRIC, f"{where}: metrics[{i}]")
-            if row.get("low") is not None:
-                _check(row, _INTERVAL, f"{where}: metrics[{i}]")
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
-def check_line(path: str | Path, where: str, value: Mapping[str, Any]) -> None:
-    """Check one line of ``cases.jsonl``, ``asks.jsonl``, ``graded.jsonl`` or a case set. Raises ``InputError``."""
-    path = Path(path)
-    if path.parent.name == "casesets":
-        _check(value, _ENTRY, where)
-        for i, row in enumerate(value["evidence"]):
-            _check(row, _EVIDENCE, f"{where}, evidence[{i}]")
-    elif path.name in _LINES:
-        _check(value, _LINES[path.name], where)
+def checked(kind: type[T], value: Any, where: str, fix: str = AGAIN, needed: Collection[str] = ()) -> T:
+    """``value`` as a type; ``needed`` are fields that have to be there besides those of the type.
 
-
-def _check(value: Mapping[str, Any], shape: _Shape, where: str) -> None:
-    for name, kind in shape.needed.items():
+    Raises ``InputError`` that begins with ``where`` (file, and line) and ends with ``fix``.
+    """
+    for name in needed:
         if name not in value:
-            raise InputError(f"{where}: field {name!r} is missing; {shape.fix}")
-        if not kind.fits(value[name]):
-            raise InputError(f"{where}: field {name!r} is {_said(value[name])}, not {kind.name}; {shape.fix}")
-    for name, kind in shape.other.items():
-        if name in value and not kind.fits(value[name]):
-            raise InputError(f"{where}: field {name!r} is {_said(value[name])}, not {kind.name}; {shape.fix}")
+            raise InputError(f"{where}: field {name!r} is missing; {fix}")
+    try:
+        return _adapter(kind).validate_python(value)
+    except ValidationError as e:
+        raise InputError(f"{where}: {_said(e.errors()[0])}; {fix}") from e
 
 
-def _said(value: Any, most: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= most else f"{text[:most]}..."
+_KINDS = {"dict": "an object", "model": "an object", "dataclass": "an object", "list": "a list", "tuple": "a list",
+          "string": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}  # fmt: skip
+
+
+def _said(error: Any, most: int = 60) -> str:
+    """What is wrong with a field: ``metrics[0]: field 'n' is 'x', not a whole number``."""
+    *outer, field = error["loc"] or ("",)
+    inside = "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in outer).lstrip(".")
+    if error["type"] == "absent":
+        return f"{inside}[{field}]: {error['msg']}"
+    place = f"{inside}: field {field!r}" if inside else f"field {field!r}"
+    if error["type"] == "missing":
+        return f"{place} is missing"
+    seen = repr(error["input"])
+    kind = _KINDS.get(error["type"].split("_")[0])
+    wanted = kind or error["msg"].replace("Input should be ", "").replace("String should", "text should")
+    if error["type"] == "string_too_short":
+        wanted = "text that is not empty"
+    return f"{place} is {seen if len(seen) <= most else f'{seen[:most]}...'}, not {wanted}"

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
-from ...evaluation.metrics import quoted
-from .folder import is_run, read_json, read_lines
-
-Row = Mapping[str, Any]
+from ...evaluation.metrics import Metric, quoted
+from .folder import is_run
+from .reader import RunData
+from .schema import Manifest, Metrics
 
 # Per protocol: what stands on the first lines, in order. Rows with a group are named with the keys that they may have.
 HEADLINES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
@@ -43,72 +43,68 @@ _DIFFERENCES = (
 _PLAIN = ("d50", "mean_k", "mean_k_solvable")
 
 
-def lines(run: str | Path) -> list[str]:
+def lines(folder: str | Path) -> list[str]:
     """The headline of a run folder: what it is, its metrics, its case sets, its warnings."""
-    run = Path(run)
-    manifest, document = read_json(run / "manifest.json"), read_json(run / "metrics.json")
-    model, benchmark = (manifest.get("identity", {}).get(key) for key in ("model", "benchmark"))
-    out = [f"{run}: {model} on {benchmark} ({document['protocol']}), {state(manifest)}"]
-    out += [f"  {metric_line(row)}" for row in headline(document)]
-    out += [f"  {metric_line(row)}" for row in document["metrics"] if row["metric"] == "judge_agreement"]
-    chance = mean_chance(run)
-    if chance is not None:
-        out.append(f"  chance level of the whole: {100 * chance:.1f} %")
-    out += [f"  case set {name}: {n}" for name, n in case_set_sizes(run).items()]
-    out += [f"  warning: {w}" for w in document.get("warnings", [])]
-    return out
+    run = RunData(Path(folder))
+    counted = run.counted_now()
+    model, benchmark = (run.manifest.identity.get(key) for key in ("model", "benchmark"))
+    out = [f"{folder}: {model} on {benchmark} ({counted.protocol}), {state(run.manifest)}"]
+    out += [f"  {metric_line(row)}" for row in headline(counted)]
+    out += [f"  {metric_line(row)}" for row in counted.metrics if row.metric == "judge_agreement"]
+    if run.chance is not None:
+        out.append(f"  chance level of the whole: {100 * run.chance:.1f} %")
+    out += [f"  case set {name}: {len(found.entries)}" for name, found in run.case_sets.items()]
+    return out + [f"  warning: {w}" for w in counted.warnings]
 
 
-def state(manifest: Mapping[str, Any]) -> str:
+def state(manifest: Manifest) -> str:
     """How far a run is, in words: its status, or the limit that stopped it before all was asked."""
-    stopped = manifest.get("stopped")
-    return f"stopped by {stopped}" if stopped and manifest.get("status") == "complete" else str(manifest.get("status"))
+    done = manifest.status == "complete"
+    return f"stopped by {manifest.stopped}" if manifest.stopped and done else str(manifest.status)
 
 
-def document(run: str | Path) -> dict[str, Any]:
+def document(folder: str | Path) -> dict[str, Any]:
     """What ``lines`` says, for machines; metrics as in ``metrics.json``, and which probes have results."""
-    run = Path(run)
-    manifest, metrics = read_json(run / "manifest.json"), read_json(run / "metrics.json")
+    run = RunData(Path(folder))
+    counted, manifest = run.counted_now(), run.manifest
     return {
         "schema": 1,
-        "run": str(run),
-        **{key: manifest.get("identity", {}).get(key) for key in ("model", "benchmark", "protocol")},
-        "status": manifest.get("status"),
-        "n_cases": manifest.get("n_cases"),
-        "n_invalid": manifest.get("n_invalid"),
-        "stopped": manifest.get("stopped"),
-        "metrics": list(headline(metrics)),
-        "chance": mean_chance(run),
-        "case_sets": case_set_sizes(run),
-        "probes": sorted(p.parent.name for p in run.glob("probes/*/result.json")),
-        "warnings": metrics.get("warnings", []),
+        "run": str(folder),
+        **{key: manifest.identity.get(key) for key in ("model", "benchmark", "protocol")},
+        "status": manifest.status,
+        "n_cases": manifest.n_cases,
+        "n_invalid": manifest.n_invalid,
+        "stopped": manifest.stopped,
+        "metrics": [m.to_dict() for m in headline(counted)],
+        "chance": run.chance,
+        "case_sets": {name: len(found.entries) for name, found in run.case_sets.items()},
+        "probes": [name for name in run.probe_names if (run.path / "probes" / name / "result.json").is_file()],
+        "warnings": counted.warnings,
     }
 
 
-def headline(document: Mapping[str, Any]) -> list[Row]:
-    """The rows of ``metrics.json`` that stand on the first lines; every row for a protocol without a choice."""
-    rows: Sequence[Row] = document["metrics"]
-    wanted = HEADLINES.get(document["protocol"])
+def headline(counted: Metrics) -> list[Metric]:
+    """The metrics that stand on the first lines; every ungrouped one for a protocol without a choice."""
+    rows = counted.metrics
+    wanted = HEADLINES.get(counted.protocol)
     if wanted is None:
-        return [r for r in rows if not r["group"]]
-    if not any("depth_bin" in r["group"] for r in rows):  # the benchmark declares no bins
+        return [r for r in rows if not r.group]
+    if not any("depth_bin" in r.group for r in rows):  # the benchmark declares no bins
         wanted = tuple((name, tuple("depth" if k == "depth_bin" else k for k in keys)) for name, keys in wanted)
-    return [r for name, keys in wanted for r in rows if r["metric"] == name and tuple(r["group"]) == keys]
+    return [r for name, keys in wanted for r in rows if r.metric == name and tuple(r.group) == keys]
 
 
-def metric_line(row: Row) -> str:
+def metric_line(metric: Metric) -> str:
     """One metric as text: name, group, value, interval with its method, counts; never a value without n."""
-    row = quoted(row)
-    group = ", ".join(f"{k}={v}" for k, v in row["group"].items())
-    name = row["metric"] + (f" [{group}]" if group else "")
-    text = f"{name}: {_value(row['metric'], row['value'])}"
-    if row.get("low") is not None and row.get("high") is not None:
-        low, high = (_value(row["metric"], row[k]) for k in ("low", "high"))
-        text += f" [{low}, {high}] ({row['interval']})"
-    text += f", n={row['n']}"
-    if row.get("n_invalid"):
-        text += f", invalid={row['n_invalid']}"
-    return text + (f" ({row['note']})" if row.get("note") else "")
+    m = quoted(metric)
+    group = ", ".join(f"{k}={v}" for k, v in m.group.items())
+    text = f"{m.metric}{f' [{group}]' if group else ''}: {_value(m.metric, m.value)}"
+    if m.low is not None and m.high is not None:
+        text += f" [{_value(m.metric, m.low)}, {_value(m.metric, m.high)}] ({m.interval})"
+    text += f", n={m.n}"
+    if m.n_invalid:
+        text += f", invalid={m.n_invalid}"
+    return text + (f" ({m.note})" if m.note else "")
 
 
 def _value(metric: str, value: float | None) -> str:
@@ -117,18 +113,6 @@ def _value(metric: str, value: float | None) -> str:
     if metric in _PLAIN:
         return f"{value:.2f}"
     return f"{100 * value:.1f} {'points' if metric in _DIFFERENCES else '%'}"
-
-
-def mean_chance(run: str | Path) -> float | None:
-    """Mean probability that a guess in the right format gets the whole right; None where the cases do not say."""
-    path = Path(run) / "cases.jsonl"
-    known = [c["chance"] for c in read_lines(path) if c.get("chance") is not None] if path.is_file() else []
-    return sum(known) / len(known) if known else None
-
-
-def case_set_sizes(run: str | Path) -> dict[str, int]:
-    """Number of cases in each case set of a run."""
-    return {p.stem: len(read_lines(p)) for p in sorted((Path(run) / "casesets").glob("*.jsonl"))}
 
 
 def list_folder(folder: str | Path) -> list[dict[str, Any]]:
@@ -140,25 +124,20 @@ def list_folder(folder: str | Path) -> list[dict[str, Any]]:
     return [_row(p) for p in sorted(candidates) if p.is_dir() and is_run(p)]
 
 
-def _row(run: Path) -> dict[str, Any]:
-    row: dict[str, Any] = {"run": str(run), "status": "unreadable", "headline": None}
+def _row(folder: Path) -> dict[str, Any]:
+    row: dict[str, Any] = {"run": str(folder), "status": "unreadable", "headline": None}
+    run = RunData(folder)
     try:
-        manifest = read_json(run / "manifest.json")
-        identity = manifest.get("identity", {})
-        row |= {key: identity.get(key) for key in ("model", "benchmark", "protocol")}
-        row |= {"status": manifest.get("status"), "cases": manifest.get("n_cases"), "created": manifest.get("created")}
-        row |= {"stopped": manifest.get("stopped"), "state": state(manifest)}
-        if (run / "metrics.json").is_file():
-            row["headline"] = _headline(read_json(run / "metrics.json"))
+        manifest = run.manifest
+        row |= {key: manifest.identity.get(key) for key in ("model", "benchmark", "protocol")}
+        row |= {"status": manifest.status, "cases": manifest.n_cases, "created": manifest.created}
+        row |= {"stopped": manifest.stopped, "state": state(manifest)}
+        found = headline(run.counted) if run.counted else []
+        first = [m for m in found if m.metric in ("composition", "residual_failure") and not m.group]
+        row["headline"] = metric_line(first[0]) if first else None
     except ComposcopeError as e:
         row["error"] = str(e)
     return row
-
-
-def _headline(document: Mapping[str, Any]) -> str | None:
-    names = ("composition", "residual_failure")
-    rows = [r for r in headline(document) if r["metric"] in names and not r["group"]]
-    return metric_line(rows[0]) if rows else None
 
 
 def listing_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:

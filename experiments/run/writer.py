@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import JournalError
 from . import memory, provenance
 from .folder import SCHEMA, command_line, differing, locked, read_json, write_json, write_text
+from .schema import Manifest, checked
 
 
 @dataclass
@@ -24,7 +25,7 @@ class Run:
 
     path: Path
     config: dict[str, Any]
-    manifest: dict[str, Any] = field(default_factory=dict)
+    manifest: Manifest
 
     @property
     def name(self) -> str:
@@ -36,21 +37,22 @@ class Run:
 
     def record(self, **facts: Any) -> None:
         """Add facts to the manifest and write it."""
-        self.manifest.update(facts)
-        write_json(self.path / "manifest.json", self.manifest)
+        for name, value in facts.items():
+            setattr(self.manifest, name, value)
+        write_json(self.path / "manifest.json", self.manifest.facts())
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
         """Add a step's wall-clock seconds and its peak memory (MB) to the manifest, also when it fails."""
         memory.reset()
-        start = time.monotonic()
+        start, manifest = time.monotonic(), self.manifest
         try:
             yield
         finally:
-            peak = self.manifest.setdefault("peak_memory", {})
-            peak[step] = memory.larger(peak.get(step), memory.peaks())
-            timings = self.manifest.setdefault("timings", {})
-            timings[step] = round(timings.get(step, 0.0) + time.monotonic() - start, 3)
+            peak = memory.larger(manifest.peak_memory.get(step), memory.peaks())
+            manifest.peak_memory = {**manifest.peak_memory, step: peak}
+            seconds = round(manifest.timings.get(step, 0.0) + time.monotonic() - start, 3)
+            manifest.timings = {**manifest.timings, step: seconds}
 
 
 @contextmanager
@@ -63,8 +65,9 @@ def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping
     import yaml
 
     with locked(folder) as path:
-        manifest = read_json(path / "manifest.json") if (path / "manifest.json").is_file() else {}
-        _same_run(path, manifest.get("identity", {}), identity)
+        file = path / "manifest.json"
+        manifest = checked(Manifest, read_json(file), str(file)) if file.is_file() else Manifest(identity={})
+        _same_run(path, manifest.identity, identity)
         write_text(path / "config.yaml", yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False))
         run = Run(path, dict(config), manifest)
         _begin(run, identity)
@@ -86,29 +89,29 @@ def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> 
 
 
 def _begin(run: Run, identity: Mapping[str, Any]) -> None:
-    calls = [*run.manifest.get("invocations", []), {"started": _now(), "command": command_line()}]
-    run.manifest.setdefault("created", _now())
-    loaded = provenance.plugin_files()
+    manifest, plugins, now = run.manifest, provenance.plugin_files(), _now()
     run.record(
+        created=manifest.created or now,
         run=run.name,
         status="running",
-        identity={**run.manifest.get("identity", {}), **identity},
+        identity={**manifest.identity, **identity},
         composcope=provenance.code(),
-        plugins=[p for p in run.manifest.get("plugins", []) if p not in loaded] + loaded,
+        plugins=[p for p in manifest.plugins if p not in plugins] + plugins,
         versions=provenance.libraries(),
         machine=provenance.machine(),
         command=command_line(),
-        invocations=calls,
+        invocations=[*manifest.invocations, {"started": now, "command": command_line()}],
         seed=run.config.get("seed"),
     )
 
 
 def _end(run: Run, status: str, start: float, error: BaseException | None = None) -> None:
-    run.manifest["invocations"][-1].update(ended=_now(), seconds=round(time.monotonic() - start, 3), status=status)
+    call = {"ended": _now(), "seconds": round(time.monotonic() - start, 3), "status": status}
     if error is not None:
-        run.manifest["invocations"][-1]["error"] = f"{type(error).__name__}: {error}"
+        call["error"] = f"{type(error).__name__}: {error}"
+    *earlier, this = run.manifest.invocations
     try:
-        run.record(status=status)
+        run.record(status=status, invocations=[*earlier, {**this, **call}])
     except OSError:
         # On a full disk the error that brought us here is the one to report; the old manifest still stands.
         if error is None:

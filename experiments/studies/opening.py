@@ -18,10 +18,9 @@ from ...probes.examples import Example, from_case_sets
 from ...probes.result import ProbeResult
 from .. import investigate as job
 from .. import probing
-from ..evaluating import evaluate as behavior
-from ..evaluating.evaluate import Evaluated
 from ..progress import Reporter
 from ..run import provenance
+from ..run.schema import Evaluated
 from ..run.writer import Run
 from ..settings import Settings
 from ..targets import Target
@@ -64,8 +63,7 @@ class Opened:
 
     def gated(self) -> tuple[set[str], set[str]]:
         """The protocol's failures and successes: every part known, the whole wrong or right."""
-        found = self.evaluated.reduction
-        return behavior.ids(found, "failure"), behavior.ids(found, "success")
+        return self.evaluated.ids("failure"), self.evaluated.ids("success")
 
     def note(self, text: str, examples: Sequence[Example], contrast: bool = True) -> None:
         """Write which cases the probes run on, and say it."""
@@ -79,7 +77,7 @@ class Opened:
 
         None where it was kept or cannot run.
         """
-        inputs = probing.inputs_hash(name, examples, self.settings, self.run.manifest.get("model", {}))
+        inputs = probing.inputs_hash(name, examples, self.settings, self.run.manifest.model)
         inputs = provenance.text_hash([inputs, json.dumps(options, sort_keys=True, default=str)])
         chosen = probing.Chosen(tuple(examples), "", contrast=True)
         if probing.finished(self.run.path / "probes" / name, inputs):
@@ -89,7 +87,7 @@ class Opened:
         try:
             with self.run.timed(f"probe:{name}"):
                 result = compute(self.lm, examples, **options)
-                probing.save(result, self.run.path / "probes" / name, inputs)
+                probing.save(result, self.run.path / "probes" / name, inputs, self.run.manifest.made_with())
         except NoCasesError as e:
             self.reporter.say(f"{self.run.name}: probe {name}: not run: {e}")
             return None

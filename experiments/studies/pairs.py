@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...evaluation.cases import Case, case_from_dict
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
-from ..run.reader import read_cases_lines
 from .published import beside, pair_name
 from .results import described
 from .study import Row, Study, StudyRun, Table
@@ -43,7 +41,7 @@ def _pair_rows(study: Study, pair: Any, data: str) -> list[Row]:
         return [{"pair": name, "data": data, "what": "failed", "shown": str(e), "n": 0}]
     for metric in found:
         text, source = beside(study.preset.name, metric.metric, metric.group, models, data, references=alike)
-        shown = described(metric.metric, metric.to_dict())
+        shown = described(metric.metric, metric)
         rows.append({**shown, "pair": name, "data": data, "published": text, "source": source})
     return rows
 
@@ -53,13 +51,9 @@ def differences(a: StudyRun, b: StudyRun, seed: int = 0) -> list[Metric]:
 
     Raises ``InputError`` where the runs share no case.
     """
-    rows = [[Graded.from_dict(r) for r in run.run.graded] for run in (a, b)]
     if a.run.protocol == b.run.protocol == "double-gate":
-        cases: dict[str, Case] = {}
-        for run in (b, a):
-            cases |= {c.id: c for c in (case_from_dict(r, str(run.path)) for r in read_cases_lines(run.path))}
-        return list(compare(rows[0], rows[1], cases, seed).metrics)
-    return gains(rows[0], rows[1], seed)
+        return list(compare(a.run.graded, b.run.graded, {**b.run.cases, **a.run.cases}, seed).metrics)
+    return gains(a.run.graded, b.run.graded, seed)
 
 
 def gains(a: Sequence[Graded], b: Sequence[Graded], seed: int = 0) -> list[Metric]:

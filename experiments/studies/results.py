@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, NotAskedError
-from ...evaluation.metrics import quoted
+from ...evaluation.metrics import Metric, find, quoted
 from ..figures.drawing import encodable, to_csv
 from ..progress import Reporter
 from ..run import write_json, write_text
+from ..run.rescore import recount
 from .published import beside
-from .recounting import find, recount
 from .study import Row, Study, StudyRun, Table
 
 _DIFFERENCES = frozenset(
@@ -73,7 +73,7 @@ def metric_rows(
         compat = _recounted(study, run)
         for name in names:
             metric, test = (name, lambda g: not g) if isinstance(name, str) else name
-            found = [m for m in run.run.metrics if m["metric"] == metric and test(m["group"])]
+            found = [m for m in run.run.metrics if m.metric == metric and test(m.group)]
             rows += [_row(study, run, m, compat, words) for m in found]
     return rows + failed_rows(study)
 
@@ -94,9 +94,9 @@ def comparison(study: Study) -> Table:
     return Table("models", "Models side by side", rows, columns=columns)
 
 
-def _beside_n(name: str, metric: Mapping[str, Any]) -> str:
-    invalid = f", {metric['n_invalid']} invalid" if metric.get("n_invalid") else ""
-    return f"{shown(name, metric)}, n={metric['n']}{invalid}"
+def _beside_n(name: str, metric: Metric) -> str:
+    invalid = f", {metric.n_invalid} invalid" if metric.n_invalid else ""
+    return f"{shown(name, metric)}, n={metric.n}{invalid}"
 
 
 def failed_rows(study: Study) -> list[Row]:
@@ -104,9 +104,9 @@ def failed_rows(study: Study) -> list[Row]:
     return [{"model": name, "what": "failed", "shown": reason, "n": 0} for name, reason in study.failed.items()]
 
 
-def _recounted(study: Study, run: StudyRun) -> list[dict[str, Any]] | None:
+def _recounted(study: Study, run: StudyRun) -> Sequence[Metric] | None:
     """None where the paper's grading leads to questions that this run did not ask (another level k, say)."""
-    if study.preset.compat is None or run.run.manifest.get("stopped"):
+    if study.preset.compat is None or run.run.manifest.stopped:
         return []
     kept = study.__dict__.setdefault("_recounted", {})
     if run.path not in kept:
@@ -120,13 +120,13 @@ def _recounted(study: Study, run: StudyRun) -> list[dict[str, Any]] | None:
 def _row(
     study: Study,
     run: StudyRun,
-    metric: Mapping[str, Any],
-    compat: list[dict[str, Any]] | None,
+    metric: Metric,
+    compat: Sequence[Metric] | None,
     words: Mapping[str, str],
 ) -> Row:
-    text, source = beside(study.preset.name, metric["metric"], metric["group"], run.model.model, run.data)
-    again = find(compat or [], metric["metric"], metric["group"])
-    name = metric["metric"]
+    text, source = beside(study.preset.name, metric.metric, metric.group, run.model.model, run.data)
+    again = find(compat or [], metric.metric, **metric.group)
+    name = metric.metric
     counted = "needs other asks" if compat is None else None if again is None else shown(name, again, interval=False)
     return {
         **described(name, metric),
@@ -140,21 +140,16 @@ def _row(
     }
 
 
-def described(name: str, metric: Mapping[str, Any]) -> Row:
-    """The numbers of a metric row, and how they are written."""
+def described(name: str, metric: Metric) -> Row:
+    """The numbers of a metric, and how they are written."""
     metric = quoted(metric)
     return {
         "what": name,
-        "group": ", ".join(f"{k} {_compact(str(v))}" for k, v in metric.get("group", {}).items()),
+        "group": ", ".join(f"{k} {_compact(str(v))}" for k, v in metric.group.items()),
         "shown": shown(name, metric),
-        "value": metric.get("value"),
-        "low": metric.get("low"),
-        "high": metric.get("high"),
-        "interval": metric.get("interval"),
-        "count": metric.get("count"),
-        "n": metric.get("n"),
-        "invalid": metric.get("n_invalid") or None,
-        "note": metric.get("note"),
+        **{k: getattr(metric, k) for k in ("value", "low", "high", "interval", "count", "n")},
+        "invalid": metric.n_invalid or None,
+        "note": metric.note,
     }
 
 
@@ -164,13 +159,13 @@ def _compact(text: str) -> str:
     return " + ".join(name if n == 1 else f"{n} × {name}" for name, n in runs)
 
 
-def shown(name: str, metric: Mapping[str, Any], *, interval: bool = True) -> str:
+def shown(name: str, metric: Metric, *, interval: bool = True) -> str:
     """A value as text: percent, points or a plain number, with its interval; ``undefined`` where it is."""
-    value = metric.get("value")
+    value = metric.value
     if value is None:
-        censored = str(metric.get("note") or "").split(";")[0]
+        censored = (metric.note or "").split(";")[0]
         return f"undefined ({censored})" if name == "d50" and censored.startswith(("<", ">")) else "undefined"
-    scale, unit, form = _form("gap" if "against" in (metric.get("group") or {}) else name)
+    scale, unit, form = _form("gap" if "against" in metric.group else name)
     text = f"{scale * value:{form}}{unit}"
     if interval:
         ends = [_bound(metric, k, scale, form) for k in ("low", "high")]
@@ -178,12 +173,12 @@ def shown(name: str, metric: Mapping[str, Any], *, interval: bool = True) -> str
     return text
 
 
-def _bound(metric: Mapping[str, Any], name: str, scale: float, form: str) -> str:
+def _bound(metric: Metric, name: str, scale: float, form: str) -> str:
     """One end of an interval; ``<2`` where the note says that it lies beyond what was asked."""
-    value = metric.get(name)
+    value = getattr(metric, name)
     if value is not None:
         return f"{scale * value:{form}}"
-    said = str(metric.get("note") or "").replace(";", " ").split()
+    said = (metric.note or "").replace(";", " ").split()
     beyond = said[said.index(name) + 1] if name in said[:-1] else ""
     return beyond if beyond[:1] in ("<", ">") else ""
 
@@ -227,8 +222,9 @@ def write(
 
 def _figures(study: Study, reporter: Reporter) -> tuple[list[str], dict[str, str]]:
     """Draw the preset's figures; returns them, and why the others have nothing to show."""
-    from ..figures import catalog, io
+    from ..figures import catalog
     from ..figures.drawing import write as write_figure
+    from ..run import reader as io
 
     runs = io.load([r.path for r in study.runs])
     drawn, empty = [], {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import exits
 from ..asking import Asking
-from ..figures.io import RunData, read_run
+from ..run.reader import RunData, read_run
 from .opening import Opened
 from .spec import Spec, StudyModel
 
@@ -79,7 +79,7 @@ class StudyRun:
     @property
     def note(self) -> str:
         """Why the model was not opened up; empty where it was, or was not to be."""
-        return str(self.run.manifest.get("probe_note") or "")
+        return self.run.manifest.probe_note or ""
 
 
 @dataclass

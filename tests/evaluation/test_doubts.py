@@ -11,7 +11,7 @@ from scipy.stats import beta
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.doubts import in_doubt, with_grader_bounds
 from composcope.evaluation.grading.measured import MEASURED
-from composcope.evaluation.metrics import Metric, from_document, to_document
+from composcope.evaluation.metrics import Metric, to_document
 from composcope.evaluation.protocols.base import Graded
 
 KIND = "number"
@@ -73,5 +73,5 @@ def test_bounds_stand_beside_the_metric_and_leave_its_other_fields_alone() -> No
     assert bounded.grader_low < plain.bound_low == plain.value == plain.bound_high < bounded.grader_high  # type: ignore[operator]
     row = bounded.to_dict()
     assert {k: v for k, v in row.items() if not k.startswith("grader_")} == plain.to_dict()
-    assert from_document(to_document("p", [bounded])) == [bounded]
+    assert [Metric(**found) for found in to_document("p", [bounded])["metrics"]] == [bounded]
     assert with_grader_bounds(rate(graded), graded, {}, rate) == rate(graded), "rows without asks: nothing is known"

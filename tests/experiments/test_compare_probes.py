@@ -14,13 +14,14 @@ from scipy import stats
 
 from composcope.errors import InputError
 from composcope.experiments.run.compare import Shared, compare_probes, probe_lines
+from composcope.experiments.run.reader import RunData
 from composcope.probes.result import ProbeResult
 
 RNG = np.random.default_rng(0)
 CASES = Shared(10, 10, tuple(f"c{i}" for i in range(10)), ())
 
 
-def _write(run: Path, values: Mapping[str, float], name: str = "min-k", **settings: Any) -> Path:
+def _write(run: Path, values: Mapping[str, float], name: str = "min-k", **settings: Any) -> RunData:
     rows = [
         {"case": c, "role": "whole", "kind": "composition", "group": "failure", "cluster": None, "quantity": "z",
          "value": v}
@@ -28,7 +29,7 @@ def _write(run: Path, values: Mapping[str, float], name: str = "min-k", **settin
     ]  # fmt: skip
     about = {"dtype": "torch.float32", **settings}
     ProbeResult("min_k", [{"quantity": "z", "value": 0.0}], settings=about, values=rows).save(run / "probes" / name)
-    return run
+    return RunData(run)
 
 
 def _numbers(n: int, first: int = 0, shift: float = 0.0) -> dict[str, float]:
@@ -55,7 +56,7 @@ def test_cases_that_differ_between_the_runs_are_left_out(tmp_path: Path) -> None
 
 def test_what_does_not_compare_is_said_and_undefined_is_null(tmp_path: Path) -> None:
     a = _write(tmp_path / "a", {"c0": 1.0, "c1": float("nan")}, k=0.2)
-    b = _write(_write(tmp_path / "b", {"c0": 2.0, "c1": 3.0}, k=0.3), {"c9": 1.0}, "lookback")
+    b = _write(_write(tmp_path / "b", {"c0": 2.0, "c1": 3.0}, k=0.3).path, {"c9": 1.0}, "lookback")
     rows, said = compare_probes(a, b, CASES)
     (row,) = rows
     assert row["value"] is None and "no contrast possible: 1 cases" in row["note"]
@@ -65,12 +66,12 @@ def test_what_does_not_compare_is_said_and_undefined_is_null(tmp_path: Path) -> 
     assert "no contrast possible" in probe_lines(rows, said)[1]
     nothing, said = compare_probes(_write(tmp_path / "c", {"c0": 1.0}), _write(tmp_path / "d", {"c1": 1.0}), CASES)
     assert nothing == [] and said == ["probe min-k: no case was probed in both runs"]
-    assert compare_probes(tmp_path, tmp_path, CASES) == ([], [])
+    assert compare_probes(RunData(tmp_path), RunData(tmp_path), CASES) == ([], [])
 
 
 def test_a_damaged_file_of_values_is_named_with_its_line(tmp_path: Path) -> None:
     a, b = _write(tmp_path / "a", _numbers(3)), _write(tmp_path / "b", _numbers(3))
-    file = b / "probes" / "min-k" / "values.csv"
+    file = b.path / "probes" / "min-k" / "values.csv"
     rows: Sequence[dict[str, str]] = list(csv.DictReader(file.open(encoding="utf-8", newline="")))
     file.write_text(file.read_text().replace(rows[1]["value"], "much"))
     with pytest.raises(InputError, match=r"values\.csv:3: no case, role"):
@@ -78,6 +79,6 @@ def test_a_damaged_file_of_values_is_named_with_its_line(tmp_path: Path) -> None
 
 
 def test_values_of_a_result_go_with_the_result_that_had_them(tmp_path: Path) -> None:
-    run = _write(tmp_path, _numbers(3))
+    run = _write(tmp_path, _numbers(3)).path
     ProbeResult("min_k", [{"quantity": "z", "value": 0.0}]).save(run / "probes" / "min-k")
     assert not (run / "probes" / "min-k" / "values.csv").exists()

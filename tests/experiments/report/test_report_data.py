@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from composcope.experiments.figures.io import load
 from composcope.experiments.report import cases, evidence, pictures
 from composcope.experiments.report.encoding import packed
 from composcope.experiments.report.gates import ATOMS, OPEN, PARTS, PASSED, gates
+from composcope.experiments.run.reader import load
 
 AddCases = Callable[..., dict[str, Any]]
 
@@ -107,7 +107,7 @@ def test_gates_name_what_stopped_a_case(synthetic: ModuleType, tmp_path: Path) -
 def test_gates_agree_with_the_runs_own_case_sets(synthetic: ModuleType, tmp_path: Path) -> None:
     run = load([synthetic.make_run(tmp_path / "run", n=120, probes=(), seed=8)])[0]
     found = gates(run)
-    in_sets = {e["case"] for entries in run.case_sets.values() for e in entries}
+    in_sets = {case for found in run.case_sets.values() for case in found.ids}
     passed = {c for c, g in found.items() if g == PASSED}
     assert len(passed) > 20 and in_sets >= passed
 
@@ -127,7 +127,7 @@ def test_the_index_has_outcomes_by_role_skills_and_k(synthetic: ModuleType, tmp_
     index = cases.collect(load([run])).index
     first, second = (dict(zip(index["columns"], r, strict=True)) for r in index["rows"][:2])
     assert [index["skills"][s] for s in first["skills"]] == ["sort", "add"] and second["k"] == 2
-    graded = {(g["case"], g["role"]): g["outcome"] for g in load([run])[0].graded}
+    graded = {(g.case, g.role): g.outcome for g in load([run])[0].graded}
     for r in (first, second):
         for i, role in enumerate(index["roles"]):
             assert index["outcomes"][int(r["roles"][i])] == graded[r["case"], role]

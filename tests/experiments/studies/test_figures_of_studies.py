@@ -82,8 +82,8 @@ def test_scatter_plots_show_the_accuracies_of_the_graded_answers(name: str, stud
     for run, row in zip(figures.load([studies["gsm"]]), figures.draw(name, [studies["gsm"]]).rows, strict=True):
         right: dict[str, dict[str, bool]] = {}
         for g in run.graded:
-            if g["outcome"] != "invalid":
-                right.setdefault(g["role"], {})[g["case"]] = g["outcome"] == "correct"
+            if g.outcome != "invalid":
+                right.setdefault(g.role, {})[g.case] = g.outcome == "correct"
         x, y = pairs[name]
         known = right[x]
         assert (row["x"], row["n_x"]) == (sum(known.values()) / len(known), len(known))
@@ -118,7 +118,7 @@ def test_relative_gains_are_over_the_cases_judged_both_ways(studies: Mapping[str
     (row,) = [r for r in figures.draw("prompt-gain", [run]).rows if r["way"] == "self-ask"]
     by_case: dict[str, dict[str, str]] = {}
     for g in run.graded:
-        by_case.setdefault(g["case"], {})[g["role"]] = g["outcome"]
+        by_case.setdefault(g.case, {})[g.role] = g.outcome
     known = [r for r in by_case.values() if "invalid" not in (r["whole"], r["self-ask"])]
     usual, other = (sum(r[k] == "correct" for r in known) for k in ("whole", "self-ask"))
     assert (row["n"], row["usual"], row["count"]) == (len(known), usual, other)
@@ -177,9 +177,9 @@ def test_magnitudes_count_one_run_per_benchmark(studies: Mapping[str, Path]) -> 
     rows = figures.draw("magnitudes", [studies["gsm"]]).rows
     cases = figures.load([studies["gsm"]])[0].cases.values()
     for name, answers in (
-        ("whole (the pair)", [c["answer"] for c in cases]),
-        ("first question", [c["parts"][0]["answer"] for c in cases]),
-        ("original of Q2", [c["meta"]["original"]["answer"] for c in cases]),
+        ("whole (the pair)", [c.answer for c in cases]),
+        ("first question", [c.parts[0].answer for c in cases]),
+        ("original of Q2", [c.meta["original"]["answer"] for c in cases]),
     ):
         mine = [r for r in rows if r["set"] == name]
         assert [r["value"] for r in mine] == [float(a) for a in answers]

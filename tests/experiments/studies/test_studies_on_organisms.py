@@ -15,13 +15,13 @@ from composcope.experiments import agentcoma as agentcoma_study
 from composcope.experiments import composition_collapse, compositional_gsm
 from composcope.experiments import investigate as job
 from composcope.experiments.cli import main
-from composcope.experiments.figures import io
-from composcope.experiments.figures.io import ProbeData
 from composcope.experiments.run import read_json
+from composcope.experiments.run import reader as io
+from composcope.experiments.run.reader import ProbeData
+from composcope.experiments.run.rescore import recount
 from composcope.experiments.studies import kinds, mechanism, pairs
 from composcope.experiments.studies.kinds import pooled
 from composcope.experiments.studies.opening import scaled_layers
-from composcope.experiments.studies.recounting import recount
 from composcope.experiments.studies.spec import Pair, Spec, StudyModel, from_flags
 from composcope.experiments.studies.study import Study, StudyRun
 
@@ -91,9 +91,9 @@ def _parts(run: StudyRun) -> tuple[StudyModel, str, Path]:
 def test_the_same_answers_are_counted_as_the_paper_counts(agentcoma: Path) -> None:
     run = agentcoma / "control--mixed"
     before = (run / "metrics.json").read_bytes()
-    again = {m["metric"]: m for m in recount(run, "agentcoma") if not m["group"]}
+    again = {m.metric: m for m in recount(run, "agentcoma") if not m.group}
     # Its code takes a commonsense answer without the cue for wrong, and an organism never writes the cue.
-    assert again["step:0"]["value"] == 0.0 and _metric(run, "step:0")["value"] > 0.8
+    assert again["step:0"].value == 0.0 and _metric(run, "step:0")["value"] > 0.8
     assert (run / "metrics.json").read_bytes() == before
     row = next(r for r in _table(agentcoma, "accuracy") if r["what"] == "step:0")
     assert row["as the paper counts"] == "0.0 %"
