@@ -62,7 +62,7 @@ def words(reason: str, runs: Sequence[RunData]) -> Drawing:
 
 def source(runs: Sequence[RunData]) -> str:
     """The caption's last sentence: which runs, made by which commands."""
-    commands = list(dict.fromkeys(r.manifest.command for r in runs if r.manifest.command))
+    commands = list(dict.fromkeys(r.command for r in runs if r.command))
     made = f" Made by: {' ; '.join(commands)}." if commands else ""
     return f"Runs: {', '.join(r.name for r in runs)}.{made}"
 

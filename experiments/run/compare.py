@@ -21,6 +21,7 @@ from ...evaluation.cases import Case, Part
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
+from ...evaluation.validators import read_graded
 from .reader import RunData, read_about
 from .summary import headline
 
@@ -97,7 +98,8 @@ def _rows(run: RunData) -> dict[Key, Graded]:
     path = run.path / "graded.jsonl"
     if not path.is_file():
         raise InputError(f"{path}: no such file; is {run.path} a run folder?")
-    return {(r.case, r.role, r.repeat): r for r in run.graded}
+    # Not ``run.graded``: what only one of them has is counted here, not refused.
+    return {(r.case, r.role, r.repeat): r for r in read_graded(path)}
 
 
 def _about(run: RunData) -> dict[str, Any]:

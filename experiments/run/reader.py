@@ -134,6 +134,10 @@ class RunData:
     def benchmark(self) -> str:
         return _short(self._said("benchmark"))
 
+    @property
+    def command(self) -> str:
+        return self.manifest.command
+
     def _said(self, key: str) -> str:
         return str((self.config and getattr(self.config, key)) or self.manifest.identity.get(key) or self.name)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WrapValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WrapValidator
 from pydantic_core import PydanticCustomError
 
 from ...errors import InputError
@@ -29,7 +29,16 @@ from ..serving import Serving
 AGAIN = "restore the file, or make the run again"
 COUNT_AGAIN = "restore the file, or compute it again with `composcope score`"
 T = TypeVar("T")
-Name = Annotated[str, Field(min_length=1)]
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise PydanticCustomError("empty", "text that is not empty")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_not_empty)]
+"""Checked here and not by ``min_length``, which refuses the halves of surrogate pairs that names from outside hold."""
 Facts = dict[str, Any]
 
 
@@ -237,7 +246,5 @@ def _said(error: Any, most: int = 60) -> str:
         return f"{place} is missing"
     seen = repr(error["input"])
     kind = _KINDS.get(error["type"].split("_")[0])
-    wanted = kind or error["msg"].replace("Input should be ", "").replace("String should", "text should")
-    if error["type"] == "string_too_short":
-        wanted = "text that is not empty"
+    wanted = kind or error["msg"].replace("Input should be ", "")
     return f"{place} is {seen if len(seen) <= most else f'{seen[:most]}...'}, not {wanted}"

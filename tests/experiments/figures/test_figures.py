@@ -17,6 +17,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from composcope.errors import InputError
+from composcope.evaluation.protocols.base import Graded
 from composcope.experiments import figures
 from composcope.experiments.figures import catalog, gates, style
 from composcope.experiments.figures.drawing import Drawing
@@ -197,8 +198,8 @@ def test_all_undefined_metrics_draw_no_number(synthetic: ModuleType, tmp_path: P
 
 
 def test_min_k_is_the_first_level_that_helps_and_invalid_answers_make_it_unknown() -> None:
-    def case(name: str, **outcomes: str) -> list[dict[str, Any]]:
-        return [{"case": name, "role": r.replace("_", ":"), "outcome": o} for r, o in outcomes.items()]
+    def case(name: str, **outcomes: Any) -> list[Graded]:
+        return [Graded(name, r.replace("_", ":"), o) for r, o in outcomes.items()]
 
     rows = (
         case("none needed", whole="correct")

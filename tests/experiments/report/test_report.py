@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.metrics import Metric
 from composcope.experiments import report
 from composcope.experiments.figures import catalog, style
 from composcope.experiments.figures.drawing import Drawing
@@ -81,13 +83,12 @@ def test_hostile_names_are_escaped_on_the_page(synthetic: ModuleType, tmp_path: 
 def test_headline_has_value_interval_count_and_chance_level(synthetic: ModuleType, tmp_path: Path) -> None:
     run = load([synthetic.make_run(tmp_path / "run", n=60, probes=(), protocol="compositionality-gap", seed=4)])[0]
     (table,) = headline.tables([run])
-    row = run.one("press_gap")
-    assert row is not None
+    row: Any = run.one("press_gap")
     cell = table["rows"][0]["cells"][0]
-    assert cell["shown"] == f"{100 * row['value']:.1f}\u00a0%" and cell["count"] == f"{row['count']} of {row['n']}"
-    assert cell["interval"] == f"[{100 * row['low']:.1f},\u00a0{100 * row['high']:.1f}]"
+    assert cell["shown"] == f"{100 * row.value:.1f}\u00a0%" and cell["count"] == f"{row.count} of {row.n}"
+    assert cell["interval"] == f"[{100 * row.low:.1f},\u00a0{100 * row.high:.1f}]"
     assert table["chance"] == "4\u00a0%"
-    assert f"every part of {row['n']} cases right" in table["lead"]
+    assert f"every part of {row.n} cases right" in table["lead"]
 
 
 def test_where_cases_share_facts_everything_quotes_the_interval_over_clusters(
@@ -99,8 +100,8 @@ def test_where_cases_share_facts_everything_quotes_the_interval_over_clusters(
                *({**synthetic.rate("residual_failure", 9, 18, depth_bin=d), **over} for d in (2, 4)),
                synthetic.rate("double_gate", 18, 20)]  # fmt: skip
     (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
-    assert "[11.1 %, 88.8 %] (cluster-bootstrap), n=18" in summary.metric_line(metrics[0])
-    assert "(clopper-pearson), n=20" in summary.metric_line(metrics[-1])
+    assert "[11.1 %, 88.8 %] (cluster-bootstrap), n=18" in summary.metric_line(Metric(**metrics[0]))
+    assert "(clopper-pearson), n=20" in summary.metric_line(Metric(**metrics[-1]))
     page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
     assert "[11.1,\u00a088.8]" in page and "9 of 18 in 9 clusters" in page and "intervals are over clusters" in page
     caption = (tmp_path / "out" / "figures" / "collapse-curve.txt").read_text(encoding="utf-8")
@@ -108,9 +109,9 @@ def test_where_cases_share_facts_everything_quotes_the_interval_over_clusters(
 
 
 def test_an_end_of_an_interval_beyond_what_was_asked_is_shown_as_the_note_says_it() -> None:
-    row = {"value": 3.2, "low": None, "high": 3.94, "note": "low <2; n < 5 at depth 2"}
+    row = Metric("d50", value=3.2, high=3.94, note="low <2; n < 5 at depth 2")
     assert headline.interval(row, "number") == "[<\u00a02,\u00a03.94]"
-    assert headline.interval({**row, "note": "depth 2 from pair"}, "number") == ""
+    assert headline.interval(replace(row, note="depth 2 from pair"), "number") == ""
 
 
 def test_scaffolded_runs_lead_with_what_revealed_steps_do(synthetic: ModuleType, tmp_path: Path) -> None:
