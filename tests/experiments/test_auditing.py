@@ -11,7 +11,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.protocols.base import Graded, Reduction
 from composcope.experiments.evaluating.auditing import FILE, audited, draw, estimate
-from composcope.experiments.evaluating.evaluate import Evaluated
+from composcope.experiments.run.schema import Evaluated
 
 # (answer type, outcome, how many, how many of them a person calls right)
 STRATA = [

@@ -9,12 +9,13 @@ import pytest
 
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case
+from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import Graded, Reduction
 from composcope.experiments import demo, validity
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating.evaluate import Evaluated
 from composcope.experiments.organism import documents, weights, world
 from composcope.experiments.run import read_json
+from composcope.experiments.run.schema import Evaluated
 
 
 def _trained_texts(n: int) -> set[str]:
@@ -55,9 +56,9 @@ def test_the_dose_question_is_about_cases_whose_parts_every_model_has_right() ->
 
 
 def test_the_summary_names_what_was_not_answered_and_what_is_undefined() -> None:
-    row = {"value": 0.25, "low": 0.1, "high": 0.5, "n": 8, "n_invalid": 2}
+    row = Metric("both", value=0.25, low=0.1, high=0.5, n=8, n_invalid=2)
     assert demo._rate(row) == "25 % [10, 50] (n=8, 2 without an answer)"
-    assert demo._rate({**row, "value": None, "n": 0, "n_invalid": 0}) == "undefined (n=0)"
+    assert demo._rate(Metric("both")) == "undefined (n=0)"
     assert demo._rate(None) == "undefined (n=0)"
 
 
