@@ -265,8 +265,11 @@ def _middle(
     residual multiplier).
     """
     a, m = attn.output.reshape(pre.shape), mlp.output.reshape(pre.shape)
-    basis = torch.stack([a.flatten(), m.flatten()], 1).double().cpu()
-    change = (post - pre).flatten().double().cpu()
+    # Each equation counts by how exactly it is known: a few values of the stream may be huge, and rounded as coarsely.
+    size = pre.double().abs() + post.double().abs()
+    weight = (1 / (size + size.median()).clamp_min(1e-30)).flatten().cpu()
+    basis = torch.stack([a.flatten(), m.flatten()], 1).double().cpu() * weight[:, None]
+    change = (post - pre).flatten().double().cpu() * weight
     fit = torch.linalg.lstsq(basis, change[:, None]).solution
     left = float((basis @ fit - change[:, None]).norm() / change.norm().clamp_min(1e-30))
     if left > (1e-3 if pre.dtype in (torch.float32, torch.float64) else 2e-2):
