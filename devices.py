@@ -1,14 +1,20 @@
-"""Devices: whether one is here, how much memory it has left, and what it looks like when that runs out."""
+"""Devices: whether one is available, how much memory is free, and smaller batches when memory runs out.
+
+yield from halving(attempt, 64, lambda size: size or 64, print)  # attempt(64), then attempt(32), ...
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 from .errors import ModelError
 
+T = TypeVar("T")
 _CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -61,3 +67,27 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     text = str(error).lower()
     return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+
+
+def halving(
+    attempt: Callable[[int | None], Iterable[T]], size: int | None, tried: Callable[[int | None], int],
+    say: Callable[[str], object],
+) -> Iterator[T]:  # fmt: skip
+    """Yield what ``attempt(size)`` gives; when memory runs out, attempt again with half of what was tried.
+
+    An attempt that has yielded results has to continue after them when it is called again. ``tried(size)`` is how many
+    items were in memory together. ``say`` is told of every halving. Raises the error when a single item does not fit.
+    """
+    while True:
+        try:
+            yield from attempt(size)
+            return
+        except (RuntimeError, MemoryError) as e:
+            n = tried(size)
+            if not is_out_of_memory(e) or n <= 1:
+                raise
+        # Outside the except clause, so that the failed frames no longer hold their tensors.
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        size = n // 2
+        say(f"out of memory with {n} at once; continuing with {size}")

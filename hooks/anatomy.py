@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ..errors import ModelError
-from . import experts, patterns
-from .layouts import Layout, cut
-from .parts import blocks_of, stated
+from . import attention, experts
+from .parts import Layout, blocks_of, cut, stated
 from .trace import Event, Trace
 
 
@@ -27,7 +26,7 @@ from .trace import Event, Trace
 class Projection:
     """The module whose output holds queries, keys or values, and how they are laid out in it.
 
-    ``whole``: nothing else; ``heads_first``: the same, head axis before positions; ``concat``: ``[q | k | v]`` along
+    ``alone``: nothing else; ``heads_first``: the same, head axis before positions; ``concat``: ``[q | k | v]`` along
     the width; ``grouped``: per key-value head ``[q… | k | v]``.
     """
 
@@ -156,7 +155,7 @@ def _projection(events: Sequence[Event], want: Tensor, n_q: int, n_kv: int, part
     """
     target = want[:, :, 0]
     for event in reversed(events):
-        for layout in ("whole", "heads_first", "concat", "grouped"):
+        for layout in get_args(Layout):
             got = cut(event.output, layout, part, n_q, n_kv)
             if got is None or got[:, :, 0].shape != target.shape:
                 continue
@@ -362,7 +361,7 @@ def _width_of_head(x: Tensor | None, n: int) -> int:
     return 0 if x is None else int(x.shape[-1]) // n
 
 
-def _sees_later(call: patterns.Call) -> bool:
+def _sees_later(call: attention.Call) -> bool:
     """Whether the first of two tokens attends to the second."""
     if not isinstance(call.mask, Tensor) or call.mask.dim() != 4:
         return not getattr(call.module, "is_causal", True)

@@ -1,18 +1,19 @@
-"""Attention masses under the model's own attention: how much each head attends to given ranges of keys.
+"""Replaces a model's attention function inside a ``with`` block: the one way to reach what attention computes.
 
-A second attention function is registered with transformers' public ``AttentionInterface`` (and its mask function with
-``AttentionMaskInterface``: without it padding and sliding windows would be dropped). It calls the implementation that
-the model had, so that outputs do not change, and recomputes the softmax for the wanted query rows only, chunk by
-chunk, keeping sums over key ranges instead of the map ``[head query key]``.
+    with interpose(model, lambda call: call.output()):  # called for every layer, with its queries, keys and values
+        model(input_ids=ids)
+
+transformers dispatches attention through a registry. This module registers one function under its own name, switches
+the model to it, and hands each call to a callback together with the model's native function. The mask function is
+registered beside it: under an unregistered name the mask would be ``None``, which drops padding and sliding windows.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,219 +26,155 @@ from ..interrupts import whole
 from .length_limits import check_chosen
 from .parts import attention_configs
 
-NAME = "composcope_masses"
-SUPPORTED = ("sdpa", "eager")
-ROW_CHUNK = 32
-"""Query rows whose scores are held at once on a CPU, where they should stay in the cache."""
-GPU_SCORES = 2**25
-"""Scores held at once on a GPU (128 MB), where every chunk costs a launch."""
+NAME = "composcope"
+Native = Callable[..., "tuple[Tensor, Tensor | None]"]
 
 
-@dataclass(frozen=True)
-class Window:
-    """Which query rows of one sequence to reduce, and over which key ranges."""
+class Call(NamedTuple):
+    """One call of a model's attention function. Queries, keys and values after rotary embedding, keys not repeated."""
 
-    first: int
-    last: int
-    """Query positions ``first:last`` (half open)."""
-    regions: tuple[tuple[int, int], ...]
-    """Half-open key ranges; keys after the query have no mass."""
+    module: nn.Module
+    query: Tensor
+    """batch head query d_head"""
+    key: Tensor
+    """batch kv_head key d_head"""
+    value: Tensor
+    mask: Tensor | None
+    kwargs: dict[str, Any]
+    native: Native
 
-
-class AllRead(Exception):
-    """Ends a pass of which only the masses are wanted, once the last of them are read."""
-
-
-@dataclass
-class _Tap:
-    base: str
-    windows: Sequence[Window | None]
-    layers: int
-    only: bool
-    records: dict[int, list[Tensor | None]] = field(default_factory=dict)
-
-    def record(
-        self, module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None, options: dict[str, Any]
-    ) -> None:
-        layer = getattr(module, "layer_idx", None)
-        if not isinstance(layer, int) or layer in self.records:
-            raise ModelError(
-                f"{type(module).__name__}: attention without its own layer index ({layer!r}); masses refused"
-            )
-        if query.shape[0] != len(self.windows):
-            raise ModelError(f"layer {layer}: batch of {query.shape[0]} for {len(self.windows)} windows")
-        self.records[layer] = [
-            None if w is None else _masses(query[b], key[b], _of_sample(mask, b), w, options)
-            for b, w in enumerate(self.windows)
-        ]
-        if self.only and len(self.records) == self.layers:
-            raise AllRead
+    def output(self) -> Tensor:
+        """What the model's own kernel gives: batch query head d_head."""
+        return self.native(self.module, self.query, self.key, self.value, self.mask, **self.kwargs)[0]
 
 
-_TAP: ContextVar[_Tap | None] = ContextVar("composcope_tap", default=None)
+Callback = Callable[[Call], Tensor]
 
 
-def _of_sample(mask: Tensor | None, b: int) -> Tensor | None:
-    if mask is None:
-        return None
-    if mask.ndim != 4:
-        raise ModelError(f"attention mask of shape {tuple(mask.shape)}; masses need [batch head query key]")
-    return mask[min(b, mask.shape[0] - 1)]
+class _Active(NamedTuple):
+    callback: Callback
+    native_name: str
+    without_mask: bool
 
 
-def _options(module: nn.Module, scaling: float | None, query: Tensor, kwargs: dict[str, Any]) -> dict[str, Any]:
-    if kwargs.get("position_bias") is not None:
-        raise ModelError(f"{type(module).__name__}: attention with a position bias; masses refused")
-    if not getattr(module, "is_causal", True):
-        raise ModelError(f"{type(module).__name__}: attention that is not causal; masses refused")
-    return {
-        "scaling": query.shape[-1] ** -0.5 if scaling is None else scaling,
-        "softcap": kwargs.get("softcap"),
-        "sinks": kwargs.get("s_aux"),
-        "window": kwargs.get("sliding_window"),
-    }
+_ACTIVE: ContextVar[_Active | None] = ContextVar("composcope_attention", default=None)
 
 
-@torch.no_grad()
-def _masses(q: Tensor, k: Tensor, mask: Tensor | None, window: Window, options: dict[str, Any]) -> Tensor:
-    """Masses [region head row] of one sequence: q [head query d], k [kv_head key d], mask [1|head query key]."""
-    n_keys, offset = k.shape[1], k.shape[1] - q.shape[1]
-    wide = torch.float64 if q.dtype == torch.float64 else torch.float32
-    stop = min(window.last, n_keys)
-    k = k[:, :stop].to(wide).transpose(1, 2)
-    # One extra column of ones: the total, so that masses are normalized whatever the ranges leave out.
-    member = torch.zeros(stop, len(window.regions) + 1, dtype=wide, device=q.device)
-    for i, (start, end) in enumerate(window.regions):
-        member[start:end, i] = 1
-    member[:, -1] = 1
-    out = []
-    chunk = max(ROW_CHUNK, GPU_SCORES // (q.shape[0] * stop)) if q.is_cuda else ROW_CHUNK
-    for first in range(window.first, window.last, chunk):
-        rows = torch.arange(first, min(first + chunk, window.last), device=q.device)
-        scores = _scores(q[:, rows - offset].to(wide), k, options)
-        _hide(scores, rows, offset, None if mask is None else mask[:, rows - offset, :stop], options["window"])
-        out.append(_reduce(scores, member, options["sinks"]))
-    return torch.cat(out, dim=1).permute(2, 0, 1)
+def _eager(module: nn.Module) -> Native:
+    """The explicit softmax of the architecture's own modeling file, with its soft-capping and sinks."""
+    for cls in type(module).__mro__:
+        found = getattr(sys.modules.get(cls.__module__), "eager_attention_forward", None)
+        if found is not None:
+            return found
+    raise ModelError(f"{type(module).__name__}: its modeling file has no eager_attention_forward to take patterns from")
 
 
-def _scores(q: Tensor, k: Tensor, options: dict[str, Any]) -> Tensor:
-    """Attention scores [head row key]; query heads that share a key head go through one product."""
-    heads, rows, d = q.shape
-    scores = (q.reshape(k.shape[0], -1, d) @ k).view(heads, rows, -1)
-    scores *= options["scaling"]
-    if options["softcap"] is not None:
-        scores.div_(options["softcap"]).tanh_().mul_(options["softcap"])
-    return scores
-
-
-def _hide(scores: Tensor, rows: Tensor, offset: int, mask: Tensor | None, window: int | None) -> None:
-    if mask is not None:
-        if mask.dtype == torch.bool:
-            scores.masked_fill_(~mask, -torch.inf)
-        else:
-            scores += mask.to(scores.dtype)
-        return
-    keys = torch.arange(scores.shape[-1], device=scores.device)
-    hidden = keys > rows[:, None]
-    if window is not None:
-        hidden |= keys <= rows[:, None] - window
-    scores.masked_fill_(hidden, -torch.inf)
-
-
-def _reduce(scores: Tensor, member: Tensor, sinks: Tensor | None) -> Tensor:
-    top = scores.amax(-1, keepdim=True)
-    if sinks is not None:
-        top = torch.maximum(top, sinks.to(scores.dtype).view(-1, 1, 1))
-    sums = scores.sub_(top).exp_() @ member
-    total = sums[..., -1:]
-    if sinks is not None:
-        total = total + (sinks.to(scores.dtype).view(-1, 1, 1) - top).exp()
-    return sums[..., :-1] / total
-
-
-def _base_attention(base: str, module: nn.Module) -> Callable[..., Any]:
-    if base != "eager":
-        return ALL_ATTENTION_FUNCTIONS[base]
-    own = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-    if own is None or getattr(module, "reorder_and_upcast_attn", False):
+def _native(module: nn.Module, name: str) -> Native:
+    if name != "eager":
+        return ALL_ATTENTION_FUNCTIONS.get_interface(name, _eager)
+    if getattr(module, "reorder_and_upcast_attn", False):
         raise ModelError(f"{type(module).__name__}: its eager attention cannot be called on its own; load it with sdpa")
-    return own
+    return _eager(module)
 
 
-def _attention(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None,
-    scaling: float | None = None, dropout: float = 0.0, **kwargs: Any,
-) -> Any:  # fmt: skip
-    tap = _TAP.get()
-    if tap is None:
-        raise ModelError(f"attention implementation {NAME!r} is only valid inside attention_masses()")
+def _dispatch(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+):  # fmt: skip
+    active = _ACTIVE.get()
+    if active is None:
+        raise ModelError(f'attention implementation "{NAME}" is only for use inside composcope; set "sdpa" or "eager"')
     check_chosen(type(module).__name__, getattr(module, "config", None), key.shape[2], kwargs)
-    tap.record(module, query, key, attention_mask, _options(module, scaling, query, kwargs))
-    attend = _base_attention(tap.base, module)
-    return attend(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **kwargs)
+    call = Call(module, query, key, value, attention_mask, kwargs, _native(module, active.native_name))
+    return active.callback(call), None
 
 
-def _mask(*args: Any, **kwargs: Any) -> Any:
-    tap = _TAP.get()
-    return ALL_MASK_ATTENTION_FUNCTIONS["sdpa" if tap is None else tap.base](*args, **kwargs)
+def _dispatch_mask(*args: Any, **kwargs: Any) -> Tensor | None:
+    active = _ACTIVE.get()
+    if active is None or active.without_mask:
+        return None
+    return ALL_MASK_ATTENTION_FUNCTIONS[active.native_name](*args, **kwargs)
 
 
-AttentionInterface.register(NAME, _attention)
-AttentionMaskInterface.register(NAME, _mask)
+AttentionInterface.register(NAME, _dispatch)
+AttentionMaskInterface.register(NAME, _dispatch_mask)
+
+
+def can_interpose(model: PreTrainedModel) -> bool:
+    """Whether this architecture calls attention through the registry."""
+    return bool(model._can_set_attn_implementation())
 
 
 @whole
-def attention_masses(
-    model: PreTrainedModel, windows: Sequence[Window | None], *, only: bool = False
-) -> Iterator[list[Tensor | None]]:
-    """Within the block one forward pass of ``model`` records masses; after it the yielded list is filled.
+def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool = False) -> Iterator[None]:
+    """Run ``callback`` in place of the attention function of every layer; restores the former one on the way out.
 
-    With ``only`` the pass ends with ``AllRead``, to be caught within the block, before what follows the last masses.
-
-    One window (or None) per sequence of the batch. The list then holds, per sequence, masses
-    ``[region layer head step]`` (float32; float64 for float64 models), the share of each head's attention that goes to
-    each key range. With attention sinks the masses of all keys sum to less than 1. The previous implementation is
-    restored on every way out. Raises ``ModelError`` for implementations other than sdpa and eager, for models that do
-    not route their attention through ``AttentionInterface``, and unless every layer reported exactly once.
+    ``without_mask`` builds no mask at all, for callbacks that decide themselves which keys are visible.
     """
-    base = model.config.get_text_config()._attn_implementation
-    if base not in SUPPORTED:
-        raise ModelError(f"{type(model).__name__}: attention implementation {base!r}; masses need one of {SUPPORTED}")
+    if not can_interpose(model):
+        raise ModelError(
+            f"{type(model).__name__}: attention does not go through transformers' AttentionInterface, "
+            "so patterns, q, k, v and suffix recomputation are not available for it"
+        )
+    native = str(model.config.get_text_config()._attn_implementation)
+    if native == NAME:
+        raise ModelError("attention is already interposed on; leave the outer block first")
     before = [(c, c._attn_implementation) for c in attention_configs(model)]
-    tap = _Tap(base, windows, model.config.get_text_config().num_hidden_layers, only)
-    token = _TAP.set(tap)
-    out: list[Tensor | None] = []
+    token = _ACTIVE.set(_Active(callback, native, without_mask))
     try:
         for config, _ in before:
             config._attn_implementation_internal = NAME
-        yield out
+        yield
     finally:
         for config, name in before:
             config._attn_implementation_internal = name
-        _TAP.reset(token)
-    out += _collect(tap, model)
+        _ACTIVE.reset(token)
 
 
-def _together(tap: _Tap, layer: int, b: int) -> Tensor:
-    """One record, on the device of the first layer: layers may lie on several."""
-    first, mine = tap.records[0][b], tap.records[layer][b]
-    assert first is not None and mine is not None
-    return mine.to(first.device)
+def additive_mask(call: Call) -> Tensor:
+    """The mask as numbers to add to the scores, ``batch|1 1 query key``; causal where the kernel was given none."""
+    q, k = call.query.shape[2], call.key.shape[2]
+    mask = call.mask
+    if mask is None:
+        mask = torch.ones(q, k, dtype=torch.bool, device=call.query.device).tril(k - q)[None, None]
+    if mask.dtype is torch.bool:
+        low = torch.finfo(call.query.dtype).min
+        mask = torch.zeros(mask.shape, dtype=call.query.dtype, device=mask.device).masked_fill(~mask, low)
+    return mask[..., :k]
 
 
-def _collect(tap: _Tap, model: PreTrainedModel) -> list[Tensor | None]:
-    if sorted(tap.records) != list(range(tap.layers)):
-        raise ModelError(
-            f"{type(model).__name__}: {len(tap.records)} of {tap.layers} layers reported attention masses; its"
-            " attention does not go through transformers' AttentionInterface in every layer"
-        )
-    counts = sorted({r.shape[1] for records in tap.records.values() for r in records if r is not None})
-    if len(counts) > 1:
-        raise ModelError(
-            f"{type(model).__name__}: layers have different numbers of heads ({', '.join(map(str, counts))}); masses "
-            "by layer and head need one number for all"
-        )
-    return [
-        None if w is None else torch.stack([_together(tap, i, b) for i in range(tap.layers)], dim=1)
-        for b, w in enumerate(tap.windows)
-    ]
+def explicit_pattern(call: Call) -> Tensor:
+    """Softmax of the scores as the architecture's eager code computes it: batch head query key."""
+    if call.query.shape[2] > 1 and call.mask is not None and call.mask.dim() != 4:
+        raise ModelError(f"{type(call.module).__name__}: attention mask of shape {tuple(call.mask.shape)}, need 4 axes")
+    args = (call.module, call.query, call.key, call.value, additive_mask(call))
+    pattern = _eager(call.module)(*args, **call.kwargs)[1]
+    assert pattern is not None
+    return pattern
+
+
+def apply_pattern(call: Call, pattern: Tensor) -> Tensor:
+    """``pattern @ values`` with grouped heads: batch query head d_head."""
+    groups = call.query.shape[1] // call.value.shape[1]
+    value = call.value.repeat_interleave(groups, dim=1)
+    return (pattern.to(value.dtype) @ value).transpose(1, 2).contiguous()
+
+
+def pattern_callback(layer_of: Mapping[nn.Module, int], visits: Mapping[int, Callable[[Tensor], Tensor]]) -> Callback:
+    """Callback that sends the patterns of some layers through ``visits`` and leaves the native kernel to the others.
+
+    Without gradients and edits the native kernel still makes the output, so that reading changes no bit of it.
+    """
+
+    def callback(call: Call) -> Tensor:
+        layer = layer_of.get(call.module)
+        if layer is None or layer not in visits:
+            return call.output()
+        pattern = explicit_pattern(call)
+        differentiate = torch.is_grad_enabled()
+        if differentiate and not pattern.requires_grad:
+            pattern.requires_grad_()
+        edited = visits[layer](pattern)
+        changed = edited is not pattern and not torch.equal(edited, pattern)
+        return apply_pattern(call, edited) if changed or differentiate else call.output()
+
+    return callback

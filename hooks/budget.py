@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 import torch
 
-from ..devices import free_bytes, is_out_of_memory
+from ..devices import free_bytes, halving
 from ..errors import InputError
 from .length_limits import alike
 from .model import Model
@@ -67,28 +68,19 @@ def in_prefills(lm: Model, lengths: Sequence[int]) -> Iterator[list[int]]:
 def shrinking(
     work: Callable[[int | None], T], rows: int | None, budget: Callable[[], int], notes: list[str] | None = None
 ) -> T:
-    """Call ``work`` with a number of rows that is halved for as long as memory runs out, with a note or a warning.
+    """The result of ``work(rows)``, with the number of rows halved as long as memory runs out (``devices.halving``).
 
-    ``rows``: what to start with, ``None`` for what ``work`` itself thinks fits (``budget()``). Raises what ran out when
-    even single rows do not fit, and ``InputError`` for fewer rows than one.
+    ``rows`` is what to start with; ``None``: what ``work`` itself finds to fit (``budget()``). ``notes`` (or a warning)
+    says what was halved. Raises ``InputError`` for fewer rows than one.
     """
     if rows is not None and rows < 1:
         raise InputError(f"max_rows is {rows}; give at least 1, or None for what fits into memory")
-    while True:
-        try:
-            return work(rows)
-        except (RuntimeError, MemoryError) as e:
-            tried = budget() if rows is None else rows
-            if not is_out_of_memory(e) or tried <= 1:
-                raise
-            rows = tried // 2
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        said = f"out of memory with {tried} rows at once; going on with {rows}"
-        if notes is None:
-            warnings.warn(said, RuntimeWarning, stacklevel=2)
-        else:
-            notes.append(said)
+    return next(halving(lambda n: [work(n)], rows, lambda n: budget() if n is None else n, told(notes)))
+
+
+def told(notes: list[str] | None) -> Callable[[str], None]:
+    """Where remarks about smaller batches go: into ``notes``, or without them into a Python warning."""
+    return partial(warnings.warn, category=RuntimeWarning, stacklevel=2) if notes is None else notes.append
 
 
 def _share(device: torch.device, worthwhile: int) -> int:

@@ -7,7 +7,6 @@ was not asked for is not kept.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..devices import free_bytes, is_out_of_memory
+from ..devices import free_bytes, halving, is_out_of_memory
 from ..errors import InputError, ModelError
 from ..interrupts import whole
-from ..products import fast_products
-from .attention import ROW_CHUNK, AllRead, Window, attention_masses
+from .attention_masses import ROW_CHUNK, AllRead, Window, attention_masses
+from .budget import told
 from .length_limits import alike, angles_kept
 from .parts import check_eval, decoder_of
 from .placement import is_dispatched
@@ -73,20 +72,32 @@ def capture(
         _check(request, f"sequence {i}", lm)
     limit = token_budget(lm) if max_tokens is None else max_tokens
     if max_tokens is None and limit < MAX_TOKENS and sum(len(r.ids) for r in requests) > limit:
-        _say(f"little memory is free: {limit} tokens a pass instead of {MAX_TOKENS}", notes)
-    for together in reversed(alike(lm.model, [len(r.ids) for r in requests])):
-        order = sorted(together, key=lambda i: (-len(requests[i].ids), i))
-        while order:
-            batch = order[: max(1, limit // len(requests[order[0]].ids))]
-            try:
+        told(notes)(f"little memory is free: {limit} tokens a pass instead of {MAX_TOKENS}")
+    left = [
+        sorted(together, key=lambda i: (-len(requests[i].ids), i))
+        for together in reversed(alike(lm.model, [len(r.ids) for r in requests]))
+    ]
+    batch: list[int] = []
+
+    def attempt(most: int | None) -> Iterator[tuple[int, Captured]]:
+        nonlocal limit, batch
+        limit = limit if most is None else most * len(requests[batch[0]].ids)
+        for order in left:
+            while order:
+                batch = order[: max(1, limit // len(requests[order[0]].ids))]
                 found = _run(lm, [requests[i] for i in batch])
-            except (RuntimeError, MemoryError) as e:
-                if not is_out_of_memory(e):
-                    raise
-                limit = _halved(batch, requests, notes, e)
-                continue
-            yield from zip(batch, found, strict=True)
-            order = order[len(batch) :]
+                del order[: len(batch)]
+                yield from zip(batch, found, strict=True)
+
+    try:
+        yield from halving(attempt, None, lambda _: len(batch), told(notes))
+    except (RuntimeError, MemoryError) as e:
+        if not is_out_of_memory(e):
+            raise
+        raise ModelError(
+            f"sequence {batch[0]}: one pass over {len(requests[batch[0]].ids)} tokens does not fit into memory; "
+            "shorten it, or use a smaller dtype or another device"
+        ) from e
 
 
 def capture_all(
@@ -107,26 +118,6 @@ def token_budget(lm: Model, free: int | None = None) -> int:
     attention = ROW_CHUNK * a.n_heads * 4  # scores of one chunk of query rows, float32
     per_token = size * (16 * a.d_model + 4 * a.d_mlp + a.n_layers * a.d_model) + attention
     return max(1, min(MAX_TOKENS, free // 4 // per_token))
-
-
-def _halved(batch: Sequence[int], requests: Sequence[Request], notes: list[str] | None, error: BaseException) -> int:
-    """The new limit in tokens after a batch did not fit."""
-    longest = len(requests[batch[0]].ids)
-    if len(batch) == 1:
-        raise ModelError(
-            f"sequence {batch[0]}: one pass over {longest} tokens does not fit into memory; shorten it, or use a"
-            " smaller dtype or another device"
-        ) from error
-    half = len(batch) // 2
-    _say(f"memory ran out at {len(batch)} sequences of up to {longest} tokens; going on with {half} at a time", notes)
-    return half * longest
-
-
-def _say(note: str, notes: list[str] | None) -> None:
-    if notes is None:
-        warnings.warn(note, RuntimeWarning, stacklevel=4)
-    else:
-        notes.append(note)
 
 
 def check_last(lm: Any, response: Sequence[int], where: str) -> None:
@@ -176,7 +167,6 @@ def _run(lm: Model, requests: Sequence[Request]) -> list[Captured]:
         only = not (any(r.states or r.hidden for r in requests) or is_dispatched(lm.model))
         tapped = attention_masses(lm.model, wanted, only=only) if any(wanted) else nullcontext([None] * len(requests))
         masses = stack.enter_context(tapped)
-        stack.enter_context(fast_products(lm.model))
         stack.enter_context(angles_kept(lm.model))
         hidden = torch.empty(0)
         with suppress(AllRead):

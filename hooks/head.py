@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ..errors import InputError, ModelError
-from ..products import linear
 from . import placement
 from .length_limits import angles_kept
 from .parts import check_eval, decoder_of, input_device
@@ -127,7 +127,7 @@ def _product(hidden: Tensor, weight: Tensor) -> Tensor:
     if half and hidden.is_cuda:
         return torch.mm(hidden, weight.T, out_dtype=torch.float32)
     hidden = _wide(hidden)
-    return linear(hidden, weight.to(hidden.dtype))
+    return F.linear(hidden, weight.to(hidden.dtype))
 
 
 @torch.no_grad()

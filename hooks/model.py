@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import pad
 from transformers import Cache, PreTrainedModel
 
 from ..checkpoints import dtype_of, load_tokenizer, load_weights
@@ -17,13 +19,15 @@ from ..devices import available
 from ..errors import ModelError
 from ..interrupts import whole
 from ..model_files import location
-from . import length_limits, padding, placement
+from . import length_limits, placement
 from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
 from .parts import check_eval, embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
 
+_HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+"""Models for which it was tried whether left padding changes their numbers."""
 MADE = {"mask": "pad", "past": "prefill"}
 
 
@@ -136,7 +140,7 @@ class Model:
         mask = None if mask is None else mask.to(self.device)
         offset = 0 if past is None else int(past.get_seq_length())
         backend_transformers.check_shapes(ids, mask, past, offset)
-        padding.check_left(self.model, self.anatomy, mask)
+        check_left(self.model, self.anatomy, mask)
         length_limits.check_batch(self.model, ids, mask, offset)
         with self._alone(), length_limits.angles_kept(self.model):
             if self.library is not None:
@@ -157,7 +161,7 @@ class Model:
         ids = self._check_ids(ids)
         mask = None if mask is None else mask.to(self.device)
         backend_transformers.check_shapes(ids, mask, None, 0)
-        padding.check_left(self.model, self.anatomy, mask)
+        check_left(self.model, self.anatomy, mask)
         cache = empty_cache(self.model)
         positions = backend_transformers.position_ids(ids, mask, 0, self.anatomy.context)
         length_limits.check_batch(self.model, ids, mask, 0)
@@ -264,3 +268,27 @@ def load_model(
 
 def _tokenizer(tokenizer: Any) -> Any:
     return load_tokenizer(location(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer
+
+
+def check_left(model: PreTrainedModel, anatomy: Anatomy, mask: Tensor | None) -> None:
+    """``ModelError`` for a ``batch pos`` mask that hides first tokens, where they change what the others give."""
+    if mask is None or bool((mask[:, 0] != 0).all()):
+        return
+    if model not in _HARMLESS:
+        _HARMLESS[model] = _harmless(model, anatomy)
+    if not _HARMLESS[model]:
+        raise ModelError(
+            f"{type(model).__name__}: padding on the left changes what it computes (it counts positions itself); "
+            "pad on the right"
+        )
+
+
+@torch.no_grad()
+def _harmless(model: PreTrainedModel, anatomy: Anatomy) -> bool:
+    """Whether left padding leaves the logits unchanged, tried on three tokens with two padded ones before them."""
+    ids = torch.arange(3)[None].to(input_device(model)) % embedding_of(model).shape[0]
+    padded, mask = (pad(x, (2, 0)) for x in (ids, torch.ones_like(ids)))
+    with length_limits.angles_kept(model):
+        plain = backend_transformers.run(model, anatomy, ids, None, {}, {}, None).logits
+        other = backend_transformers.run(model, anatomy, padded, mask, {}, {}, None).logits[:, 2:]
+    return libraries.close_to(other, plain)

@@ -22,8 +22,7 @@ from torch.nn import functional as F
 
 from ..devices import is_out_of_memory
 from ..errors import ModelError
-from ..products import fast_products
-from . import patterns
+from . import attention
 from .length_limits import angles_kept, check_suffix
 from .model import Model
 from .module_hooks import Watch, hooked
@@ -122,7 +121,7 @@ class Step:
 Grow = Callable[[Tensor], Tensor]
 
 
-def _window(call: patterns.Call, layer: int, config: Any) -> int | None:
+def _window(call: attention.Call, layer: int, config: Any) -> int | None:
     """The layer's sliding window, as announced to the kernel; checked against the mask that the kernel was given."""
     window = call.kwargs.get("sliding_window")
     if window is None and getattr(config, "layer_types", None) is None:
@@ -170,7 +169,7 @@ def prefill(
     values: dict[int, Tensor] = {}
     windows: dict[int, int | None] = {}
 
-    def record(call: patterns.Call) -> Tensor:
+    def record(call: attention.Call) -> Tensor:
         layer = layer_of[call.module]
         keys[layer], values[layer] = call.key.detach(), call.value.detach()
         windows[layer] = _window(call, layer, config)
@@ -181,7 +180,7 @@ def prefill(
     def at_queries(x: Tensor) -> Tensor:
         return x[rows.to(x.device), cols.to(x.device)].clone()
 
-    with patterns.interpose(lm.model, record), fast_products(lm.model):
+    with attention.interpose(lm.model, record):
         acts = lm.read_trunk(ids, dict.fromkeys((*read, last), at_queries))
     if sorted(keys) != list(range(lm.anatomy.n_layers)):
         raise ModelError(
@@ -214,7 +213,7 @@ class History(NamedTuple):
 
 
 def _attend(
-    call: patterns.Call, shared: tuple[Tensor, Tensor], visible: Tensor, own: list[tuple[Tensor, Tensor]],
+    call: attention.Call, shared: tuple[Tensor, Tensor], visible: Tensor, own: list[tuple[Tensor, Tensor]],
     lanes: Lanes | None,
 ) -> Tensor:  # fmt: skip
     """Rows' attention: ``query row head d_head``.
@@ -305,7 +304,7 @@ def step(
     keys: list[Tensor] = [torch.empty(0)] * n_layers
     values: list[Tensor] = [torch.empty(0)] * n_layers
 
-    def attend(call: patterns.Call) -> Tensor:
+    def attend(call: attention.Call) -> Tensor:
         layer = layer_of[call.module]
         device = call.query.device  # layers may lie on different ones
         keys[layer], values[layer] = call.key, call.value
@@ -332,8 +331,8 @@ def step(
     for layer, fn in (grow or {}).items():
         watches.append(Watch(blocks[layer], "out", fn) if layer >= 0 else Watch(blocks[0], "in", fn))
     in_order = nullcontext() if lanes is None else handed_on(blocks, lanes, ids.shape[1])
-    interposed = patterns.interpose(lm.model, attend, without_mask=True)
-    with interposed, hooked(watches, ids.shape[0]), in_order, fast_products(lm.model), angles_kept(lm.model):
+    interposed = attention.interpose(lm.model, attend, without_mask=True)
+    with interposed, hooked(watches, ids.shape[0]), in_order, angles_kept(lm.model):
         mask = torch.ones_like(ids)  # unused: the callback decides what is visible; keeps models from warning
         try:
             logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from ..devices import is_out_of_memory
 from ..errors import ModelError
 from ..interrupts import held
-from . import patterns
+from . import attention
 from .parts import embedding_of, first_tensor, hidden_in, input_device
 
 
@@ -33,7 +33,7 @@ class Trace:
         self.model = model
         self.events: list[list[Event]] = [[] for _ in blocks]
         self.ends: list[tuple[Tensor, Tensor]] = []
-        self.calls: list[patterns.Call] = []
+        self.calls: list[attention.Call] = []
         with held(), ExitStack() as stack:
             for i, block in enumerate(blocks):
                 for name, module in block.named_modules():
@@ -68,14 +68,14 @@ class Trace:
         vocab = int(table.shape[0])
         ids = torch.tensor([[vocab // 2, vocab // 3]], device=input_device(self.model))
 
-        def record(call: patterns.Call) -> Tensor:
+        def record(call: attention.Call) -> Tensor:
             self.calls.append(call)
             return call.output()
 
         try:
             with torch.no_grad():
-                if patterns.can_interpose(self.model):
-                    with patterns.interpose(self.model, record):
+                if attention.can_interpose(self.model):
+                    with attention.interpose(self.model, record):
                         logits = self.model(input_ids=ids, use_cache=False).logits
                 else:
                     logits = self.model(input_ids=ids, use_cache=False).logits

@@ -18,7 +18,7 @@ import torch
 import transformers
 
 from ...checkpoints import load
-from ...devices import is_out_of_memory
+from ...devices import halving, is_out_of_memory
 from ...errors import ModelError
 from ...model_files import location
 from ...products import pack
@@ -246,29 +246,32 @@ class LocalEngine:
         return error_response(ask, self.identity, error, length)
 
     def _answer_group(self, runner: Runner, left: list[_Prepared], at_once: int) -> Iterator[tuple[Ask, Response]]:
+        n = at_once
+
+        def attempt(size: int | None) -> Iterator[tuple[Ask, Response]]:
+            nonlocal left, n
+            self.max_rows = size or self.max_rows
+            while left:
+                n = min(at_once, self.max_rows, len(left))
+                rows = [self._row(p) for p in left]
+                done: set[int] = set()
+                try:
+                    for i in self.trust.decode(runner, rows, n):
+                        done.add(i)
+                        yield left[i].ask, self._response(left[i], rows[i])
+                finally:
+                    left = [p for i, p in enumerate(left) if i not in done]
+
         while left:
-            n = min(at_once, self.max_rows, len(left))
-            rows = [self._row(p) for p in left]
-            done: set[int] = set()
-            exhausted = False
             try:
-                for i in self.trust.decode(runner, rows, n):
-                    done.add(i)
-                    yield left[i].ask, self._response(left[i], rows[i])
-            except (torch.OutOfMemoryError, RuntimeError) as e:
+                yield from halving(attempt, None, lambda _: n, to_stderr)
+            except (RuntimeError, MemoryError) as e:
                 if not is_out_of_memory(e):
                     raise
-                exhausted = True
-            left = [p for i, p in enumerate(left) if i not in done]
-            if exhausted:
-                # Outside the except clause, so that the failed frames no longer hold their tensors.
-                if torch.cuda.is_available():
-                    torch.cuda.empty_cache()
-                if n == 1:
-                    yield self._too_large(left.pop(0))
-                else:
-                    self.max_rows = max(1, n // 2)
-                    to_stderr(f"out of memory, batch size now {self.max_rows}")
+                too_large = left.pop(0)
+            else:
+                break
+            yield self._too_large(too_large)
 
     def _too_large(self, prepared: _Prepared) -> tuple[Ask, Response]:
         length = len(prepared.ids)

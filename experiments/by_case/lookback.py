@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...hooks.attention import Window
+from ...hooks.attention_masses import Window
 from ...hooks.capture import Request, capture_all
 from ...probes.examples import Example
 from ...probes.lookback.teacher_forced import Masses

@@ -18,10 +18,9 @@ from transformers import Cache, PreTrainedModel
 
 from ...errors import ModelError
 from ...interrupts import held
-from .. import experts, patterns
+from .. import attention, experts
 from ..anatomy import Anatomy
-from ..layouts import cut, paste
-from ..parts import first_tensor, input_device
+from ..parts import cut, first_tensor, input_device, paste
 from ..sites import Edit, Reducer, Run, Site
 from . import transformers as direct
 from .libraries import check_logits, names_of, twin
@@ -82,7 +81,7 @@ class NNsight:
         with held(closed=True), ExitStack() as stack:  # its threads do not survive an interrupt
             if maps:
                 callback = direct.pattern_callback(self.envoy._module, self.anatomy, self.path_of, maps)
-                stack.enter_context(patterns.interpose(self.envoy._module, callback))
+                stack.enter_context(attention.interpose(self.envoy._module, callback))
             tracer = self.envoy.trace(
                 input_ids=given.ids,
                 attention_mask=given.mask,

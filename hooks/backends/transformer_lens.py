@@ -22,8 +22,7 @@ from ...devices import is_out_of_memory
 from ...errors import ModelError
 from ...interrupts import held
 from ..anatomy import Anatomy
-from ..layouts import cut, paste
-from ..parts import embedding_of, input_device
+from ..parts import cut, embedding_of, input_device, paste
 from ..sites import Edit, Reducer, Run, Site
 from . import transformers as direct
 from .libraries import check_logits, close_to, names_of, twin
@@ -175,7 +174,7 @@ class TransformerLens:
             return Point(self._name(self._component(layer.attn, site), "hook_pattern", site), None)
         at = direct.tap(layer, site)
         if at.projection is not None and at.projection.layout in ("concat", "grouped"):
-            whole = at._replace(projection=replace(at.projection, layout="whole"))
+            whole = at._replace(projection=replace(at.projection, layout="alone"))
             return Point(self._name(self._inside(layer.attn, site.kind, site), "hook_out", site), whole)
         component = self._inside(layer.attn, "o", site) if site.kind == "head" else self._component(at.module, site)
         if not hasattr(component, "hook_out") and site.kind in ("attn_out", "mlp_out"):

@@ -13,10 +13,9 @@ from transformers import Cache, PreTrainedModel
 
 from ...errors import ModelError
 from ...interrupts import held
-from .. import experts, patterns
+from .. import attention, experts
 from ..anatomy import Anatomy, Layer, Projection
-from ..layouts import cut, paste
-from ..parts import decoder_of, first_tensor
+from ..parts import cut, decoder_of, first_tensor, paste
 from ..sites import Edit, Reducer, Run, Site
 from .libraries import check_logits
 
@@ -247,7 +246,7 @@ def visited(
             stack.callback(install_experts(module, of_experts).remove)
         if maps:
             stack.enter_context(
-                patterns.interpose(
+                attention.interpose(
                     model, pattern_callback(model, anatomy, {m: n for n, m in model.named_modules()}, maps)
                 )
             )
@@ -303,9 +302,9 @@ def trunk(
 
 def pattern_callback(
     model: PreTrainedModel, anatomy: Anatomy, path_of: Mapping[nn.Module, str], maps: Mapping[Site, Visit]
-) -> patterns.Callback:
+) -> attention.Callback:
     """Send the patterns of some layers through their visits; ``path_of`` names the anatomy's modules in ``model``."""
     layer_of = {
         m: i for i, layer in enumerate(anatomy.layers) for m in model.get_submodule(path_of[layer.attn]).modules()
     }
-    return patterns.pattern_callback(layer_of, {s.layer: v for s, v in maps.items()})
+    return attention.pattern_callback(layer_of, {s.layer: v for s, v in maps.items()})

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from ...errors import InputError, ModelError
-from ...hooks.attention import Window, attention_masses
+from ...hooks.attention_masses import Window, attention_masses
 from ...hooks.capture import check_ids
 from ...hooks.length_limits import angles_kept, check_batch
-from ...hooks.padding import check_left
+from ...hooks.model import check_left
 from ...hooks.parts import check_eval, empty_cache
 from .teacher_forced import Ids, Layout, Masses, Span, cue_counts, layout, spans_of
 

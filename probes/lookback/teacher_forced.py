@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...errors import InputError
-from ...hooks.attention import Window
+from ...hooks.attention_masses import Window
 from ...hooks.capture import Request, capture, check_last
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from torch.nn.functional import pad
 
 from ...errors import ModelError
 from ...hooks.budget import row_budget
-from ...hooks.gradients import check_gradients
 from ...hooks.model import Model
+from ...hooks.module_hooks import check_gradients
 from ...hooks.rows import Prefix, step
 from .paths import Path, PathSite, gradients
 from .quadrature import Nodes

@@ -19,9 +19,8 @@ from scipy import stats as scipy_stats
 from torch import Tensor
 
 from ...errors import InputError
-from ...hooks.gradients import check_gradients
 from ...hooks.model import Model
-from ...hooks.module_hooks import frozen
+from ...hooks.module_hooks import check_gradients, frozen
 from ...hooks.sites import Kind, Site
 from ..effects import mean_interval
 from ..result import ProbeResult, Row

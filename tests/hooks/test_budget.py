@@ -26,8 +26,8 @@ def test_rows_are_halved_while_memory_runs_out_and_the_notes_say_so() -> None:
     notes: list[str] = []
     assert shrinking(work, None, lambda: 8, notes) == 2
     assert notes == [
-        "out of memory with 8 rows at once; going on with 4",
-        "out of memory with 4 rows at once; going on with 2",
+        "out of memory with 8 at once; continuing with 4",
+        "out of memory with 4 at once; continuing with 2",
     ]
 
 

@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.attention import Window
+from composcope.hooks.attention_masses import Window
 from composcope.hooks.capture import Request, capture_all
 from composcope.hooks.length_limits import alike, keys_chosen
 from composcope.probes import lookback, min_k, neurons, patching, trajectory

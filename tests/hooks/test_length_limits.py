@@ -9,7 +9,7 @@ import torch
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.attention import Window
+from composcope.hooks.attention_masses import Window
 from composcope.hooks.capture import Request, capture_all
 from composcope.probes import lookback, neurons, patching
 

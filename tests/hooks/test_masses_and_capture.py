@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, load_model
-from composcope.hooks.attention import Window, attention_masses
+from composcope.hooks.attention_masses import Window, attention_masses
 from composcope.hooks.capture import Request, capture, capture_all
 from composcope.hooks.head import Head, head_of, vocabulary_statistics
 

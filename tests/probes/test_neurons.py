@@ -165,7 +165,7 @@ def test_chunks_shrink_when_memory_runs_out_and_say_so(monkeypatch: pytest.Monke
         return out
 
     monkeypatch.setattr(lm.model, "forward", small)
-    with pytest.warns(RuntimeWarning, match="out of memory with 25 rows at once; going on with 12"):
+    with pytest.warns(RuntimeWarning, match="out of memory with 25 at once; continuing with 12"):
         got = neurons.attribute_many(lm, [PROMPTS[0]], [[30]], steps=6, max_rows=25).mean[0]
     assert torch.allclose(got, expected, atol=2e-6)
 

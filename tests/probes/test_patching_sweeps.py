@@ -153,7 +153,7 @@ def test_sweeps_go_on_with_fewer_variants_where_memory_runs_out(monkeypatch: pyt
         return forward(*args, input_ids=input_ids, **kwargs)
 
     monkeypatch.setattr(lm.model, "forward", small)
-    with pytest.warns(RuntimeWarning, match="out of memory with 8 rows at once; going on with 4"):
+    with pytest.warns(RuntimeWarning, match="out of memory with 8 at once; continuing with 4"):
         got = patching.position_sweep(lm, [DONOR], [RECIPIENT], ANSWERS, max_batch=8)
     assert torch.allclose(got.tensors["recovered"], expected.tensors["recovered"], atol=1e-4)
 
@@ -173,7 +173,7 @@ def test_the_prompt_end_sweep_shrinks_its_chunk_and_says_so(monkeypatch: pytest.
     monkeypatch.setattr(lm.model, "forward", small)
     got = patching.prompt_end_sweep(lm, [DONOR, RECIPIENT], [RECIPIENT, DONOR], max_rows=20, **how)
     said = [w for w in got.warnings if "out of memory" in w]
-    assert said and said[0] == "out of memory with 20 rows at once; going on with 10"
+    assert said and said[0] == "out of memory with 20 at once; continuing with 10"
     assert torch.equal(got.tensors["tokens"], expected.tensors["tokens"])
     assert not any("out of memory" in w for w in expected.warnings)
 

@@ -108,7 +108,7 @@ def test_a_sequence_that_does_not_fit_alone_is_named_and_nothing_is_returned_for
 
     handle = lm.anatomy.layers[0].block.register_forward_pre_hook(full)
     try:
-        with pytest.warns(RuntimeWarning, match="going on with 1 at a time"), pytest.raises(ModelError) as error:
+        with pytest.warns(RuntimeWarning, match="continuing with 1"), pytest.raises(ModelError) as error:
             min_k_states = trajectory.prompt_end_states(lm, PROMPTS)
             assert min_k_states is None
     finally:
@@ -165,7 +165,7 @@ print(json.dumps({"notes": notes, "error": float((got - want).abs().max())}))
 def test_where_memory_really_runs_out_the_batch_is_halved_and_the_numbers_stay() -> None:
     done = subprocess.run([sys.executable, "-c", _STARVED], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["notes"] and "memory ran out at 16 sequences" in found["notes"][0]
+    assert found["notes"] and "out of memory with 16" in found["notes"][0]
     assert found["error"] < 1e-5
 
 

@@ -218,7 +218,7 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(
     small = answers(engine, asks)
     assert {k: r.text for k, r in small.items()} == {k: r.text for k, r in plain.items()}
     assert limit.largest == engine.max_rows == 7  # 60 -> 30 -> 15 -> 7
-    assert "batch size now 7" in capsys.readouterr().err
+    assert "out of memory with" in capsys.readouterr().err
 
 
 def test_one_prompt_that_does_not_fit_is_an_error_of_its_own(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
