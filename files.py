@@ -1,9 +1,11 @@
-"""Files and folders that are there whole or not at all, also after the power failed."""
+"""Files and folders written all or nothing, also when the power fails; and the hash of a file."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -40,3 +42,16 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(fd)
+
+
+def file_sha256(path: str | Path) -> str:
+    """sha256 of a file; remembered for this process by path, size and modification time."""
+    path = Path(path).resolve()
+    stat = path.stat()
+    return _sha256_of(str(path), stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _sha256_of(path: str, size: int, mtime_ns: int) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

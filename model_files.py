@@ -7,7 +7,6 @@ the hash of the file, holds exact float32 safetensors, and is written in one ste
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ModelError
+from .files import file_sha256
 from .terminal import to_stderr
 
 MAGIC = b"GGUF"
@@ -115,7 +115,7 @@ def _digest(path: Path) -> str:
             start = file.read(4)
             if start != MAGIC:
                 raise ModelError(f"{path}: is no GGUF file (it begins with {start!r}); give a .gguf file or a folder")
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(path)
     except OSError as e:
         raise ModelError(f"{path}: cannot be read ({e.strerror}); check the file") from e
 

@@ -9,28 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..errors import ModelError
+from ..files import file_sha256
 
 # How and by what a configuration was written: nothing that changes an answer.
 _CONFIG_NOISE = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "_attn_implementation", "use_cache"}
 _CHUNK = 1 << 22
-
-
-def file_sha256(path: str | Path) -> str:
-    """sha256 of a file; remembered for this process by path, size and modification time."""
-    path = Path(path).resolve()
-    stat = path.stat()
-    return _sha256_of(str(path), stat.st_size, stat.st_mtime_ns)
-
-
-@lru_cache(maxsize=1024)
-def _sha256_of(path: str, size: int, mtime_ns: int) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def folder_weights(folder: str | Path) -> str:

@@ -7,7 +7,6 @@ options and inputs give equal files. Builders that ask models keep a journal: th
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 from ..errors import InputError, NoCasesError
 from ..evaluation.cases import Case, case_to_dict
 from ..evaluation.engines.base import Engine
+from ..files import file_sha256
 from .run import SCHEMA, differing, locked, provenance, read_json, read_lines, write_json, write_lines, write_text
 
 
@@ -39,7 +39,7 @@ def file_hash(path: str | Path) -> str:
     found = Path(path).expanduser()
     if not found.is_file():
         raise InputError(f"{path}: no such file")
-    return hashlib.sha256(found.read_bytes()).hexdigest()
+    return file_sha256(found)
 
 
 def build(

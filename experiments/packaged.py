@@ -6,7 +6,6 @@ packages are unpacked, never installed: what they depend on is not needed.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError, ModelError, did_you_mean
+from ..files import file_sha256
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,6 @@ def _append(package: str, folder: Path, write: Callable[[bytes], object]) -> Non
 
 
 def _check(path: Path, wanted: Packaged, fix: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = file_sha256(path)
     if found != wanted.sha256:
         raise ModelError(f"{path}: sha256 is {found[:12]}..., and {wanted.sha256[:12]}... was expected; {fix}")

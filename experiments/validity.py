@@ -27,6 +27,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..evaluation.protocols.base import CaseSet, Entry
+from ..files import file_sha256
 from ..probes import validity as known_answers
 from ..probes.examples import Example, from_case_sets
 from ..probes.matching import match
@@ -37,7 +38,7 @@ from .organism import series as organism_series
 from .organism.members import as_examples, compositions
 from .organism.series import Series
 from .run import read_json, write_json
-from .run.provenance import file_hash, source_hash, text_hash
+from .run.provenance import source_hash, text_hash
 from .run.reader import read_run
 from .run.schema import Evaluated
 from .settings import Settings
@@ -151,14 +152,14 @@ def _inputs(runs: Mapping[str, Path], n: int, seed: int, series: Series, probes:
     parts += [f"{name} {_code(probe)}" for name, probe in probes.items()]
     for dose, run in runs.items():
         weights = read_run(run).manifest.identity["weights"]
-        parts += [dose, weights, file_hash(Path(run) / "graded.jsonl")]
+        parts += [dose, weights, file_sha256(Path(run) / "graded.jsonl")]
     return text_hash(parts)
 
 
 def _code(probe: object) -> str:
     """Hash of the file that a probe stands in; of one without a file, such as a notebook's, nothing is kept."""
     file = inspect.getsourcefile(probe) if inspect.isfunction(probe) else None
-    return file_hash(Path(file)) if file is not None and Path(file).is_file() else secrets.token_hex(8)
+    return file_sha256(Path(file)) if file is not None and Path(file).is_file() else secrets.token_hex(8)
 
 
 ONE_TRAINING = (

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.protocols.base import CaseSet, Entry
+from ...files import file_sha256
 from ...probes.effects import mean_interval
 from ...probes.examples import Example, from_case_sets
 from ..progress import Reporter
@@ -40,7 +41,7 @@ def compare(
     """
     file = Path(out) / "inside.json"
     sides = {"before": before, **after}
-    hashes = [f"{name} {provenance.file_hash(run / 'graded.jsonl')}" for name, (_, run) in sides.items()]
+    hashes = [f"{name} {file_sha256(run / 'graded.jsonl')}" for name, (_, run) in sides.items()]
     inputs = provenance.text_hash(
         [str(n), provenance.source_hash(("probes", "hooks", "experiments/interventions")), *hashes]
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..run.provenance import file_hash
+from ...files import file_sha256
 from . import documents
 from .weights import DOSES
 from .weights import path as shipped_path
@@ -85,7 +85,7 @@ def check(series: Sequence[Series]) -> None:
                              f"or train with another --seed")  # fmt: skip
         seeds[one.seed] = one
         for folder in one.folders.values():
-            digest = file_hash(folder / "model.safetensors")
+            digest = file_sha256(folder / "model.safetensors")
             if digest in weights:
                 raise InputError(
                     f"--series: {folder} and {weights[digest]} hold the same weights; give each training once"

@@ -13,22 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...files import write_text
+from ...files import file_sha256, write_text
 
 PACKAGE = Path(__file__).resolve().parents[2]
 LIBRARIES = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "tokenizers", "matplotlib")
 _SOURCE_FOLDERS = ("evaluation", "hooks", "probes", "experiments")
 PLUGIN_PREFIX = "composcope_plugin_"
 """Begins the module names of plugin files."""
-
-
-def file_hash(path: str | Path) -> str:
-    """sha256 of a file's bytes, read in pieces."""
-    digest = hashlib.sha256()
-    with Path(path).open("rb") as f:
-        while block := f.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def text_hash(parts: Iterable[str]) -> str:
@@ -72,7 +63,7 @@ def code() -> dict[str, Any]:
 def plugin_files() -> list[dict[str, str]]:
     """The plugin files of this process with the hash of their content."""
     files = [Path(str(m.__file__)) for name, m in sorted(sys.modules.items()) if name.startswith(PLUGIN_PREFIX)]
-    return [{"file": f.name, "sha256": file_hash(f)} for f in files]
+    return [{"file": f.name, "sha256": file_sha256(f)} for f in files]
 
 
 def libraries(names: Iterable[str] = LIBRARIES) -> dict[str, str | None]:
