@@ -1,8 +1,18 @@
-"""Ctrl-C that never falls between taking something in hand and putting it back.
+"""Delays Ctrl-C while a model is changed or restored, so that it never stays half changed.
 
-What changes a model for a while (hooks, another attention function, wider weights) undoes it in a ``finally``, which an
-interrupt in the wrong line would skip. So inside ``held`` the first Ctrl-C is only noted while such lines run. It is
-raised at once where a module of a model runs, from where every ``finally`` is reached, else when all is put back.
+    @uninterrupted
+    def doubled(model):  # a context manager; Ctrl-C does not fall between its lines
+        hook = model.register_forward_hook(lambda m, args, y: 2 * y)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+Whatever changes a model for a while (hooks, another attention function, wider weights) undoes it in a ``finally``, and
+an interrupt in the wrong line would skip that. So the first Ctrl-C is only noted there. It is raised at once where a
+module of a model is running, because from there every ``finally`` is reached, and otherwise when all is restored.
+Without that look at the running frames Ctrl-C waits for the end of the outermost change: 32 to 40 seconds of an
+attribution of eight cases by SmolLM2 in float32, instead of 0.01.
 """
 
 from __future__ import annotations
@@ -22,23 +32,23 @@ from torch import nn
 P = ParamSpec("P")
 T = TypeVar("T")
 IMPATIENT = 1.0
-"""Seconds after which a second Ctrl-C is not held any more."""
+"""Seconds after which a second Ctrl-C is raised at once."""
 _FORWARD = {f.__code__ for f in (nn.Module._call_impl, nn.Module._wrapped_call_impl)}
 
 
-class _Held:
+class _State:
     """One for the process: Python runs signal handlers in the main thread only."""
 
     def __init__(self) -> None:
-        self.frames: list[FrameType | None] = []
-        """Who holds, from the outermost on."""
+        self.frames: list[FrameType] = []
+        """Functions that hold Ctrl-C, the outermost first."""
         self.closed = 0
-        """How many of them hold also while a module runs."""
+        """How many of them hold it also while a module runs."""
         self.before: Any = None
         self.noted: float | None = None
         """When Ctrl-C came."""
 
-    def enter(self, frame: FrameType | None) -> None:
+    def enter(self, frame: FrameType) -> None:
         if not self.frames:
             self.before = signal.getsignal(signal.SIGINT)
             if callable(self.before):
@@ -63,7 +73,7 @@ class _Held:
             self.before(number, frame)
 
     def _in_a_forward_pass(self, frame: FrameType | None) -> bool:
-        """Whether a module's forward is running, and in it nobody who holds."""
+        """Whether a module's forward is running with no holding function inside it."""
         while frame is not None and not self.closed:
             if frame.f_code in _FORWARD:
                 return True
@@ -73,53 +83,47 @@ class _Held:
         return False
 
 
-_HELD = _Held()
+_STATE = _State()
 
 
-class held:
-    """Inside, Ctrl-C waits until the lines that change a model and put it back are done; ``closed``: until the end."""
+class held(AbstractContextManager[None]):
+    """Inside, Ctrl-C waits for the lines that change and restore a model; with ``closed`` it waits until the end.
 
-    def __init__(self, frame: FrameType | None = None, *, closed: bool = False):
-        self.frame, self.closed = frame, closed
+    Around another context manager (``inner``) it covers that one's lines, too.
+    """
 
-    def __enter__(self) -> None:
+    def __init__(self, inner: AbstractContextManager[Any] | None = None, *, closed: bool = False):
+        self.inner, self.closed = inner, closed
+
+    def __enter__(self) -> Any:
         self.mine = threading.current_thread() is threading.main_thread()
         if self.mine:
-            _HELD.enter(self.frame or sys._getframe(1))
-            _HELD.closed += self.closed
-
-    def __exit__(self, *_: object) -> None:
-        if self.mine:
-            _HELD.closed -= self.closed
-            _HELD.leave()
-
-
-class _Whole(AbstractContextManager[T]):
-    def __init__(self, inner: AbstractContextManager[T]):
-        self.inner = inner
-
-    def __enter__(self) -> T:
-        self.hold = held(sys._getframe(1))
-        self.hold.__enter__()
+            _STATE.enter(sys._getframe(1))
+            _STATE.closed += self.closed
         try:
-            return self.inner.__enter__()
+            return None if self.inner is None else self.inner.__enter__()
         except BaseException:
-            self.hold.__exit__()
+            self._leave()
             raise
 
     def __exit__(self, *error: Any) -> bool | None:
         try:
-            return self.inner.__exit__(*error)
+            return None if self.inner is None else self.inner.__exit__(*error)
         finally:
-            self.hold.__exit__()
+            self._leave()
+
+    def _leave(self) -> None:
+        if self.mine:
+            _STATE.closed -= self.closed
+            _STATE.leave()
 
 
-def whole(function: Callable[P, Iterator[T]]) -> Callable[P, AbstractContextManager[T]]:
+def uninterrupted(function: Callable[P, Iterator[T]]) -> Callable[P, AbstractContextManager[T]]:
     """``contextmanager``, whose lines before and after the ``yield`` Ctrl-C does not interrupt."""
     make = contextmanager(function)
 
     @wraps(function)
     def opened(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
-        return _Whole(make(*args, **kwargs))
+        return held(make(*args, **kwargs))
 
     return opened

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .devices import free_bytes
-from .interrupts import whole
+from .interrupts import uninterrupted
 
 WORTH_PACKING = 1 << 18
 """Weights of a layer below which a call costs more than the layout saves."""
@@ -68,7 +68,7 @@ def _plain(layer: nn.Linear) -> bool:
     return all(type(t) is nn.Parameter and t.device.type == "cpu" and t.dtype == torch.float32 for t in held)
 
 
-@whole
+@uninterrupted
 def packed_products(packed: Mapping[nn.Linear, Tensor]) -> Iterator[None]:
     """Inside, these layers use their packed weights where no gradient is wanted; afterwards they are as before."""
 

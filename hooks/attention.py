@@ -16,13 +16,15 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import torch
+from einops import rearrange, repeat
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
-from ..interrupts import whole
+from ..interrupts import uninterrupted
 from .length_limits import check_chosen
 from .parts import attention_configs
 
@@ -31,20 +33,18 @@ Native = Callable[..., "tuple[Tensor, Tensor | None]"]
 
 
 class Call(NamedTuple):
-    """One call of a model's attention function. Queries, keys and values after rotary embedding, keys not repeated."""
+    """One call of a model's attention function: queries and keys after rotary embedding, keys not repeated."""
 
     module: nn.Module
-    query: Tensor
-    """batch head query d_head"""
-    key: Tensor
-    """batch kv_head key d_head"""
-    value: Tensor
-    mask: Tensor | None
+    query: Float[Tensor, "batch head query d_head"]
+    key: Float[Tensor, "batch kv_head key d_head"]
+    value: Float[Tensor, "batch kv_head key d_value"]
+    mask: Shaped[Tensor, ...] | None
     kwargs: dict[str, Any]
     native: Native
 
-    def output(self) -> Tensor:
-        """What the model's own kernel gives: batch query head d_head."""
+    def output(self) -> Float[Tensor, "batch query head d_value"]:
+        """The output of the model's own kernel."""
         return self.native(self.module, self.query, self.key, self.value, self.mask, **self.kwargs)[0]
 
 
@@ -100,15 +100,15 @@ AttentionMaskInterface.register(NAME, _dispatch_mask)
 
 
 def can_interpose(model: PreTrainedModel) -> bool:
-    """Whether this architecture calls attention through the registry."""
+    """Whether this architecture calls its attention through the registry."""
     return bool(model._can_set_attn_implementation())
 
 
-@whole
+@uninterrupted
 def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool = False) -> Iterator[None]:
-    """Run ``callback`` in place of the attention function of every layer; restores the former one on the way out.
+    """Run ``callback`` in place of the attention function of every layer; the former one is restored on the way out.
 
-    ``without_mask`` builds no mask at all, for callbacks that decide themselves which keys are visible.
+    ``without_mask`` builds no mask, for callbacks that decide themselves which keys are visible.
     """
     if not can_interpose(model):
         raise ModelError(
@@ -130,8 +130,8 @@ def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool 
         _ACTIVE.reset(token)
 
 
-def additive_mask(call: Call) -> Tensor:
-    """The mask as numbers to add to the scores, ``batch|1 1 query key``; causal where the kernel was given none."""
+def additive_mask(call: Call) -> Float[Tensor, "_ _ query key"]:
+    """The mask as numbers to add to the scores; causal where the kernel was given none."""
     q, k = call.query.shape[2], call.key.shape[2]
     mask = call.mask
     if mask is None:
@@ -142,8 +142,8 @@ def additive_mask(call: Call) -> Tensor:
     return mask[..., :k]
 
 
-def explicit_pattern(call: Call) -> Tensor:
-    """Softmax of the scores as the architecture's eager code computes it: batch head query key."""
+def explicit_pattern(call: Call) -> Float[Tensor, "batch head query key"]:
+    """Softmax of the scores as the architecture's eager code computes it."""
     if call.query.shape[2] > 1 and call.mask is not None and call.mask.dim() != 4:
         raise ModelError(f"{type(call.module).__name__}: attention mask of shape {tuple(call.mask.shape)}, need 4 axes")
     args = (call.module, call.query, call.key, call.value, additive_mask(call))
@@ -152,17 +152,18 @@ def explicit_pattern(call: Call) -> Tensor:
     return pattern
 
 
-def apply_pattern(call: Call, pattern: Tensor) -> Tensor:
-    """``pattern @ values`` with grouped heads: batch query head d_head."""
-    groups = call.query.shape[1] // call.value.shape[1]
-    value = call.value.repeat_interleave(groups, dim=1)
-    return (pattern.to(value.dtype) @ value).transpose(1, 2).contiguous()
+def apply_pattern(
+    call: Call, pattern: Float[Tensor, "batch head query key"]
+) -> Float[Tensor, "batch query head d_value"]:
+    """``pattern @ values`` with grouped heads."""
+    value = repeat(call.value, "b kv k d -> b (kv group) k d", group=call.query.shape[1] // call.value.shape[1])
+    return rearrange(pattern.to(value.dtype) @ value, "b head q d -> b q head d").contiguous()
 
 
 def pattern_callback(layer_of: Mapping[nn.Module, int], visits: Mapping[int, Callable[[Tensor], Tensor]]) -> Callback:
-    """Callback that sends the patterns of some layers through ``visits`` and leaves the native kernel to the others.
+    """A callback that passes the patterns of some layers to ``visits``; the other layers keep their native kernel.
 
-    Without gradients and edits the native kernel still makes the output, so that reading changes no bit of it.
+    Without gradients and edits the native kernel still makes the output, so reading changes no bit of it.
     """
 
     def callback(call: Call) -> Tensor:

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from einops import rearrange
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..errors import ModelError
-from ..interrupts import whole
+from ..interrupts import uninterrupted
 from .attention import Call, interpose
 
 SUPPORTED = ("sdpa", "eager")
@@ -31,17 +33,17 @@ GPU_SCORES = 2**25
 
 @dataclass(frozen=True)
 class Window:
-    """Which query rows of one sequence to reduce, and over which key ranges."""
+    """Which query positions of one sequence are reduced, over which key ranges."""
 
     first: int
     last: int
-    """Query positions ``first:last`` (half open)."""
+    """Query positions ``first:last`` (half-open)."""
     regions: tuple[tuple[int, int], ...]
     """Half-open key ranges; keys after the query have no mass."""
 
 
 class AllRead(Exception):
-    """Ends a pass of which only the masses are wanted, once the last of them are read."""
+    """Ends a forward pass of which only the masses are wanted, after the last layer's."""
 
 
 @dataclass
@@ -94,8 +96,11 @@ def _options(call: Call) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def _masses(q: Tensor, k: Tensor, mask: Tensor | None, window: Window, options: dict[str, Any]) -> Tensor:
-    """Masses [region head row] of one sequence: q [head query d], k [kv_head key d], mask [1|head query key]."""
+def _masses(
+    q: Float[Tensor, "head query d"], k: Float[Tensor, "kv_head key d"], mask: Shaped[Tensor, "_ _ _"] | None,
+    window: Window, options: dict[str, Any],
+) -> Float[Tensor, "region head row"]:  # fmt: skip
+    """Masses of one sequence."""
     n_keys, offset = k.shape[1], k.shape[1] - q.shape[1]
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
     stop = min(window.last, n_keys)
@@ -112,13 +117,15 @@ def _masses(q: Tensor, k: Tensor, mask: Tensor | None, window: Window, options: 
         scores = _scores(q[:, rows - offset].to(wide), k, options)
         _hide(scores, rows, offset, None if mask is None else mask[:, rows - offset, :stop], options["window"])
         out.append(_reduce(scores, member, options["sinks"]))
-    return torch.cat(out, dim=1).permute(2, 0, 1)
+    return rearrange(torch.cat(out, dim=1), "head row region -> region head row")
 
 
-def _scores(q: Tensor, k: Tensor, options: dict[str, Any]) -> Tensor:
-    """Attention scores [head row key]; query heads that share a key head go through one product."""
-    heads, rows, d = q.shape
-    scores = (q.reshape(k.shape[0], -1, d) @ k).view(heads, rows, -1)
+def _scores(
+    q: Float[Tensor, "head row d"], k: Float[Tensor, "kv_head d key"], options: dict[str, Any]
+) -> Float[Tensor, "head row key"]:
+    """Attention scores; query heads that share a key head go through one product."""
+    grouped = rearrange(q, "(kv group) row d -> kv (group row) d", kv=k.shape[0])
+    scores = rearrange(grouped @ k, "kv (group row) key -> (kv group) row key", row=q.shape[1])
     scores *= options["scaling"]
     if options["softcap"] is not None:
         scores.div_(options["softcap"]).tanh_().mul_(options["softcap"])
@@ -150,19 +157,20 @@ def _reduce(scores: Tensor, member: Tensor, sinks: Tensor | None) -> Tensor:
     return sums[..., :-1] / total
 
 
-@whole
+@uninterrupted
 def attention_masses(
     model: PreTrainedModel, windows: Sequence[Window | None], *, only: bool = False
 ) -> Iterator[list[Tensor | None]]:
-    """Within the block one forward pass of ``model`` records masses; after it the yielded list is filled.
+    """Record masses in one forward pass of ``model`` inside the block; the yielded list is filled after it.
 
-    With ``only`` the pass ends with ``AllRead``, to be caught within the block, before what follows the last masses.
+    Args:
+        windows: one window (or None) per sequence of the batch.
+        only: end the pass with ``AllRead`` (to be caught inside the block) after the last layer's masses.
 
-    One window (or None) per sequence of the batch. The list then holds, per sequence, masses
-    ``[region layer head step]`` (float32; float64 for float64 models), the share of each head's attention that goes to
-    each key range. With attention sinks the masses of all keys sum to less than 1. The previous implementation is
-    restored on every way out. Raises ``ModelError`` for implementations other than sdpa and eager, for models that do
-    not route their attention through ``AttentionInterface``, and unless every layer reported exactly once.
+    The list holds per sequence ``region layer head step`` (float32; float64 for float64 models): the share of each
+    head's attention on each key range. With attention sinks the masses of all keys sum to less than 1. Raises
+    ``ModelError`` for implementations other than sdpa and eager, for models that do not route their attention through
+    ``AttentionInterface``, and unless every layer reported exactly once.
     """
     base = model.config.get_text_config()._attn_implementation
     if base not in SUPPORTED:
@@ -175,7 +183,7 @@ def attention_masses(
 
 
 def _together(recorder: _Recorder, layer: int, b: int) -> Tensor:
-    """One record, on the device of the first layer: layers may lie on several."""
+    """One record, moved to the device of the first layer."""
     first, mine = recorder.records[0][b], recorder.records[layer][b]
     assert first is not None and mine is not None
     return mine.to(first.device)

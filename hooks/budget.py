@@ -1,4 +1,8 @@
-"""How many rows run at once: as many as fit into memory, and fewer when it runs out all the same."""
+"""How many rows and prompt tokens run together: as many as fit into memory, fewer when it still runs out.
+
+for batch in in_prefills(lm, [len(p) for p in prompts]):
+    found = shrinking(lambda rows: work(batch, rows), None, lambda: row_budget(lm, 1, 120, graph=False))
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,12 @@ import torch
 
 from ..devices import free_bytes, halving
 from ..errors import InputError
-from .length_limits import alike
+from .length_limits import computed_alike
 from .model import Model
 
 T = TypeVar("T")
 LARGEST, WORTHWHILE = 224 * 2**20, 512
-"""Bytes that rows take at most on a CPU, or what so many rows take: more does not make them faster."""
+"""Bytes for rows on a CPU, and a number of rows that may always run together: more is not faster."""
 MAX_TOKENS = 8192
 """Prompt tokens in one prefill at most."""
 
@@ -24,11 +28,11 @@ MAX_TOKENS = 8192
 def row_budget(
     lm: Model, n_queries: int, prefix_len: int, graph: bool, *, decoded: int = 0, limit: int | None = None
 ) -> int:
-    """How many rows of each query fit into memory at once.
+    """How many rows of each query fit into memory together.
 
-    Counts what one row holds: its activations in every layer (kept only with a graph), its attention over the prefix,
-    its own keys and values over ``decoded`` steps, and its logits. Uses a quarter of the free memory; on a CPU at most
-    224 MB or, of models with large rows, what 512 of them take.
+    One row holds its activations in every layer (kept only with a graph), its attention over the prefix, its own keys
+    and values over ``decoded`` steps, and its logits. A quarter of the free memory is used; on a CPU at most 224 MB or
+    the size of 512 rows, whichever is more.
     """
     a = lm.anatomy
     size = torch.finfo(lm.dtype).bits // 8
@@ -43,7 +47,7 @@ def row_budget(
 def prompt_tokens(lm: Model, *, limit: int | None = None) -> int:
     """How many prompt tokens, padding included, may run in one prefill: a quarter of the free memory, at most 8192.
 
-    Counts what is kept of a token (keys and values of every layer) and what its way through one block takes.
+    One token holds its keys and values in every layer, and its activations in one block.
     """
     a = lm.anatomy
     kept = 2 * a.n_layers * a.n_kv_heads * a.d_head
@@ -53,9 +57,9 @@ def prompt_tokens(lm: Model, *, limit: int | None = None) -> int:
 
 
 def in_prefills(lm: Model, lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Texts by index, the longest first, in batches that fit into one prefill (one at least) and are computed alike."""
+    """Batches of text indices, the longest texts first; a batch is one text, or as many as fit into a prefill."""
     most = prompt_tokens(lm)
-    for together in reversed(alike(lm.model, lengths)):
+    for together in reversed(computed_alike(lm.model, lengths)):
         some = list[int]()
         for i in sorted(together, key=lambda i: -lengths[i]):
             if some and (len(some) + 1) * lengths[some[0]] > most:

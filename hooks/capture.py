@@ -1,8 +1,11 @@
-"""One teacher-forced pass that yields everything the reading probes need: attention masses, states, hidden states.
+"""One teacher-forced pass for the reading probes: attention masses, block outputs and final hidden states.
 
-Sequences are sorted by length and right-padded: with causal attention a pad can influence nothing before it, so no
-mask is needed and the numbers are those of the unpadded sequence. The output head is not run (see ``head``), and what
-was not asked for is not kept.
+    for i, got in capture(lm, [Request(ids, states=(4, 9))]):
+        got.states  # layer pos d_model
+
+Sequences are sorted by length and right-padded: with causal attention padding influences nothing before it, so no mask
+is needed and the numbers are those of the unpadded sequence. The output head is not run (see ``head``), and only what
+a request names is kept.
 """
 
 from __future__ import annotations
@@ -13,14 +16,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..devices import free_bytes, halving, is_out_of_memory
 from ..errors import InputError, ModelError
-from ..interrupts import whole
+from ..interrupts import uninterrupted
 from .attention_masses import ROW_CHUNK, AllRead, Window, attention_masses
 from .budget import told
-from .length_limits import alike, angles_kept
+from .length_limits import computed_alike, keep_rotary_angles
 from .parts import check_eval, decoder_of
 from .placement import is_dispatched
 
@@ -33,7 +37,7 @@ MAX_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Request:
-    """One sequence and what to keep of it; spans are half-open ranges of positions."""
+    """One sequence and what is kept of it; spans are half-open ranges of positions."""
 
     ids: Sequence[int]
     states: Span | None = None
@@ -46,14 +50,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Captured:
-    """What one sequence gave; None where nothing was asked for."""
+    """The results of one sequence, in the model's dtype (masses in float32); None for what was not requested."""
 
-    states: Tensor | None
-    """layer pos d_model, in the model's dtype"""
-    masses: Tensor | None
-    """region layer head step, float32"""
-    hidden: Tensor | None
-    """pos d_model, in the model's dtype"""
+    states: Float[Tensor, "layer pos d_model"] | None
+    masses: Float[Tensor, "region layer head step"] | None
+    hidden: Float[Tensor, "hidden_pos d_model"] | None
 
 
 def capture(
@@ -61,8 +62,8 @@ def capture(
 ) -> Iterator[tuple[int, Captured]]:
     """Run ``requests`` in right-padded batches of ``max_tokens`` tokens or less; yields ``(index, Captured)``.
 
-    The longest sequences come first, so that memory runs out at once or not at all. By default batches are as large as
-    the free memory allows, and at most 4096 tokens; where memory still runs out, a batch is halved and run again, and
+    The longest sequences come first, so that memory runs out at once or never. By default batches are as large as the
+    free memory allows, and at most 4096 tokens; where memory still runs out, a batch is halved and run again, and
     ``notes`` (or a warning) says so. Raises ``InputError`` for empty sequences, ids outside the vocabulary, spans
     outside the sequence and sequences longer than the context; ``ModelError`` for a model in training mode, for NaN or
     infinite activations, and for a single sequence that does not fit into memory.
@@ -75,7 +76,7 @@ def capture(
         told(notes)(f"little memory is free: {limit} tokens a pass instead of {MAX_TOKENS}")
     left = [
         sorted(together, key=lambda i: (-len(requests[i].ids), i))
-        for together in reversed(alike(lm.model, [len(r.ids) for r in requests]))
+        for together in reversed(computed_alike(lm.model, [len(r.ids) for r in requests]))
     ]
     batch: list[int] = []
 
@@ -103,7 +104,7 @@ def capture(
 def capture_all(
     lm: Model, requests: Sequence[Request], *, max_tokens: int | None = None, notes: list[str] | None = None
 ) -> list[Captured]:
-    """``capture`` collected in the order of the requests."""
+    """The results of ``capture`` in the order of the requests."""
     found = dict(capture(lm, requests, max_tokens=max_tokens, notes=notes))
     return [found[i] for i in range(len(requests))]
 
@@ -121,7 +122,7 @@ def token_budget(lm: Model, free: int | None = None) -> int:
 
 
 def check_last(lm: Any, response: Sequence[int], where: str) -> None:
-    """``InputError`` where a response's last token, which is predicted but never fed, is outside the vocabulary."""
+    """``InputError`` where a response's last token, which is predicted but never run, is outside the vocabulary."""
     vocab = lm.anatomy.vocab_size
     if not 0 <= int(response[-1]) < vocab:
         raise InputError(f"{where}: token id {int(response[-1])}; the model has {vocab} embeddings; wrong tokenizer?")
@@ -163,11 +164,11 @@ def _run(lm: Model, requests: Sequence[Request]) -> list[Captured]:
         if any(r.states for r in requests):
             blocks = [layer.block for layer in lm.anatomy.layers]
             stack.enter_context(_block_outputs(blocks, [r.states for r in requests], states))
-        # Behind the last layer's keys there is nothing to read where only masses are wanted.
+        # Where only masses are wanted, nothing after the last layer's keys is needed.
         only = not (any(r.states or r.hidden for r in requests) or is_dispatched(lm.model))
         tapped = attention_masses(lm.model, wanted, only=only) if any(wanted) else nullcontext([None] * len(requests))
         masses = stack.enter_context(tapped)
-        stack.enter_context(angles_kept(lm.model))
+        stack.enter_context(keep_rotary_angles(lm.model))
         hidden = torch.empty(0)
         with suppress(AllRead):
             hidden = decoder_of(lm.model)(input_ids=ids.to(lm.device), use_cache=False).last_hidden_state
@@ -187,11 +188,11 @@ def _finite(x: Tensor | None, what: str) -> Tensor | None:
     return x
 
 
-@whole
+@uninterrupted
 def _block_outputs(
     layers: Sequence[nn.Module], spans: Sequence[Span | None], into: list[list[Tensor]]
 ) -> Iterator[None]:
-    """Keep the given positions of every block's output, per sequence in layer order."""
+    """Inside, the given positions of every block's output are kept, per sequence in layer order."""
 
     def keep(module: nn.Module, args: Any, output: Any) -> None:
         x = output[0] if isinstance(output, tuple) else output

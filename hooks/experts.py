@@ -1,12 +1,14 @@
-"""Neurons inside mixtures of experts: read and changed where a router sends tokens, with the routing held.
+"""Reads and changes neurons inside mixtures of experts, at the tokens that the router sends there.
+
+    z = activations(experts, 3, hidden)  # neurons of expert 3: token d_mlp
 
 transformers keeps the experts of a layer as three-dimensional weights behind one module, ``experts(hidden, index,
-weight)``, so no module's input is an expert's neurons. They are computed beside the module's own kernel,
-``z_e = act(x W_up,e)`` for the tokens that chose expert e, and a change of them is added to what the kernel gave:
+weight)``, so an expert's neurons are no module's input. They are computed beside the module's own kernel,
+``z_e = act(x W_up,e)`` for the tokens that chose expert e, and a change of them is added to the kernel's output:
 
     output + sum over changed experts e of weight_e * W_down,e (z'_e - z_e)
 
-so that reading changes no bit of the output. That the module is such a sum is checked on one token of every call.
+so reading changes no bit of the output. One token of every call is checked: the module must be such a sum.
 """
 
 from __future__ import annotations
@@ -15,28 +17,26 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ..errors import ModelError
 from . import placement
 
-Change = Callable[[int, Tensor, Tensor], "Tensor | None"]
-"""(expert, tokens that chose it ``n``, their activations ``n d_mlp``) to new activations; ``None``: unchanged."""
+Change = Callable[[int, Int[Tensor, "n"], Float[Tensor, "n d_mlp"]], "Float[Tensor, 'n d_mlp'] | None"]
+"""(expert, tokens that chose it, their activations) to new activations; ``None``: unchanged."""
 
 
 class Dispatch(NamedTuple):
-    """What one call of an experts module was given: tokens, and which experts each chose with what weight."""
+    """The input of one call of an experts module: tokens, the experts that each chose, and their weights."""
 
-    hidden: Tensor
-    """token d_model"""
-    index: Tensor
-    """token k"""
-    weight: Tensor
-    """token k"""
+    hidden: Float[Tensor, "token d_model"]
+    index: Int[Tensor, "token k"]
+    weight: Float[Tensor, "token k"]
 
 
 def readable(experts: nn.Module | None) -> bool:
-    """Whether these experts go through transformers' experts interface, as a weighted sum of plain MLPs."""
+    """Whether transformers' experts interface runs these experts, as a weighted sum of plain MLPs."""
     return (
         experts is not None
         and hasattr(experts, "is_transposed")
@@ -46,7 +46,7 @@ def readable(experts: nn.Module | None) -> bool:
 
 
 def required(experts: nn.Module | None) -> Any:
-    """The experts, or ``ModelError`` with the reason why their neurons cannot be reached."""
+    """The experts; ``ModelError`` with the reason where their neurons cannot be read."""
     if not readable(experts):
         raise ModelError(
             f"{type(experts).__name__}: its experts are not kept as plain weights behind transformers' experts "
@@ -65,7 +65,7 @@ def width(experts: nn.Module) -> int:
 
 
 def given(experts: nn.Module, args: tuple, kwargs: dict[str, Any]) -> Dispatch:
-    """The tokens and routing of a call."""
+    """Tokens and routing from a call's arguments."""
     values = [*args, *kwargs.values()]
     if len(values) < 3 or not all(isinstance(v, Tensor) for v in values[:3]) or values[1].dim() != 2:
         raise ModelError(f"{type(experts).__name__}: called without tokens, indices and weights; experts not reached")
@@ -73,8 +73,8 @@ def given(experts: nn.Module, args: tuple, kwargs: dict[str, Any]) -> Dispatch:
     return Dispatch(hidden.reshape(-1, hidden.shape[-1]), index, weight)
 
 
-def activations(experts: Any, e: int, x: Tensor) -> Tensor:
-    """Neurons of expert e, the input of its down projection: ``n d_model`` to ``n d_mlp``."""
+def activations(experts: Any, e: int, x: Float[Tensor, "n d_model"]) -> Float[Tensor, "n d_mlp"]:
+    """Neurons of expert e: the input of its down projection."""
     up = (experts.gate_up_proj if experts.has_gate else experts.up_proj)[e]
     projected = x @ (up if experts.is_transposed else up.T)
     if experts.has_bias:
@@ -82,13 +82,13 @@ def activations(experts: Any, e: int, x: Tensor) -> Tensor:
     return experts._apply_gate(projected) if experts.has_gate else experts.act_fn(projected)
 
 
-def down(experts: Any, e: int) -> Tensor:
-    """Down projection of expert e: ``d_model d_mlp``."""
+def down(experts: Any, e: int) -> Float[Tensor, "d_model d_mlp"]:
+    """Down projection of expert e."""
     weight = experts.down_proj[e]
     return weight.T if experts.is_transposed else weight
 
 
-def check(experts: Any, sent: Dispatch, output: Tensor) -> None:
+def check(experts: Any, sent: Dispatch, output: Float[Tensor, "*token d_model"]) -> None:
     """``ModelError`` unless the first token's output is the weighted sum of its experts."""
     with torch.no_grad():
         total = torch.zeros_like(sent.hidden[0], dtype=torch.promote_types(output.dtype, torch.float32))
@@ -104,11 +104,12 @@ def check(experts: Any, sent: Dispatch, output: Tensor) -> None:
 
 
 def changed(
-    experts: nn.Module, sent: Dispatch, output: Tensor, change: Change, only: Iterable[int] | None = None
-) -> Tensor:
-    """The module's output with the activations of its experts changed; ``only`` some of them, or all that were chosen.
+    experts: nn.Module, sent: Dispatch, output: Float[Tensor, "*token d_model"], change: Change,
+    only: Iterable[int] | None = None,
+) -> Float[Tensor, "*token d_model"]:  # fmt: skip
+    """The module's output with changed activations of its experts: of those in ``only``, or of all that were chosen.
 
-    A change sees every expert once; experts asked for by number also where no token chose them (then with no tokens).
+    ``change`` is called once per expert; for experts in ``only`` also where no token chose them (with no tokens).
     """
     module = required(experts)
     out = output.reshape(-1, output.shape[-1])
@@ -126,10 +127,10 @@ def changed(
 
 
 def visited(
-    experts: nn.Module, args: tuple, kwargs: dict[str, Any], output: Tensor,
+    experts: nn.Module, args: tuple, kwargs: dict[str, Any], output: Float[Tensor, "*token d_model"],
     visits: Mapping[int, Callable[[Tensor], Tensor]],
-) -> Tensor:  # fmt: skip
-    """Send some experts' neurons, ``token d_mlp`` and 0 for tokens that did not choose them, through their visits."""
+) -> Float[Tensor, "*token d_model"]:  # fmt: skip
+    """Pass some experts' neurons, ``token d_mlp`` and 0 for tokens that did not choose them, to their visits."""
     sent = given(experts, args, kwargs)
 
     def change(e: int, tokens: Tensor, z: Tensor) -> Tensor:

@@ -1,4 +1,6 @@
-"""Statistics over the vocabulary, from hidden states, without ever holding ``[token, vocab]`` logits.
+"""Statistics over the vocabulary, from hidden states, without ever holding ``token vocab`` logits.
+
+    found = vocabulary_statistics(head_of(lm.model), hidden, targets)  # log_prob, mean and variance per token
 
 For a token with logits x and log-probabilities l = x - log Z the head statistics are
 
@@ -17,12 +19,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..errors import InputError, ModelError
 from . import placement
-from .length_limits import angles_kept
+from .length_limits import keep_rotary_angles
 from .parts import check_eval, decoder_of, input_device
 
 if TYPE_CHECKING:
@@ -36,11 +39,11 @@ TILE = {False: (512, 2048), True: (2048, 16_384)}
 class VocabularyStatistics(NamedTuple):
     """Per token, float64, on the CPU."""
 
-    log_prob: Tensor
+    log_prob: Float[Tensor, "token"]
     """Log-probability of the target."""
-    mean: Tensor
+    mean: Float[Tensor, "token"]
     """Expected log-probability under the model's own prediction: minus its entropy, in nats."""
-    variance: Tensor
+    variance: Float[Tensor, "token"]
     """Variance of the log-probability under the model's own prediction, nats squared."""
 
 
@@ -48,14 +51,15 @@ class VocabularyStatistics(NamedTuple):
 class Head:
     """The map from the final hidden state to logits: ``cap * tanh(scale * (W h + b) / cap)``."""
 
-    weight: Tensor
-    """vocab d_model"""
-    bias: Tensor | None
+    weight: Float[Tensor, "vocab d_model"]
+    bias: Float[Tensor, "vocab"] | None
     softcap: float | None
     scale: float
 
-    def logits(self, hidden: Tensor, start: int = 0, stop: int | None = None) -> Tensor:
-        """Logits of vocabulary entries ``start:stop`` for ``hidden`` [n d_model], in float32 or float64."""
+    def logits(
+        self, hidden: Float[Tensor, "token d_model"], start: int = 0, stop: int | None = None
+    ) -> Float[Tensor, "token entry"]:
+        """Logits of vocabulary entries ``start:stop``, in float32 or float64."""
         x = _product(hidden.to(self.weight.device), self.weight[start:stop])
         if self.bias is not None:
             x += self.bias[start:stop].to(x.dtype)
@@ -72,11 +76,11 @@ def _option(config: Any, name: str) -> float | None:
 
 
 def head_of(model: PreTrainedModel) -> Head:
-    """The model's head, checked against its own logits on two tokens.
+    """The model's head, compared with the model's own logits on two tokens.
 
     Soft-capping (``final_logit_softcapping``), multipliers (``logit_scale``) and dividers (``logits_scaling``) are
-    read from the configuration. Raises ``ModelError`` where the result is not what the model itself computes, and for
-    heads whose weight cannot be read (quantized or absent), and for a model in training mode.
+    read from the configuration. Raises ``ModelError`` where the result differs from the model's own, for heads whose
+    weight cannot be read (quantized or absent), and for a model in training mode.
     """
     name = type(model).__name__
     check_eval(model)
@@ -90,7 +94,7 @@ def head_of(model: PreTrainedModel) -> Head:
     head = Head(
         weight.detach(), None if bias is None else bias.detach(), _option(config, "final_logit_softcapping"), scale
     )
-    with angles_kept(model):
+    with keep_rotary_angles(model):
         _verify(head, model, name)
     return head
 
@@ -120,8 +124,8 @@ def _wide(x: Tensor) -> Tensor:
 def _product(hidden: Tensor, weight: Tensor) -> Tensor:
     """``hidden @ weight.T`` in float32 or float64, also from half-precision factors.
 
-    A GPU multiplies those as they are and accumulates in float32: products of two bfloat16 or float16 numbers are exact
-    there, so nothing is lost against widening both first, at a fraction of the time.
+    A GPU multiplies half-precision factors directly and accumulates in float32. Products of two such numbers are exact
+    in float32, so the result is that of widening both first, in a fraction of the time.
     """
     half = hidden.dtype in (torch.bfloat16, torch.float16) and hidden.dtype == weight.dtype
     if half and hidden.is_cuda:
@@ -132,14 +136,19 @@ def _product(hidden: Tensor, weight: Tensor) -> Tensor:
 
 @torch.no_grad()
 def vocabulary_statistics(
-    head: Head, hidden: Tensor, targets: Tensor, *, rows: int | None = None, tile: int | None = None
+    head: Head,
+    hidden: Float[Tensor, "token d_model"],
+    targets: Int[Tensor, "_"],
+    *,
+    rows: int | None = None,
+    tile: int | None = None,
 ) -> VocabularyStatistics:
     """Mean and variance of the log-probability under the model, and the target's log-probability, per token.
 
-    ``hidden`` [n d_model] final hidden states (after the last norm), ``targets`` [n] the ids that they predict.
-    Memory is ``rows * tile`` logits whatever the vocabulary (by default as many as a CPU's cache holds; more on a GPU,
-    where every tile costs a launch). Vocabulary entries with a logit of minus infinity have
-    no mass and are left out. Raises ``InputError`` for targets outside the vocabulary, ``ModelError`` for NaN.
+    ``hidden`` are final hidden states (after the last norm), ``targets`` the ids that they predict. Memory is
+    ``rows * tile`` logits whatever the vocabulary (by default as many as fit into a CPU's cache; more on a GPU, where
+    every tile costs a launch). Vocabulary entries with a logit of minus infinity have no mass and are left out.
+    Raises ``InputError`` for targets outside the vocabulary, ``ModelError`` for NaN.
     """
     n, vocab = hidden.shape[0], head.weight.shape[0]
     if targets.shape != (n,):

@@ -17,7 +17,7 @@ from transformers import Cache, PreTrainedModel
 from ..checkpoints import dtype_of, load_tokenizer, load_weights
 from ..devices import available
 from ..errors import ModelError
-from ..interrupts import whole
+from ..interrupts import uninterrupted
 from ..model_files import location
 from . import length_limits, placement
 from .anatomy import Anatomy, resolve
@@ -47,7 +47,7 @@ class Model:
         self.model = model
         self.tokenizer = tokenizer
         self.backend = backend
-        with length_limits.angles_kept(model):
+        with length_limits.keep_rotary_angles(model):
             self.anatomy = resolve(model) if anatomy is None else anatomy
             self.library = libraries.open_library(backend, opened, model, self.anatomy)
         self.computes_in: torch.dtype | None = None
@@ -142,7 +142,7 @@ class Model:
         backend_transformers.check_shapes(ids, mask, past, offset)
         check_left(self.model, self.anatomy, mask)
         length_limits.check_batch(self.model, ids, mask, offset)
-        with self._alone(), length_limits.angles_kept(self.model):
+        with self._alone(), length_limits.keep_rotary_angles(self.model):
             if self.library is not None:
                 return self.library.run(ids, mask, wanted, changes, past)
             return backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
@@ -152,7 +152,7 @@ class Model:
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         for site in wanted:
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
-        with self._alone(), length_limits.angles_kept(self.model):
+        with self._alone(), length_limits.keep_rotary_angles(self.model):
             return backend_transformers.trunk(self.model, self.anatomy, self._check_ids(ids), wanted)
 
     @torch.no_grad()
@@ -165,7 +165,7 @@ class Model:
         cache = empty_cache(self.model)
         positions = backend_transformers.position_ids(ids, mask, 0, self.anatomy.context)
         length_limits.check_batch(self.model, ids, mask, 0)
-        with self._alone(), length_limits.angles_kept(self.model):
+        with self._alone(), length_limits.keep_rotary_angles(self.model):
             self.model(
                 input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
             )
@@ -184,7 +184,7 @@ class Model:
             mask[i, : len(row)] = 1
         return ids.to(self.device), mask.to(self.device)
 
-    @whole
+    @uninterrupted
     def _alone(self) -> Iterator[None]:
         """Hooks sit on the model's own modules: a second run at a time, also in another thread, would fire them."""
         if self._running:
@@ -288,7 +288,7 @@ def _harmless(model: PreTrainedModel, anatomy: Anatomy) -> bool:
     """Whether left padding leaves the logits unchanged, tried on three tokens with two padded ones before them."""
     ids = torch.arange(3)[None].to(input_device(model)) % embedding_of(model).shape[0]
     padded, mask = (pad(x, (2, 0)) for x in (ids, torch.ones_like(ids)))
-    with length_limits.angles_kept(model):
+    with length_limits.keep_rotary_angles(model):
         plain = backend_transformers.run(model, anatomy, ids, None, {}, {}, None).logits
         other = backend_transformers.run(model, anatomy, padded, mask, {}, {}, None).logits[:, 2:]
     return libraries.close_to(other, plain)

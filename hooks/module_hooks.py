@@ -1,4 +1,8 @@
-"""Temporary hooks on what single modules take and give, in rows of queries; and parameters held without gradients."""
+"""Temporary hooks on single modules, in rows of queries; frozen parameters; and whether gradients pass every module.
+
+with hooked([ModuleHook(layer.mlp, "out", lambda y: 2 * y)], n_queries=1), frozen(lm.model):
+    lm.model(input_ids=ids)
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
-from ..interrupts import held, whole
+from ..interrupts import held, uninterrupted
 from . import experts
 from .anatomy import width_of
 from .backends.transformers import replace_first
-from .length_limits import angles_kept
+from .length_limits import keep_rotary_angles
 from .model import Model
 from .parts import embedding_of, first_tensor, hidden_in
 
@@ -23,10 +27,10 @@ _STOPS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
 """Per model the first module through which no gradient passes; empty: none stops it."""
 
 
-class Watch(NamedTuple):
-    """A function of what goes ``in`` or comes ``out`` of a module, ``query row width``; ``None`` leaves it as it is.
+class ModuleHook(NamedTuple):
+    """A function of a module's input (``in``) or output (``out``), ``query row width``; ``None`` leaves it unchanged.
 
-    Or, of a module that holds ``experts``, of their activations (``experts.Change``; tokens count query by query).
+    For side ``experts`` it is a function of the activations of the module's experts (``experts.Change``).
     """
 
     module: nn.Module
@@ -34,9 +38,9 @@ class Watch(NamedTuple):
     fn: Callable[..., Tensor | None]
 
 
-@whole
-def hooked(watches: Sequence[Watch], n_queries: int) -> Iterator[None]:
-    """The watches as hooks, in order, taken off afterwards."""
+@uninterrupted
+def hooked(hooks: Sequence[ModuleHook], n_queries: int) -> Iterator[None]:
+    """Inside, the functions are called, in their order."""
 
     def apply(fn: Callable[[Tensor], Tensor | None], value: Any) -> Any:
         x = first_tensor(value)
@@ -47,7 +51,7 @@ def hooked(watches: Sequence[Watch], n_queries: int) -> Iterator[None]:
             return None
         return replace_first(value, new if x.dim() == 3 else new.reshape(-1, new.shape[-1]))
 
-    def attach(w: Watch) -> Any:
+    def attach(w: ModuleHook) -> Any:
         if w.side == "experts":
             return w.module.register_forward_hook(
                 lambda m, args, kwargs, y: experts.changed(m, experts.given(m, args, kwargs), y, w.fn),
@@ -65,7 +69,7 @@ def hooked(watches: Sequence[Watch], n_queries: int) -> Iterator[None]:
 
         return w.module.register_forward_pre_hook(before, with_kwargs=True)
 
-    handles = [attach(w) for w in watches]
+    handles = [attach(w) for w in hooks]
     try:
         yield
     finally:
@@ -73,9 +77,9 @@ def hooked(watches: Sequence[Watch], n_queries: int) -> Iterator[None]:
             h.remove()
 
 
-@whole
+@uninterrupted
 def frozen(model: nn.Module) -> Iterator[None]:
-    """No parameter asks for gradients inside; flags as before afterwards."""
+    """Inside, no parameter requires gradients."""
     wanted = [p for p in model.parameters() if p.requires_grad]
     try:
         for p in wanted:
@@ -87,7 +91,11 @@ def frozen(model: nn.Module) -> Iterator[None]:
 
 
 def check_gradients(lm: Model) -> None:
-    """``ModelError`` with the first module that takes a gradient's way and does not hand it on."""
+    """``ModelError`` that names the first module through which no gradient passes.
+
+    Where only some modules have no derivative (quantized attention, say), a gradient still arrives by way of the
+    residual stream, and is wrong. So every module is tried once, on two tokens.
+    """
     if lm not in _STOPS:
         _STOPS[lm] = _first_stop(lm)
     if _STOPS[lm]:
@@ -107,7 +115,7 @@ def _first_stop(lm: Model) -> str:
     def after(name: str) -> Any:
         def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
             x, y = hidden_in(args, kwargs), first_tensor(output)
-            # What is chosen without gradients on purpose (keys, experts) runs with gradients off, or gives no states.
+            # Choices without gradients on purpose (keys, experts) run with gradients off, or return no states.
             if x is None or y is None or not enabled.get(module) or not (x.requires_grad and y.is_floating_point()):
                 return
             if not y.requires_grad and (width_of(module) is not None or y.shape == x.shape):
@@ -118,7 +126,7 @@ def _first_stop(lm: Model) -> str:
     embedding = lm.model.get_input_embeddings()
     vocab = int(embedding_of(lm.model).shape[0])
     ids = torch.tensor([[vocab // 2, vocab // 3]], device=lm.device)
-    with held(), ExitStack() as stack, torch.enable_grad(), frozen(lm.model), angles_kept(lm.model), lm._alone():
+    with held(), ExitStack() as stack, torch.enable_grad(), frozen(lm.model), keep_rotary_angles(lm.model), lm._alone():
         stack.callback(embedding.register_forward_hook(lambda _m, _a, y: y.detach().requires_grad_()).remove)
         for name, module in lm.model.named_modules():
             if module is not embedding:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import torch
+from einops import rearrange
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from transformers import DynamicCache, PreTrainedModel
 
@@ -51,24 +53,24 @@ def decoder_of(model: PreTrainedModel) -> nn.Module:
 
 
 def empty_cache(model: PreTrainedModel) -> DynamicCache:
-    """For keys and values of every layer, none of them evicted; ``ModelError`` for layers that keep other things."""
+    """A cache for keys and values of every layer that evicts none; ``ModelError`` for layers that keep other things."""
     kinds = getattr(model.config.get_text_config(decoder=True), "layer_types", None) or ()
     others = sorted({str(k) for k in kinds} - {"full_attention", "sliding_attention", "chunked_attention"})
     if others:
         raise ModelError(
-            f"{type(model).__name__}: layers of type {', '.join(others)} keep something else than keys and values; "
+            f"{type(model).__name__}: layers of type {', '.join(others)} keep no keys and values; "
             "give the whole text, without a cache"
         )
     return DynamicCache()
 
 
 def input_device(model: PreTrainedModel) -> torch.device:
-    """Where token ids go in."""
+    """The device of the token ids."""
     return placement.device_of(model.get_input_embeddings(), embedding_of(model))
 
 
 def stated(config: Any, name: str) -> Any:
-    """What a config says of the whole model, ``None`` where it says nothing; of its first layer where layers differ."""
+    """A config value of the whole model, ``None`` where there is none; the first layer's where layers differ."""
     try:
         return getattr(config, name, None)
     except RuntimeError:  # transformers' configs of layers that differ give such values layer by layer only
@@ -76,7 +78,7 @@ def stated(config: Any, name: str) -> Any:
 
 
 def check_eval(model: PreTrainedModel) -> None:
-    """``ModelError`` where the model, or a module of it that then drops or adds something, is in training mode."""
+    """``ModelError`` where the model, or a module in it with dropout or noise, is in training mode."""
     where = "" if model.training else next((n for n, m in model.named_modules() if m.training and _drops(m)), None)
     if where is not None:
         part = f": {where}" if where else ""
@@ -84,14 +86,14 @@ def check_eval(model: PreTrainedModel) -> None:
 
 
 def _drops(module: nn.Module) -> bool:
-    """Whether a setting of the module makes it compute otherwise in training mode; many modules never look."""
+    """Whether the module computes differently in training mode; many modules never do."""
     return any(
         isinstance(v, float) and v > 0 and (k == "p" or "drop" in k or "jitter" in k) for k, v in vars(module).items()
     )
 
 
-def embedding_of(model: PreTrainedModel) -> Tensor:
-    """The token embedding: vocab d_model; without data where it is offloaded."""
+def embedding_of(model: PreTrainedModel) -> Shaped[Tensor, "vocab _"]:
+    """The token embedding; without data where it is offloaded."""
     table = model.get_input_embeddings().weight
     assert isinstance(table, Tensor)
     return table
@@ -106,38 +108,42 @@ def attention_configs(model: PreTrainedModel) -> list[Any]:
     return list({id(c): c for c in found}.values())
 
 
-def first_tensor(x: Any) -> Tensor | None:
-    """The hidden states in what a module takes or gives: a tensor, or the first of a tuple."""
+def first_tensor(x: Any) -> Shaped[Tensor, ...] | None:
+    """The hidden states in a module's input or output: a tensor, or the first of a tuple."""
     if isinstance(x, Tensor):
         return x
     return first_tensor(x[0]) if isinstance(x, tuple | list) and x else None
 
 
-def hidden_in(args: tuple, kwargs: dict[str, Any]) -> Tensor | None:
+def hidden_in(args: tuple, kwargs: dict[str, Any]) -> Shaped[Tensor, ...] | None:
     """The hidden states among a module's arguments, however they were passed."""
     return first_tensor(args) if args else first_tensor(kwargs.get("hidden_states"))
 
 
-def head_index(layout: str, part: int, n_q: int, n_kv: int, width: int) -> Tensor | None:
-    """Which elements of a projection's output hold which head: ``head d_head``; ``None`` where they do not fit."""
+def head_index(layout: str, part: int, n_q: int, n_kv: int, width: int) -> Int[Tensor, "head d_head"] | None:
+    """The elements of a projection's output that hold each head; ``None`` where they do not fit."""
     n = n_q if part == 0 else n_kv
     if layout == "heads_first":
         return None
     if layout == "alone":
-        return torch.arange(width).view(n, -1) if width % n == 0 else None
+        return rearrange(torch.arange(width), "(head d) -> head d", head=n) if width % n == 0 else None
     if width % (n_q + 2 * n_kv):
         return None
-    slots = torch.arange(width).view(n_q + 2 * n_kv, -1)
+    slots = rearrange(torch.arange(width), "(head d) -> head d", head=n_q + 2 * n_kv)
     if layout == "concat":
         start = (0, n_q, n_q + n_kv)[part]
         return slots[start : start + n]
     groups = n_q // n_kv
-    slots = slots.view(n_kv, groups + 2, -1)
-    return slots[:, :groups].flatten(0, 1) if part == 0 else slots[:, groups + part - 1]
+    slots = rearrange(slots, "(kv slot) d -> kv slot d", kv=n_kv)
+    if part:
+        return slots[:, groups + part - 1]
+    return rearrange(slots[:, :groups], "kv group d -> (kv group) d")
 
 
-def cut(y: Tensor, layout: str, part: int, n_q: int, n_kv: int) -> Tensor | None:
-    """Queries, keys or values in a projection's output: ``batch head pos d_head``; ``None`` if it cannot be."""
+def cut(
+    y: Float[Tensor, ...], layout: str, part: int, n_q: int, n_kv: int
+) -> Float[Tensor, "batch head pos d_head"] | None:
+    """Queries, keys or values in a projection's output; ``None`` where it cannot be divided into heads."""
     n = n_q if part == 0 else n_kv
     if y.dim() == 4 and layout in ("alone", "heads_first"):
         x = y.transpose(1, 2) if layout == "alone" else y
@@ -146,8 +152,10 @@ def cut(y: Tensor, layout: str, part: int, n_q: int, n_kv: int) -> Tensor | None
     return None if index is None else y[..., index.to(y.device)].transpose(1, 2)
 
 
-def paste(y: Tensor, x: Tensor, layout: str, part: int, n_q: int, n_kv: int) -> Tensor:
-    """``y`` with ``x`` (as ``cut`` gives it) in its place."""
+def paste(
+    y: Float[Tensor, "*shape"], x: Float[Tensor, "batch head pos d_head"], layout: str, part: int, n_q: int, n_kv: int
+) -> Tensor:
+    """``y`` with ``x`` (as ``cut`` returns it) in its place."""
     if y.dim() == 4:
         return x.transpose(1, 2) if layout == "alone" else x
     index = head_index(layout, part, n_q, n_kv, y.shape[-1])

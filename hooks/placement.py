@@ -1,8 +1,11 @@
-"""Where a model's weights are: on one device, spread over several, or kept away until a module runs.
+"""Where a model's weights are: on one device, spread over several, or offloaded until a module runs.
 
-accelerate (``device_map=...``) moves a module's inputs to the device that it computes on, and fetches weights that were
-offloaded to memory or disk for the length of its forward. Hooks see real values either way; whoever reads a weight
-itself has to have it fetched (``loaded``).
+    with loaded(module):  # its own weights are on the device on which it computes
+        module.weight @ x
+
+accelerate (``device_map=...``) moves a module's inputs to the device on which it computes, and fetches weights that
+were offloaded to memory or disk while its forward runs. Hooks always see real values; code that reads a weight itself
+needs ``loaded``.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from jaxtyping import Shaped
 from torch import Tensor, nn
 
-from ..interrupts import whole
+from ..interrupts import uninterrupted
 
 
 def _hooks(module: nn.Module) -> list[Any]:
@@ -22,8 +26,8 @@ def _hooks(module: nn.Module) -> list[Any]:
     return [] if hook is None else list(getattr(hook, "hooks", [hook]))
 
 
-def device_of(module: nn.Module, tensor: Tensor) -> torch.device:
-    """Where a module that holds ``tensor`` computes."""
+def device_of(module: nn.Module, tensor: Shaped[Tensor, ...]) -> torch.device:
+    """The device on which a module that holds ``tensor`` computes."""
     if tensor.device.type != "meta":
         return tensor.device
     for hook in _hooks(module):
@@ -34,13 +38,13 @@ def device_of(module: nn.Module, tensor: Tensor) -> torch.device:
 
 
 def is_dispatched(model: nn.Module) -> bool:
-    """Whether accelerate moves inputs or weights while the model runs: its forward has to come to its end."""
+    """Whether accelerate moves inputs or weights while the model runs; its forward must then run to its end."""
     return any(_hooks(module) for module in model.modules())
 
 
-@whole
+@uninterrupted
 def loaded(module: nn.Module) -> Iterator[None]:
-    """Inside, the module's own weights are on the device that it computes on, also where they are offloaded."""
+    """Inside, the module's own weights are on the device on which it computes, also offloaded ones."""
     away = [h for h in _hooks(module) if getattr(h, "offload", False)]
     if not any(t.device.type == "meta" for t in module.parameters(recurse=False)):
         away = []
@@ -56,7 +60,7 @@ def loaded(module: nn.Module) -> Iterator[None]:
 
 
 def state_of(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """Everything a checkpoint would hold, sorted by name, one after another, fetched where it is offloaded."""
+    """Everything that a checkpoint would hold, sorted by name; offloaded tensors are fetched one by one."""
     for name, value in sorted(_saved(model).items()):
         if not isinstance(value, Tensor) or value.device.type != "meta":
             yield name, value
@@ -68,9 +72,9 @@ def state_of(model: nn.Module) -> Iterator[tuple[str, Any]]:
 
 
 def _saved(model: nn.Module) -> dict[str, Any]:
-    """``state_dict``, without its side effect on layers that have packed their weights for a CPU (bitsandbytes).
+    """``state_dict`` without its side effect on layers with weights packed for a CPU (bitsandbytes).
 
-    Those unpack their weights when they are saved, and not to what they were: theirs are taken as they lie there.
+    Such a layer unpacks its weights when it is saved, and not to their former values, so they are read as they are.
     """
     packed = {m for m in model.modules() if getattr(_quantization(m), "packing_format_for_cpu", False)}
     if not packed:
@@ -91,7 +95,7 @@ def _quantization(module: nn.Module) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
-    """What a quantized layer keeps under one name, piece by piece: tensors, those inside of tensors, settings."""
+    """The pieces that a quantized layer keeps under one name: tensors, tensors inside tensors, settings."""
     if isinstance(value, tuple | list):
         for part in value:
             yield from tensors_in(part)

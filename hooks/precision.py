@@ -1,9 +1,11 @@
-"""Float32 arithmetic on half-precision weights, which stay as they are: a part of the model is widened while it runs.
+"""Float32 arithmetic on half-precision weights: each block is widened only while it runs.
 
-Inside ``widened`` a module about to run finds its weights as float32 copies: a block at a time (or the embedding, the
-final norm, the head), each until the next one runs. Copying bfloat16 or float16 to float32 is exact, so every number is
-that of ``model.float()``, at the memory of one block. A graph keeps the half-precision weights, and widens each again
-when its backward step comes.
+    with widened(lm, "float32"):
+        lm.run(ids)  # the numbers of lm.model.float(), at the memory of one more block
+
+Before a block (or the embedding, the final norm, the head) runs, its weights are replaced by float32 copies, until the
+next one runs. Copying bfloat16 or float16 to float32 is exact, so every number is that of ``model.float()``. A graph
+keeps the half-precision weights, and widens each again in its backward step.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
-from ..interrupts import held, whole
+from ..interrupts import held, uninterrupted
 from .anatomy import resolve
 from .model import Model, dtype_of
 
@@ -23,7 +25,7 @@ HALF = (torch.bfloat16, torch.float16)
 
 
 class _Widener:
-    """Which weights are float32 copies now, and whose copies they are."""
+    """Which weights are float32 copies now, and which weights they are copies of."""
 
     def __init__(self, model: nn.Module, blocks: list[nn.Module]):
         inside = set(blocks)
@@ -37,7 +39,7 @@ class _Widener:
         self.current: nn.Module | None = None
         self.changed: list[tuple[dict[str, Any], str, Tensor]] = []
         self.originals: dict[int, tuple[Tensor, Tensor]] = {}
-        """address of a copy: the weight, and the copy itself, so that no other tensor gets its address"""
+        """address of a copy: the weight, and the copy itself, which keeps the address taken"""
 
     def enter(self, module: nn.Module, *_: Any) -> None:
         part = self.part[module]
@@ -89,7 +91,7 @@ def _held(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
     return module._parameters, module._buffers  # type: ignore[return-value]
 
 
-@whole
+@uninterrupted
 def widened(lm: Model, dtype: str | torch.dtype | None) -> Iterator[None]:
     """Run everything inside in ``dtype`` (``float32``) on weights that stay in half precision; ``None``: as they are.
 

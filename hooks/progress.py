@@ -1,9 +1,9 @@
-"""How far a long computation is: whoever waits for it opens a stage with a bar, whoever computes says what is done.
+"""Progress of a long computation: the caller opens a stage with a bar, and the computation reports what is done.
 
     with stage(reporter.bar, "patching: continuations", total=len(items)):
         ...            # anywhere below, in this thread: tick(1), or tick(1 / 40) after a fortieth of an item
 
-Without a stage ``tick`` does nothing, so functions need not know whether somebody waits.
+Without a stage ``tick`` does nothing, so functions need not know whether there is a bar.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextvars import ContextVar
 
 Advance = Callable[[float], None]
 Bar = Callable[[str, int], AbstractContextManager[Advance]]
-"""Opens a progress bar with a title and a total; what it yields takes how many items were done since the last call."""
+"""Opens a progress bar with a title and a total; it yields a function that takes the number of newly done items."""
 
 
 class _Stage:
-    """What a stage has counted. Never more than its total: estimates of parts of items may overshoot."""
+    """The count of a stage, never more than its total: estimates of parts of items may overshoot."""
 
     def __init__(self, advance: Advance, total: float) -> None:
         self.advance, self.total, self.done = advance, total, 0.0
@@ -40,7 +40,7 @@ def no_bar(title: str, total: int) -> AbstractContextManager[Advance]:
 
 @contextmanager
 def stage(bar: Bar, title: str, total: int) -> Iterator[None]:
-    """Inside, what is said with ``tick`` and ``reached`` moves a bar of ``total`` items."""
+    """Inside, ``tick`` and ``reached`` move a bar of ``total`` items."""
     with bar(title, total) as advance:
         before = _current.set(_Stage(advance, total))
         try:
@@ -50,12 +50,12 @@ def stage(bar: Bar, title: str, total: int) -> Iterator[None]:
 
 
 def tick(n: float) -> None:
-    """That many more items (or parts of one) are done."""
+    """Report that ``n`` more items (or parts of one) are done."""
     if (current := _current.get()) is not None:
         current.reach(current.done + n)
 
 
 def reached(n: float) -> None:
-    """At least that many items are done in all."""
+    """Report that at least ``n`` items are done in total."""
     if (current := _current.get()) is not None:
         current.reach(n)

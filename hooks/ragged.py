@@ -1,8 +1,11 @@
-"""Rows of several queries side by side, each query with as many as it needs: *lanes*, on one sequence axis.
+"""Ragged rows: rows of several queries side by side on one sequence axis, each query with as many as it needs.
 
-A lane may begin or end between two layers. Modules that mix no positions do not notice; attention sorts the lanes by
-query; and what a model computed per position before its first block (rotary angles, say) is handed to every block in
-the order of that block's lanes.
+    rows = RaggedRows(queries=np.array([0, 0, 1]), entries=np.array([0, 1, 2]), n_queries=2)
+    rows.by_query(x, lambda x, queries: x @ prefix[queries])
+
+A row may start or end between two layers. Modules that mix no positions need no change; attention sorts the rows by
+query; inputs that the model computed per position before its first block (such as rotary angles) are reordered for
+every block to match its rows.
 """
 
 from __future__ import annotations
@@ -14,28 +17,30 @@ from typing import Any
 
 import numpy as np
 import torch
+from einops import rearrange
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..interrupts import whole
+from ..interrupts import uninterrupted
 
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """The lanes of one layer."""
+class RaggedRows:
+    """The rows of one layer."""
 
     queries: Indices
-    """lane: whose prefix it attends to"""
+    """row: the query whose prefix it attends to"""
     entries: Indices
-    """lane: the lane at the model's entry that has its token and position"""
+    """row: the row at the model's input that has its token and position"""
     n_queries: int
 
     @cached_property
     def _tables(self) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-        """Queries of like numbers of lanes, each with a table ``query slot`` of its lanes (lane 0 where there are no
-        more); and for each lane its place among the slots of all tables."""
+        """Tables ``query slot`` of rows (row 0 in empty slots) for queries of similar numbers of rows, with the
+        queries; and for each row its place among the slots of all tables."""
         counts = np.bincount(self.queries, minlength=self.n_queries)
         order = np.argsort(self.queries, kind="stable")
         starts = np.cumsum(counts) - counts
@@ -45,27 +50,30 @@ class Lanes:
             queries = np.flatnonzero(sizes == size)
             slots = np.arange(counts[queries].max())[None]
             there = slots < counts[queries, None]
-            lanes = order[np.minimum(starts[queries, None] + slots, len(order) - 1)]
-            place[lanes[there]] = so_far + np.flatnonzero(there)
-            tables.append((torch.from_numpy(queries), torch.from_numpy(np.where(there, lanes, 0))))
+            rows = order[np.minimum(starts[queries, None] + slots, len(order) - 1)]
+            place[rows[there]] = so_far + np.flatnonzero(there)
+            tables.append((torch.from_numpy(queries), torch.from_numpy(np.where(there, rows, 0))))
             so_far += there.size
         return tables, torch.from_numpy(place)
 
-    def by_query(self, x: Tensor, fn: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """``fn`` of ``1 kv_head group lane width``, given as ``query kv_head group slot width`` with the queries."""
+    def by_query(
+        self, x: Float[Tensor, "1 kv_head group row width"], fn: Callable[[Tensor, Tensor], Tensor]
+    ) -> Float[Tensor, "1 kv_head group row out"]:
+        """``fn`` of ``x``, called with ``query kv_head group slot width`` and the queries."""
         if self.n_queries == 1:
             return fn(x, torch.zeros(1, dtype=torch.long, device=x.device))
         tables, place = self._tables
         parts = []
         for queries, table in tables:
-            y = fn(x[0][:, :, table.to(x.device)].permute(2, 0, 1, 3, 4), queries.to(x.device))
-            parts.append(y.permute(1, 2, 0, 3, 4).flatten(2, 3))
+            sorted_rows = rearrange(x[0][:, :, table.to(x.device)], "kv group query slot w -> query kv group slot w")
+            y = fn(sorted_rows, queries.to(x.device))
+            parts.append(rearrange(y, "query kv group slot w -> kv group (query slot) w"))
         return torch.cat(parts, 2)[None, :, :, place.to(x.device)]
 
 
-@whole
-def handed_on(blocks: Sequence[nn.Module], lanes: Sequence[Lanes], n_entries: int) -> Iterator[None]:
-    """Inside, every block is given what came in per position in the order of its own lanes."""
+@uninterrupted
+def inputs_reordered(blocks: Sequence[nn.Module], rows: Sequence[RaggedRows], n_entries: int) -> Iterator[None]:
+    """Inside, the per-position inputs of every block are reordered to match the block's rows."""
 
     def chosen(value: Any, index: Tensor) -> Any:
         if isinstance(value, Tensor) and value.dim() > 1 and value.shape[:2] == (1, n_entries):
@@ -83,7 +91,7 @@ def handed_on(blocks: Sequence[nn.Module], lanes: Sequence[Lanes], n_entries: in
 
     handles = [
         attach(block, torch.from_numpy(x.entries))
-        for block, x in zip(blocks, lanes, strict=True)
+        for block, x in zip(blocks, rows, strict=True)
         if not np.array_equal(x.entries, np.arange(n_entries))
     ]
     try:

@@ -1,10 +1,13 @@
 """Exact suffix recomputation: many variants of one position, all against the keys and values of one prefix.
 
-What is changed at a position changes nothing before it. So the prefix is run once, and every variant (layer x
-integration node, donor x layer) is a *row*: a single token on the sequence axis, at the same position as the others,
-that attends to the shared prefix, to its own earlier suffix and to itself. Rows are born where they first differ from
-the unchanged one (row 0): a row changed after block l costs nothing in blocks 0..l. Row 0 must
-reproduce the full forward pass, which is checked on the way.
+    prefix = prefill(lm, [prompt])
+    logits = step(lm, prefix, grow={3: lambda x: torch.cat([x, x + direction], 1)}).logits  # query row vocab
+
+A change at a position changes nothing before it. So the prefix is run once, and every variant (layer x integration
+node, donor x layer) is a *row*: a single token on the sequence axis, at the same position as the others, that attends
+to the shared prefix, to its own earlier suffix and to itself. A row starts where it first differs from the unchanged
+one (row 0): a row changed after block l costs nothing in blocks 0..l. Row 0 must reproduce the full forward pass, and
+every call checks that it does.
 """
 
 from __future__ import annotations
@@ -17,17 +20,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from einops import einsum, rearrange
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..devices import is_out_of_memory
 from ..errors import ModelError
 from . import attention
-from .length_limits import angles_kept, check_suffix
+from .length_limits import check_suffix, keep_rotary_angles
 from .model import Model
-from .module_hooks import Watch, hooked
+from .module_hooks import ModuleHook, hooked
 from .parts import stated
-from .ragged import Lanes, handed_on
+from .ragged import RaggedRows, inputs_reordered
 from .sites import Site
 
 
@@ -40,23 +45,23 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True)
 class Prefix:
-    """Keys and values of some prompts, and the positions asked about."""
+    """Keys and values of some prompts, and the positions (queries) at which rows are computed."""
 
-    keys: tuple[Tensor, ...]
-    """Per layer: prompt kv_head pos d_head, after rotary embedding"""
-    values: tuple[Tensor, ...]
+    keys: tuple[Float[Tensor, "prompt _ pos _"], ...]
+    """Per layer ``prompt kv_head pos d_head``, after rotary embedding"""
+    values: tuple[Float[Tensor, "prompt _ pos _"], ...]
     windows: tuple[int | None, ...]
     """Per layer: how many keys back (itself included) a query sees; ``None``: all."""
     queries: tuple[Query, ...]
-    tokens: Tensor
-    """query: the token id at each query"""
-    final: Tensor
-    """query d_model: residual stream after the last block, from the full forward pass"""
+    tokens: Int[Tensor, "query"]
+    """The token id at each query"""
+    final: Float[Tensor, "query d_model"]
+    """Residual stream after the last block, from the full forward pass"""
     states: Mapping[Site, Tensor] = field(default_factory=dict)
-    """What else was read at the queries: query width"""
+    """Other activations read at the queries: ``query width``"""
 
     @property
-    def positions(self) -> Tensor:
+    def positions(self) -> Int[Tensor, "query"]:
         return torch.tensor([q.position for q in self.queries], device=self.tokens.device)
 
     def select(self, chosen: Sequence[int]) -> Prefix:
@@ -73,9 +78,9 @@ class Prefix:
         )
 
     def join(self, other: Prefix, chosen: Sequence[int]) -> Prefix:
-        """These prompts and queries, and after them the chosen ones of another prefix of the same model.
+        """These prompts and queries, followed by the chosen ones of another prefix of the same model.
 
-        The other prefix has one query a prompt. States are not taken along.
+        The other prefix has one query per prompt. The result has no ``states``.
         """
         n, width = self.keys[0].shape[0], max(x.keys[0].shape[2] for x in (self, other))
         index = torch.tensor(list(chosen), dtype=torch.long)
@@ -94,8 +99,10 @@ class Prefix:
             torch.cat([self.final, more.final]),
         )
 
-    def shared(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of each query's prompt, ``query|1 kv_head pos d_head``, as far back as any query needs."""
+    def shared(
+        self, layer: int
+    ) -> tuple[Float[Tensor, "query_or_1 kv_head pos d_head"], Float[Tensor, "query_or_1 kv_head pos d_value"]]:
+        """Keys and values of each query's prompt, as far back as any query needs."""
         longest = max(q.position for q in self.queries)
         prompts = [q.prompt for q in self.queries]
         k, v = self.keys[layer][:, :, :longest], self.values[layer][:, :, :longest]
@@ -109,20 +116,19 @@ class Prefix:
 
 @dataclass
 class Step:
-    """One position for every row."""
+    """One position of every row."""
 
-    logits: Tensor
-    """query row vocab"""
-    keys: list[Tensor]
-    """Per layer: query kv_head row d_head; fewer rows in the layers before some were born"""
-    values: list[Tensor]
+    logits: Float[Tensor, "query row vocab"]
+    keys: list[Float[Tensor, "query _ _ _"]]
+    """Per layer ``query kv_head row d_head``; fewer rows in layers before some rows start"""
+    values: list[Float[Tensor, "query _ _ _"]]
 
 
 Grow = Callable[[Tensor], Tensor]
 
 
 def _window(call: attention.Call, layer: int, config: Any) -> int | None:
-    """The layer's sliding window, as announced to the kernel; checked against the mask that the kernel was given."""
+    """The layer's sliding window as given to the kernel, checked against the mask that the kernel was given."""
     window = call.kwargs.get("sliding_window")
     if window is None and getattr(config, "layer_types", None) is None:
         window = stated(config, "sliding_window")  # some models put it into the mask only
@@ -206,20 +212,20 @@ def prefill(
 
 
 class History(NamedTuple):
-    """Suffix so far of the rows of each layer: query kv_head row step d_head."""
+    """The suffix so far of the rows of each layer."""
 
-    keys: list[Tensor]
-    values: list[Tensor]
+    keys: list[Float[Tensor, "query kv_head row step d_head"]]
+    values: list[Float[Tensor, "query kv_head row step d_value"]]
 
 
 def _attend(
-    call: attention.Call, shared: tuple[Tensor, Tensor], visible: Tensor, own: list[tuple[Tensor, Tensor]],
-    lanes: Lanes | None,
-) -> Tensor:  # fmt: skip
-    """Rows' attention: ``query row head d_head``.
+    call: attention.Call, shared: tuple[Tensor, Tensor], visible: Bool[Tensor, "_ pos"],
+    own: list[tuple[Tensor, Tensor]], ragged: RaggedRows | None,
+) -> Float[Tensor, "query row head d_value"]:  # fmt: skip
+    """The attention output of the rows.
 
-    ``visible``: query pos, which prefix keys each query sees. ``own``: the row's keys and values at each of its own
-    positions, ``query kv_head row step d_head``. With lanes all rows stand side by side (``query`` is 1).
+    ``visible``: the prefix keys that each query sees. ``own``: the rows' keys and values at each of their own
+    positions, ``query kv_head row step d_head``. Ragged rows stand side by side (``query`` is 1).
     """
     q = call.query
     n_kv, groups = call.key.shape[1], q.shape[1] // call.key.shape[1]
@@ -227,32 +233,36 @@ def _attend(
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     if call.kwargs.get("position_bias") is not None:
         raise ModelError(f"{type(call.module).__name__}: attention with position bias is not supported by rows")
-    grouped = q.unflatten(1, (n_kv, groups))  # query kv group row d
+    grouped = rearrange(q, "query (kv group) row d -> query kv group row d", kv=n_kv)
     k, v = shared
 
     def times(shared: Tensor) -> Callable[[Tensor], Tensor]:
-        """Each query's rows, ``query kv group row width``, times what its prefix has, ``query kv width out``."""
+        """A product of each query's rows ``query kv group row width`` with its prefix ``query kv width out``."""
 
         def product(x: Tensor, queries: Tensor | None = None) -> Tensor:
             y = shared if queries is None or len(shared) == 1 else shared[queries]
-            return (x.flatten(2, 3) @ y).unflatten(2, (groups, -1))
+            together = rearrange(x, "query kv group row w -> query kv (group row) w")
+            return rearrange(together @ y, "query kv (group row) w -> query kv group row w", group=groups)
 
-        return product if lanes is None else partial(lanes.by_query, fn=product)
+        return product if ragged is None else partial(ragged.by_query, fn=product)
 
     prefix = times(k.transpose(-1, -2))(grouped)  # query kv group row pos
-    mine = [torch.einsum("bkgrd,bkrsd->bkgrs", grouped, key) for key, _ in own]
+    mine = [einsum(grouped, key, "q kv g row d, q kv row step d -> q kv g row step") for key, _ in own]
     scores = torch.cat([prefix, *mine], -1) * scale
     softcap = call.kwargs.get("softcap")
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
     n = prefix.shape[-1]
     hidden = F.pad(~visible, (0, scores.shape[-1] - n))  # query pos
-    hidden = hidden[:, None, None, None] if lanes is None else hidden[torch.from_numpy(lanes.queries)][None, None, None]
+    if ragged is None:
+        hidden = rearrange(hidden, "query key -> query 1 1 1 key")
+    else:
+        hidden = rearrange(hidden[torch.from_numpy(ragged.queries)], "row key -> 1 1 1 row key")
     scores = scores.masked_fill(hidden, -torch.inf)
     wide = torch.promote_types(scores.dtype, torch.float32)
     sinks = call.kwargs.get("s_aux")
     if sinks is not None:
-        column = sinks.to(scores.dtype).view(1, n_kv, groups, 1, 1).expand(*scores.shape[:4], 1)
+        column = rearrange(sinks.to(scores.dtype), "(kv group) -> 1 kv group 1 1", kv=n_kv).expand(*scores.shape[:4], 1)
         pattern = torch.cat([scores, column], -1).softmax(-1, dtype=wide)[..., :-1].to(v.dtype)
     else:
         pattern = scores.softmax(-1, dtype=wide).to(v.dtype)
@@ -260,41 +270,41 @@ def _attend(
     start = n
     for _, value in own:
         stop = start + value.shape[3]
-        out = out + torch.einsum("bkgrs,bkrsd->bkgrd", pattern[..., start:stop], value)
+        out = out + einsum(pattern[..., start:stop], value, "q kv g row step, q kv row step d -> q kv g row d")
         start = stop
-    return out.flatten(1, 2).transpose(1, 2).contiguous()
+    return rearrange(out, "query kv group row d -> query row (kv group) d").contiguous()
 
 
 def step(
     lm: Model,
     prefix: Prefix,
-    tokens: Tensor | None = None,
+    tokens: Int[Tensor, "query row"] | None = None,
     *,
     offset: int = 0,
     history: History | None = None,
     grow: Mapping[int, Grow] | None = None,
-    watch: Sequence[Watch] = (),
+    hooks: Sequence[ModuleHook] = (),
     check: bool = True,
-    lanes: Sequence[Lanes] | None = None,
+    rows: Sequence[RaggedRows] | None = None,
 ) -> Step:
-    """One position for all rows.
+    """Compute one position of all rows.
 
     Args:
-        tokens: ``query row`` ids; by default the queries' own tokens, one row each.
+        tokens: token ids; by default the queries' own tokens, one row each.
         offset: how many positions after the queries.
         history: the suffix so far of the rows of each layer, ``offset`` steps.
-        grow: per layer l, what to make of the rows' residual stream after block l (``query row d_model``): append
-            rows there, or change some. ``-1``: before block 0.
-        watch: more functions of what goes into or comes out of modules.
-        check: that row 0 at the queries themselves (``offset`` 0, left unchanged) equals the full forward pass.
-        lanes: per layer, for rows of all queries side by side, of which each query may have another number; ``query``
-            is 1 then everywhere, and the first lanes at the queries themselves are theirs, left unchanged.
+        grow: per layer l, a function of the rows' residual stream after block l (``query row d_model``) that appends
+            rows or changes some. ``-1``: before block 0.
+        hooks: more functions of modules' inputs or outputs.
+        check: check that row 0 at the queries themselves (``offset`` 0, unchanged) equals the full forward pass.
+        rows: per layer, ragged rows of all queries side by side; ``query`` is then 1 in every shape, and the first
+            rows at the queries themselves are the unchanged queries.
     """
     first = tokens is None
     ids = prefix.tokens[:, None] if tokens is None else tokens
     positions = (prefix.positions + offset)[:, None]  # one for all rows of a query, however many there come to be
-    if lanes is not None:
-        ids, positions = (ids.T, positions.T) if first else (ids, positions.T[:, torch.from_numpy(lanes[0].queries)])
+    if rows is not None:
+        ids, positions = (ids.T, positions.T) if first else (ids, positions.T[:, torch.from_numpy(rows[0].queries)])
     context = lm.anatomy.context
     if context is not None and int(positions.max()) >= context:
         raise ModelError(f"position {int(positions.max())}: the model's context holds {context} tokens; generate fewer")
@@ -320,19 +330,19 @@ def step(
         if history is not None and back:
             own.append((history.keys[layer][:, :, :, past - back :], history.values[layer][:, :, :, past - back :]))
         own.append((call.key[:, :, :, None], call.value[:, :, :, None]))
-        return _attend(call, shared, visible, own, None if lanes is None else lanes[layer])
+        return _attend(call, shared, visible, own, None if rows is None else rows[layer])
 
     blocks = [layer.block for layer in lm.anatomy.layers]
-    watches = [*watch]
+    added = [*hooks]
     if check and first:
         unchanged = len(prefix.queries)
-        row = (lambda x: x[:, 0]) if lanes is None else (lambda x: x[0, :unchanged])
-        watches.append(Watch(blocks[-1], "out", lambda x: _check(lm, prefix, row(x).detach())))
+        row = (lambda x: x[:, 0]) if rows is None else (lambda x: x[0, :unchanged])
+        added.append(ModuleHook(blocks[-1], "out", lambda x: _check(lm, prefix, row(x).detach())))
     for layer, fn in (grow or {}).items():
-        watches.append(Watch(blocks[layer], "out", fn) if layer >= 0 else Watch(blocks[0], "in", fn))
-    in_order = nullcontext() if lanes is None else handed_on(blocks, lanes, ids.shape[1])
+        added.append(ModuleHook(blocks[layer], "out", fn) if layer >= 0 else ModuleHook(blocks[0], "in", fn))
+    in_order = nullcontext() if rows is None else inputs_reordered(blocks, rows, ids.shape[1])
     interposed = attention.interpose(lm.model, attend, without_mask=True)
-    with interposed, hooked(watches, ids.shape[0]), in_order, angles_kept(lm.model):
+    with interposed, hooked(added, ids.shape[0]), in_order, keep_rotary_angles(lm.model):
         mask = torch.ones_like(ids)  # unused: the callback decides what is visible; keeps models from warning
         try:
             logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
@@ -349,7 +359,7 @@ def step(
     return Step(logits, keys, values)
 
 
-def _check(lm: Model, prefix: Prefix, row: Tensor) -> None:
+def _check(lm: Model, prefix: Prefix, row: Float[Tensor, "query d_model"]) -> None:
     error = float((row - prefix.final).abs().max() / prefix.final.abs().max().clamp_min(1e-30))
     limit = 1e-3 if prefix.final.dtype in (torch.float32, torch.float64) else 0.1
     if not error <= limit:
@@ -357,7 +367,7 @@ def _check(lm: Model, prefix: Prefix, row: Tensor) -> None:
         raise ModelError(
             f"{type(lm.model).__name__}: a recomputed row differs from the full forward pass by {error:.1e} of its "
             "size; suffix recomputation is not available for this attention, or for kernels whose result depends on "
-            "the other tokens (quantization of activations)"
+            "other tokens (quantized activations)"
             + (
                 f"; or routers choose other experts by the rounding of {lm.dtype}: use float32 (rows_dtype)"
                 if half

@@ -1,10 +1,14 @@
-"""Site: the name of one activation. A position in the residual stream's history, the same on every architecture."""
+"""Site: the name of one activation, the same on every architecture; and Run, what one forward pass returned.
+
+lm.run(ids, read=[Site(3, "resid_post")]).acts[Site(3, "resid_post")]  # batch pos d_model
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
+from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import ModelError
@@ -27,24 +31,23 @@ class Site(NamedTuple):
     layer: int
     kind: Kind
     expert: int | None = None
-    """For mixtures of experts: whose neurons."""
+    """The expert whose neurons are meant, in mixtures of experts."""
 
     def __str__(self) -> str:
         tail = "" if self.expert is None else f", expert={self.expert}"
         return f'Site({self.layer}, "{self.kind}"{tail})'
 
 
-Reducer = Callable[[Tensor], Tensor]
-Edit = Callable[[Tensor], Tensor]
+Reducer = Callable[[Float[Tensor, "..."]], Tensor]
+Edit = Callable[[Float[Tensor, "*shape"]], Float[Tensor, "*shape"]]
 
 
 class Run(NamedTuple):
-    """What one forward pass gave."""
+    """What one forward pass returned."""
 
-    logits: Tensor
-    """batch pos vocab"""
+    logits: Float[Tensor, "batch pos vocab"]
     acts: dict[Site, Tensor]
-    """Only what was asked for in ``read``; attached to the graph unless grad is off."""
+    """The sites in ``read``; attached to the graph unless gradients are off."""
 
 
 def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:

@@ -1,4 +1,8 @@
-"""What happens inside the blocks during one forward pass on two tokens: which module took and gave which tensor."""
+"""Records the inputs and outputs of every module inside the blocks during one forward pass on two tokens.
+
+trace = Trace(model, blocks)
+trace.events[3]  # what ran in block 3, in order
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Shaped
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -20,14 +25,16 @@ from .parts import embedding_of, first_tensor, hidden_in, input_device
 
 @dataclass
 class Event:
+    """One call of one module."""
+
     module: nn.Module
     name: str
-    inputs: Tensor | None
-    output: Tensor
+    inputs: Shaped[Tensor, ...] | None
+    output: Shaped[Tensor, ...]
 
 
 class Trace:
-    """Everything that happened inside the blocks during one forward."""
+    """The events of one forward pass, by block; the blocks' inputs and outputs; and the attention calls."""
 
     def __init__(self, model: PreTrainedModel, blocks: Sequence[nn.Module]):
         self.model = model
@@ -37,11 +44,11 @@ class Trace:
         with held(), ExitStack() as stack:
             for i, block in enumerate(blocks):
                 for name, module in block.named_modules():
-                    hook = self._watch(i, name) if name else self._watch_block()
+                    hook = self._module_hook(i, name) if name else self._block_hook()
                     stack.callback(module.register_forward_hook(hook, with_kwargs=True).remove)
             self._forward()
 
-    def _watch(self, i: int, name: str):
+    def _module_hook(self, i: int, name: str):
         def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
             y = first_tensor(output)
             if y is not None:
@@ -49,7 +56,7 @@ class Trace:
 
         return hook
 
-    def _watch_block(self):
+    def _block_hook(self):
         def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
             x, y = hidden_in(args, kwargs), first_tensor(output)
             if x is None or y is None or x.shape != y.shape:

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import shapes
 import torch
 
+shapes.watch(("composcope.hooks", "composcope.probes"))
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

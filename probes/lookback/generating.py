@@ -12,7 +12,7 @@ from torch import Tensor
 from ...errors import InputError, ModelError
 from ...hooks.attention_masses import Window, attention_masses
 from ...hooks.capture import check_ids
-from ...hooks.length_limits import angles_kept, check_batch
+from ...hooks.length_limits import check_batch, keep_rotary_angles
 from ...hooks.model import check_left
 from ...hooks.parts import check_eval, empty_cache
 from .teacher_forced import Ids, Layout, Masses, Span, cue_counts, layout, spans_of
@@ -135,7 +135,7 @@ class _Writer:
         options = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
         check_left(model, self.lm.anatomy, self.mask)
         check_batch(model, self.ids, self.mask, int(self.cache.get_seq_length()))
-        with attention_masses(model, windows) as found, angles_kept(model):
+        with attention_masses(model, windows) as found, keep_rotary_angles(model):
             logits = model(
                 input_ids=self.ids, attention_mask=self.mask if any(self.pads) else None, position_ids=positions,
                 past_key_values=self.cache, use_cache=True, **options,

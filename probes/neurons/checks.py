@@ -19,7 +19,7 @@ from ...errors import InputError
 from ...hooks import experts
 from ...hooks.budget import in_prefills, row_budget, shrinking
 from ...hooks.model import Model
-from ...hooks.module_hooks import Watch
+from ...hooks.module_hooks import ModuleHook
 from ...hooks.rows import Prefix, prefill, step
 from ..spread import Notes, collect
 from .sets import Neuron
@@ -137,17 +137,17 @@ def _pool(lm: Model, layer: int, index: int) -> tuple[int, int]:
     return expert * lm.anatomy.d_mlp, (expert + 1) * lm.anatomy.d_mlp
 
 
-def _scaling(lm: Model, layer: int, by: Tensor) -> Watch:
+def _scaling(lm: Model, layer: int, by: Tensor) -> ModuleHook:
     """Multiply the neurons of a layer by ``query row neuron``."""
     part, width = lm.anatomy.layers[layer], lm.anatomy.d_mlp
     if part.down is not None:
-        return Watch(part.down, "in", lambda z: z * by)
+        return ModuleHook(part.down, "in", lambda z: z * by)
     of_token = by.flatten(0, 1)
 
     def change(e: int, tokens: Tensor, z: Tensor) -> Tensor:
         return z * of_token[tokens, e * width : (e + 1) * width]
 
-    return Watch(experts.required(part.experts), "experts", change)
+    return ModuleHook(experts.required(part.experts), "experts", change)
 
 
 @torch.no_grad()
@@ -166,7 +166,7 @@ def _scaled(
                     scale[layer] = torch.ones(len(sets), variants, width, device=lm.device, dtype=lm.dtype)
                 scale[layer][q, 1 + s, index] = factors[0]
                 scale[layer][q, 1 + n_sets + s, index] = factors[1]
-    watches = [_scaling(lm, layer, by) for layer, by in scale.items()]
-    out = step(lm, prefix, grow={-1: lambda x: x.expand(-1, variants, -1).contiguous()}, watch=watches)
+    hooks = [_scaling(lm, layer, by) for layer, by in scale.items()]
+    out = step(lm, prefix, grow={-1: lambda x: x.expand(-1, variants, -1).contiguous()}, hooks=hooks)
     log_p = out.logits.log_softmax(-1, dtype=torch.promote_types(out.logits.dtype, torch.float32))
     return log_p.gather(-1, targets[:, None, None].expand(-1, variants, 1))[..., 0]

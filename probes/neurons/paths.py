@@ -23,7 +23,7 @@ from torch import Tensor
 from ...errors import InputError, ModelError
 from ...hooks import placement
 from ...hooks.anatomy import Layer, width_of
-from ...hooks.module_hooks import Watch
+from ...hooks.module_hooks import ModuleHook
 from ...interrupts import held
 from . import experts
 
@@ -49,20 +49,23 @@ class Path:
         if self.site not in get_args(PathSite):
             raise InputError(f"site: {self.site!r}; use one of {', '.join(get_args(PathSite))}")
 
-    def watches(self) -> list[Watch]:
+    def hooks(self) -> list[ModuleHook]:
         layer = self.layer
-        out = [Watch(layer.mlp_tail, "out", self._keep("y"))]
+        out = [ModuleHook(layer.mlp_tail, "out", self._keep("y"))]
         if layer.down is not None:
-            out.append(Watch(layer.down, "in", self._keep("z")))
+            out.append(ModuleHook(layer.down, "in", self._keep("z")))
         elif layer.mlp is not None:
-            out.append(Watch(layer.mlp, "in", self._keep("x")))
+            out.append(ModuleHook(layer.mlp, "in", self._keep("x")))
         if layer.mid is not None:
-            out.append(Watch(layer.mid, "in", self._keep("mid")))
+            out.append(ModuleHook(layer.mid, "in", self._keep("mid")))
         if layer.post_norm is not None:
             _check_norm(layer)
-            out += [Watch(layer.post_norm, "in", self._keep("a")), Watch(layer.post_norm, "out", self._keep("b"))]
+            out += [
+                ModuleHook(layer.post_norm, "in", self._keep("a")),
+                ModuleHook(layer.post_norm, "out", self._keep("b")),
+            ]
         if self.site == "pre":
-            out.append(Watch(self._up(), "out", self._keep("u")))
+            out.append(ModuleHook(self._up(), "out", self._keep("u")))
         return out
 
     def grow(self, x: Tensor) -> Tensor:
@@ -97,7 +100,7 @@ class Path:
         if self.site == "pre":
             return self._points_before_activation(end)
         if self.layer.down is None:
-            seen = dict(self.seen)  # the extra call passes the watches again
+            seen = dict(self.seen)  # the extra call calls the hooks again
             self.routed = experts.route(self.layer, seen["x"][:, 0])
             self.seen = seen
         y = self.layer.mlp_scale * (self.seen["y"] - self._constant())
@@ -125,7 +128,7 @@ class Path:
     def _points_before_activation(self, end: Tensor) -> Tensor:
         leaf = self.nodes[..., None] * self.seen["u"]
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
-        seen = dict(self.seen)  # the extra call below passes the watches again
+        seen = dict(self.seen)  # the extra call below calls the hooks again
         with held():
             put = self._up().register_forward_hook(lambda _m, _a, _o: self.leaf)
             try:

@@ -77,7 +77,7 @@ def sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], pan
             lm,
             prefix,
             grow={layer: p.grow for layer, p in zip(layers, paths, strict=True)},
-            watch=[watch for p in paths for watch in p.watches()],
+            hooks=[hook for p in paths for hook in p.hooks()],
         )
         prob: Tensor = _TargetProbability.apply(out.logits, targets)  # type: ignore[assignment]
         del out  # its logits are the largest tensor here

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...errors import InputError
 from ...hooks.budget import in_prefills, row_budget, shrinking
-from ...hooks.decode import Splices, Variants, continue_rows
+from ...hooks.decode import Splices, Variants, decode
 from ...hooks.model import Model
 from ...hooks.rows import Prefix, prefill
 from ...hooks.sites import Site
@@ -170,7 +170,7 @@ def _in_chunks(lm: Model, what: _Chunks) -> Iterator[tuple[int, dict[str, Any]]]
                 torch.cat(states).to(lm.device),
                 [i // n == what.own and i % n not in decoded for i in places],
             )
-            tokens, logits = continue_rows(lm, prefix, variants, what.max_new_tokens, what.stop_ids)
+            tokens, logits = decode(lm, prefix, variants, what.max_new_tokens, what.stop_ids)
             (base, *changed), (base_logits, *first) = (
                 x.split([len(some), *sizes]) for x in (tokens.cpu(), logits.float().cpu())
             )
@@ -249,7 +249,7 @@ def _transplant(
             [2 * k + 1 for k in range(len(some)) for _ in layers], [2 * k for k in range(len(some)) for _ in layers],
             [layer for _ in some for layer in layers],
         )  # fmt: skip
-        tokens, logits = continue_rows(lm, prefix, nothing, max_new_tokens, stop_ids, splices)
+        tokens, logits = decode(lm, prefix, nothing, max_new_tokens, stop_ids, splices)
         for k, i in enumerate(some):
             part = slice(2 * len(some) + k * n, 2 * len(some) + (k + 1) * n)
             yield i, (tokens[part].cpu(), logits[part].float().cpu())

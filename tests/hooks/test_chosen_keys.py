@@ -12,7 +12,7 @@ from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.attention_masses import Window
 from composcope.hooks.capture import Request, capture_all
-from composcope.hooks.length_limits import alike, keys_chosen
+from composcope.hooks.length_limits import computed_alike, keys_chosen
 from composcope.probes import lookback, min_k, neurons, patching, trajectory
 
 from ..oracles import lookback as lookback_oracle
@@ -88,7 +88,7 @@ def test_longer_texts_stand_in_no_batch_with_padding(lm: Model) -> None:
 
 def test_texts_of_any_lengths_get_what_each_gets_alone(lm: Model) -> None:
     assert keys_chosen(lm.model.config) == MOST
-    assert alike(lm.model, [13, 5, 12, 13, 8, 3]) == [[1, 4, 5], [2], [0, 3]]
+    assert computed_alike(lm.model, [13, 5, 12, 13, 8, 3]) == [[1, 4, 5], [2], [0, 3]]
     texts = [LONG, SHORT, LONG[:-1], LONG[::-1], SHORT[:-1]]
     together = capture_all(lm, [Request(t, (0, 3), None, (0, len(t))) for t in texts])
     scores = min_k.score(lm, texts)

@@ -18,7 +18,7 @@ from torch import Tensor
 import composcope
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.sites import KINDS
-from composcope.interrupts import held, whole
+from composcope.interrupts import held, uninterrupted
 from composcope.probes import lookback, min_k, neurons, patching, trajectory
 
 from ..tiny_models import tiny
@@ -160,7 +160,7 @@ def test_what_is_held_waits_and_a_second_ctrl_c_waits_only_so_long(monkeypatch: 
 
 
 def test_an_error_on_the_way_in_or_out_lets_ctrl_c_through_again() -> None:
-    @whole
+    @uninterrupted
     def broken(where: str) -> Iterator[None]:
         if where == "in":
             raise ValueError(where)

@@ -9,7 +9,7 @@ import torch
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.decode import Variants, continue_rows
+from composcope.hooks.decode import Variants, decode
 from composcope.hooks.rows import _check, prefill, step
 
 from ..tiny_models import CONFIGS, tiny
@@ -44,7 +44,7 @@ def after_every_block(lm: Model, prompts: list[list[int]], new: int, stops: list
     prefix = prefill(lm, prompts, read=sites)
     plan = [(q, layer, f) for q in range(len(prompts)) for layer in layers for f in FACTORS[: (3, 0, 2)[q % 3]]]
     states = torch.stack([f * prefix.states[sites[layer]][q] for q, layer, f in plan])
-    tokens, logits = continue_rows(lm, prefix, Variants([p[0] for p in plan], [p[1] for p in plan], states), new, stops)
+    tokens, logits = decode(lm, prefix, Variants([p[0] for p in plan], [p[1] for p in plan], states), new, stops)
     assert torch.equal(tokens[:, 0], logits.argmax(-1))
     found = [[row] for row in tokens[: len(prompts)].tolist()]
     for (q, _, _), row in zip(plan, tokens[len(prompts) :].tolist(), strict=True):
@@ -75,7 +75,7 @@ def test_variants_that_agree_run_once_up_to_where_they_differ() -> None:
         for layer in lm.anatomy.layers
     ]
     try:
-        continue_rows(lm, prefix, Variants([0] * n_layers, range(n_layers), own), 4, [])
+        decode(lm, prefix, Variants([0] * n_layers, range(n_layers), own), 4, [])
     finally:
         for h in handles:
             h.remove()
@@ -151,9 +151,9 @@ def test_texts_on_both_sides_of_a_length_from_which_models_compute_otherwise_are
     short = PROMPTS[:2]  # 11 and 7 tokens
     nothing = Variants([], [], torch.zeros(0, lm.anatomy.d_model))
     prefix = prefill(lm, short)
-    tokens, _ = continue_rows(lm, prefix, nothing, 2, [])
+    tokens, _ = decode(lm, prefix, nothing, 2, [])
     assert tokens.tolist() == [recomputed(lm, prompt, None, 1.0, 2, []) for prompt in short]
     with pytest.raises(ModelError, match="more than 12 differently; measure shorter and longer prompts apart"):
-        continue_rows(lm, prefix, nothing, 3, [])
+        decode(lm, prefix, nothing, 3, [])
     with pytest.raises(ModelError, match=r"texts of 7 to 14 tokens.*more than 12"):
         prefill(lm, PROMPTS)
