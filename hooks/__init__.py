@@ -1,4 +1,9 @@
-"""Reading and editing a model: three nouns (Site, Run, Anatomy), one verb (run)."""
+"""Reading and editing a model: three nouns (Site, Run, Anatomy), one verb (run).
+
+lm = load_model("path/or/hub-id")
+run = lm.run(ids, read=[Site(3, "resid_post")], edit={Site(2, "attn_out"): lambda x: 0 * x})
+run.acts[Site(3, "resid_post")]  # batch pos d_model
+"""
 
 from .anatomy import Anatomy, Layer
 from .model import Model, load_model

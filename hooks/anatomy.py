@@ -1,8 +1,11 @@
-"""Anatomy: where the activations live in an architecture, found by structure and verified by one tiny forward pass.
+"""Anatomy: the modules that hold a model's activations, found by structure and verified by one tiny forward pass.
 
-No table of model names: blocks are the one ``ModuleList`` of the right length, and everything inside a block is found
-by following tensors through a two-token forward (which projection gives the attention its queries, which module's
-output is added to the residual stream).
+    anatomy = resolve(model)
+    anatomy.layers[3].down  # the down projection of block 3; its input is ``neuron``
+
+There is no table of model names. The blocks are the one ``ModuleList`` of the right length, and everything inside a
+block is found by following tensors through a two-token forward pass: which projection makes the queries, which
+module's output is added to the residual stream.
 """
 
 from __future__ import annotations
@@ -24,11 +27,7 @@ from .trace import Event, Trace
 
 @dataclass(frozen=True)
 class Projection:
-    """The module whose output holds queries, keys or values, and how they are laid out in it.
-
-    ``alone``: nothing else; ``heads_first``: the same, head axis before positions; ``concat``: ``[q | k | v]`` along
-    the width; ``grouped``: per key-value head ``[q… | k | v]``.
-    """
+    """The module whose output holds queries, keys or values, and their layout in it (see ``parts``)."""
 
     module: nn.Module
     layout: Layout
@@ -38,7 +37,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class Layer:
-    """The modules of one block at which its activations are read and written."""
+    """The modules of one block where its activations are read and edited."""
 
     block: nn.Module
     attn: nn.Module
@@ -47,7 +46,7 @@ class Layer:
     down: nn.Module | None
     """MLP down projection; its input is ``neuron``. ``None`` for mixtures of experts."""
     attn_tail: nn.Module
-    """Module whose output is what attention adds to the residual stream (after a post-norm, where there is one)."""
+    """Module whose output attention adds to the residual stream (after a post-norm, where there is one)."""
     mlp_tail: nn.Module
     mid: nn.Module | None
     """Module whose input is ``resid_mid``; ``None`` for blocks with attention and MLP in parallel."""
@@ -57,39 +56,39 @@ class Layer:
     post_norm: nn.Module | None = None
     """Norm between the down projection and the residual stream (Gemma-2, OLMo-2)."""
     mlp_scale: float = 1.0
-    """Factor on ``mlp_out`` where it enters the residual stream (Granite)."""
+    """Factor on ``mlp_out`` before it is added to the residual stream (Granite)."""
     up: tuple[nn.Module, ...] = ()
     """Projections into the neurons: one, or two in gated MLPs."""
     mlp: nn.Module | None = None
-    """The MLP as a module of its own, where it is one."""
+    """The MLP, where it is a module of its own."""
     experts: nn.Module | None = None
-    """What holds the experts' weights in a mixture of experts."""
+    """The module that holds the experts' weights in a mixture of experts."""
     n_neurons: int = 0
-    """Neurons of this layer, over all experts; 0: as many as ``Anatomy`` says."""
+    """Neurons of this layer, over all experts; 0: the number in ``Anatomy``."""
     heads: tuple[int, int] = (0, 0)
-    """Query heads and key-value heads of this layer; 0: as many as ``Anatomy`` says."""
+    """Query heads and key-value heads of this layer; 0: the numbers in ``Anatomy``."""
 
 
 @dataclass(frozen=True)
 class Anatomy:
-    """A whole model. Hand one to ``load_model(anatomy=...)`` where the search finds nothing or the wrong thing."""
+    """The modules and sizes of a model. Pass one as ``load_model(anatomy=...)`` where the search fails."""
 
     layers: tuple[Layer, ...]
     n_heads: int
     n_kv_heads: int
     d_head: int
-    """The widest where layers differ; ``heads`` says how many each of them has."""
+    """Of the widest layer, where layers differ; ``heads`` gives each layer's numbers of heads."""
     d_model: int
     d_mlp: int
-    """Neurons per layer (of the widest); per expert for mixtures of experts."""
+    """Neurons per layer (of the widest layer); per expert in mixtures of experts."""
     vocab_size: int
     context: int | None
-    """Longest sequence that the model has positions for; ``None`` when the config does not say."""
+    """Longest sequence that the model has positions for; ``None`` where the config does not say."""
     n_experts: int | None = None
 
     @cached_property
     def layer_of_attention(self) -> dict[nn.Module, int]:
-        """The layer that each module inside the attentions belongs to."""
+        """The layer of each module inside the attentions."""
         return {m: i for i, layer in enumerate(self.layers) for m in layer.attn.modules()}
 
     @property
@@ -103,7 +102,7 @@ class Anatomy:
 
     @property
     def n_neurons(self) -> int:
-        """Per layer, over all experts; neuron i of expert e has index ``e * d_mlp + i``. The widest layer's."""
+        """Per layer (of the widest), over all experts; neuron i of expert e has index ``e * d_mlp + i``."""
         return max((layer.n_neurons for layer in self.layers), default=0) or self.d_mlp * (self.n_experts or 1)
 
     @property
@@ -135,12 +134,12 @@ def _attention(block: nn.Module) -> tuple[str, nn.Module]:
 
 
 def _once(events: Sequence[Event]) -> list[Event]:
-    """Events of modules that ran a single time (one dropout may serve attention and MLP)."""
+    """Events of modules that ran only once (attention and MLP may share one dropout)."""
     return [e for e in events if sum(e.module is other.module for other in events) == 1]
 
 
 def _tail(events: Sequence[Event], start: Event) -> Event:
-    """Follow an output through modules that take it whole (dropout, post-norm) to the last of them."""
+    """The last of the modules that take this output unchanged as their input (dropout, post-norm)."""
     later = {id(e) for e in events[events.index(start) + 1 :]}
     for event in (e for e in _once(events) if id(e) in later):
         if "." not in event.name and _same(event.inputs, start.output):
@@ -149,9 +148,10 @@ def _tail(events: Sequence[Event], start: Event) -> Event:
 
 
 def _projection(events: Sequence[Event], want: Tensor, n_q: int, n_kv: int, part: int) -> Projection | None:
-    """The last module whose output, cut into heads, is the tensor that the attention function received.
+    """The last module whose output, divided into heads, is the tensor that the attention function received.
 
-    Compared at position 0, where rotary embedding is the identity, up to a factor (YaRN scales queries and keys).
+    They are compared at position 0, where rotary embedding is the identity, up to a factor (YaRN scales queries and
+    keys).
     """
     target = want[:, :, 0]
     for event in reversed(events):
@@ -183,19 +183,19 @@ def _resolve_layer(trace: Trace, i: int, block: nn.Module, sizes: tuple[int, int
     name, attn = _attention(block)
     inside = [e for e in events if e.name.startswith(name + ".")]
     outs = [e for e in inside if width_of(e.module) == d_model]
-    whole = next((e for e in events if e.name == name), None)
-    if not outs or whole is None:
+    own = next((e for e in events if e.name == name), None)
+    if not outs or own is None:
         raise ModelError(
             f"{type(block).__name__}.{name}: no output projection of width {d_model}; pass anatomy=Anatomy(...)"
         )
-    rest = [e for e in events if not e.name.startswith(name + ".") and e is not whole]
+    rest = [e for e in events if not e.name.startswith(name + ".") and e is not own]
     moe = next(((c, found) for n, c in block.named_children() if n != name and (found := _experts(c))), None)
     downs = [e for e in rest if width_of(e.module) == d_model]
     if not moe and not downs:
         raise ModelError(
             f"{type(block).__name__}: no MLP down projection of width {d_model}; pass anatomy=Anatomy(...)"
         )
-    attn_tail = _tail(events, whole)
+    attn_tail = _tail(events, own)
     top = [e for e in _once(rest) if "." not in e.name and e.output.numel() == post.numel()]
     if not top:
         raise ModelError(
@@ -258,13 +258,13 @@ def _ups(rest: Sequence[Event], down: Event | None) -> tuple[nn.Module, ...]:
 def _middle(
     pre: Tensor, post: Tensor, attn: Event, mlp: Event, events: Sequence[Event], block: str
 ) -> tuple[nn.Module | None, float]:
-    """Where the residual stream passes between attention and MLP; ``None`` for parallel blocks; and the MLP factor.
+    """The module between attention and MLP (``None`` for parallel blocks), and the factor on the MLP's output.
 
-    Also checks that the two contributions found add up to the block: ``post = pre + attn + mlp`` (each up to a fixed
-    residual multiplier).
+    Raises ``ModelError`` unless the two contributions add up to the block's change: ``post = pre + attn + mlp`` (each
+    up to a fixed residual multiplier).
     """
     a, m = attn.output.reshape(pre.shape), mlp.output.reshape(pre.shape)
-    # Each equation counts by how exactly it is known: a few values of the stream may be huge, and rounded as coarsely.
+    # Weighted by precision: a few values of the residual stream may be huge, with rounding errors as large.
     size = pre.double().abs() + post.double().abs()
     weight = (1 / (size + size.median()).clamp_min(1e-30)).flatten().cpu()
     basis = torch.stack([a.flatten(), m.flatten()], 1).double().cpu() * weight[:, None]
@@ -288,7 +288,7 @@ def _middle(
 
 
 def resolve(model: PreTrainedModel) -> Anatomy:
-    """Find and verify the anatomy of a causal language model, or raise ``ModelError`` with what was seen."""
+    """Find and verify the anatomy of a causal language model; ``ModelError`` says what was found instead."""
     config: Any = model.config.get_text_config(decoder=True)
     for name in ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size"):
         if not isinstance(stated(config, name), int):
@@ -303,7 +303,7 @@ def resolve(model: PreTrainedModel) -> Anatomy:
     if any(map(_sees_later, trace.calls)):
         raise ModelError(
             f"{type(model).__name__}: tokens attend to later ones; probes need attention that is causal, in which no "
-            "token changes what is before it"
+            "token changes earlier ones"
         )
     grouped = {int(c.key.shape[1]) for c in trace.calls}
     n_kv = max(grouped) if grouped else n_kv  # configs may state what the model does not use
@@ -362,7 +362,7 @@ def _width_of_head(x: Tensor | None, n: int) -> int:
 
 
 def _sees_later(call: attention.Call) -> bool:
-    """Whether the first of two tokens attends to the second."""
+    """Whether the first of two tokens attends to the second one."""
     if not isinstance(call.mask, Tensor) or call.mask.dim() != 4:
         return not getattr(call.module, "is_causal", True)
     entry = call.mask[0, 0, 0, 1]

@@ -1,4 +1,8 @@
-"""Model: a causal language model opened for reading and editing. One verb, ``run``."""
+"""Model: a causal language model opened for reading and editing, with one verb, ``run``.
+
+lm = load_model("path/or/hub-id")
+lm.run(*lm.pad([[5, 31, 77]]), read=[Site(0, "mlp_out")]).logits  # batch pos vocab
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+from jaxtyping import Int, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import Cache, PreTrainedModel
@@ -51,27 +56,27 @@ class Model:
             self.anatomy = resolve(model) if anatomy is None else anatomy
             self.library = libraries.open_library(backend, opened, model, self.anatomy)
         self.computes_in: torch.dtype | None = None
-        """Where it is not the weights' own (``precision.widened``)."""
+        """The dtype of activations where it is not that of the weights (``precision.widened``)."""
         self._running = False
         self.notes: tuple[str, ...] = ()
         if tokenizer is not None and getattr(tokenizer, "pad_token_id", None) is None:
             self.notes = (
-                f"the tokenizer has no pad token; id {self.pad_id} pads on the right instead, which nothing reads",
+                f"the tokenizer has no pad token; id {self.pad_id} pads on the right instead (no token attends to it)",
             )
 
     @property
     def device(self) -> torch.device:
-        """Where token ids go in."""
+        """The device of the token ids."""
         return input_device(self.model)
 
     @property
     def dtype(self) -> torch.dtype:
-        """What activations are in."""
+        """The dtype of activations."""
         return self.computes_in or embedding_of(self.model).dtype
 
     @property
     def pad_id(self) -> int:
-        """Id for right padding. Any id would do: no real token ever attends to it."""
+        """Id for right padding. Any id would do, because no real token attends to it."""
         for name in ("pad_token_id", "eos_token_id"):
             found = getattr(self.tokenizer, name, None)
             if isinstance(found, int):
@@ -88,7 +93,7 @@ class Model:
 
     @cached_property
     def identity(self) -> str:
-        """sha256 over name, type, shape and bytes of every weight and buffer that a checkpoint would hold."""
+        """sha256 over name, type, shape and bytes of every weight and buffer of a checkpoint."""
         digest = hashlib.sha256()
         for name, value in placement.state_of(self.model):
             for tensor in placement.tensors_in(value):
@@ -102,8 +107,8 @@ class Model:
 
     def run(
         self,
-        ids: Tensor,
-        mask: Tensor | None = None,
+        ids: Shaped[Tensor, "*batch pos"],
+        mask: Shaped[Tensor, "_ _"] | None = None,
         *,
         read: Iterable[Site] | Mapping[Site, Reducer | None] = (),
         edit: Mapping[Site, Edit] | None = None,
@@ -114,16 +119,16 @@ class Model:
         Args:
             ids: token ids, ``batch pos``; right-pad rows of unequal length (nothing real attends to the padding).
             mask: 1 for real tokens, ``batch pos`` (or ``batch past+pos``); not needed for right padding, except in
-                models that compute long texts otherwise throughout (longrope), which ask for it.
-            read: sites to keep, or a mapping from site to a reducer that is applied at once, so that only what it
-                returns is kept. A site that is also edited is read after the edit.
-            edit: what to put in a site's place, as a function of what is there; must keep the shape.
+                models that compute long texts differently throughout (longrope), which require it.
+            read: sites to keep, or a mapping from site to a reducer that is applied at once, so that only its result is
+                kept. A site that is also edited is read after the edit.
+            edit: functions from a site's activation to the one that replaces it; they must keep the shape.
             past: keys and values of earlier tokens (``prefill``); never changed.
 
         Activations are attached to the graph unless grad is off, so ``torch.autograd.grad(score, run.acts[site])``
         works. Raises ``ModelError`` for sites that the model does not have, positions past its context, edits that
-        change a shape, NaN or infinite logits, a model that was put into training mode, and rows (or ``past`` and what
-        follows) on both sides of a length from which the model computes whole texts otherwise.
+        change a shape, NaN or infinite logits, a model in training mode, and rows (or ``past`` and what follows) on
+        both sides of a length from which the model computes whole texts differently.
         """
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         changes = dict(edit or {})
@@ -132,7 +137,7 @@ class Model:
         for what, functions in (("edit", changes), ("read", {s: f for s, f in wanted.items() if f is not None})):
             for site, function in functions.items():
                 if not callable(function):
-                    raise ModelError(f"{what} of {site}: {type(function).__name__}; give a function of what is there")
+                    raise ModelError(f"{what} of {site}: {type(function).__name__}; give a function of the activation")
         ids = self._check_ids(ids)
         for what, value, kind in (("mask", mask, Tensor), ("past", past, Cache)):
             if value is not None and not isinstance(value, kind):
@@ -147,8 +152,10 @@ class Model:
                 return self.library.run(ids, mask, wanted, changes, past)
             return backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
 
-    def read_trunk(self, ids: Tensor, read: Iterable[Site] | Mapping[Site, Reducer | None]) -> dict[Site, Tensor]:
-        """Activations of right-padded ``batch pos`` ids without computing logits; ``read`` as in ``run``."""
+    def read_trunk(
+        self, ids: Int[Tensor, "batch pos"], read: Iterable[Site] | Mapping[Site, Reducer | None]
+    ) -> dict[Site, Tensor]:
+        """Activations of right-padded ids, without logits; ``read`` as in ``run``."""
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         for site in wanted:
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
@@ -156,8 +163,8 @@ class Model:
             return backend_transformers.trunk(self.model, self.anatomy, self._check_ids(ids), wanted)
 
     @torch.no_grad()
-    def prefill(self, ids: Tensor, mask: Tensor | None = None) -> Cache:
-        """Keys and values of ``ids`` for use as ``past``; nothing is evicted on sliding-window layers."""
+    def prefill(self, ids: Shaped[Tensor, "*batch pos"], mask: Shaped[Tensor, "_ _"] | None = None) -> Cache:
+        """Keys and values of ``ids`` for use as ``past``; sliding-window layers evict nothing."""
         ids = self._check_ids(ids)
         mask = None if mask is None else mask.to(self.device)
         backend_transformers.check_shapes(ids, mask, None, 0)
@@ -171,8 +178,8 @@ class Model:
             )
         return cache
 
-    def pad(self, rows: Iterable[Iterable[int]]) -> tuple[Tensor, Tensor]:
-        """Rows of token ids, padded on the right: ids and mask, both ``batch pos``."""
+    def pad(self, rows: Iterable[Iterable[int]]) -> tuple[Int[Tensor, "batch pos"], Int[Tensor, "batch pos"]]:
+        """Rows of token ids, padded on the right: ids and mask."""
         lists = [list(r) for r in rows]
         if not lists or not all(lists):
             raise ModelError("a prompt without a single token; every row needs at least one")
@@ -186,7 +193,7 @@ class Model:
 
     @uninterrupted
     def _alone(self) -> Iterator[None]:
-        """Hooks sit on the model's own modules: a second run at a time, also in another thread, would fire them."""
+        """Refuse a second run during the first, also from another thread: it would call the first one's hooks."""
         if self._running:
             raise ModelError(
                 f"{type(self.model).__name__} is running already: an edit or reducer runs the model again, or another "
@@ -229,11 +236,11 @@ def load_model(
 
     Args:
         tokenizer: object or path; by default the one in the model's folder, or none for a model in memory.
-        backend: ``transformers``, ``transformer_lens`` or ``nnsight``; by default that of the object handed over (a
-            TransformerBridge or NNsight object), else transformers. The other two never touch a transformers model
-            handed over: they get a twin that shares its weights.
+        backend: ``transformers``, ``transformer_lens`` or ``nnsight``; by default that of the object passed in (a
+            TransformerBridge or NNsight object), else transformers. The other two never change a transformers model
+            that is passed in: they get a twin that shares its weights.
         dtype: default is that of the checkpoint, except on the CPU, where it is float32.
-        device: default is ``cuda`` where there is one, for models loaded here; models in memory stay where they are.
+        device: default is ``cuda`` where there is one; models in memory stay on their device.
         anatomy: for architectures that the structural search cannot resolve.
 
     Raises ``ModelError`` for unknown paths, folders without weights, GGUF files that cannot be read, code that would
@@ -270,8 +277,8 @@ def _tokenizer(tokenizer: Any) -> Any:
     return load_tokenizer(location(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer
 
 
-def check_left(model: PreTrainedModel, anatomy: Anatomy, mask: Tensor | None) -> None:
-    """``ModelError`` for a ``batch pos`` mask that hides first tokens, where they change what the others give."""
+def check_left(model: PreTrainedModel, anatomy: Anatomy, mask: Shaped[Tensor, "batch pos"] | None) -> None:
+    """``ModelError`` for a mask with left padding, where that changes the results of other tokens."""
     if mask is None or bool((mask[:, 0] != 0).all()):
         return
     if model not in _HARMLESS:

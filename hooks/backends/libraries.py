@@ -1,7 +1,9 @@
-"""Which library an object belongs to, and a transformers model beside every library's own.
+"""The library that an object belongs to, and a plain transformers model beside every library's own.
 
-The suffix engine and the capture pass work on a plain transformers model. So every opened model has one, whatever the
-library: the user's own, or one that shares all weights with it. Libraries that rewrite a model are given such a twin.
+    backend_of(TransformerBridge.boot_transformers(name))  # "transformer_lens"
+
+The suffix engine and the capture pass work on a plain transformers model. So every opened model has one: the user's
+own, or one that shares all weights with it. Libraries that rewrite a model get such a twin.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 import torch
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from transformers import Cache, PreTrainedModel
 
@@ -30,13 +33,13 @@ class Library(Protocol):
     name: str
 
     def run(
-        self, ids: Tensor, mask: Tensor | None, read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit],
-        past: Cache | None,
+        self, ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None,
+        read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit], past: Cache | None,
     ) -> Run: ...  # fmt: skip
 
 
 def backend_of(thing: Any) -> str:
-    """The backend of an object in memory, by the module of its type; nothing is imported for it."""
+    """The backend of an object in memory, by the module of its type; imports nothing."""
     for cls in type(thing).__mro__:
         home = cls.__module__.split(".")[0]
         if home in ("transformer_lens", "nnsight"):
@@ -45,7 +48,7 @@ def backend_of(thing: Any) -> str:
 
 
 def twin(model: PreTrainedModel) -> PreTrainedModel:
-    """A structural copy that shares every parameter and buffer with the model: rewriting it leaves the model alone."""
+    """A structural copy that shares every parameter and buffer with the model, which may be rewritten."""
     return copy.deepcopy(model, {id(t): t for t in chain(model.parameters(), model.buffers())})
 
 
@@ -55,7 +58,7 @@ def plain(backend: str, thing: Any) -> PreTrainedModel:
 
 
 def open_library(backend: str, thing: Any, model: PreTrainedModel, anatomy: Anatomy) -> Library | None:
-    """The library's side of an opened model: around the object handed over, or around a twin of the model."""
+    """The library's side of an opened model: around the object passed in, or around a twin of the model."""
     return None if backend == "transformers" else _module(backend).open_library(thing, model, anatomy)
 
 
@@ -67,7 +70,7 @@ def _module(backend: str) -> Any:
     return importlib.import_module(f"{__package__}.{backend}")
 
 
-def close_to(a: Tensor, b: Tensor) -> bool:
+def close_to(a: Float[Tensor, "..."], b: Float[Tensor, "..."]) -> bool:
     """Equal up to rounding, relative to the largest value."""
     if a.shape != b.shape:
         return False
@@ -75,8 +78,8 @@ def close_to(a: Tensor, b: Tensor) -> bool:
     return float((a - b).abs().max()) <= limit * float(b.abs().max().clamp_min(1e-30))
 
 
-def check_logits(logits: Tensor, who: str) -> None:
-    """Minus infinity is a masked vocabulary entry; plus infinity is an overflow."""
+def check_logits(logits: Float[Tensor, "..."], who: str) -> None:
+    """``ModelError`` for NaN and plus infinity; minus infinity is a masked vocabulary entry."""
     values = logits.detach()
     if not bool((values < torch.inf).all()):
         raise ModelError(f"{who}: NaN or infinity in the logits; check weights, dtype and edits")

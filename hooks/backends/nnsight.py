@@ -1,8 +1,10 @@
-"""nnsight (0.8): reading and editing inside one trace of an ``NNsight`` model.
+"""The nnsight backend (0.8): sites are read and edited inside one trace of an ``NNsight`` model.
 
-Sites are visited in the order in which the model reaches them, as nnsight demands; the order is taken once from a
-forward pass. Patterns are no module's input or output; they come from transformers' attention registry, as in the
-transformers backend, while nnsight runs the model.
+    load_model(NNsight(model)).run(ids, read=[Site(0, "neuron")])
+
+Sites are visited in the order in which the model reaches them, as nnsight requires; one forward pass shows the order.
+Patterns are no module's input or output, so they come from transformers' attention registry, as in the transformers
+backend.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 import nnsight
 import torch
+from jaxtyping import Int, Shaped
 from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
@@ -38,7 +41,7 @@ def plain(envoy: Any) -> PreTrainedModel:
 
 
 class _InPlace(nnsight.NNsight):
-    """Leaves inputs where they are: the first parameter's device says nothing where weights are offloaded."""
+    """Leaves inputs on their device: the first parameter's device means nothing where weights are offloaded."""
 
     @property
     def device(self) -> None:
@@ -50,14 +53,14 @@ def open_library(thing: Any, model: PreTrainedModel, anatomy: Anatomy) -> NNsigh
         return NNsight(_InPlace(twin(model)), model, anatomy)
     if next(model.parameters()).device.type == "meta":
         raise ModelError(
-            f"backend nnsight: {type(model).__name__} with offloaded weights; hand over the transformers model with "
+            f"backend nnsight: {type(model).__name__} with offloaded weights; pass the transformers model with "
             'backend="nnsight" instead of an NNsight object'
         )
     return NNsight(thing, model, anatomy)
 
 
 class NNsight:
-    """One traced model, beside the transformers model with the same weights."""
+    """A traced model beside the transformers model with the same weights."""
 
     name = "nnsight"
 
@@ -67,10 +70,10 @@ class NNsight:
         self.order = self._order()
 
     def run(
-        self, ids: Tensor, mask: Tensor | None, read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit],
-        past: Cache | None,
+        self, ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None,
+        read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit], past: Cache | None,
     ) -> Run:  # fmt: skip
-        """As ``Model.run``, through one trace."""
+        """See ``Model.run``; in one trace."""
         given = direct.inputs(self.anatomy, ids, mask, past)
         visits = direct.visits_of((int(ids.shape[0]), int(ids.shape[1])), read, edit)
         taps = {s: direct.tap(self.anatomy.layers[s.layer], s) for s in visits if s.kind != "pattern"}
@@ -124,7 +127,7 @@ class NNsight:
 
 
 def _visit(tap: direct.Tap, visit: Any, module: Any, anatomy: Anatomy) -> None:
-    """Inside a trace: send one site's value through its visit, or those of a module's experts through theirs."""
+    """Inside a trace: pass one site's value to its visit, or those of a module's experts to theirs."""
     if tap.side == "expert":
         args, kwargs = module.inputs
         module.output = experts.visited(tap.module, args, kwargs, module.output, visit)

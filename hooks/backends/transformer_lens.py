@@ -1,8 +1,10 @@
-"""TransformerLens (4.x): reading and editing at a TransformerBridge's hook points.
+"""The TransformerLens backend (4.x): sites are read and edited at a TransformerBridge's hook points.
 
-A bridge puts components of its own in the place of a model's modules, each with a hook point on either side. Sites are
-found by the path of the module that holds them in the transformers model. Before a site is first used it is compared
-with that model: a hook point that holds something else, or whose edits have another effect, is an error.
+    load_model(bridge).run(ids, read=[Site(0, "pattern")])
+
+A bridge replaces a model's modules by its own components, each with a hook point on either side. A site is found by
+the path of its module in the transformers model. Before a site is first used it is compared with that model: a hook
+point that holds something else, or whose edits have another effect, is an error.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
+from einops import rearrange
+from jaxtyping import Int, Shaped
 from torch import Tensor, nn
 from transformer_lens.model_bridge import TransformerBridge
 from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
@@ -29,7 +33,7 @@ from .libraries import check_logits, close_to, names_of, twin
 
 
 class Point(NamedTuple):
-    """A hook point by name, and how a site lies in its value."""
+    """A hook point by name, and the part of its value that is the site."""
 
     name: str
     at: direct.Tap | None
@@ -102,10 +106,10 @@ class TransformerLens:
                 )
 
     def run(
-        self, ids: Tensor, mask: Tensor | None, read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit],
-        past: Cache | None,
+        self, ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None,
+        read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit], past: Cache | None,
     ) -> Run:  # fmt: skip
-        """As ``Model.run``, through the bridge."""
+        """See ``Model.run``; through the bridge."""
         for site in {**edit, **read}:
             self._verify(site, site in edit)
         return self._run(ids, mask, read, edit, past)
@@ -123,8 +127,8 @@ class TransformerLens:
             ) from e
 
     def _run(
-        self, ids: Tensor, mask: Tensor | None, read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit],
-        past: Cache | None,
+        self, ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None,
+        read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit], past: Cache | None,
     ) -> Run:  # fmt: skip
         given = direct.inputs(self.anatomy, ids, mask, past)
         visits = direct.visits_of((int(ids.shape[0]), int(ids.shape[1])), read, edit)
@@ -162,8 +166,8 @@ class TransformerLens:
                 if part is None:
                     raise ModelError(f"backend transformer_lens: {visit.site}: a hook point of shape {tuple(x.shape)}")
                 return paste(x, visit(part), p.layout, p.part, *heads)
-            if at is not None and x.dim() == 4:  # batch pos head d_head
-                return visit(x.flatten(2)).view(x.shape)
+            if at is not None and x.dim() == 4:
+                return visit(rearrange(x, "batch pos head d -> batch pos (head d)")).view(x.shape)
             return visit(x)
 
         return hook
@@ -174,11 +178,11 @@ class TransformerLens:
             return Point(self._name(self._component(layer.attn, site), "hook_pattern", site), None)
         at = direct.tap(layer, site)
         if at.projection is not None and at.projection.layout in ("concat", "grouped"):
-            whole = at._replace(projection=replace(at.projection, layout="alone"))
-            return Point(self._name(self._inside(layer.attn, site.kind, site), "hook_out", site), whole)
+            alone = at._replace(projection=replace(at.projection, layout="alone"))
+            return Point(self._name(self._inside(layer.attn, site.kind, site), "hook_out", site), alone)
         component = self._inside(layer.attn, "o", site) if site.kind == "head" else self._component(at.module, site)
         if not hasattr(component, "hook_out") and site.kind in ("attn_out", "mlp_out"):
-            # A dropout that the bridge leaves alone; what goes into it is what comes out.
+            # A dropout that the bridge does not replace; its input is its output.
             inner = layer.attn if site.kind == "attn_out" else layer.mlp
             component = component if inner is None else self._component(inner, site)
         return Point(self._name(component, "hook_out" if at.side == "out" else "hook_in", site), at)
@@ -218,7 +222,7 @@ class TransformerLens:
 
     @torch.no_grad()
     def _verify(self, site: Site, edited: bool) -> None:
-        """That the site means here what it means in the transformers backend, once per site."""
+        """Check once per site that it means the same as in the transformers backend."""
         if (site, edited) in self.verified:
             return
         ids = self._probe()

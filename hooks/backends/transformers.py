@@ -1,4 +1,8 @@
-"""Reading and editing a transformers model in place: hooks on its own modules, taken off again whatever happens."""
+"""The transformers backend: hooks on the model's own modules, always removed afterwards.
+
+values = visited(model, anatomy, (1, 5), {site: None}, {}, lambda: model(input_ids=ids))
+values.acts[site]
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from transformers import Cache, PreTrainedModel
 
@@ -19,15 +24,15 @@ from ..parts import cut, decoder_of, first_tensor, paste
 from ..sites import Edit, Reducer, Run, Site
 from .libraries import check_logits
 
-Put = Callable[[Tensor], Tensor]
+Put = Callable[[Float[Tensor, "*shape"]], Float[Tensor, "*shape"]]
 
 
 class Tap(NamedTuple):
-    """Where a site is found: the input or output of a module, and which part of it."""
+    """Where a site is: the input or output of a module, and which part of it."""
 
     module: nn.Module
     side: str
-    """``in``, ``out``, ``in-place`` (an input that the caller also keeps for its residual connection) or ``expert``"""
+    """``in``, ``out``, ``in-place`` (an input that the caller keeps for its residual connection) or ``expert``"""
     projection: Projection | None = None
     expert: int = 0
 
@@ -70,7 +75,7 @@ def _expert_tap(layer: Layer, site: Site) -> Tap:
 
 
 class Visit:
-    """What happens to one site's value as it passes: edit, check, keep."""
+    """Edits, checks and keeps one site's value during a forward pass."""
 
     def __init__(self, site: Site, edit: Edit | None, reducer: Reducer | None, wanted: bool, batch: tuple[int, int]):
         self.site, self.edit, self.reducer, self.wanted, self.batch = site, edit, reducer, wanted, batch
@@ -81,10 +86,10 @@ class Visit:
         self.count += 1
         shape = x.shape
         if x.dim() in (2, 3) and x.shape[:-1].numel() == self.batch[0] * self.batch[1]:
-            x = x.reshape(*self.batch, x.shape[-1])  # some architectures flatten batch and pos
+            x = x.reshape(*self.batch, x.shape[-1])  # some architectures flatten batch and position
         if self.wanted and torch.is_grad_enabled() and not x.requires_grad:
             x = x.detach().requires_grad_()
-        y = x if self.edit is None else self.edit(x.clone())  # so that edits may write into what they are given
+        y = x if self.edit is None else self.edit(x.clone())  # edits may write into their argument
         if not isinstance(y, Tensor) or y.shape != x.shape:
             seen = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
             raise ModelError(f"edit of {self.site}: gave {seen}, need a tensor of shape {tuple(x.shape)}")
@@ -95,14 +100,15 @@ class Visit:
         return y.reshape(shape)
 
 
-def replace_first(value: Any, new: Tensor) -> Any:
+def replace_first(value: Any, new: Shaped[Tensor, "..."]) -> Any:
+    """A module's input or output with other hidden states."""
     if isinstance(value, Tensor):
         return new
     return type(value)((replace_first(value[0], new), *value[1:]))
 
 
 def install(at: Tap, visit: Put, heads: tuple[int, int]) -> Any:
-    """Register the hook that sends a tap's value through ``visit``."""
+    """Register the hook that passes a tap's value to ``visit``."""
 
     def before(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]] | None:
         named = not args
@@ -138,7 +144,7 @@ def install(at: Tap, visit: Put, heads: tuple[int, int]) -> Any:
 
 
 def by_experts(taps: Mapping[Site, Tap], visits: Mapping[Site, Visit]) -> dict[nn.Module, dict[int, Visit]]:
-    """Visits of neurons inside experts, by the module that holds those and expert."""
+    """Visits of neurons inside experts, by their module and expert."""
     out: dict[nn.Module, dict[int, Visit]] = {}
     for site, at in taps.items():
         if at.side == "expert":
@@ -147,7 +153,7 @@ def by_experts(taps: Mapping[Site, Tap], visits: Mapping[Site, Visit]) -> dict[n
 
 
 def install_experts(module: nn.Module, visits: Mapping[int, Visit]) -> Any:
-    """Register the hook that sends some experts' neurons through their visits."""
+    """Register the hook that passes some experts' neurons to their visits."""
 
     def after(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Tensor) -> Tensor:
         return experts.visited(module, args, kwargs, output, visits)
@@ -156,7 +162,7 @@ def install_experts(module: nn.Module, visits: Mapping[int, Visit]) -> Any:
 
 
 def private_cache(past: Cache) -> Cache:
-    """A cache that grows without changing ``past``; tensors are shared where the cache type only ever replaces them."""
+    """A cache that grows without changing ``past``; it shares tensors where its type only ever replaces them."""
     grows = all(type(layer).__name__ in ("DynamicLayer", "DynamicSlidingWindowLayer") for layer in past.layers)
     if not grows:
         return copy.deepcopy(past)
@@ -165,8 +171,10 @@ def private_cache(past: Cache) -> Cache:
     return twin
 
 
-def position_ids(ids: Tensor, mask: Tensor | None, offset: int, context: int | None) -> Tensor:
-    """Positions counted over real tokens (so that left padding is right on every architecture): batch pos."""
+def position_ids(
+    ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None, offset: int, context: int | None
+) -> Int[Tensor, "batch pos"]:
+    """Positions counted over real tokens, so that left padding is right on every architecture."""
     if mask is None:
         positions = torch.arange(offset, offset + ids.shape[1], device=ids.device).expand(ids.shape)
     else:
@@ -187,16 +195,18 @@ def visits_of(
 
 
 class Inputs(NamedTuple):
-    """What a forward pass is given, ready for any library."""
+    """The inputs of a forward pass in any library."""
 
-    ids: Tensor
-    mask: Tensor | None
-    positions: Tensor
+    ids: Int[Tensor, "batch pos"]
+    mask: Shaped[Tensor, "batch past_and_pos"] | None
+    positions: Int[Tensor, "batch pos"]
     past: Cache | None
 
 
-def inputs(anatomy: Anatomy, ids: Tensor, mask: Tensor | None, past: Cache | None) -> Inputs:
-    """The mask over earlier tokens too, positions counted over real ones, and a cache that may grow."""
+def inputs(
+    anatomy: Anatomy, ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None, past: Cache | None
+) -> Inputs:
+    """A mask that also covers earlier tokens, positions counted over real tokens, and a cache that may grow."""
     offset = 0 if past is None else int(past.get_seq_length())
     check_shapes(ids, mask, past, offset)
     if mask is not None and mask.shape[1] == ids.shape[1] and offset:
@@ -205,7 +215,9 @@ def inputs(anatomy: Anatomy, ids: Tensor, mask: Tensor | None, past: Cache | Non
     return Inputs(ids, mask, positions, None if past is None else private_cache(past))
 
 
-def check_shapes(ids: Tensor, mask: Tensor | None, past: Cache | None, offset: int) -> None:
+def check_shapes(
+    ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "..."] | None, past: Cache | None, offset: int
+) -> None:
     """``ModelError`` unless mask and earlier tokens fit ``batch pos`` ids."""
     rows, width = ids.shape
     if mask is not None:
@@ -220,7 +232,7 @@ def check_shapes(ids: Tensor, mask: Tensor | None, past: Cache | None, offset: i
 
 
 class Values(NamedTuple):
-    """Activations by site, and what the forward pass itself returned."""
+    """Activations by site, and the output of the forward pass."""
 
     output: Any
     acts: dict[Site, Tensor]
@@ -234,7 +246,7 @@ def visited(
     edit: Mapping[Site, Edit],
     forward: Callable[[], Any],
 ) -> Values:
-    """Call ``forward`` with every site read and edited on the way; hooks are gone afterwards, whatever happened."""
+    """Call ``forward`` and read and edit every site during it; the hooks are always removed."""
     visits = visits_of(shape, read, edit)
     maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
     taps = {s: tap(anatomy.layers[s.layer], s) for s in visits if s not in maps}
@@ -255,7 +267,7 @@ def visited(
 
 
 def kept(visits: Mapping[Site, Visit]) -> dict[Site, Tensor]:
-    """What the visits of one forward pass kept; ``ModelError`` for a site that was not passed exactly once."""
+    """The activations kept by visits; ``ModelError`` for a site whose module did not run exactly once."""
     for site, visit in visits.items():
         if visit.count != 1:
             raise ModelError(f"{site}: its module ran {visit.count} times in one forward pass, need once")
@@ -265,8 +277,8 @@ def kept(visits: Mapping[Site, Visit]) -> dict[Site, Tensor]:
 def run(
     model: PreTrainedModel,
     anatomy: Anatomy,
-    ids: Tensor,
-    mask: Tensor | None,
+    ids: Int[Tensor, "batch pos"],
+    mask: Shaped[Tensor, "batch _"] | None,
     read: Mapping[Site, Reducer | None],
     edit: Mapping[Site, Edit],
     past: Cache | None,
@@ -289,9 +301,9 @@ def run(
 
 
 def trunk(
-    model: PreTrainedModel, anatomy: Anatomy, ids: Tensor, read: Mapping[Site, Reducer | None]
+    model: PreTrainedModel, anatomy: Anatomy, ids: Int[Tensor, "batch pos"], read: Mapping[Site, Reducer | None]
 ) -> dict[Site, Tensor]:
-    """Activations alone: the decoder without its vocabulary head, so that no logits are ever held."""
+    """Activations only: the decoder runs without its vocabulary head, so no logits are held."""
     positions = position_ids(ids, None, 0, anatomy.context)
 
     def forward() -> Any:
@@ -303,7 +315,7 @@ def trunk(
 def pattern_callback(
     model: PreTrainedModel, anatomy: Anatomy, path_of: Mapping[nn.Module, str], maps: Mapping[Site, Visit]
 ) -> attention.Callback:
-    """Send the patterns of some layers through their visits; ``path_of`` names the anatomy's modules in ``model``."""
+    """A callback that passes the patterns of some layers to their visits; ``path_of`` names the anatomy's modules."""
     layer_of = {
         m: i for i, layer in enumerate(anatomy.layers) for m in model.get_submodule(path_of[layer.attn]).modules()
     }

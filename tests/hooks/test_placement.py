@@ -334,7 +334,7 @@ def test_kernels_that_quantize_activations_are_read_but_not_recomputed_in_rows()
         lambda: patching.prompt_end_sweep(lm, [OTHER], [PROMPT], max_new_tokens=3),
         lambda: neurons.attribute(lm, PROMPT, [30]),
     ):
-        with pytest.raises(ModelError, match=r"differs from the full forward pass.*quantization of activations"):
+        with pytest.raises(ModelError, match=r"differs from the full forward pass"):
             probe()
     with pytest.raises(ModelError, match="no readable output head"):
         min_k.score(lm, [PROMPT])

@@ -289,5 +289,5 @@ def test_padding_on_the_left_is_refused_where_the_model_counts_positions_itself(
 
 def test_a_cache_that_would_not_hold_all_that_layers_keep_is_refused() -> None:
     lm = load_model(tiny("qwen3_next"))
-    with pytest.raises(ModelError, match="layers of type linear_attention keep something else than keys and values"):
+    with pytest.raises(ModelError, match="linear_attention"):
         lm.prefill(ids_of())
