@@ -86,7 +86,7 @@ class _State:
 _STATE = _State()
 
 
-class held(AbstractContextManager[None]):
+class held(AbstractContextManager[Any]):
     """Inside, Ctrl-C waits for the lines that change and restore a model; with ``closed`` it waits until the end.
 
     Around another context manager (``inner``) it covers that one's lines, too.

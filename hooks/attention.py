@@ -113,7 +113,7 @@ def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool 
     if not can_interpose(model):
         raise ModelError(
             f"{type(model).__name__}: attention does not go through transformers' AttentionInterface, "
-            "so patterns, q, k, v and suffix recomputation are not available for it"
+            "so patterns, attention masses, q, k, v and suffix recomputation are not available"
         )
     native = str(model.config.get_text_config()._attn_implementation)
     if native == NAME:

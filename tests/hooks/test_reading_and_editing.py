@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from shapes import unchecked
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from composcope.errors import ModelError
@@ -176,6 +177,7 @@ def test_the_weights_name_the_model() -> None:
     assert first.identity != load_model(second.model).identity
 
 
+@unchecked()
 def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
     lm = load_model(tiny("llama"))
     cases = [

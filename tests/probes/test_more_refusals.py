@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from shapes import unchecked
 from tiny_models import tiny
 
 from composcope.errors import InputError, ModelError
@@ -39,6 +40,7 @@ def test_what_is_not_a_site_a_mask_or_a_past_of_this_batch_is_refused(lm: Model)
         lm.run(IDS, edit={Site(0, "neuron"): lambda x: x.double()})
 
 
+@unchecked()
 def test_masks_pasts_and_texts_of_other_types_are_refused(lm: Model) -> None:
     with pytest.raises(ModelError, match="mask of type list; give what pad returns"):
         lm.run(IDS, [[1] * 5])  # type: ignore[arg-type]
