@@ -3,13 +3,15 @@
 Gap = S_comp - S_1 * S_2 (eq. 1), negative when the pair is worse than two independent answers would be. Diagnostics:
 ``distraction`` = mean(Q1 inside the pair) - mean(Q1 alone); ``second_hop`` = P(pair right | Q1 right inside the pair);
 ``leakage`` = mean(original of Q2) - mean(Q2); ``co_presented`` = accuracy of Q2 beside an independent Q1;
-``code_gain`` = (acc_code - acc_text) / acc_text. Rows with the group ``against`` are differences to Q2 alone.
+``code_gain`` = (acc_code - acc_text) / acc_text, with ``code_refused`` beside it: programs not run.
+Rows with the group ``against`` are differences to Q2 alone.
 """
 
 from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +24,7 @@ from ..asks import Ask, Grade
 from ..cases import Case
 from ..grading.extract import CODE, PAIR_Q1
 from ..metrics import Metric
+from ..sandbox.results import NOT_RUN, REASONS
 from . import compositionality_gap as gap
 from . import counting
 from .asking import MAX_TOKENS, ask_part, ask_whole, pending
@@ -187,6 +190,7 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
         metrics.append(difference("leakage", original, "original", "part:1", "original of Q2 - Q2"))
     if coded := [item for item in items if "code" in item.rows]:
         metrics.append(code_gain(coded, group, seed))
+        metrics.append(code_refused(coded, group, seed))
         values = [item.truth("code") for item in coded]
         cell = {**group, "prompt": "code"}
         own = counting.clusters_of(coded)
@@ -221,6 +225,23 @@ def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Met
         note=counting.join("(code - text) / text", unbounded),
         bounds=(least, most) if is_open else None,
     )
+
+
+def code_refused(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Metric:
+    """Share of the programs that the sandbox refused or cut off: they leave the gain, and so choose its cases.
+
+    Programs that failed by themselves (an error, no answer) are not among them; the note counts both.
+    """
+    reasons = [str(item.rows["code"].reason).removeprefix("code: ") for item in items]
+    stopped = Counter(r for r in reasons if r in NOT_RUN)
+    failed = Counter(r for r in reasons if r in REASONS and r not in NOT_RUN)
+    told = [", ".join(f"{n} {r}" for r, n in sorted(found.items())) for found in (stopped, failed)]
+    note = counting.join(
+        "programs that the sandbox did not run", told[0], f"by themselves: {told[1]}" if failed else None
+    )
+    values: list[Truth] = [r in NOT_RUN for r in reasons]
+    cell, own = {**group, "prompt": "code"}, counting.clusters_of(items)
+    return counting.rate("code_refused", values, cell, seed=seed, clusters=own, note=note)
 
 
 def _relative(code: int, text: int) -> float | None:

@@ -5,6 +5,16 @@ A program that does not run ends with a reason, which graders count as *invalid*
 
 from .finding import extract_code
 from .results import NOT_RUN, REASONS, CodeResult, Limits
-from .running import describe, run_answer, run_code
+from .running import describe, in_words, run_answer, run_code
 
-__all__ = ["NOT_RUN", "REASONS", "CodeResult", "Limits", "describe", "extract_code", "run_answer", "run_code"]
+__all__ = [
+    "NOT_RUN",
+    "REASONS",
+    "CodeResult",
+    "Limits",
+    "describe",
+    "extract_code",
+    "in_words",
+    "run_answer",
+    "run_code",
+]

@@ -57,6 +57,12 @@ def describe() -> dict[str, Any]:
     return {"backend": chosen.name, "version": platform.python_version(), "walls": walls}
 
 
+def in_words() -> str:
+    """One line of ``describe``."""
+    told = describe()
+    return f"{told['backend']} {told['version']} ({', '.join(told['walls'])})"
+
+
 def run_code(
     code: str,
     call: str = "solution",

@@ -14,9 +14,10 @@ from contextlib import ExitStack, contextmanager
 from statistics import median
 from typing import Any
 
-from ...evaluation import pipeline
+from ...evaluation import pipeline, sandbox
 from ...evaluation.asks import Ask
 from ...evaluation.cases import Case, case_to_dict
+from ...evaluation.grading.extract import CODE
 from ...evaluation.journal import Journal
 from ...evaluation.protocols.base import Protocol
 from ...evaluation.statistics import clopper_pearson
@@ -47,6 +48,7 @@ def evaluate(
     on answers in words.
     """
     write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
+    _record_sandbox(run, cases, protocol, reporter)
     # An engine whose workers write segments of their own opens the journal for them and the driver.
     opening = getattr(engine, "open_journal", Journal)
     with opening(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
@@ -95,6 +97,13 @@ def _bars(reporter: Reporter) -> Iterator[Callable[[pipeline.Progress], None]]:
             done = p.done
 
         yield report
+
+
+def _record_sandbox(run: Run, cases: Sequence[Case], protocol: Protocol, reporter: Reporter) -> None:
+    """What will run the programs of the answers. Raises ``InputError`` where nothing can, before any is asked."""
+    if any(ask.format == CODE for case in cases[:1] for ask in protocol.asks(case, {})):
+        run.record(sandbox=sandbox.describe())
+        reporter.say(f"{run.name}: programs run in {sandbox.in_words()}")
 
 
 def _record_divergence(run: Run, engine: Any, asks: Sequence[Ask], reporter: Reporter) -> None:

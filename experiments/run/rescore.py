@@ -12,12 +12,13 @@ from pathlib import Path
 
 from ...errors import InputError
 from ...evaluation import metrics as metric_rows
-from ...evaluation import pipeline, protocols, validators
+from ...evaluation import pipeline, protocols, sandbox, validators
 from ...evaluation.asks import Grade
 from ...evaluation.cases import Case, read_cases
 from ...evaluation.doubts import with_grader_bounds
 from ...evaluation.engines.base import Recorded
 from ...evaluation.grading import grade
+from ...evaluation.grading.extract import CODE
 from ...evaluation.journal import Journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
@@ -58,7 +59,9 @@ def finish(
     said += checks.unseen(found.judged) + signed[1]
     if labels is not None:
         metrics += checks.agreement(found.graded, checks.read_labels(labels))
-    how = [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
+    coded = any(ask.format == CODE for ask in found.asks.values())
+    how = [f"programs were run in {sandbox.in_words()}"] if coded else []
+    how += [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
     unusable = checks.asking_warnings(found.graded, found.asks, found.responses)
     warnings = (*how, *counted.warnings, *said, *unusable)
     reduction = Reduction((*counted.metrics, *metrics), counted.case_sets, warnings)

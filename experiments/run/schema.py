@@ -74,6 +74,8 @@ class Manifest(_Document):
     numerics: Facts = {}
     engine: Answerer | None = None
     judge: Answerer | None = None
+    sandbox: Facts = {}
+    """What ran the programs of its answers, where there are any."""
     composcope: Facts = {}
     versions: Facts = {}
     plugins: list[Any] = []

@@ -70,6 +70,15 @@ def test_code_gain_is_relative_to_answers_in_words() -> None:
     assert undefined is not None and undefined.value is None
 
 
+def test_programs_that_the_sandbox_did_not_run_are_counted_apart_from_those_that_failed() -> None:
+    reasons = [None, "code: refused", "code: error", "code: no-answer", "code: memory", "truncated"]
+    rows = [Graded(str(n), r, "correct") for n in range(6) for r in ("part:0", "part:1", "whole")]
+    rows += [Graded(str(n), "code", "invalid" if r else "correct", reason=r) for n, r in enumerate(reasons)]
+    found = find(metrics_from_rows(rows, "reasoning-gap").metrics, "code_refused", prompt="code")
+    assert found is not None and (found.count, found.n, found.n_invalid) == (2, 6, 0)
+    assert all(words in str(found.note) for words in ("1 memory, 1 refused", "1 error, 1 no-answer"))
+
+
 def test_case_sets_hold_pairs_whose_parts_and_first_hop_are_right() -> None:
     found = metrics_from_rows(rows_of(TABLE), "reasoning-gap")
     assert found.case_set("second-hop-failure").ids == ("c1",)
@@ -120,7 +129,7 @@ def test_answers_in_code_are_run_and_what_cannot_run_is_invalid() -> None:
     assert grade(program, "stop", "9", "number", format="code").outcome == "correct"
     assert grade(program, "stop", "8", "number", format="code").outcome == "incorrect"
     refused = grade(
-        "```python\nimport os\ndef solution():\n    return os.getpid()\n```", "stop", "9", "number", format="code"
+        "```python\nimport os\ndef solution():\n    return os.listdir()\n```", "stop", "9", "number", format="code"
     )
     assert refused.outcome == "invalid" and (refused.reason or "").startswith("code: ")
     assert grade("It is 9.", "stop", "9", "number", format="code").reason == "code: no-code"
