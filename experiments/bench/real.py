@@ -20,6 +20,7 @@ from ...checkpoints import load
 from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.engines.local import LocalEngine
+from ...hooks import Model, Site, load_model
 from ..packaged import MODELS
 from ..sources import resolve_model, weights_folder
 from . import peers
@@ -28,6 +29,8 @@ MODEL = Path("models") / "smollm2" / MODELS["smollm2"].file
 BEGIN, END = "<!-- bench real -->", "<!-- end of bench real -->"
 HEAD = ("task", "way", "batch", "s of processor", "s", "time ratio [range]", "same answers", "note")
 ANSWER_TOKENS = 32
+ATTRIBUTED, PATCHED = 64, 16
+"""Answers whose neurons are scored, and pairs that are patched."""
 SLOW = 16
 """Asks on which a way that takes one at a time is timed, once; its time is scaled to all of them."""
 CAPITALS = (
@@ -54,6 +57,10 @@ class Setting:
     engine: LocalEngine
     harness: peers.Harness | None
     asks: int
+
+    def lm(self) -> Model:
+        """The same weights, opened for probes."""
+        return load_model(self.engine.model, self.engine.tokenizer)
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,13 @@ class Bench:
         """For each task the fastest peer, and the target."""
         found = []
         for task in dict.fromkeys(r.task for r in self.rows):
-            harness = [r for r in self.rows if r.task == task and r.way == HARNESS and r.ratio is not None]
+            mine, *others = [r for r in self.rows if r.task == task]
+            harness = [r for r in others if r.way == HARNESS and r.ratio is not None]
+            if not harness and task in self.targets and mine.seconds and not any(r.batch for r in others):
+                found.append(
+                    f"{task}: {mine.seconds:.0f} s ({mine.processor:.0f} s of processor), {others[0].ratio:.0f} times "
+                    f"as fast as {others[0].way}{self.targets[task]}"
+                )
             if harness:
                 best = min(harness, key=lambda r: r.ratio or 0)
                 found.append(
@@ -210,10 +223,88 @@ def asking(make: Callable[[], list[Ask]], setting: Setting) -> list[Way]:
     return ways
 
 
+def chat_prompts(lm: Any, n: int) -> list[list[int]]:
+    """The first ``n`` chat questions as token ids, whole template included."""
+    talks = [[{"role": "user", "content": ask.prompt}] for ask in chat()[:n]]
+    return [lm.tokenizer.apply_chat_template(t, add_generation_prompt=True, return_dict=False) for t in talks]
+
+
+def attributing(setting: Setting) -> list[Way]:
+    """Neurons of 64 answers in all layers, and one backward pass a node and layer (the published average of 20)."""
+    lm = setting.lm()
+    from ...probes import neurons
+
+    prompts = chat_prompts(lm, ATTRIBUTED)
+    answers = [[int(lm.run(torch.tensor([p])).logits[0, -1].argmax())] for p in prompts]
+
+    def run(n: int, **how: Any) -> dict[int, str]:
+        neurons.attribute_many(lm, prompts[:n], answers[:n], **how)
+        return {}
+
+    some = min(2, len(prompts))
+    return [
+        Way("composcope", partial(peers.timed, partial(run, len(prompts)))),
+        Way(
+            "20 nodes, a layer at a time", partial(peers.timed, partial(run, some, rule="reference", max_rows=20)),
+            share=some / len(prompts), note=f"timed on {some} of {len(prompts)}, once",
+        ),
+    ]  # fmt: skip
+
+
+def patching_pairs(setting: Setting) -> list[Way]:
+    """The prompt's end of 16 pairs patched after every block, with all controls, and one continuation at a time."""
+    lm = setting.lm()
+    from ...probes import patching
+
+    prompts = chat_prompts(lm, 2 * PATCHED)
+    donors, recipients = prompts[::2], prompts[1::2]
+    new = 24
+
+    def run() -> dict[int, str]:
+        patching.prompt_end_sweep(lm, donors, recipients, [(i, i) for i in range(len(donors))], max_new_tokens=new)
+        return {}
+
+    def naive(layers: Sequence[int]) -> dict[int, str]:
+        """The recipient's prompt and all that was said so far, read anew for every token of every layer."""
+        for layer in layers:
+            site = Site(layer, "resid_post")
+            state = lm.run(torch.tensor([donors[0]]), read=[site]).acts[site][0, -1]
+            ids, end = list(recipients[0]), len(recipients[0]) - 1
+            for _ in range(new):
+                ids.append(int(lm.run(torch.tensor([ids]), edit={site: put(end, state)}).logits[0, -1].argmax()))
+                if ids[-1] in lm.eos_ids:
+                    break
+        return {}
+
+    some = [0, lm.anatomy.n_layers // 2]
+    sources = ("donor", "identity", "random", "noise")  # the positive control is left out of the count
+    cells = lm.anatomy.n_layers * len(donors) * len(sources)
+    return [
+        Way("composcope", partial(peers.timed, run)),
+        Way(
+            "one continuation at a time", partial(peers.timed, partial(naive, some)),
+            share=len(some) / cells, note=f"timed on {len(some)} of {cells}, once",
+        ),
+    ]  # fmt: skip
+
+
+def put(position: int, value: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+    """An edit that replaces one position's state."""
+
+    def edit(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[:, position] = value
+        return y
+
+    return edit
+
+
 TASKS = (
     Task("asking, no common prefix", partial(asking, apart), "at least 1.5"),
     Task("asking, system prompt", partial(asking, chat), "at least 2"),
     Task("asking, 8 worked examples", partial(asking, few_shot), "at least 2"),
+    Task(f"neurons, {ATTRIBUTED} answers", attributing, "at most 90 s on two cores"),
+    Task(f"patching, {PATCHED} pairs", patching_pairs, "at most 90 s on two cores"),
 )
 
 
