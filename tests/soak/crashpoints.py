@@ -45,10 +45,10 @@ class Shim:
     def concerns(self, where: Any) -> bool:
         if isinstance(where, int):
             try:
-                where = os.readlink(f"/proc/self/fd/{where}")
+                where = os.readlink(f"/proc/self/fd/{where}")  # noqa: PTH115 (pathlib goes through what is replaced)
             except OSError:
                 return False
-        path = os.path.abspath(os.fsdecode(where))
+        path = os.path.abspath(os.fsdecode(where))  # noqa: PTH100
         return path == self.folder or path.startswith(f"{self.folder}{os.sep}")
 
     def strikes(self, call: str, where: Any) -> bool:
@@ -238,8 +238,8 @@ def lines(found: Found, seconds: float) -> list[str]:
     struck = ", ".join(f"{mode} {n}" for mode, n in found.struck.items())
     state = "all resumed and equal to the undisturbed run" if not found.problems else "NOT EQUAL"
     return [
-        f"{found.name}: {found.calls.total()} file calls ({calls}); struck: {struck}; {found.went_on} refused calls were "
-        f"not needed; {seconds:.0f} s; {state}",
+        f"{found.name}: {found.calls.total()} file calls ({calls}); struck: {struck}; {found.went_on} refused calls "
+        f"were not needed; {seconds:.0f} s; {state}",
         *(f"DOES NOT HOLD: {problem}" for problem in found.problems),
     ]
 
@@ -247,16 +247,20 @@ def lines(found: Found, seconds: float) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=1, help="strike at every n-th call of the served study")
+    parser.add_argument("--every-refused", type=int, help="another n for calls that are refused and not killed at")
     parser.add_argument("--every-probed", type=int, default=10, help="the same for the probed study; 0 leaves it out")
     options = parser.parse_args(arguments)
     import composcope.evaluation.engines.http
     import composcope.experiments.investigate  # noqa: F401  (loaded once, before the forks)
 
-    print(
-        f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()}-core {platform.machine()}, Python {platform.python_version()}"
-    )
+    machine = f"{os.cpu_count()}-core {platform.machine()}, Python {platform.python_version()}"
+    print(f"{time.strftime('%Y-%m-%d')}, {machine}", flush=True)
     failed = False
-    studies = [(served, options.every, list(MODES))]
+    every_refused, refused = options.every_refused or options.every, [mode for mode in MODES if mode != "kill"]
+    studies: list[tuple[Callable[..., Found], int, list[str]]] = [
+        (served, options.every, ["kill"]),
+        (served, every_refused, refused),
+    ]
     studies += [(probed, options.every_probed, ["kill", "ENOSPC"])] if options.every_probed else []
     for study, every, modes in studies:
         start = time.monotonic()
