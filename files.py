@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 from functools import lru_cache
 from pathlib import Path
 
@@ -55,3 +56,12 @@ def file_sha256(path: str | Path) -> str:
 def _sha256_of(path: str, size: int, mtime_ns: int) -> str:
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left half made in a folder that this one holds."""
+    for path in folder.rglob(".*.tmp"):
+        if path.is_file():
+            path.unlink(missing_ok=True)
+        else:
+            shutil.rmtree(path, ignore_errors=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ModelError
-from .files import file_sha256
+from .files import file_sha256, put_in_place
 from .terminal import to_stderr
 
 MAGIC = b"GGUF"
@@ -93,7 +93,7 @@ def dequantized(path: str | Path, say: Callable[[str], None] | None = None) -> P
         _convert(path, made)
         made.chmod(0o755)
         try:
-            made.rename(folder)
+            put_in_place(made, folder)
         except OSError:
             if not (folder / "config.json").is_file():  # else another process was faster
                 raise

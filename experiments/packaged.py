@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError, ModelError, did_you_mean
-from ..files import file_sha256
+from ..files import file_sha256, put_in_place
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def fetch(name: str, folder: str | Path = "models", say: Callable[[str], None] =
             for package in wanted.packages:
                 _append(package, Path(temporary), out.write)
         _check(made, wanted, "the package was changed; report it to its maintainers")
-        made.rename(path)
+        put_in_place(made, path)
     return path
 
 

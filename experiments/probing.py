@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, NoCasesError
+from ..files import put_in_place
 from ..probes.examples import Example
 from ..probes.matching import match, spread_out
 from ..probes.result import ProbeResult
@@ -192,7 +193,7 @@ def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str,
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)
-    temporary.rename(folder)
+    put_in_place(temporary, folder)
 
 
 Probe = Callable[[Any, Sequence[Example], Settings, Reporter], ProbeResult]

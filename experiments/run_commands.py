@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module to the command line."""
     for command, line, name in (
         (score, "score runs/demo/control--mixed --audit 100", None),
+        (verify, "verify runs/demo/control--mixed", None),
         (metrics, "metrics runs/demo/control--mixed/graded.jsonl --protocol compositionality-gap --json", None),
         (report, "report runs/demo --out runs/demo", None),
         (plot, "plot collapse-curve runs/demo --out figures", None),
@@ -59,6 +61,28 @@ def score(
     about = audited(found, run, audit, judge, seed=seed, key_env=api_key_env)
     show({**document(run), **about.document} if json else [*lines(run), *about.lines], json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
+
+
+@with_plugins
+def verify(
+    run: RunArg,
+    cell: Annotated[
+        str | None, typer.Option(help="Show the answers behind a cell of metrics.json: NAME or NAME[depth=2].")
+    ] = None,
+    json: AsJson = False,
+) -> int:
+    """Check that every row, cell and case set of a run follows from the answers in its journal."""
+    from .printing import table
+    from .run.verify import trace
+    from .run.verify import verify as check
+
+    if cell is not None:
+        rows = trace(run, cell)
+        show({"schema": 1, "cell": cell, "answers": rows} if json else table(rows), json)
+        return exits.OK
+    found = check(run)
+    show({"schema": 1, **asdict(found)} if json else found.lines(), json)
+    return exits.USER_ERROR if found.problems else exits.OK
 
 
 @with_plugins

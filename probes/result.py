@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,9 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+
+from ..csv_files import to_csv
+from ..files import put_in_place
 
 Row = dict[str, Any]
 
@@ -47,15 +49,15 @@ class ProbeResult:
             for name in ("table.csv", "tensors.safetensors", "values.csv", "result.json"):
                 made = Path(temporary) / name
                 if made.is_file():
-                    made.replace(folder / name)
+                    put_in_place(made, folder / name)
                 else:
                     (folder / name).unlink(missing_ok=True)
         return folder
 
     def _write(self, folder: Path) -> None:
-        _write_csv(folder / "table.csv", self.table)
+        (folder / "table.csv").write_text(to_csv(self.table), encoding="utf-8")
         if self.values:
-            _write_csv(folder / "values.csv", self.values)
+            (folder / "values.csv").write_text(to_csv(self.values), encoding="utf-8")
         if self.tensors:
             tensors = {k: v.detach().cpu().contiguous().clone() for k, v in self.tensors.items()}
             save_file(tensors, folder / "tensors.safetensors")
@@ -67,13 +69,3 @@ class ProbeResult:
             "warnings": list(self.warnings),
         }
         (folder / "result.json").write_text(json.dumps(about, indent=1, default=str), encoding="utf-8")
-
-
-def _write_csv(path: Path, rows: Sequence[Row]) -> None:
-    names: list[str] = []
-    for row in rows:
-        names += [k for k in row if k not in names]
-    with path.open("w", newline="", encoding="utf-8") as f:
-        writer = csv.DictWriter(f, names)
-        writer.writeheader()
-        writer.writerows(rows)

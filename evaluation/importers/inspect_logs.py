@@ -8,7 +8,8 @@ answer) or numbers. Case and role are read from a sample's metadata (``case``, `
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ...errors import InputError
 from .. import reading
 from ..asks import Outcome
 from ..protocols.base import Graded
-from .archives import read_member
+from .archives import check_sizes, read_member
 from .base import Imported, Options, Stored, contradiction, place, refuse_twice
 
 WHAT = "a log of inspect_ai (.json or .eval)"
@@ -33,7 +34,8 @@ def read_inspect(path: str | Path, options: Options = Options()) -> Imported:  #
 
     Raises ``InputError`` for a file of another shape, and for a score that is no right-or-wrong verdict.
     """
-    header, samples = _load(path)
+    samples = _load(path)
+    header = next(samples)
     about = header.get("eval") or {}
     task = str(about.get("task") or Path(path).stem)
     model = options.model or about.get("model")
@@ -48,7 +50,7 @@ def read_inspect(path: str | Path, options: Options = Options()) -> Imported:  #
     status = header.get("status")
     if status not in (None, "success"):
         warnings.append(f"{path}: the evaluation's status is {status!r}; samples may be missing")
-    return Imported(rows, _contradictions(header, samples, rows, options, path), warnings, stored)
+    return Imported(rows, _contradictions(header, rows, path), warnings, stored)
 
 
 def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:
@@ -65,42 +67,42 @@ def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:
     return Stored(text, golds, finish_reason="length" if stopped == "max_tokens" else "stop", where=where)
 
 
-def _load(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _load(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The header, then the samples, one at a time: together they may be larger than the memory."""
     found = reading.existing(path, f"give {WHAT}")
     try:
         if zipfile.is_zipfile(found):
-            return _archive(found)
+            yield from _archive(found)
+            return
         raw = reading.document(found, f"give {WHAT}")
-    except (zipfile.BadZipFile, KeyError) as e:
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as e:
         raise InputError(f"{path}: cannot be read ({type(e).__name__}: {e}); give {WHAT}") from e
     except NotImplementedError as e:
         fix = "install zstandard (pip install zstandard), or write JSON: inspect log convert --to json --output-dir DIR"
         raise InputError(f"{path}: {e}; {fix} {path}") from e
     if not isinstance(raw, dict) or not isinstance(raw.get("eval"), dict):
         raise InputError(f"{path}: field 'eval' is missing; give {WHAT}")
-    return raw, _objects(raw.get("samples") or [], path)
+    yield raw
+    yield from (_object(sample, path) for sample in raw.get("samples") or [])
 
 
-def _archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _archive(path: Path) -> Iterator[dict[str, Any]]:
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         # An interrupted evaluation has its start record only.
         first = "header.json" if "header.json" in names else "_journal/start.json"
-        header = _member(archive, first, path)
         inside = sorted(n for n in names if n.startswith("samples/") and n.endswith(".json"))
-        return header, _objects([_member(archive, n, path) for n in inside], path)
+        check_sizes(archive, [first, *inside])
+        for name in (first, *inside):
+            where = f"{path}: {name}"
+            raw = reading.parse(reading.decoded(read_member(archive, name), where), where, f"give {WHAT}")
+            yield _object(raw, path)
 
 
-def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
-    where = f"{path}: {name}"
-    return reading.parse(reading.decoded(read_member(archive, name), where), where, f"give {WHAT}")
-
-
-def _objects(values: Iterable[Any], path: object) -> list[dict[str, Any]]:
-    found = list(values)
-    if not all(isinstance(v, dict) for v in found):
-        raise InputError(f"{path}: samples are no objects; give {WHAT}")
-    return found
+def _object(value: Any, path: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: header or samples are no objects; give {WHAT}")
+    return value
 
 
 def _row(sample: Mapping[str, Any], task: str, model: str | None, options: Options, where: str) -> Graded:
@@ -153,9 +155,7 @@ def _verdict(
     raise InputError(f"{where}: {name} is {value!r}, no right-or-wrong verdict; give another --scorer")
 
 
-def _contradictions(
-    header: Mapping[str, Any], samples: list[dict[str, Any]], rows: list[Graded], options: Options, path: object
-) -> list[dict[str, Any]]:
+def _contradictions(header: Mapping[str, Any], rows: list[Graded], path: object) -> list[dict[str, Any]]:
     """The stored accuracy against the samples, where each was scored once and none is left out."""
     if any(row.repeat for row in rows) or any(row.outcome == "invalid" for row in rows):
         return []
@@ -171,6 +171,6 @@ def _contradictions(
                 problem = f"{len(rows)} samples are in the log"
                 found.append(contradiction(str(path), f"results.{name}.accuracy", stored, value, problem))
     total = results.get("completed_samples")
-    if total is not None and total != len(samples):
-        found.append(contradiction(str(path), "results.completed_samples", total, len(samples), "samples in the log"))
+    if total is not None and total != len(rows):
+        found.append(contradiction(str(path), "results.completed_samples", total, len(rows), "samples in the log"))
     return found

@@ -11,6 +11,7 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from ...files import put_in_place
 from ...probes.examples import Example
 from ...probes.spread import call
 from ..run import write_json
@@ -77,4 +78,4 @@ def _write(name: str, found: Found, every: Few, n: int, folder: Path, inputs: st
     )  # fmt: skip
     write_json(temporary / "inputs.json", {"inputs": inputs})
     shutil.rmtree(folder, ignore_errors=True)
-    temporary.rename(folder)
+    put_in_place(temporary, folder)

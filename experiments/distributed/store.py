@@ -23,6 +23,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from ...files import put_in_place
+
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -137,4 +139,4 @@ class Store:
         self._written += 1
         temporary = self.folder / f".{name}.tmp"
         save_file({str(i): t for i, t in enumerate(tensors)}, temporary, {"entries": json.dumps(entries)})
-        temporary.replace(self.folder / name)
+        put_in_place(temporary, self.folder / name)

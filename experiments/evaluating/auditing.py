@@ -7,8 +7,6 @@ correct (false plus), with intervals.
 
 from __future__ import annotations
 
-import csv
-import io
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ...csv_files import read_csv, to_csv
 from ...errors import InputError
 from ...evaluation import statistics
 from ...evaluation.asks import Ask
@@ -219,8 +218,7 @@ def _line(found: Evaluated, row: Graded) -> dict[str, str]:
         "question": ask.question or ask.prompt,
         "gold": ask.gold,
         "aliases": " | ".join(ask.aliases),
-        # a cell that begins with one of these is a formula to spreadsheets
-        "response": f" {text}" if text[:1] in "=+-@" else text,
+        "response": text,
         "verdict": "",
     }
 
@@ -228,19 +226,15 @@ def _line(found: Evaluated, row: Graded) -> dict[str, str]:
 def _read(path: Path) -> list[dict[str, str]]:
     if not path.is_file():
         raise InputError(f"--audit {path}: no such file; give a number of answers to draw, or a filled {FILE}")
-    reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""))
-    missing = [name for name in _FIELDS if name not in (reader.fieldnames or ())]
+    header, rows = read_csv(path)
+    missing = [name for name in _FIELDS if name not in header]
     if missing:
         raise InputError(f"{path}: column {missing[0]!r} is missing; use a file that `--audit N` wrote")
-    return [{name: row.get(name) or "" for name in _FIELDS} for row in reader]
+    return [{name: row.get(name) or "" for name in _FIELDS} for row in rows]
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, _FIELDS)
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, text.getvalue())
+    write_text(path, to_csv(rows, _FIELDS))
 
 
 def _error(

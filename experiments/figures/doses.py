@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from ...csv_files import read_csv
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, caption, drawn, need
@@ -80,8 +80,7 @@ def _caption(
 
 
 def _raw(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as f:
-        return [r for r in csv.DictReader(f) if r.get("question") == "follows the dose"]
+    return [r for r in read_csv(path)[1] if r.get("question") == "follows the dose"]
 
 
 def _read(raw: Sequence[dict[str, str]]) -> list[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from ...csv_files import to_csv
 from ..run import write_text
 from ..run.provenance import write_beside
 from ..run.reader import Row, RunData
@@ -126,13 +126,3 @@ def darkened(svg: str) -> str:
     for light, dark in _DARK.items():
         svg = svg.replace(light, dark)
     return svg
-
-
-def to_csv(rows: Sequence[Row]) -> str:
-    """Rows as csv; columns in order of first appearance, None as an empty cell."""
-    names = list(dict.fromkeys(k for row in rows for k in row))
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...files import put_in_place
 from ..progress import Reporter
 from ..run import locked, write_json
 
@@ -63,7 +64,7 @@ def train_second(
         temporary = folder / ".model.tmp"
         model.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)
-        temporary.rename(model_folder)
+        put_in_place(temporary, model_folder)
         write_json(folder / "second_base.json", {"dose": dose, "seed": seed, "recipe": asdict(recipe)})
         return model_folder
 

@@ -21,6 +21,7 @@ from torch.nn.functional import cross_entropy
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ...errors import InputError
+from ...files import put_in_place
 from .documents import DOSES, Dose, Turns, document, fingerprint
 from .tokenizer import BOS, CONTEXT, EOS, PAD, build
 
@@ -182,7 +183,7 @@ def save_checkpoint(folder: Path, step: int, model: LlamaForCausalLM, opts: list
     tensors |= {f"optimizer/{n}": t.cpu().contiguous() for n, t in _optimizer_tensors(opts).items()}
     temporary = folder / "checkpoint.tmp"
     save_file(tensors, temporary, metadata={"step": str(step)})
-    temporary.replace(folder / "checkpoint.safetensors")
+    put_in_place(temporary, folder / "checkpoint.safetensors")
 
 
 def load_checkpoint(folder: Path, model: LlamaForCausalLM, opts: list[torch.optim.Optimizer]) -> int:

@@ -7,7 +7,6 @@ probes measured is compared case by case, over the cases that both runs probed.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,6 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from ...csv_files import read_csv
 from ...errors import InputError
 from ...evaluation import statistics
 from ...evaluation.cases import Case, Part
@@ -307,16 +307,15 @@ def _values(path: Path, cases: Shared) -> tuple[Numbers, dict[str, str | None]]:
     """Values by quantity, kind and case (parts of one kind averaged), and the cases' clusters."""
     raw: dict[tuple[str, str], dict[str, list[float]]] = {}
     near: dict[str, str | None] = {}
-    with path.open(encoding="utf-8", newline="") as f:
-        for i, r in enumerate(csv.DictReader(f), start=2):
-            try:
-                case, role, value = r["case"], r["role"], float(r["value"])
-                key = r["quantity"], r["kind"]
-            except (KeyError, TypeError, ValueError) as e:
-                raise InputError(f"{path}:{i}: no case, role, kind, quantity and value; run the probe again") from e
-            if cases.comparable(case, role) and math.isfinite(value):
-                raw.setdefault(key, {}).setdefault(case, []).append(value)
-                near[case] = r.get("cluster") or None
+    for i, r in enumerate(read_csv(path)[1], start=2):
+        try:
+            case, role, value = r["case"], r["role"], float(r["value"])
+            key = r["quantity"], r["kind"]
+        except (KeyError, TypeError, ValueError) as e:
+            raise InputError(f"{path}:{i}: no case, role, kind, quantity and value; run the probe again") from e
+        if cases.comparable(case, role) and math.isfinite(value):
+            raw.setdefault(key, {}).setdefault(case, []).append(value)
+            near[case] = r.get("cluster") or None
     return {key: {c: sum(v) / len(v) for c, v in cell.items()} for key, cell in raw.items()}, near
 
 

@@ -9,7 +9,6 @@ part that a run does not have (no probe, no journal) is empty here; a part that 
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
+from ...csv_files import read_csv
 from ...errors import InputError, JournalError
 from ...evaluation import reading
 from ...evaluation.asks import Ask, Response
@@ -317,8 +317,8 @@ def read_probe(folder: str | Path) -> ProbeData:
     """One probe folder; tensors in bfloat16 come back as float32, tensors that cannot be read as a warning."""
     path = Path(folder)
     about = read_about(path)
-    with (path / "table.csv").open(encoding="utf-8", newline="") as f:
-        table = [{k: _value(k, v) for k, v in row.items() if k is not None} for row in csv.DictReader(f)]
+    rows = read_csv(path / "table.csv")[1]
+    table = [{k: _value(k, v) for k, v in row.items() if k is not None} for row in rows]
     warnings = list(about.warnings)
     tensors: dict[str, Array] = {}
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import JournalError
+from ...files import sweep
 from . import memory, provenance
 from .folder import SCHEMA, command_line, differing, locked, read_json, write_json, write_text
 from .schema import Manifest, checked
@@ -65,6 +66,7 @@ def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping
     import yaml
 
     with locked(folder) as path:
+        sweep(path)
         file = path / "manifest.json"
         manifest = checked(Manifest, read_json(file), str(file)) if file.is_file() else Manifest(identity={})
         _same_run(path, manifest.identity, identity)

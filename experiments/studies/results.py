@@ -12,9 +12,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ...csv_files import to_csv
 from ...errors import ComposcopeError, NotAskedError
 from ...evaluation.metrics import Metric, find, quoted
-from ..figures.drawing import encodable, to_csv
+from ..figures.drawing import encodable
 from ..progress import Reporter
 from ..run import write_json, write_text
 from ..run.rescore import recount

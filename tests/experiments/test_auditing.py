@@ -61,7 +61,7 @@ def test_a_sample_takes_each_type_and_outcome_alike_and_hides_the_grades(tmp_pat
     }  # fmt: skip
     assert not {"outcome", "answer"} & set(rows[0]) and all(r["verdict"] == "" for r in rows)
     assert (
-        rows[0]["response"].startswith(" =answer")
+        rows[0]["response"].startswith("'=answer")
         and "\n" in rows[0]["response"]
         and rows[0]["aliases"] == "minus five"
     )

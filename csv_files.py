@@ -1,0 +1,55 @@
+"""Tables as CSV that a spreadsheet cannot mistake for a program.
+
+A cell that begins with ``=``, ``+``, ``-`` or ``@`` and is no number is a formula there, and an answer of a model may
+begin so. Such cells are written with an apostrophe before them, as spreadsheets themselves mark text, and ``read_csv``
+takes it off again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r].")
+_MARKED = re.compile(r"''*[=+\-@\t\r].")
+
+
+def to_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
+    """Rows as CSV; columns in order of first appearance unless given, None as an empty cell."""
+    rows = list(rows)
+    names = list(columns or dict.fromkeys(k for row in rows for k in row))
+    return _line(names) + "".join(_line([row.get(name) for name in names]) for row in rows)
+
+
+def _line(cells: Iterable[Any]) -> str:
+    text = io.StringIO(newline="")
+    # A cell with a line end of any kind is quoted only where the writer's own line end holds it.
+    csv.writer(text, lineterminator="\r\n").writerow([inert(cell) for cell in cells])
+    return text.getvalue()[:-2] + "\n"
+
+
+def read_csv(path: str | Path) -> tuple[list[str], list[dict[str, Any]]]:
+    """Columns and rows of a table of ours as ``csv.DictReader`` gives them, cells as they were before ``to_csv``."""
+    with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        rows = [{k: _as_it_was(v) if isinstance(v, str) else v for k, v in row.items()} for row in reader]
+        return list(reader.fieldnames or ()), rows
+
+
+def inert(value: Any) -> Any:
+    """A cell's value; text that a spreadsheet would compute is marked as text."""
+    if not isinstance(value, str) or not _FORMULA.match(value):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
+
+
+def _as_it_was(cell: str) -> str:
+    return cell[1:] if _MARKED.match(cell) else cell

@@ -1,0 +1,185 @@
+"""``composcope verify RUN``: from every cell of a run's tables back to the answers that it was counted from.
+
+The journal is read with its checksums, a copy of the run is graded and counted again, and every row, cell and case set
+that was stored must come out again. Nothing is written into the run, which may be read-only.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ...csv_files import read_csv, to_csv
+from ...errors import ComposcopeError, InputError, did_you_mean
+from ...evaluation import protocols
+from ...evaluation.journal import Contents, read_journal
+from ...evaluation.metrics import Metric
+from ...evaluation.protocols.base import Graded
+from ..progress import Reporter
+from .reader import RunData
+from .rescore import rescore
+
+_COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
+_COMPAT = re.compile(r"\(--compat (\w+)\)")
+_OUTSIDE = "human_"
+"""Metrics that are counted against a file outside the run (``--human-labels``)."""
+_SHOWN = ("ask", "outcome", "answer", "gold", "reason")
+_COUNTED = ("n", "n_invalid", "count", "value")
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was compared, and what does not follow from the answers."""
+
+    run: str
+    answers: int
+    rows: int
+    cells: int
+    figures: int
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """For people, the verdict last."""
+        said = f"{self.run}: {self.answers} answers, {self.rows} graded rows, {self.cells} rows of metrics.json"
+        said += f", {self.figures} tables of figures" if self.figures else ""
+        found = f"{len(self.problems)} problems" if self.problems else "every one follows from the answers"
+        return [*(f"note: {n}" for n in self.notes), *(f"DIFFERS: {p}" for p in self.problems), f"{said}: {found}"]
+
+
+def verify(folder: str | Path) -> Verified:
+    """Compare everything that a run states with what its answers give.
+
+    Raises ``InputError`` for what is no run that was counted, ``JournalError`` where answers are missing.
+    """
+    run = RunData(Path(folder).resolve())
+    stored, journal = run.counted_now(), read_journal(run.path / "journal")
+    notes = [w for w in journal.warnings if "no checksums" in w or "torn last line" in w]
+    problems = [w for w in journal.warnings if w not in notes]
+    compat = next((found[1] for w in stored.warnings if (found := _COMPAT.search(w))), None)
+    with TemporaryDirectory() as scratch:
+        copy = Path(scratch) / run.name
+        copy.mkdir()
+        for name in _COPIED:
+            shutil.copyfile(run.path / name, copy / name)
+        shutil.copytree(run.path / "journal", copy / "journal", ignore=shutil.ignore_patterns("lock"))
+        rescore(copy, Reporter(None, quiet=True), compat)
+        again = RunData(copy)
+        problems += [*_rows(run, again, journal), *_cells(stored.metrics, again.counted_now().metrics, notes)]
+        problems += [*_case_sets(run, again), *_probed(run)]
+    figures = [*_figures(run)]
+    problems += [problem for _, problem in figures if problem is not None]
+    counts = (len(journal.responses), len(run.graded), len(stored.metrics), len(figures))
+    return Verified(run.name, *counts, tuple(problems), tuple(notes))
+
+
+def _rows(run: RunData, again: RunData, journal: Contents) -> Iterator[str]:
+    was, now = ({(r.case, r.role, r.repeat): r for r in data.graded} for data in (run, again))
+    if len(was) < len(run.graded):
+        yield f"graded.jsonl: {len(run.graded) - len(was)} rows stand twice"
+    for key in {**was, **now}:
+        named = f"graded.jsonl: case {key[0]!r}, role {key[1]!r}"
+        if key not in now or key not in was:
+            yield f"{named}: {'no answer gives this row' if key not in now else 'the row is missing'}"
+            continue
+        for name in _SHOWN:
+            stored, given = getattr(was[key], name), getattr(now[key], name)
+            if stored != given:
+                where = journal.lines.get(str(now[key].ask), "the journal")
+                yield f"{named}: {name} is {stored!r}, the answer in {where} gives {given!r}"
+
+
+def _cells(stored: Sequence[Metric], given: Sequence[Metric], notes: list[str]) -> Iterator[str]:
+    was, now = ({_cell(m): m.to_dict() for m in metrics} for metrics in (stored, given))
+    for cell in {**was, **now}:
+        if cell not in now and cell.startswith(_OUTSIDE):
+            notes.append(f"metrics.json: {cell}: counted against a file outside the run, not compared")
+        elif cell not in now or cell not in was:
+            yield f"metrics.json: {cell}: {'no answers give this cell' if cell not in now else 'the cell is missing'}"
+        else:
+            for name, value in now[cell].items():
+                if was[cell].get(name) != value:
+                    yield f"metrics.json: {cell}: {name} is {was[cell].get(name)!r}, the answers give {value!r}"
+
+
+def _cell(metric: Metric) -> str:
+    group = ", ".join(f"{k}={v}" for k, v in sorted(metric.group.items()))
+    return f"{metric.metric}[{group}]" if group else metric.metric
+
+
+def _case_sets(run: RunData, again: RunData) -> Iterator[str]:
+    for name in {**run.case_sets, **again.case_sets}:
+        was, now = run.case_sets.get(name), again.case_sets.get(name)
+        if was is None or now is None or was != now:
+            ids = [set() if s is None else set(s.ids) for s in (was, now)]
+            differ = ", ".join(map(repr, sorted(ids[0] ^ ids[1])[:5])) or "its evidence"
+            yield f"casesets/{name}.jsonl: differs from what the answers give in {differ}"
+
+
+def _probed(run: RunData) -> Iterator[str]:
+    """Values of probes are of cases that the run asked about and of asks that were answered."""
+    graded = {(r.case, r.role) for r in run.graded}
+    for file in sorted((run.path / "probes").glob("*/values.csv")):
+        for n, row in enumerate(read_csv(file)[1], 2):
+            if row.get("role") and (row.get("case"), row["role"]) not in graded and row.get("case") not in run.cases:
+                yield f"{file.relative_to(run.path)}:{n}: case {row.get('case')!r} was never asked"
+
+
+def _figures(run: RunData) -> Iterator[tuple[str, str | None]]:
+    """Tables of figures by name, and what is wrong with each: they are drawn again from what was compared before."""
+    files = sorted((run.path / "figures").glob("*.csv"))
+    if not files:
+        return
+    from ..figures import FIGURES, draw
+    from ..figures.drawing import encodable
+
+    for file in files:
+        if file.stem in FIGURES:
+            rows = draw(file.stem, [run.path]).rows
+            same = encodable(to_csv(rows)) == file.read_text(encoding="utf-8")
+            yield file.stem, None if same else f"figures/{file.name}: the run gives other rows; draw it again"
+
+
+def trace(folder: str | Path, cell: str) -> list[dict[str, Any]]:
+    """The answers that one cell of ``metrics.json`` rests on: of the cases and roles without which it is another.
+
+    ``cell`` is a metric's name, with its group where it has one: ``composition``, ``composition[depth=2]``.
+    Raises ``InputError`` for a cell that the run does not have, and for one that is not over cases.
+    """
+    run = RunData(Path(folder).resolve())
+    stored, journal = run.counted_now(), read_journal(run.path / "journal")
+    names = [_cell(m) for m in stored.metrics]
+    if cell not in names:
+        raise InputError(f"--cell {cell}: metrics.json has no such cell{did_you_mean(cell, names)}")
+    compat = next((found[1] for w in stored.warnings if (found := _COMPAT.search(w))), None)
+
+    def counted(rows: Sequence[Graded]) -> tuple[Any, ...] | None:
+        try:
+            found = protocols.metrics_from_rows(rows, run.protocol, compat, cases=run.cases).metrics
+        except ComposcopeError:  # nothing can be counted from what is left
+            return None
+        return next((tuple(getattr(m, n) for n in _COUNTED) for m in found if _cell(m) == cell), None)
+
+    whole = counted(run.graded)
+    if whole is None:
+        raise InputError(f"--cell {cell}: is counted over different answers, not over cases; see graded.jsonl")
+    by_case: dict[str, list[Graded]] = {}
+    for row in run.graded:
+        by_case.setdefault(row.case, []).append(row)
+    counts = [case for case in by_case if counted([r for r in run.graded if r.case != case]) != whole]
+    roles = {row.role for row in run.graded}
+    roles = {role for role in roles if counted([r for r in run.graded if r.role != role]) != whole}
+    return [_traced(row, journal.lines) for case in counts for row in by_case[case] if row.role in roles]
+
+
+def _traced(row: Graded, lines: Mapping[str, str]) -> dict[str, Any]:
+    where = lines.get(str(row.ask), "")
+    return {
+        "case": row.case, "role": row.role, "outcome": row.outcome, "answer": row.answer,
+        "journal": "/".join(Path(where).parts[-2:]) if where else None,
+    }  # fmt: skip

@@ -1,0 +1,93 @@
+"""Archives that are small on disk and large in memory."""
+
+from __future__ import annotations
+
+import json
+import struct
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.importers import archives, detect, read
+
+SAMPLE = {"id": 1, "epoch": 1, "target": "6", "scores": {"match": {"value": "C", "answer": "6"}}}
+HEADER = json.dumps({"version": 2, "status": "success", "eval": {"task": "sums", "model": "m"}, "results": {}}).encode()
+MB = 1 << 20
+
+
+def peak(path: Path, refused: str | None = None) -> float:
+    """Megabytes that reading a file takes at most."""
+    tracemalloc.start()
+    try:
+        if refused is None:
+            read(path)
+        else:
+            with pytest.raises(InputError, match=refused):
+                read(path)
+        return tracemalloc.get_traced_memory()[1] / MB
+    finally:
+        tracemalloc.stop()
+
+
+def archive(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as out:
+        for name, content in members.items():
+            out.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("members", "size", "named"),
+    [
+        (1, 65, "samples/0_epoch_1.json would unpack to more than 64 MB"),
+        (18, 60, "together would unpack to more than 1024 MB"),
+    ],
+)
+def test_an_archive_that_unpacks_to_gigabytes_is_refused_before_it_is_unpacked(
+    tmp_path: Path, members: int, size: int, named: str
+) -> None:
+    content = b" " * (size * MB)
+    samples = {f"samples/{i}_epoch_1.json": content for i in range(members)}
+    path = archive(tmp_path / "log.eval", {"header.json": HEADER, **samples})
+    assert path.stat().st_size < 3 * MB
+    assert detect(path) == "inspect" and peak(path, named) < 5
+
+
+def test_an_archive_that_lies_about_its_sizes_unpacks_no_more_than_it_says(tmp_path: Path) -> None:
+    path = archive(tmp_path / "log.eval", {"header.json": HEADER, "samples/1_epoch_1.json": b" " * (100 * MB)})
+    raw = bytearray(path.read_bytes())
+    entry = raw.rindex(b"PK\1\2")
+    struct.pack_into("<I", raw, entry + 24, 100)  # the size in the central directory
+    path.write_bytes(raw)
+    assert peak(path, "cannot be read") < 5
+
+
+def test_samples_are_read_one_at_a_time(tmp_path: Path) -> None:
+    names = 8
+    events = ["x" * 1000] * (8 * 1000)
+    members = {
+        f"samples/{i}_epoch_1.json": json.dumps({**SAMPLE, "id": i, "events": events}).encode() for i in range(names)
+    }
+    path = archive(tmp_path / "log.eval", {"header.json": HEADER, **members})
+    assert len(read(path).rows) == names and peak(path) < 6 * max(map(len, members.values())) / MB
+
+
+def test_zstandard_is_bounded_by_the_size_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers = [
+        found for make in (archives._standard_library, archives._zstandard, archives._arrow) if (found := make())
+    ]
+    if not readers:
+        pytest.skip("nothing here reads Zstandard")
+    pyarrow = pytest.importorskip("pyarrow")  # also the only one here that writes it
+    raw = bytes(pyarrow.Codec("zstd").compress(b" " * (200 * MB), asbytes=True))
+    tracemalloc.start()
+    for unpack in readers:
+        try:
+            assert len(unpack(raw, 100)) <= 101
+        except Exception as e:  # each library has its own error for what does not fit
+            assert not isinstance(e, MemoryError)
+    assert tracemalloc.get_traced_memory()[1] < 10 * MB
+    tracemalloc.stop()

@@ -1,0 +1,132 @@
+"""Whatever is altered in a run afterwards, in its journal, rows, cells, case sets or tables, is found and named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile_server import Hostile, completion, reply
+
+from composcope.errors import InputError
+from composcope.experiments.cli import main
+from composcope.experiments.run.verify import trace, verify
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run over HTTP of twelve sums with two parts, some answered wrongly, with a figure."""
+    folder = tmp_path_factory.mktemp("verify")
+
+    def question(i: int, j: int) -> dict[str, Any]:
+        return {"question": f"What is {i} plus {j}?", "answer": str(i + j), "answer_type": "number"}
+
+    cases = [
+        {"id": f"c{i}", "family": "even" if i % 2 == 0 else "odd", "parts": [question(i, 1), question(i, 2)],
+         "question": f"What is {i} plus 3 plus {i}?", "answer": str(2 * i + 3), "answer_type": "number"}
+        for i in range(12)
+    ]  # fmt: skip
+    (folder / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
+
+    def answer(prompt: str) -> str:
+        numbers = [int(word) for word in prompt.rpartition("What is ")[2].partition("?")[0].split() if word.isdigit()]
+        return str(sum(numbers) + (len(numbers) == 3 and numbers[0] % 3 == 0))
+
+    server = Hostile(lambda c, r: reply(c, completion(f"So the final answer is: {answer(r.prompt)}")))
+    command = ["evaluate", "-m", f"good@{server.url}", "-b", str(folder / "cases.jsonl"), "-o", str(folder / "r")]
+    assert main([*command, "--concurrency", "1", "--quiet"]) == 0
+    assert main(["plot", "failure-quadrants", str(folder / "r")]) == 0
+    server.close()
+    return folder / "r"
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "r"))
+
+
+def test_an_untouched_run_follows_from_its_answers_and_nothing_is_written(run: Path) -> None:
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+    found = verify(run)
+    assert found.problems == () and found.notes == ()
+    assert found.rows == len((run / "graded.jsonl").read_text().splitlines()) and found.figures == 1
+    assert found.answers == len({json.loads(line)["ask"] for line in (run / "graded.jsonl").read_text().splitlines()})
+    assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
+    assert main(["verify", str(run)]) == 0
+
+
+def edit(file: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(run: Path) -> None:
+        [path] = run.glob(file)
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+
+    return change
+
+
+def edit_json(file: str, change: Callable[[Any], None]) -> Callable[[Path], None]:
+    def apply(run: Path) -> None:
+        path = run / file
+        found = json.loads(path.read_text())
+        change(found)
+        path.write_text(json.dumps(found))
+
+    return apply
+
+
+def first_of(metric: str, **fields: Any) -> Callable[[Any], None]:
+    return lambda found: next(m for m in found["metrics"] if m["metric"] == metric).update(fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (edit("graded.jsonl", '"outcome": "incorrect"', '"outcome": "correct"'), "case 'c0', role 'whole'"),
+        (edit("graded.jsonl", '"gold": "3"', '"gold": "4"'), "gold is '4'"),
+        (edit_json("metrics.json", first_of("composition", value=0.99)), "composition: value is 0.99, the"),
+        (edit_json("metrics.json", first_of("composition", low=0.9)), "composition: low is 0.9"),
+        (edit_json("metrics.json", first_of("gap", group={"depth": 9})), "gap[depth=9]: no answers give this cell"),
+        (edit_json("metrics.json", lambda found: found["metrics"].pop()), "the cell is missing"),
+        (edit("casesets/both-right-whole-wrong.jsonl", '"case": "c0"', '"case": "c1"'), "differs from what"),
+        (edit("figures/failure-quadrants.csv", ",", ",9"), "figures/failure-quadrants.csv"),
+        (edit("cases.jsonl", '"answer": "5"', '"answer": "6"'), "gold is '5'"),
+    ],
+    ids=["outcome", "gold", "value", "interval", "group", "taken out", "case set", "figure", "case"],
+)
+def test_what_does_not_follow_from_the_answers_is_named(
+    run: Path, change: Callable[[Path], None], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(run)
+    found = verify(run)
+    assert any(named in problem for problem in found.problems), found.problems
+    assert main(["verify", str(run)]) == 1
+    assert named in capsys.readouterr().out
+
+
+def test_an_altered_answer_is_found_by_its_checksum(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit("journal/*.jsonl", "the final answer is: 3", "the final answer is: 4")(run)
+    assert main(["verify", str(run)]) == 1
+    said = "".join(capsys.readouterr())
+    assert ("not in the journal" in said and "role 'part:1'" in said) or "role 'whole'" in said
+
+
+@pytest.mark.parametrize("cell", ["composition", "composition[family=even]"])
+def test_a_cell_leads_back_to_the_lines_of_its_answers(run: Path, cell: str) -> None:
+    found = trace(run, cell)
+    ids = [f"c{i}" for i in range(12) if "even" not in cell or i % 2 == 0]
+    assert [row["case"] for row in found] == ids and {row["role"] for row in found} == {"whole"}
+    for row in found:
+        name, _, line = row["journal"].rpartition(":")
+        record = json.loads((run / name).read_text().splitlines()[int(line) - 1])
+        assert (record["case"], record["role"]) == (row["case"], "whole") and row["answer"] in record["response"][
+            "text"
+        ]
+
+
+def test_a_cell_that_is_not_there_is_said(run: Path) -> None:
+    with pytest.raises(InputError, match="no such cell; did you mean 'composition'"):
+        trace(run, "compositoin")

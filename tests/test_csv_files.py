@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from composcope.csv_files import inert, read_csv, to_csv
+
+FORMULAS = [
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    '=HYPERLINK("http://x")',
+    "-x",
+    "--1",
+    "'=1",
+]
+HARMLESS = ["6", "-6", "+6.5", "-1e-3", "-inf", "-", "=", "a=b", "", "'quoted'", "x\n=1", "two, three", "é"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_text_is_a_formula_and_every_text_is_read_back(text: str, tmp_path: Path) -> None:
+    row = {"case": text, text: "value", "n": -3, "rate": -0.5, "none": None}
+    written = to_csv([row])
+    cells = [cell for line in csv.reader(io.StringIO(written, newline="")) for cell in line]
+    assert [c for c in cells if c.startswith(("=", "+", "-", "@", "\t", "\r"))] == ["-3", "-0.5"]
+    (tmp_path / "table.csv").write_text(written, encoding="utf-8", newline="")
+    columns, rows = read_csv(tmp_path / "table.csv")
+    assert rows[0]["case"] == text and rows[0]["n"] == "-3" and rows[0]["none"] == "" and columns[0] == "case"
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_numbers_and_ordinary_text_are_written_as_they_are(text: str, tmp_path: Path) -> None:
+    assert inert(text) == text
+    (tmp_path / "t.csv").write_text(to_csv([{"a": text, "b": 1}]), encoding="utf-8", newline="")
+    assert read_csv(tmp_path / "t.csv")[1] == [{"a": text, "b": "1"}]
+
+
+def test_columns_are_those_of_all_rows_in_order_of_appearance() -> None:
+    assert to_csv([{"b": 1}, {"a": 2, "b": None}]) == "b,a\n1,\n,2\n"
+    assert to_csv([{"b": 1}], ["a", "b"]) == "a,b\n,1\n" and to_csv([]).strip() == ""
