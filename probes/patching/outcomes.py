@@ -15,8 +15,10 @@ from torch import Tensor
 
 from ...evaluation.asks import Grade
 from ...evaluation.statistics import clopper_pearson
+from ..contrast import adjust, paired
 from ..effects import mean_interval
 from ..result import Row
+from ..tables import settled_cells
 
 RATES = ("flip_rate", "abstain_rate", "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")
 MEANS = (
@@ -203,3 +205,37 @@ def _row(quantity: str, outcomes: Sequence[Outcome], i: int) -> Row:
     e = mean_interval(values, [o.recipient for o in defined] if shared else None)
     return {"quantity": quantity, "n": len(values), "value": e.value, "low": e.low, "high": e.high,
             "interval": e.interval, "note": ""}  # fmt: skip
+
+
+AGAINST = ("random", "noise")
+QUANTITIES = ("flip_rate", "abstain_rate", "corrected_rate", "kl_from_donor", "donor_log_prob", "logit_difference")
+
+
+def against_controls(outcomes: Sequence[Outcome], layers: Sequence[int], *, seed: int = 0) -> list[Row]:
+    """Rows ``donor - random`` and ``donor - noise`` of every quantity and layer: paired over recipients.
+
+    Several donors of one recipient are averaged. Rates get a sign-flip permutation, the rest a paired t test; Holm over
+    the layers of a quantity and control, each a declared family.
+    """
+    rows: list[Row] = []
+    for control in AGAINST:
+        for quantity in QUANTITIES:
+            found: list[Row] = []
+            for i, layer in enumerate(layers):
+                sides = settled_cells({s: _by_recipient(outcomes, s, quantity, i) for s in ("donor", control)})
+                if all(sides.values()):
+                    test = "permutation" if quantity in RATES else "auto"
+                    row = paired(sides, quantity=quantity, test=test, seed=seed).table[0]
+                    found.append({**row, "layer": layer})
+            rows += adjust(found, f"{quantity}: donor - {control}, all layers")
+    return rows
+
+
+def _by_recipient(outcomes: Sequence[Outcome], source: str, quantity: str, i: int) -> dict[str, float]:
+    """Mean over a recipient's donors at one layer; what is undefined is left out."""
+    values: dict[str, list[float]] = {}
+    for o in outcomes:
+        x = float(o.values[quantity][i])
+        if o.source == source and math.isfinite(x):
+            values.setdefault(str(o.recipient), []).append(x)
+    return {recipient: float(np.mean(v)) for recipient, v in values.items()}

@@ -13,9 +13,8 @@ from ...errors import InputError, NoCasesError
 from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar, stage
 from ..result import ProbeResult
-from .contrasts import against_controls
 from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
-from .outcomes import Grader, Graders, Outcome, Said, compare, summarize
+from .outcomes import Grader, Graders, Outcome, Said, against_controls, compare, summarize
 
 Control = Literal["identity", "random", "noise", "positive"]
 CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")
