@@ -233,7 +233,7 @@ def _lookback(lm: Any, examples: Sequence[Example], settings: Settings, reporter
 def _patching(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
     from ..hooks.precision import widens
     from ..probes import patching
-    from ..probes.precision import InDtype
+    from ..probes.spread import InDtype
 
     wide = widens(lm, settings.rows_dtype)
     model: Any = InDtype(lm, str(settings.rows_dtype)) if wide else lm

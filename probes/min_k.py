@@ -1,4 +1,6 @@
-"""Min-K% and Min-K%++: was this text in the training data? The lowest-scoring tokens say.
+"""Min-K% and Min-K%++: was a text in the training data, judged by its least likely tokens?
+
+    score(lm, [ids], k=0.2).min_k_pp  # one number per text
 
 Min-K% (Shi et al. 2024, eq. 1) averages the k% lowest token log-probabilities. Min-K%++ (Zhang et al. 2025, eq. 3-4)
 first standardizes each one by what the model expected: z_t = (log p(x_t | x_<t) - mu_t) / sigma_t with mu and sigma
@@ -162,7 +164,7 @@ def score_ratios(
 
 
 def robust(tokens: TokenScores) -> dict[str, float]:
-    """Aggregates that a few extreme z do not carry away: median, 10% trimmed mean, share with z < -1."""
+    """Aggregates that are robust to a few extreme z: median, 10% trimmed mean, share with z < -1."""
     cut = int(0.1 * len(tokens.z))
     trimmed = np.sort(tokens.z)[cut : len(tokens.z) - cut]
     return {
@@ -175,7 +177,7 @@ def robust(tokens: TokenScores) -> dict[str, float]:
 def length_matched(values: Array, n: int, k: float = 0.2, *, draws: int = 200, seed: int = 0) -> float:
     """Expected mean of the k lowest values in a text of ``n`` tokens: the average over random subsets of that size.
 
-    Takes away that a longer text has more chances of a low token; NaN where int(n * k) is 0.
+    Removes the advantage of longer texts, which have more chances of a low token; NaN where int(n * k) is 0.
     """
     lowest(values, k)  # refuses a bad ratio
     if not 0 < n <= len(values):

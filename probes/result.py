@@ -1,4 +1,7 @@
-"""ProbeResult: what every probe returns: a table with n and intervals, and named tensors."""
+"""ProbeResult: the result of every probe, a table with n and intervals and named tensors.
+
+result.save("probes/neurons")  # table.csv, values.csv, tensors.safetensors, result.json
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Steering: does adding the direction from failing to succeeding prompt-end states make failing cases succeed?
+"""Steering: does adding the direction from failures to successes make failing cases succeed?
+
+    along = direction(lm, successes, failures, layers)
+    steer(lm, recipients, along, layers).tokens  # recipient source layer step
 
 The direction of a layer is the mean prompt-end residual state of the successes minus that of the failures. It is added,
 times a strength, to the prompt-end state of other cases after that layer's block, and the model continues. Controls add
@@ -13,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import InputError, NoCasesError
@@ -28,16 +32,17 @@ STRENGTHS = (1.0, 2.0)
 class Steered:
     """Continuations of every recipient from every source at every layer."""
 
-    base: Tensor
-    """``recipient step``: nothing changed; -1 after the end."""
-    tokens: Tensor
-    """``recipient source layer step``"""
+    base: Int[Tensor, "recipient step"]
+    """Unchanged; -1 after the end."""
+    tokens: Int[Tensor, "recipient source layer step"]
     sources: tuple[str, ...]
     layers: tuple[int, ...]
 
 
-def direction(lm: Model, successes: Sequence[Ids], failures: Sequence[Ids], layers: Sequence[int]) -> Tensor:
-    """Mean success minus mean failure state at the prompt's end, ``layer d_model`` in float32.
+def direction(
+    lm: Model, successes: Sequence[Ids], failures: Sequence[Ids], layers: Sequence[int]
+) -> Float[Tensor, "layer d_model"]:
+    """Mean success minus mean failure state at the prompt's end, in float32.
 
     Raises ``NoCasesError`` without both groups.
     """
@@ -48,11 +53,11 @@ def direction(lm: Model, successes: Sequence[Ids], failures: Sequence[Ids], laye
 
 
 def steer(
-    lm: Model, recipients: Sequence[Ids], along: Tensor, layers: Sequence[int], *,
+    lm: Model, recipients: Sequence[Ids], along: Float[Tensor, "_ _"], layers: Sequence[int], *,
     strengths: Sequence[float] = STRENGTHS, n_random: int = 2, max_new_tokens: int = 64,
     stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None,
 ) -> Steered:  # fmt: skip
-    """Continue every recipient with ``along`` (``layer d_model``) added to its prompt-end state after each block.
+    """Continue every recipient with ``along`` (layer d_model) added to its prompt-end state after each block.
 
     Sources: ``+S`` for each strength S, ``-S`` for the largest one, ``random:i`` (directions drawn at random, as long
     as the largest step), ``none``. Each layer is a row of its own: layers are never steered together.

@@ -1,4 +1,6 @@
-"""Where the residual stream is at the prompt's end, and how far it moves from step to step of the response.
+"""Cosines of residual states: between cases at the prompt's end, and from step to step of a response.
+
+    prompt_end_cosines(lm, donors, recipients).dr  # one mean cosine per layer
 
 Composition collapse (App. I): the state h_l is the output of decoder block l, before the final norm, at the last token
 of the full prompt. Cosines are formed in float64, since in bfloat16 they saturate at 0.9999; plain ones are dominated
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
+from einops import rearrange
+from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import InputError, NoCasesError
@@ -34,15 +38,15 @@ Alignment = Literal["predictive", "token"]
 Ids = Sequence[int]
 
 
-def _states(captured: Captured) -> Tensor:
+def _states(captured: Captured) -> Float[Tensor, "layer pos d_model"]:
     assert captured.states is not None
     return captured.states.double().cpu()
 
 
 def prompt_end_states(
     lm: Model, prompts: Sequence[Ids], *, max_tokens: int | None = None, notes: list[str] | None = None
-) -> Tensor:
-    """Block outputs at the last token of every prompt: [prompt layer d_model], float64."""
+) -> Float[Tensor, "prompt layer d_model"]:
+    """Block outputs at the last token of every prompt, in float64."""
     if not len(prompts):
         raise InputError("no prompts; give at least one")
     requests = [Request(p, states=(max(0, len(p) - 1), len(p))) for p in prompts]
@@ -57,9 +61,9 @@ def _capture(
         yield i, _states(got)
 
 
-def cosine_matrix(states: Tensor, centered: bool = False) -> Tensor:
-    """Cosine of every pair of states, per layer: [layer n n] from [n layer d_model]."""
-    x = states.double().transpose(0, 1)
+def cosine_matrix(states: Float[Tensor, "n layer d_model"], centered: bool = False) -> Float[Tensor, "layer n n"]:
+    """Cosine of every pair of states, per layer."""
+    x = rearrange(states.double(), "n layer d -> layer n d")
     if centered:
         x = x - x.mean(1, keepdim=True)
     x = torch.nn.functional.normalize(x, dim=-1, eps=0.0 if not centered else 1e-12)
@@ -70,11 +74,11 @@ def cosine_matrix(states: Tensor, centered: bool = False) -> Tensor:
 class PromptEndCosines:
     """Mean cosines per layer: within donors (pairs i<j), within recipients, across; NaN where there is no pair."""
 
-    dd: Tensor
-    rr: Tensor
-    dr: Tensor
-    matrix: Tensor
-    """[layer n n], donors first"""
+    dd: Float[Tensor, "layer"]
+    rr: Float[Tensor, "layer"]
+    dr: Float[Tensor, "layer"]
+    matrix: Float[Tensor, "layer n n"]
+    """Donors first"""
     centered: bool
 
 
@@ -92,7 +96,7 @@ def prompt_end_cosines(
     return _split(matrix, len(donors), centered)
 
 
-def _split(matrix: Tensor, n: int, centered: bool) -> PromptEndCosines:
+def _split(matrix: Float[Tensor, "layer all all"], n: int, centered: bool) -> PromptEndCosines:
     def within(m: Tensor) -> Tensor:
         i, j = torch.triu_indices(m.shape[1], m.shape[2], offset=1)
         return m[:, i, j].mean(1)
@@ -103,10 +107,10 @@ def _split(matrix: Tensor, n: int, centered: bool) -> PromptEndCosines:
 
 @dataclass(frozen=True)
 class StepCosines:
-    """One response: cos(h_l(t), h_l(t+1)) [layer step] and the norms of the states [layer state], float64."""
+    """cos(h_l(t), h_l(t+1)) of one response, and the norms of the states, in float64."""
 
-    cosines: Tensor
-    norms: Tensor
+    cosines: Float[Tensor, "layer step"]
+    norms: Float[Tensor, "layer state"]
     alignment: Alignment
 
 
@@ -158,7 +162,7 @@ def _request(prompt: Ids, response: Ids, alignment: Alignment, steps: int, eos: 
     return Request([*prompt, *kept], states=(n, n + len(kept)))
 
 
-def _steps(states: Tensor) -> dict[str, Tensor]:
+def _steps(states: Float[Tensor, "layer pos d_model"]) -> dict[str, Tensor]:
     norms = states.norm(dim=-1)
     dots = (states[:, 1:] * states[:, :-1]).sum(-1)
     return {"cosines": dots / (norms[:, 1:] * norms[:, :-1]), "norms": norms}
@@ -173,7 +177,7 @@ def over_examples(
     """Prompt-end cosines (donors = successes, recipients = failures) and step cosines by group, for one role.
 
     ``position``: where the states of the ``prompt_end`` and ``centered`` rows are read, at each response's answer slot
-    or at the prompt's end. Steps go over the whole response either way.
+    or at the prompt's end. Steps always cover the full response.
 
     Table: per layer the plain and centered cosines ``dd``, ``rr``, ``dr`` with intervals from resampling cases (pairs
     share cases and are not independent), their ``separation`` (mean within groups - across) with a label-permutation
@@ -265,7 +269,7 @@ def _separation(means: dict[str, np.ndarray]) -> np.ndarray:
 
 
 FEW = 5
-"""Below as many cases a group, resampling them says little: few different samples exist."""
+"""With fewer cases in a group a bootstrap means little, because few different samples exist."""
 
 
 def _ends(draws: np.ndarray, cases: int) -> Row:

@@ -1,4 +1,7 @@
-"""Lookback masses captured while the model writes: the same numbers as teacher forcing, without a second pass."""
+"""Attention masses recorded while the model generates: the same numbers as teacher forcing, without a second pass.
+
+generate(lm, [prompt_ids], max_new_tokens=32).masses[0].ratio()  # layer head step
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ...errors import InputError, ModelError
@@ -21,20 +25,20 @@ from .teacher_forced import Ids, Layout, Masses, Span, cue_counts, layout, spans
 if TYPE_CHECKING:
     from ...hooks.model import Model
 
-Pick = Callable[[Tensor], Tensor]
+Pick = Callable[[Float[Tensor, "batch vocab"]], Int[Tensor, "batch"]]
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Responses and the attention masses that were seen while they were written, one per prompt."""
+    """Responses and the attention masses recorded during generation, one per prompt."""
 
     responses: list[list[int]]
     """Token ids, the final end token included where one was generated."""
     masses: list[Masses]
 
 
-def greedy(logits: Tensor) -> Tensor:
-    """The most likely token of each row: batch, from batch vocab."""
+def greedy(logits: Float[Tensor, "batch vocab"]) -> Int[Tensor, "batch"]:
+    """The most likely token of each row."""
     return logits.argmax(-1)
 
 
@@ -44,13 +48,13 @@ def generate(
     question_spans: Sequence[Span | None] | None = None, few_shot_spans: Sequence[Span | None] | None = None,
     eos: Sequence[int] | None = None, pick: Pick = greedy, max_tokens: int = 4096,
 ) -> Generated:  # fmt: skip
-    """Generate with a cache and keep, at every decoding step, the masses of the query that predicts the next token.
+    """Generate with a cache and record at every step the masses of the query that predicts the next token.
 
     Args:
         cue_tokens, question_spans, few_shot_spans: as in ``masses``.
         eos: token ids that end a response (default: the model's).
-        pick: chooses tokens from logits, ``batch vocab`` to ``batch``; greedy by default.
-        max_tokens: prompts run side by side, padded on the left, while prompts and responses stay below this.
+        pick: chooses tokens from logits; greedy by default.
+        max_tokens: left-padded prompts share a batch while prompts and responses together stay below this.
 
     No keys are evicted on sliding-window layers, so positions are absolute. Raises ``InputError`` for prompts that
     with their response exceed the context, ``ModelError`` for a model in training mode and for NaN.
@@ -95,7 +99,7 @@ def _batches(prompts: Sequence[Ids], new: int, max_tokens: int) -> list[list[int
 
 
 class _Writer:
-    """One batch of prompts, padded on the left, written token by token."""
+    """Generates one batch of left-padded prompts token by token."""
 
     def __init__(self, lm: Model, prompts: Sequence[Ids], layouts: Sequence[Layout]):
         self.lm, self.layouts = lm, layouts
@@ -124,8 +128,8 @@ class _Writer:
             self.mask = torch.cat([self.mask, self.mask.new_ones(len(self.pads), 1)], 1)
         return [(r, lay.masses(torch.cat(s, -1))) for r, lay, s in zip(responses, self.layouts, self.sums, strict=True)]
 
-    def _step(self, step: int, done: Sequence[bool]) -> Tensor:
-        """One forward pass; keeps the masses of every unfinished row's last query; logits ``batch vocab``."""
+    def _step(self, step: int, done: Sequence[bool]) -> Float[Tensor, "batch vocab"]:
+        """Run one forward pass and record the masses of every unfinished row's last query."""
         last = self.width - 1 + step
         windows = [
             None if ended else Window(last, last + 1, tuple((a + pad if a else 0, b + pad) for a, b in lay.ranges))

@@ -1,4 +1,7 @@
-"""Attention masses behind the lookback ratio: how much of each head's attention goes to which part of the sequence."""
+"""Attention masses and lookback ratios of stored responses: how much each head attends to each part of the sequence.
+
+masses(lm, [prompt_ids], [response_ids])[0].context  # layer head step
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Literal
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from ...errors import InputError
@@ -25,23 +29,21 @@ REGIONS = ("sink", "template", "few_shot", "question", "cue", "response")
 
 @dataclass(frozen=True)
 class Masses:
-    """Attention mass of each head on context and on new keys, per step; without sinks the two sum to 1."""
+    """Attention mass of each head on context keys and on new keys, per step; without sinks the two sum to 1."""
 
-    context: Tensor
-    """layer head step"""
-    new: Tensor
-    """layer head step"""
+    context: Float[Tensor, "layer head step"]
+    new: Float[Tensor, "layer head step"]
     context_tokens: int
     prompt_tokens: int
     regions: Mapping[str, Tensor] = field(default_factory=dict)
     """Mass on ``sink`` (position 0), ``few_shot``, ``question``, ``template`` (the rest of the context), ``cue`` and
     ``response``, each layer head step; only where the question's span was given, and ``few_shot`` only with its."""
 
-    def ratio(self, form: Form = "mean") -> Tensor:
-        """Lookback ratio [layer head step].
+    def ratio(self, form: Form = "mean") -> Float[Tensor, "layer head step"]:
+        """Lookback ratio.
 
         ``mean`` divides each mass by its number of keys (the published form; it depends on both lengths), ``sum``
-        takes the masses as they are. NaN where nothing is new yet: step 0 without cue tokens.
+        uses the masses themselves. NaN where nothing is new yet: step 0 without cue tokens.
         """
         if form not in ("mean", "sum"):
             raise InputError(f"form: {form!r}; use mean or sum")
@@ -148,7 +150,7 @@ def iter_masses(
     question_spans: Sequence[Span | None] | None = None, few_shot_spans: Sequence[Span | None] | None = None,
     max_tokens: int | None = None, notes: list[str] | None = None,
 ) -> Iterator[tuple[int, Masses]]:  # fmt: skip
-    """Masses pair by pair as they finish, with the pair's index; see ``masses``."""
+    """Masses of each pair as soon as they are computed, with the pair's index; see ``masses``."""
     if len(prompts) != len(responses):
         raise InputError(f"{len(prompts)} prompts, {len(responses)} responses; give one of each")
     cues, n = cue_counts(cue_tokens, prompts), len(prompts)
@@ -176,8 +178,8 @@ def masses(
 ) -> list[Masses]:  # fmt: skip
     """Context and new attention masses of every head at every step, teacher-forced on the token ids given.
 
-    Exact under sdpa and eager; attention maps are never held. Keys outside a sliding window have no mass but count as
-    keys. With ``question_spans`` (half-open, prompt positions; ``few_shot_spans`` for worked examples before them)
+    Exact under sdpa and eager, without holding attention maps. Keys outside a sliding window have no mass but count
+    as keys. With ``question_spans`` (half-open, prompt positions; ``few_shot_spans`` for worked examples before them)
     masses are also split by region. Raises ``InputError`` for empty responses, spans outside their prompt and cue
     tokens that leave no context, and what ``capture`` does.
     """
@@ -193,8 +195,8 @@ def masses(
 def ratios(
     lm: Model, prompts: Sequence[Ids], responses: Sequence[Ids], cue_tokens: int | Sequence[int] = 0, *,
     form: Form = "mean", max_tokens: int | None = None,
-) -> list[Tensor]:  # fmt: skip
-    """Lookback ratios [layer head step] (float32), one tensor per pair of prompt and response token ids.
+) -> list[Float[Tensor, "layer head _"]]:  # fmt: skip
+    """Lookback ratios ``layer head step`` (float32), one tensor per pair of prompt and response token ids.
 
     ``cue_tokens`` trailing prompt tokens count as new (one number, or one per prompt). Column i belongs to the
     attention that predicts response token i. Where nothing is new yet (step 0 with no cue tokens) the ratio is NaN.

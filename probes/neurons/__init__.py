@@ -1,20 +1,24 @@
-"""Neuron attribution: which MLP neurons carry an answer, what tasks share, and whether it is true.
+"""Neuron attribution: the MLP neurons that carry an answer, their overlap between tasks, and a causal check.
 
-The parts: attribution (``attribute``, ``attribute_many``), sets (``select``, ``overlap``, ``location_map``), the causal
-check, and the whole over labelled examples.
+    scores = neurons.attribute_many(lm, prompts, answers).mean
+    chosen = neurons.select(scores)
+    neurons.causal_check(lm, prompts, answers, chosen.neurons)
+
+``over_examples`` does all of this for labelled examples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jaxtyping import Float
 from torch import Tensor
 
 from ...hooks.model import Model
 from .attribution import Attributions, attribute, attribute_many
 from .checks import CausalCheck, causal_check
 from .examples import key_neurons, over_examples
-from .experts import by_expert
+from .paths import by_expert
 from .sets import Overlap, Selection, location_map, overlap, select, select_clusters, share
 
 __all__ = [
@@ -37,10 +41,10 @@ __all__ = [
 ]
 
 
-def activation_times_gradient(lm: Model, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
-    """The cheap estimate: activation times gradient at full activation, ``layer neuron``, mean over answer tokens.
+def activation_times_gradient(lm: Model, prompt: Sequence[int], answer: Sequence[int]) -> Float[Tensor, "layer neuron"]:
+    """The cheap estimate: activation times gradient at full activation, averaged over answer tokens.
 
-    One node instead of an integral; it misses what saturates along the path. Behind a norm of the MLP output the norm's
-    factor is frozen, as for ``attribute``.
+    One node instead of an integral, so effects that saturate along the path are missed. The factor of a norm on the
+    MLP's output is frozen, as in ``attribute``.
     """
     return attribute(lm, prompt, answer, rule="gradient")

@@ -1,10 +1,12 @@
 """Integrated gradients of an answer's probability over every MLP neuron (QRNCA; knowledge neurons).
 
+    attribute(lm, prompt_ids, answer_ids)  # layer neuron
+
     score_{l,i} = z_{l,i} * integral_0^1 dP(answer | a * z_l) / dz_{l,i} da
 
 with z the input of layer l's down projection at the position that predicts the answer token, and P the softmax
 probability over the whole vocabulary. The scores of a layer sum to ``P - P(layer silent)``; how far the quadrature
-misses that (the *completeness gap*) is known for every layer and every piece of its path, and drives the refinement.
+misses that (the *completeness gap*) is known for every layer and every piece of its path, and decides what is refined.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ...errors import InputError
@@ -44,26 +47,25 @@ from .sweeps import How, in_passes, sweep
 
 @dataclass(frozen=True)
 class Attributions:
-    """Per case, per answer token."""
+    """One tensor per case, over its answer tokens."""
 
-    scores: list[Tensor]
-    """One per case: token layer neuron"""
-    probability: list[Tensor]
-    """token: P of each answer token with all neurons as they are"""
-    silenced: list[Tensor]
-    """token layer: P with the layer's neurons at zero"""
-    gap: list[Tensor]
-    """token layer: completeness gap, ``sum of scores - (P - P silenced)``"""
-    error: list[Tensor]
-    """token layer: absolute gaps summed over the panels of the path, at least ``|gap|``"""
-    nodes: list[Tensor]
-    """token layer: quadrature nodes used"""
+    scores: list[Float[Tensor, "_ layer neuron"]]
+    probability: list[Float[Tensor, "_"]]
+    """P of each answer token with all neurons unchanged"""
+    silenced: list[Float[Tensor, "_ layer"]]
+    """P with the layer's neurons at zero"""
+    gap: list[Float[Tensor, "_ layer"]]
+    """Completeness gap, ``sum of scores - (P - P silenced)``"""
+    error: list[Float[Tensor, "_ layer"]]
+    """Absolute gaps summed over the panels of the path, at least ``|gap|``"""
+    nodes: list[Int[Tensor, "_ layer"]]
+    """Quadrature nodes used"""
     rule: str
     site: str
 
     @property
-    def mean(self) -> list[Tensor]:
-        """Mean over the answer's tokens, one ``layer neuron`` per case."""
+    def mean(self) -> list[Float[Tensor, "layer neuron"]]:
+        """Mean over the answer's tokens, per case."""
         return [s.mean(0) for s in self.scores]
 
     def unconverged(self) -> int:
@@ -73,13 +75,13 @@ class Attributions:
 
 
 TRIED = 0.5
-"""About how much of a query's work its first try is, for progress; each round after it is half of what is left."""
+"""Share of a query's work in its first try, for progress; each later round is half of what is left."""
 
 
 def _integrate(lm: Model, prefix: Prefix, targets: Tensor, work: _Work, how: How) -> tuple[_Done, Tensor]:
-    """Integrate the panels asked for of every (query, layer); and P as it is, per query.
+    """Integrate the given panels of every (query, layer); and P unchanged, per query.
 
-    All layers of a query go together where all are asked for, else layer by layer: few need more than a first try.
+    All layers of a query run together where all have work, else layer by layer: few need more than a first try.
     """
     together = sorted({layer for _, layer in work})
     everything = len(work) == len(together) * len({q for q, _ in work})
@@ -107,7 +109,7 @@ def _integrate(lm: Model, prefix: Prefix, targets: Tensor, work: _Work, how: How
 
 
 def _panels(pieces: Sequence[tuple[float, float]], scores: Tensor, start: Tensor, nodes: Nodes) -> list[_Piece]:
-    """Panels whose gap is yet to be known, with P at their start; the padding of shorter lists is left behind."""
+    """Panels, whose gaps are not known yet, with P at their start; the padding of shorter lists is dropped."""
     sums, starts = scores.double().sum(-1).tolist(), start.double().tolist()
     n = len(nodes.at) + bool(nodes.end)
     return [_Piece(Panel(a, b, scores[k], sums[k], n), starts[k]) for k, (a, b) in enumerate(pieces)]
@@ -142,7 +144,7 @@ def _attribute_prefix(lm: Model, prefix: Prefix, targets: Tensor, how: How) -> _
     first: _Work = {(q, layer): [(0.0, 1.0)] for q in range(n) for layer in range(n_layers)}
     cases = len({q.prompt for q in prefix.queries})
     done, full = _integrate(lm, prefix, targets, first, how._replace(ticks=TRIED * cases / len(first)))
-    # P along each layer's path, where it is known: at its end, and where panels start.
+    # Known values of P along each layer's path: at its end, and where panels start.
     known = {key: {1.0: float(full[key[0]])} for key in done}
     paths = {key: _complete(found, known[key]) for key, found in done.items()}
     silenced = torch.zeros(n, n_layers, device=lm.device, dtype=full.dtype)
@@ -180,7 +182,7 @@ def _attribute_prefix(lm: Model, prefix: Prefix, targets: Tensor, how: How) -> _
 
 
 def _complete(found: Sequence[_Piece], known: dict[float, float]) -> list[Panel]:
-    """Panels with their gaps, from P at their ends; ``known`` has P along the path and gets what is new."""
+    """Panels with their gaps, from P at their ends; new values of P along the path are added to ``known``."""
     known |= {piece.panel.start: piece.start for piece in found}
     for piece in found:
         panel = piece.panel
@@ -188,8 +190,8 @@ def _complete(found: Sequence[_Piece], known: dict[float, float]) -> list[Panel]
     return [piece.panel for piece in found]
 
 
-def sum_scores(panels: Sequence[Panel]) -> Tensor:
-    """Scores of a whole path: neuron."""
+def sum_scores(panels: Sequence[Panel]) -> Float[Tensor, "neuron"]:
+    """Scores of a complete path."""
     return panels[0].scores if len(panels) == 1 else torch.stack([p.scores for p in panels]).sum(0)
 
 
@@ -205,21 +207,21 @@ def attribute_many(
     rows_dtype: str | torch.dtype | None = None,
     quick: bool = False,
 ) -> Attributions:
-    """Attribution of each answer, teacher-forced after its prompt, to every neuron; token ids in, one result per case.
+    """Attribution of each answer (token ids, teacher-forced after its prompt) to every neuron.
 
     Args:
-        steps: quadrature nodes. By default 8 per panel (of the first one both ends are nodes: Lobatto), one panel at
-            first, panels split until completeness holds to 1 % of the layer's effect; 20 for ``rule="reference"``. A
-            number given is not refined.
+        steps: quadrature nodes. By default 8 per panel (both ends of the first panel are nodes: Lobatto), one panel at
+            first, and panels are split until completeness holds to 1 % of the layer's effect; 20 for
+            ``rule="reference"``. A given number is not refined.
         rule: ``gauss-legendre``, ``reference`` (the published average of equidistant points) or ``gradient``
             (activation x gradient, the cheap estimate).
         site: ``down`` (input of the down projection) or ``pre`` (before the activation function, which the published
             code uses on GPT-2; the default of ``rule="reference"`` where the MLP is not gated).
-        max_rows: rows recomputed at once; by default what fits into memory. Halved, with a warning, when it does not.
+        max_rows: rows recomputed together; by default as many as fit. Halved, with a warning, when memory runs out.
         rows_dtype: ``float32`` computes prompts, rows and gradients in float32 on weights that stay in half precision
-            (a block of them is widened at a time), as ``model.float()`` would; by default the dtype of the weights.
-        quick: 5 nodes in layers where they meet completeness to 0.3 %, which puts scores within about a thousandth of
-            the largest: enough to choose neurons.
+            (one block at a time is widened), as ``model.float()`` would; by default the dtype of the weights.
+        quick: 5 nodes in layers where they meet completeness to 0.3 %; scores are then within about a thousandth of the
+            largest one, which is enough to choose neurons.
 
     In mixtures of experts neuron i of expert e has index ``e * d_mlp + i`` (``by_expert`` unfolds them); the routing is
     frozen and experts that were not chosen score 0. Where layers differ in width, narrower ones are padded with 0.
@@ -301,10 +303,10 @@ def attribute(
     per_token: bool = False,
     site: PathSite | None = None,
     rows_dtype: str | torch.dtype | None = None,
-) -> Tensor:
-    """Attribution of one answer to every neuron: ``layer neuron``, the mean over the answer's tokens.
+) -> Float[Tensor, "layer neuron"] | Float[Tensor, "token layer neuron"]:
+    """Attribution of one answer to every neuron: the mean over its tokens, or with ``per_token`` each token's.
 
-    ``per_token`` keeps them: ``token layer neuron``. Options and errors as in ``attribute_many``, which also reports
+    Options and errors as in ``attribute_many``, which also reports
     probabilities and completeness gaps.
     """
     scores = attribute_many(lm, [prompt], [answer], steps, rule, site=site, rows_dtype=rows_dtype).scores[0]

@@ -1,18 +1,26 @@
-"""Do the chosen neurons matter? Suppress and amplify them, against random neurons of the same layers.
+"""Checks of attributions: chosen neurons against random ones, and cheap scores against exact ones.
+
+    causal_check(lm, prompts, answers, chosen.neurons).change("suppressed")  # log ratio of P per case
+    agreement(cheap, full, v=10).spearman
 
 Dai et al. 2022, section 4.3: neurons that carry an answer lower its probability when silenced and raise it when
-doubled; as many random neurons of the same layers should not. Done at the position that predicts the answer's first
-token, all variants of a case as rows of one recomputed position.
+doubled; as many random neurons of the same layers should not. This happens at the position that predicts the answer's
+first token, with all variants of a case as rows of one recomputed position. ``agreement`` compares half precision with
+float32, and activation x gradient with the integral.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from scipy import stats
 from torch import Tensor
 
 from ...errors import InputError
@@ -21,7 +29,11 @@ from ...hooks.budget import in_prefills, row_budget, shrinking
 from ...hooks.model import Model
 from ...hooks.module_hooks import ModuleHook
 from ...hooks.rows import Prefix, prefill, step
-from ..spread import Notes, collect
+from ..contrast import summary_row
+from ..result import Row
+from ..spread import Fleet, Notes, collect
+from .attribution import attribute_many
+from .quadrature import Rule
 from .sets import Neuron
 
 _Variants = tuple[Sequence[int], int, Sequence[Sequence[Neuron]]]
@@ -32,16 +44,15 @@ _Variants = tuple[Sequence[int], int, Sequence[Sequence[Neuron]]]
 class CausalCheck:
     """Log-probability of each case's answer token, in nats."""
 
-    base: Tensor
-    """case"""
-    suppressed: Tensor
-    amplified: Tensor
-    random_suppressed: Tensor
-    """case draw: as many random neurons of the same layers; NaN where a layer has not as many others"""
-    random_amplified: Tensor
+    base: Float[Tensor, "case"]
+    suppressed: Float[Tensor, "case"]
+    amplified: Float[Tensor, "case"]
+    random_suppressed: Float[Tensor, "case draw"]
+    """With as many random neurons of the same layers; NaN where a layer has too few others"""
+    random_amplified: Float[Tensor, "case draw"]
 
-    def change(self, which: str) -> Tensor:
-        """Log of the ratio P(changed) / P per case, random draws averaged; ``which`` names a field."""
+    def change(self, which: str) -> Float[Tensor, "case"]:
+        """Log of the ratio P(changed) / P, with random draws averaged; ``which`` names a field."""
         x = getattr(self, which)
         return (x.mean(1) if x.dim() == 2 else x) - self.base
 
@@ -57,7 +68,7 @@ def causal_check(
     draws: int = 8,
     seed: int = 0,
 ) -> CausalCheck:
-    """Change of each answer's first-token probability when a case's neurons are scaled.
+    """Log-probability of each answer's first token with a case's neurons scaled.
 
     Args:
         neurons: per case, as ``select`` gives them; a case without neurons stays unchanged.
@@ -117,7 +128,7 @@ def _measure(
 
 
 def _random_like(lm: Model, chosen: Sequence[Neuron], rng: np.random.Generator) -> list[Neuron]:
-    """As many others of the same layers; in mixtures of experts of the same experts, as others may not have run."""
+    """As many other neurons of the same layers; in mixtures of experts of the same experts, as others may not run."""
     taken = set(chosen)
     out: list[Neuron] = []
     pools = [(layer, _pool(lm, layer, index)) for layer, index in chosen]
@@ -129,7 +140,7 @@ def _random_like(lm: Model, chosen: Sequence[Neuron], rng: np.random.Generator) 
 
 
 def _pool(lm: Model, layer: int, index: int) -> tuple[int, int]:
-    """The range of neurons that a neuron of a layer is compared with."""
+    """The range of neurons with which a neuron of a layer is compared."""
     part = lm.anatomy.layers[layer]
     if part.down is not None:
         return 0, part.n_neurons or lm.anatomy.d_mlp
@@ -137,8 +148,8 @@ def _pool(lm: Model, layer: int, index: int) -> tuple[int, int]:
     return expert * lm.anatomy.d_mlp, (expert + 1) * lm.anatomy.d_mlp
 
 
-def _scaling(lm: Model, layer: int, by: Tensor) -> ModuleHook:
-    """Multiply the neurons of a layer by ``query row neuron``."""
+def _scaling(lm: Model, layer: int, by: Float[Tensor, "query row neuron"]) -> ModuleHook:
+    """Multiply the neurons of a layer."""
     part, width = lm.anatomy.layers[layer], lm.anatomy.d_mlp
     if part.down is not None:
         return ModuleHook(part.down, "in", lambda z: z * by)
@@ -170,3 +181,86 @@ def _scaled(
     out = step(lm, prefix, grow={-1: lambda x: x.expand(-1, variants, -1).contiguous()}, hooks=hooks)
     log_p = out.logits.log_softmax(-1, dtype=torch.promote_types(out.logits.dtype, torch.float32))
     return log_p.gather(-1, targets[:, None, None].expand(-1, variants, 1))[..., 0]
+
+
+SAMPLE = 8
+"""Queries on which both are computed."""
+
+
+class Agreement(NamedTuple):
+    """How well the cheap scores of one query agree with the exact ones."""
+
+    error: float
+    """Largest absolute difference of scores, relative to the largest exact score."""
+    spearman: float
+    """Rank correlation over all neurons."""
+    overlap: float
+    """Share of the ``v`` largest scores that both have."""
+
+
+def agreement(cheap: Float[Tensor, "layer neuron"], full: Float[Tensor, "layer neuron"], v: int) -> Agreement:
+    """Agreement of two sets of scores; NaN where all scores are 0 or equal."""
+    a, b = cheap.double().flatten(), full.double().flatten()
+    top = [set(x.topk(min(v, x.numel())).indices.tolist()) for x in (a, b)]
+    error = float((a - b).abs().max() / b.abs().max())
+    if a.min() == a.max() or b.min() == b.max():
+        return Agreement(error, math.nan, math.nan)
+    ranks: Any = stats.spearmanr(a, b)
+    return Agreement(error, float(ranks.statistic), len(top[0] & top[1]) / len(top[0]))
+
+
+def measure(
+    lm: Model, queries: Sequence[tuple[Sequence[int], Sequence[int]]], notes: Notes, *, rule: Rule, steps: int | None,
+    v: int, dtype: str,
+) -> Iterator[tuple[int, list[float]]]:  # fmt: skip
+    """``Agreement`` of each query (prompt, answer)."""
+    for i, (prompt, answer) in enumerate(queries):
+        half = attribute_many(lm, [prompt], [answer], steps, rule).mean[0]
+        full = attribute_many(lm, [prompt], [answer], steps, rule, rows_dtype=dtype).mean[0]
+        yield i, list(agreement(half, full, v))
+
+
+class Measured(NamedTuple):
+    """Rows of a table, and a sentence about them."""
+
+    rows: list[Row]
+    note: str
+
+
+def agreement_rows(
+    lm: Model | Fleet, queries: Sequence[tuple[Sequence[int], Sequence[int], str | None]], *, rule: Rule,
+    steps: int | None, v: int, dtype: str, seed: int,
+) -> Measured:  # fmt: skip
+    """Rows ``rows_error``, ``rows_spearman`` and ``rows_overlap`` of evenly spaced (prompt, answer, cluster)."""
+    sample = [queries[i] for i in sampled(len(queries))]
+    what: Any = partial(measure, rule=rule, steps=steps, v=v, dtype=dtype)
+    found = collect(lm, what, [(p, a) for p, a, _ in sample])
+    worst = max((x[0] for x in found if math.isfinite(x[0])), default=0.0)
+    note = f"in that of the weights they differ by up to {worst:.1%} of the largest ({len(sample)} queries)"
+    return Measured(rows_of(found, [c for _, _, c in sample], "rows", seed), note)
+
+
+def sampled(n: int) -> list[int]:
+    """Up to 8 of n queries, evenly spaced."""
+    size = min(SAMPLE, n)
+    return [i * n // size for i in range(size)]
+
+
+def estimates(lm: Model, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], full: Sequence[Tensor],
+              v: int) -> list[list[float]]:  # fmt: skip
+    """``Agreement`` of activation x gradient with the scores of each query."""
+    cheap = attribute_many(lm, prompts, answers, rule="gradient").mean if prompts else []
+    return [list(agreement(a, b, v)) for a, b in zip(cheap, full, strict=True)]
+
+
+def rows_of(found: Sequence[Sequence[float]], clusters: Sequence[str | None], name: str, seed: int) -> list[Row]:
+    """Rows ``NAME_error``, ``NAME_spearman`` and ``NAME_overlap`` from the ``Agreement`` of some queries."""
+    table = torch.tensor(found, dtype=torch.float64).view(-1, len(Agreement._fields))
+    rows: list[Row] = []
+    for field, values in zip(Agreement._fields, table.T, strict=True):
+        known = [i for i in range(len(found)) if bool(values[i].isfinite())]
+        if known:
+            near = [clusters[i] for i in known]
+            row = summary_row(f"{name}_{field}", "all", values[known].numpy(), near, seed=seed)
+            rows.append({**row, "kind": "all"})
+    return rows

@@ -1,4 +1,7 @@
-"""Neuron attribution over labelled examples: do wholes and parts use the same neurons, and does failure differ?"""
+"""Neuron attribution over labelled examples: do wholes and parts share neurons, and do failures differ?
+
+over_examples(lm, examples).save("probes/neurons")
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,20 @@ from ...hooks.progress import Bar, no_bar, stage
 from ..examples import Example
 from ..matching import Matched
 from ..positions import Position, preceding_row, read_at
-from ..precision import InDtype
 from ..result import ProbeResult, Row
-from ..spread import Notes, collect
+from ..spread import InDtype, Notes, collect
 from ..tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
-from .agreement import agreement_rows, estimates, rows_of, sampled
 from .attribution import attribute_many
-from .checks import causal_check
+from .checks import agreement_rows, causal_check, estimates, rows_of, sampled
 from .quadrature import Rule, limit
 from .sets import Neuron, Selection, cluster, location_map, select_clusters, share
 
 Ids = Sequence[int]
 POOL = 64
-"""Examples whose full scores are held at once."""
+"""Examples whose full scores are in memory together."""
 SURE = 1e-6
 ROUNDING = 1e-5
-"""Nats: a log-probability in float32 moves by a few millionths with the shape of its batch."""
+"""In nats: a log-probability in float32 changes by a few millionths with the shape of its batch."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class _Attributed:
     """Largest completeness error per example, relative to P."""
     unconverged: int
     estimates: list[list[float]]
-    """How far activation x gradient is from the scores, of the sampled examples."""
+    """``Agreement`` of activation x gradient with the scores of the sampled examples."""
 
 
 def over_examples(
@@ -156,9 +157,9 @@ def _measure(
     lm: Model, queries: Sequence[tuple[Ids, Ids, bool]], notes: Notes, *, rule: Rule, steps: int | None, t: float,
     v: int,
 ) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
-    """The cluster of each query (prompt, answer) with its scores, and how well completeness holds.
+    """The cluster of each query (prompt, answer) with its scores, and its completeness error.
 
-    Where the third of a query is true, also how far activation x gradient is from them.
+    Where the third item of a query is true, also the agreement of activation x gradient with them.
     """
     for start in range(0, len(queries), POOL):
         some = queries[start : start + POOL]
@@ -224,7 +225,7 @@ def _mean(values: Sequence[float]) -> float:
 
 @dataclass
 class _Summary:
-    """The table as it grows, and the numbers of the examples in it."""
+    """The table's rows and the examples' values, collected quantity by quantity."""
 
     matched: Matched | None
     seed: int
@@ -319,7 +320,7 @@ def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draw
 
 
 def _beyond_rounding(change: Tensor) -> Tensor:
-    """Changes of a log-probability; those of no more than ``ROUNDING`` are none, so that ranks do not hang on it."""
+    """Changes of a log-probability, with those up to ``ROUNDING`` set to 0, so that ranks do not depend on rounding."""
     return torch.where(change.abs() <= ROUNDING, torch.zeros_like(change), change)
 
 

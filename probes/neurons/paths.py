@@ -1,5 +1,9 @@
 """The straight path of one layer's neurons from silent to full, as rows of the suffix engine, and scores along it.
 
+    path = Path(layer, nodes, "down")
+    logits = step(lm, prefix, grow={3: path.grow}, hooks=path.hooks()).logits
+    path.scores(gradient)  # query panel neuron
+
 Scaling the neurons z of layer l at one position by a moves that position's residual stream along a straight line,
 ``r(a) = r(1) - (1 - a) * W_down z``. So the rows of a layer are points on a line in d_model, and
 
@@ -8,6 +12,16 @@ Scaling the neurons z of layer l at one position by a moves that position's resi
 gives all its neurons from one vector g (Dai et al. 2022, eq. 4, for the input of the down projection). Behind a norm
 of the MLP output (Gemma-2, OLMo-2) the line runs after the norm, whose factor is frozen: scaling z before it would put
 the whole effect at a = 0.
+
+In mixtures of experts the routing is frozen at the choice of the full activations. The routed part of a block's output
+is ``sum over chosen experts e of w_e W_down,e z_e``, and what does not come from neurons (biases, shared experts)
+stays:
+
+    score_{e,i} = w_e * z_{e,i} * (W_down,e^T g)_i
+
+and 0 for experts that were not chosen. Routers of later layers still choose: where they switch along the path, P jumps
+and no gradient shows it; the completeness gap does (``Attributions.unconverged``). Neuron i of expert e has index
+``e * d_mlp + i`` within its layer.
 """
 
 from __future__ import annotations
@@ -15,41 +29,45 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
-from torch import Tensor
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from ...errors import InputError, ModelError
+from ...hooks import experts as inside
 from ...hooks import placement
 from ...hooks.anatomy import Layer, width_of
+from ...hooks.model import Model
 from ...hooks.module_hooks import ModuleHook
 from ...interrupts import held
-from . import experts
 
 PathSite = Literal["down", "pre"]
 
 
 @dataclass
 class Path:
-    """One layer's rows. Filled as the forward pass goes by."""
+    """One layer's rows, filled during the forward pass."""
 
     layer: Layer
-    nodes: Tensor
-    """query node: where on the path the rows lie"""
+    nodes: Float[Tensor, "query node"]
+    """The rows' places on the path, from 0 to 1"""
     site: PathSite
     seen: dict[str, Tensor] = field(default_factory=dict)
-    leaf: Tensor | None = None
-    """query node width: what the gradient is taken of"""
-    joined: Tensor | None = None
-    """query row d_model: the residual stream after the block, this layer's rows last"""
-    routed: experts.Routed | None = None
+    leaf: Float[Tensor, "query node width"] | None = None
+    """The gradient is taken with respect to this."""
+    joined: Float[Tensor, "query row d_model"] | None = None
+    """The residual stream after the block, with this layer's rows last"""
+    routed: Routed | None = None
 
     def __post_init__(self) -> None:
         if self.site not in get_args(PathSite):
             raise InputError(f"site: {self.site!r}; use one of {', '.join(get_args(PathSite))}")
 
     def hooks(self) -> list[ModuleHook]:
+        """Hooks that keep the activations that the path is made of."""
         layer = self.layer
         out = [ModuleHook(layer.mlp_tail, "out", self._keep("y"))]
         if layer.down is not None:
@@ -68,19 +86,19 @@ class Path:
             out.append(ModuleHook(self._up(), "out", self._keep("u")))
         return out
 
-    def grow(self, x: Tensor) -> Tensor:
-        """Append this layer's rows to the residual stream after the block: query row d_model."""
+    def grow(self, x: Float[Tensor, "query row d_model"]) -> Float[Tensor, "query more_rows d_model"]:
+        """Append this layer's rows to the residual stream after the block."""
         self.joined = torch.cat([x, self._points(x[:, :1].detach())], 1)
         return self.joined
 
-    def scores(self, gradient: Tensor) -> Tensor:
-        """Attribution of every neuron, ``query panel neuron``, from integrated gradients ``query panel width``."""
+    def scores(self, gradient: Float[Tensor, "query panel width"]) -> Float[Tensor, "query panel neuron"]:
+        """Attribution of every neuron, from integrated gradients."""
         g = gradient
         if self.site == "pre":
             return self.seen["u"] * g
         factor = self.layer.mlp_scale
         if self.routed is not None:
-            return experts.scores(self.layer, self.routed, factor * g)
+            return expert_scores(self.layer, self.routed, factor * g)
         if self.layer.post_norm is not None:
             before, after = self.seen["a"], self.seen["b"]
             g = g * torch.where(before == 0, 0, after / before)
@@ -101,7 +119,7 @@ class Path:
             return self._points_before_activation(end)
         if self.layer.down is None:
             seen = dict(self.seen)  # the extra call calls the hooks again
-            self.routed = experts.route(self.layer, seen["x"][:, 0])
+            self.routed = route(self.layer, seen["x"][:, 0])
             self.seen = seen
         y = self.layer.mlp_scale * (self.seen["y"] - self._constant())
         leaf = self._origin(end, y) + self.nodes[..., None].to(y.device) * y
@@ -109,7 +127,7 @@ class Path:
         return self.leaf
 
     def _origin(self, end: Tensor, y: Tensor) -> Tensor:
-        """Where the path starts. Not by subtraction where it can be read: y may be far larger than the stream."""
+        """The start of the path, read where possible: y may be far larger than the stream, too large to subtract."""
         if "mid" not in self.seen:
             return end - y
         return self.seen["mid"] + self.layer.mlp_scale * self._constant()
@@ -146,8 +164,10 @@ class Path:
         return self.layer.up[0]
 
 
-def gradients(of: Tensor, at: Sequence[Tensor | None], weight: Tensor | None = None) -> Sequence[Tensor]:
-    """``torch.autograd.grad``; ``ModelError`` where a kernel on the way has no derivative."""
+def gradients(
+    of: Float[Tensor, "*shape"], at: Sequence[Tensor | None], weight: Float[Tensor, "*shape"] | None = None
+) -> Sequence[Tensor]:
+    """``torch.autograd.grad``; ``ModelError`` where a kernel in between has no derivative."""
     try:
         return torch.autograd.grad(of, [x for x in at if x is not None], weight)
     except RuntimeError as e:
@@ -160,7 +180,7 @@ def gradients(of: Tensor, at: Sequence[Tensor | None], weight: Tensor | None = N
 
 
 def _check_norm(layer: Layer) -> None:
-    """The frozen factor is right for norms that only rescale (RMS norms), not for those that subtract a mean."""
+    """``ModelError`` for norms that subtract a mean: the frozen factor is right only for norms that rescale (RMS)."""
     assert layer.post_norm is not None
     weight = next(iter(layer.post_norm.parameters()), None)
     if weight is None:
@@ -175,8 +195,112 @@ def _check_norm(layer: Layer) -> None:
 
 
 def gated(layer: Layer) -> bool:
-    """Whether the MLP multiplies two projections; then scaling one of them is scaling the neuron."""
+    """Whether the MLP multiplies two projections; scaling one of them then scales the neuron."""
     if len(layer.up) != 1 or layer.down is None:
         return True
     into = next((getattr(layer.down, n) for n in ("in_features", "nx", "infeatures") if hasattr(layer.down, n)), None)
     return width_of(layer.up[0]) != into
+
+
+class Routed(NamedTuple):
+    """The experts chosen at one position of every query."""
+
+    index: Int[Tensor, "query k"]
+    weight: Float[Tensor, "query k"]
+    """Routing weights, times the block's factor on the experts' output"""
+    z: Float[Tensor, "query k neuron"]
+    output: Float[Tensor, "query d_model"]
+    """The routed sum without biases"""
+
+
+def by_expert(lm: Model, scores: Float[Tensor, "*more layer all"]) -> Float[Tensor, "*more layer expert neuron"]:
+    """Scores by expert; one expert where the MLPs are dense.
+
+    Where some layers are dense and others are not, only the layers with experts are meaningful.
+    """
+    n, width = lm.anatomy.n_experts or 1, lm.anatomy.d_mlp
+    return rearrange(scores[..., : n * width], "... (expert neuron) -> ... expert neuron", expert=n)
+
+
+@torch.no_grad()
+def route(layer: Layer, x: Float[Tensor, "query d_model"]) -> Routed:
+    """Activations of the chosen experts for inputs of the block's MLP."""
+    experts, mlp = _experts(layer), layer.mlp
+    assert mlp is not None
+    with_experts, calls = _through(mlp, experts, x, silent=False)
+    without, _ = _through(mlp, experts, x, silent=True)
+    if len(calls) != 1:
+        raise ModelError(f"{type(experts).__name__} ran {len(calls)} times for one MLP; attribution needs one call")
+    sent, output = calls[0]
+    factor = _factor(experts, with_experts - without, output.reshape(with_experts.shape))
+    n, k = sent.index.shape
+    z = sent.hidden.new_zeros(n, k, inside.width(experts))
+    parts = sent.hidden.new_zeros(n, k, x.shape[-1])
+    with placement.loaded(experts):
+        inside.check(experts, sent, output)
+        for e in sent.index.unique().tolist():
+            rows, slots = torch.where(sent.index == e)
+            z[rows, slots] = inside.activations(experts, e, sent.hidden[rows]).to(z.dtype)
+            parts[rows, slots] = z[rows, slots] @ inside.down(experts, e).T
+    weight = factor * sent.weight
+    return Routed(sent.index, weight, z, (parts * weight[..., None]).sum(1).to(x.dtype))
+
+
+def _through(
+    mlp: nn.Module, experts: nn.Module, x: Tensor, silent: bool
+) -> tuple[Tensor, list[tuple[inside.Dispatch, Tensor]]]:
+    """The MLP's output, ``query d_model``, with its experts unchanged or at zero; and their calls."""
+    calls: list[tuple[inside.Dispatch, Tensor]] = []
+
+    def record(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Tensor) -> Tensor | None:
+        calls.append((inside.given(module, args, kwargs), output))
+        return torch.zeros_like(output) if silent else None
+
+    with held():
+        handle = experts.register_forward_hook(record, with_kwargs=True)
+        try:
+            y = mlp(x[:, None])
+        finally:
+            handle.remove()
+    return (y[0] if isinstance(y, tuple) else y).reshape(x.shape), calls
+
+
+def _factor(experts: nn.Module, effect: Tensor, output: Tensor) -> float:
+    """What the block multiplies its experts' output with before it joins the stream; ``ModelError`` for other maps."""
+    a, b = output.flatten().double(), effect.flatten().double()
+    factor = float((a @ b) / (a @ a).clamp_min(1e-300))
+    limit = 1e-3 if effect.dtype in (torch.float32, torch.float64) else 5e-2
+    if not float((b - factor * a).norm()) <= limit * float(b.norm().clamp_min(1e-30)):
+        raise ModelError(
+            f"{type(experts).__name__}: its output does not enter the residual stream as it is, up to a factor; "
+            "attribution to experts is not available here"
+        )
+    return 1.0 if abs(factor - 1) < 1e-2 else factor
+
+
+def expert_scores(
+    layer: Layer, routed: Routed, gradient: Float[Tensor, "query panel d_model"]
+) -> Float[Tensor, "query panel neuron"]:
+    """Attribution of every expert's neurons, from integrated gradients."""
+    experts = _experts(layer)
+    n, panels, width = len(routed.index), gradient.shape[1], routed.z.shape[-1]
+    out = gradient.new_zeros(n, panels, inside.count(experts), width)
+    with placement.loaded(experts):
+        _fill(out, experts, routed, gradient)
+    return rearrange(out, "query panel expert neuron -> query panel (expert neuron)")
+
+
+def _fill(out: Tensor, experts: Any, routed: Routed, gradient: Tensor) -> None:
+    for e in routed.index.unique().tolist():
+        rows, slots = torch.where(routed.index == e)
+        back = gradient[rows] @ inside.down(experts, e).detach().to(gradient.dtype)
+        out[rows, :, e] = (routed.weight[rows, slots, None] * routed.z[rows, slots])[:, None].to(out.dtype) * back
+
+
+def _experts(layer: Layer) -> Any:
+    if layer.mlp is None or layer.mlp_tail is not layer.mlp:
+        raise ModelError(
+            f"{type(layer.block).__name__}: a norm stands between its experts and the residual stream; attribution to "
+            "experts is not available here"
+        )
+    return inside.required(layer.experts)

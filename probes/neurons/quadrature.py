@@ -1,9 +1,11 @@
-"""Quadrature along the path of a layer: rules on one panel, and panels split where completeness fails.
+"""Quadrature along the path of a layer: rules on one panel, and splitting of panels where completeness fails.
+
+    nodes = quadrature("gauss-legendre", 8)
 
 Over a panel [a, b] of the path the neurons' scores must sum to ``P(b) - P(a)``. That is known exactly from the panels'
-ends, so every panel brings its own error. Most layers need one panel; where that misses completeness it is split, the
-part at 0 unevenly: where an MLP's output is far larger than the stream that it is added to (early layers, above all),
-much happens at small activations. To choose neurons, 5 nodes do in most layers; they meet completeness more strictly.
+ends, so every panel has a known error. Most layers need one panel. A panel that misses completeness is split, the one
+at 0 unevenly: where an MLP's output is far larger than the stream (early layers above all), P changes most at small
+activations. Choosing neurons takes only 5 nodes in most layers, and these have to meet completeness more strictly.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from ...errors import InputError
@@ -23,17 +26,17 @@ Rule = Literal["gauss-legendre", "reference", "gradient"]
 NODES, QUICK = 8, 5
 """Nodes of a panel, and of a quick first try."""
 STALE = 3
-"""Splits in vain after which a panel is left as it is."""
+"""Splits without improvement after which a panel is not split again."""
 MAX_PANELS = 64
 SPLITS = 4
 """Panels of one (query, layer) split in one round."""
 MAX_ROUNDS = 24
 PROMISING = 10
-"""Times the accepted error up to which more nodes are tried before a path is split."""
+"""Up to so many times the accepted error more nodes are tried before a path is split."""
 BREAKS = (1 / 16, 1 / 4, 1 / 2)
-"""Where a path is split that is far from smooth: a few panels at once cost less than finding them one by one."""
+"""Where a path that is far from smooth is split: several panels in one round cost less than one after another."""
 TOLERANCE, STRICT = 1e-2, 3e-3
-"""Of a layer's effect; and what a quick first try has to meet."""
+"""Accepted error as a share of a layer's effect, and the one for a quick first try."""
 
 
 class Nodes(NamedTuple):
@@ -42,10 +45,10 @@ class Nodes(NamedTuple):
     at: list[float]
     weight: list[float]
     end: float = 0.0
-    """Weight of 1, where that is no node: the unchanged row lies there, in every layer."""
+    """Weight of the point 1, where it is not a node: it is the unchanged row of every layer."""
 
     def with_start(self) -> tuple[Nodes, int]:
-        """The rule with 0 among its nodes, at weight 0 where it has none there; and where it is."""
+        """The rule with 0 among its nodes (with weight 0 if it is added), and the index of 0."""
         if 0.0 in self.at:
             return self, self.at.index(0.0)
         return Nodes([*self.at, 0.0], [*self.weight, 0.0], self.end), len(self.at)
@@ -70,7 +73,7 @@ def quadrature(rule: Rule, steps: int) -> Nodes:
 
 
 def lobatto(steps: int) -> Nodes:
-    """Gauss-Legendre nodes with both ends among them (Lobatto), the far one apart: it costs nothing."""
+    """Lobatto's rule: both ends are nodes, and the far one costs nothing."""
     top = np.polynomial.legendre.Legendre.basis(steps - 1)
     x = np.concatenate([[-1.0], np.sort(top.deriv().roots().real), [1.0]])
     w = 1 / (steps * (steps - 1) * top(x) ** 2)
@@ -83,25 +86,26 @@ class Panel:
 
     start: float
     end: float
-    scores: Tensor
-    """neuron"""
+    scores: Float[Tensor, "neuron"]
     gap: float
     """Sum of scores minus ``P(end) - P(start)``"""
     nodes: int
     stale: int = 0
-    """How often in a row splitting did not make errors smaller: what is left is rounding."""
+    """Consecutive splits that did not reduce the error; what is left is rounding."""
 
 
-def limit(full: Tensor, silenced: Tensor, tolerance: float = TOLERANCE) -> Tensor:
+def limit(
+    full: Float[Tensor, "token _"], silenced: Float[Tensor, "token layer"], tolerance: float = TOLERANCE
+) -> Float[Tensor, "token layer"]:
     """The completeness error accepted: 1 % of the layer's effect, plus a floor of 1 % of P and at most 1e-6."""
     floor = (tolerance * torch.maximum(full.expand_as(silenced), silenced)).clamp_max(1e-6)
     return tolerance * (full - silenced).abs() + floor
 
 
 def worst(panels: Sequence[Panel], accepted: float) -> list[Panel]:
-    """Panels to split next: those with the largest errors, so that the others are within half of what is accepted.
+    """Panels to split next: those with the largest errors, until the others are within half of what is accepted.
 
-    None when all together are within the accepted error, or there are too many.
+    None where all together are within the accepted error, or where there are too many panels.
     """
     left = sum(abs(p.gap) for p in panels)
     if left <= accepted or len(panels) >= MAX_PANELS:
@@ -117,7 +121,7 @@ def worst(panels: Sequence[Panel], accepted: float) -> list[Panel]:
 
 
 def again(panel: Panel, accepted: float) -> list[tuple[float, float]]:
-    """What replaces a layer's first try: nothing where it will do, one panel with more nodes, or several."""
+    """Panels that replace a layer's first try: none where it is accepted, one with more nodes, or several."""
     few = panel.nodes < NODES
     if abs(panel.gap) <= accepted * (STRICT / TOLERANCE if few else 1):
         return []
@@ -126,7 +130,7 @@ def again(panel: Panel, accepted: float) -> list[tuple[float, float]]:
 
 
 def aged(parent: Panel, children: Sequence[Panel]) -> None:
-    """Count whether splitting a panel made its error smaller."""
+    """Record on the children whether splitting the panel reduced its error."""
     better = sum(abs(p.gap) for p in children) <= abs(parent.gap) / 2
     for child in children:
         child.stale = 0 if better else parent.stale + 1

@@ -1,4 +1,7 @@
-"""From attributions to query-relevant neurons, and what sets of neurons share.
+"""Query-relevant neurons from attributions, and the overlap of sets of neurons.
+
+    chosen = select(scores, v=10)
+    share(chosen.neurons[0], chosen.neurons[1]).overlap
 
 Chen et al. 2024 (QRNCA): the neurons of a query above ``t`` times the largest score form its coarse set, summed over
 the query's prompt variants (cluster). With score s and |Q| queries
@@ -6,7 +9,7 @@ the query's prompt variants (cluster). With score s and |Q| queries
     NA(n) = s(n) / sum of s over the cluster,  ICA(n) = ln(|Q| / (df(n) + 1)),  df(n) = number of queries with n
 
 and the key neurons are the ``v`` largest NA * ICA above zero. Neurons in more than ``u`` of all queries are common and
-removed *before* that cut (the published code means to do so after it, and through a type mix-up never does).
+removed *before* that cut (the published code intends to do so after it, and because of a type error never does).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from ...errors import InputError
@@ -35,14 +39,14 @@ class Selection:
     neurons: list[list[Neuron]]
     naica: list[list[float]]
     clusters: list[dict[Neuron, float]]
-    """Coarse set of every query with summed scores."""
+    """The coarse set of every query, with summed scores."""
     common: frozenset[Neuron]
     df: Mapping[Neuron, int]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def coarse(scores: Tensor, t: float = 0.2, decimals: int | None = None) -> dict[Neuron, float]:
-    """Neurons with a score above ``t`` times the largest: ``layer neuron`` scores to a sparse set."""
+def coarse(scores: Float[Tensor, "layer neuron"], t: float = 0.2, decimals: int | None = None) -> dict[Neuron, float]:
+    """Neurons with a score above ``t`` times the largest."""
     s = scores.double()
     if not torch.isfinite(s).all():
         raise InputError("scores hold NaN or infinity; they cannot be ranked")
@@ -56,7 +60,7 @@ def coarse(scores: Tensor, t: float = 0.2, decimals: int | None = None) -> dict[
 
 
 def select(
-    scores: Sequence[Tensor],
+    scores: Sequence[Float[Tensor, "..."]],
     *,
     t: float = 0.2,
     u: float = 0.3,
@@ -115,8 +119,10 @@ def select_clusters(
     )
 
 
-def cluster(scores: Tensor, t: float = 0.2, decimals: int | None = None) -> dict[Neuron, float]:
-    """Union of the coarse sets of a query's variants, scores summed: ``variant layer neuron`` or ``layer neuron``."""
+def cluster(
+    scores: Float[Tensor, "*variant layer neuron"], t: float = 0.2, decimals: int | None = None
+) -> dict[Neuron, float]:
+    """Union of the coarse sets of a query's variants, with summed scores."""
     total: dict[Neuron, float] = {}
     for variant in scores if scores.dim() == 3 else scores[None]:
         for neuron, value in coarse(variant, t, decimals).items():
@@ -127,10 +133,10 @@ def cluster(scores: Tensor, t: float = 0.2, decimals: int | None = None) -> dict
 def _rank(
     cluster: Mapping[Neuron, float], df: Mapping[Neuron, int], n_queries: int, drop: frozenset[Neuron], v: int
 ) -> list[tuple[Neuron, float]]:
-    whole = sum(cluster.values())
-    if whole <= 0:
+    total = sum(cluster.values())
+    if total <= 0:
         return []
-    naica = {n: s / whole * math.log(n_queries / (df[n] + 1)) for n, s in cluster.items() if n not in drop}
+    naica = {n: s / total * math.log(n_queries / (df[n] + 1)) for n, s in cluster.items() if n not in drop}
     kept = [(n, x) for n, x in naica.items() if x > 0]
     return sorted(kept, key=lambda item: (-item[1], item[0]))[:v]
 
@@ -160,7 +166,7 @@ class Overlap:
     matched: list[Shared]
     """Per case: the two tasks' sets of that case."""
     mismatched: list[Shared]
-    """One task's set of a case against the other's of another case: what overlap comes from the tasks alone."""
+    """One task's set of a case against the other's of another case: the overlap that comes from the tasks alone."""
     pooled: Shared
     """Union over cases of either task."""
     chance: float
@@ -203,10 +209,12 @@ def overlap(a: Sequence[Sequence[Neuron]], b: Sequence[Sequence[Neuron]], n_neur
     )
 
 
-def location_map(sets: Sequence[Sequence[Neuron]], n_layers: int, d_mlp: int, bins: int = 16) -> Tensor:
-    """Where key neurons lie: counts ``layer bin`` per query, bin = index * bins // d_mlp.
+def location_map(
+    sets: Sequence[Sequence[Neuron]], n_layers: int, d_mlp: int, bins: int = 16
+) -> Float[Tensor, "layer bin"]:
+    """Numbers of key neurons per query by layer and bin = index * bins // d_mlp.
 
-    Neurons have no order within a layer, so bins along the index are cosmetic; the sum over bins is what can be read.
+    Neurons have no order within a layer, so bins along the index mean nothing; only sums over bins can be interpreted.
     """
     if bins < 1:
         raise InputError(f"bins={bins}; a map has at least one for each layer")

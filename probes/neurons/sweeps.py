@@ -1,4 +1,7 @@
-"""One forward and one backward pass of rows: P and its gradient at the nodes of many layers' paths at once."""
+"""One forward and one backward pass of rows: P and its gradient at the nodes of many layers' paths together.
+
+part = sweep(lm, prefix, targets, layers=[0, 1], panels=panels, how=how)  # part.scores: query layer panel neuron
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
@@ -19,31 +23,34 @@ from .paths import Path, PathSite, gradients
 from .quadrature import Nodes
 
 PADDING = 32
-"""Rows computed in vain, at most, rather than starting another pass."""
+"""At most so many rows are computed without use to avoid another pass."""
 
 
 class How(NamedTuple):
+    """How paths are integrated."""
+
     nodes: Nodes
     site: PathSite
     max_rows: int | None
     adaptive: bool
     ticks: float = 0.0
-    """Progress that one (query, layer) of the work at hand is worth."""
+    """Progress per (query, layer) of the current work."""
 
 
 class Part(NamedTuple):
-    scores: Tensor
-    """query layer panel neuron"""
-    full: Tensor
-    """query"""
-    start: Tensor
-    """query layer panel: P where each panel starts"""
+    """The result of one pass."""
+
+    scores: Float[Tensor, "query layer panel neuron"]
+    full: Float[Tensor, "query"]
+    """P with all neurons unchanged"""
+    start: Float[Tensor, "query layer panel"]
+    """P where each panel starts"""
 
 
 class _TargetProbability(torch.autograd.Function):
     """P(target) of every row, ``query row``, from logits ``query row vocab``; one table over the vocabulary at a time.
 
-    dP/dlogits = P (onehot - p) is written over p itself, so it can be differentiated once only.
+    dP/dlogits = P (onehot - p) overwrites p, so this can be differentiated only once.
     """
 
     @staticmethod
@@ -63,8 +70,11 @@ class _TargetProbability(torch.autograd.Function):
         return out.to(ctx.dtype), None
 
 
-def sweep(lm: Model, prefix: Prefix, targets: Tensor, layers: Sequence[int], panels: Tensor, how: How) -> Part:
-    """Scores over some panels ``query layer panel 2`` from one forward and one backward pass of rows."""
+def sweep(
+    lm: Model, prefix: Prefix, targets: Int[Tensor, "query"], layers: Sequence[int],
+    panels: Float[Tensor, "query layer panel 2"], how: How,
+) -> Part:  # fmt: skip
+    """Scores over some panels (their starts and ends on the path)."""
     wide = torch.promote_types(lm.dtype, torch.float32)
     nodes, first = how.nodes.with_start()
     x = torch.tensor(nodes.at, device=lm.device, dtype=wide)

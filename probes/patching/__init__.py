@@ -1,10 +1,12 @@
-"""Activation patching: does a state taken from a case that succeeds carry the success into one that fails?
+"""Activation patching: does a state of a successful case make a failing case succeed?
 
-``prompt_end_sweep`` replaces the residual stream at the last prompt position after every block in turn, and decodes
-on. ``position_sweep`` and ``head_sweep`` go over positions, heads and other sites; ``attribution_patching`` estimates
-them all from one backward pass. Every prompt-end sweep brings its controls: the recipient's own state (must change
-nothing), another recipient's state, noise as large as the difference, and the whole prompt's states (must give the
-donor's first token at every layer).
+    patching.prompt_end_sweep(lm, donors, recipients, max_new_tokens=16).table
+
+``prompt_end_sweep`` replaces the residual stream at the last prompt position after every block in turn, and continues
+decoding. ``position_sweep`` and ``head_sweep`` go over positions, heads and other sites;
+``attribution_patching`` estimates them all from one backward pass. Every prompt-end sweep has controls: the recipient's
+own state (must change nothing), another recipient's state, noise as large as the difference, and the states of the full
+prompt (must give the donor's first token at every layer).
 
 After the last block a transplant changes the first token only: no later position sees it. With a fixed first token
 that is a guaranteed null, so the last layer's row says nothing about the model.

@@ -1,11 +1,13 @@
-"""Attribution patching: a first-order estimate of every patch at once, and how far real patching agrees with it.
+"""Attribution patching: a first-order estimate of every patch, and its agreement with real patching.
+
+    attribution_patching(lm, donors, recipients, answers, units="heads").tensors["estimate"]  # pair layer head
 
     estimate(site, position) = (a_source - a_run) . d m / d a_run,   m = logit(answer of source) - logit(answer of run)
 
 with both activations from plain forward passes (Nanda 2023; Syed, Rager and Conmy 2024, eq. 2). Two forward passes and
 one backward pass per pair give every position, layer and head, where real patching takes one forward pass for each. It
-is a screen, not a result: it misses what the network does with large changes (norms, softmax, saturation), early
-layers above all. So the same call patches for real where it is asked to, and reports the agreement.
+is a screen, not a result: it misses the network's response to large changes (norms, softmax, saturation), in early
+layers above all. So the same call also patches a sample for real and reports the agreement.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from einops import reduce
+from jaxtyping import Float
 from scipy import stats as scipy_stats
 from torch import Tensor
 
@@ -27,7 +31,7 @@ from ..result import ProbeResult, Row
 from .positions import Cell, Direction, Ids, Pair, check_pairs, chosen_layers, head_count, sweep
 
 TOP = 0.1
-"""Share of the cells that count as found by the screen."""
+"""Share of the cells that the screen selects."""
 Units = Literal["positions", "heads"]
 stats: Any = scipy_stats
 
@@ -75,8 +79,8 @@ def attribution_patching(
     return ProbeResult("attribution_patching", rows, tensors, dict.fromkeys(tensors, axes), settings, warnings)
 
 
-def _estimate(lm: Model, pair: Pair, sites: Sequence[Site], units: Units) -> Tensor:
-    """``site unit``"""
+def _estimate(lm: Model, pair: Pair, sites: Sequence[Site], units: Units) -> Float[Tensor, "site unit"]:
+    """The estimated change of the logit difference."""
     source, run = (torch.tensor([list(p)], device=lm.device) for p in pair[:2])
     with torch.no_grad():
         goal = lm.run(source, read=sites).acts
@@ -87,8 +91,9 @@ def _estimate(lm: Model, pair: Pair, sites: Sequence[Site], units: Units) -> Ten
     out = []
     for site, gradient in zip(sites, gradients, strict=True):
         product = ((goal[site] - got.acts[site].detach()) * gradient)[0].double()  # pos width
-        by_head = product.unflatten(-1, (lm.anatomy.heads(site.layer)[0], -1)) if units == "heads" else None
-        out.append((product.sum(-1) if by_head is None else by_head.sum((0, 2))).cpu())
+        heads = lm.anatomy.heads(site.layer)[0] if units == "heads" else 1
+        pattern = "pos (head d) -> head" if units == "heads" else "pos (head d) -> pos"
+        out.append(reduce(product, pattern, "sum", head=heads).cpu())
     return torch.stack(out)
 
 
@@ -102,8 +107,8 @@ def _cells(lm: Model, n: int, units: Units, layers: Sequence[int]) -> list[Cell]
 def _verified(
     lm: Model, pairs: Sequence[Pair], sites: Sequence[Site], cells: Sequence[Cell], verify: int | None, seed: int,
     max_batch: int | None,
-) -> Tensor:  # fmt: skip
-    """The real change of the logit difference where it is asked for, ``pair site cell``, NaN elsewhere."""
+) -> Float[Tensor, "pair site cell"]:  # fmt: skip
+    """The real change of the logit difference in the chosen cells, NaN elsewhere."""
     total = len(sites) * len(cells)
     out = torch.full((len(pairs), len(sites), len(cells)), torch.nan)
     if verify == 0:
@@ -126,8 +131,10 @@ def _base(lm: Model, pair: Pair) -> float:
     return float(last[pair[2][0]] - last[pair[2][1]])
 
 
-def _agreement(estimate: Tensor, patched: Tensor) -> dict[str, list[float]]:
-    """Per pair."""
+def _agreement(
+    estimate: Float[Tensor, "pair site cell"], patched: Float[Tensor, "pair site cell"]
+) -> dict[str, list[float]]:
+    """Agreement of estimates and real changes, per pair."""
     out: dict[str, list[float]] = {"spearman": [], "pearson": [], "top_overlap": [], "slope": []}
     for guess, real in zip(estimate.double(), patched.double(), strict=True):
         known = ~real.isnan()

@@ -1,7 +1,10 @@
-"""Transplanting prompt-end states, all layers and sources at once, and decoding on from each.
+"""Puts states in at prompt ends, all layers and sources together, and decodes from each.
+
+    got = continue_patched(lm, recipients, states, layers=[0, 1], max_new_tokens=16, stop_ids=lm.eos_ids)
+    got.tokens  # recipient source layer step
 
 A state put in after block l changes the prompt-end position in the blocks above l and nothing before it, so every
-(layer, source) is one row of the suffix engine: born after block l, continued greedily beside the unpatched prompts.
+(layer, source) is one sequence of ``hooks.decode``, decoded greedily beside the unpatched prompts.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from einops import rearrange
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ...errors import InputError
@@ -27,25 +32,21 @@ TOP = 5
 
 @dataclass
 class Continuations:
-    """What was generated, per recipient; token -1 after the end of a continuation."""
+    """Generated tokens (-1 after the end of a continuation) and first-token logits."""
 
-    base: Tensor
-    """recipient step: unpatched"""
-    base_logits: Tensor
-    """recipient vocab: first token, unpatched"""
-    tokens: Tensor
-    """recipient source layer step"""
-    logits: Tensor
-    """recipient source layer vocab: first token"""
-    plain: Tensor
-    """prompt step: of the prompts that nothing is put into"""
-    plain_logits: Tensor
-    """prompt vocab"""
+    base: Int[Tensor, "recipient step"]
+    """Unpatched"""
+    base_logits: Float[Tensor, "recipient vocab"]
+    tokens: Int[Tensor, "recipient source layer step"]
+    logits: Float[Tensor, "recipient source layer vocab"]
+    plain: Int[Tensor, "prompt step"]
+    """Of the prompts that are only continued"""
+    plain_logits: Float[Tensor, "prompt vocab"]
 
 
 def prompt_ends(
     lm: Model, prompts: Sequence[Sequence[int]], layers: Sequence[int]
-) -> tuple[Tensor, Prefix | None]:  # fmt: skip
+) -> tuple[Float[Tensor, "prompt layer d_model"], Prefix | None]:
     """``prompt_end_states``, and the prefix to continue from where it was computed in this process."""
     if not isinstance(lm, Model):
         return prompt_end_states(lm, prompts, layers), None
@@ -56,8 +57,10 @@ def prompt_ends(
     return torch.stack([prefix.states[s] for s in sites], 1), prefix
 
 
-def prompt_end_states(lm: Model, prompts: Sequence[Sequence[int]], layers: Sequence[int]) -> Tensor:
-    """Residual stream after the given blocks at the last prompt position: prompt layer d_model."""
+def prompt_end_states(
+    lm: Model, prompts: Sequence[Sequence[int]], layers: Sequence[int]
+) -> Float[Tensor, "prompt layer d_model"]:
+    """Residual stream after the given blocks at the last prompt position."""
     return torch.stack(collect(lm, partial(_prompt_ends, layers=list(layers)), prompts, light=True))
 
 
@@ -73,7 +76,7 @@ def _prompt_ends(
 def continue_patched(
     lm: Model,
     recipients: Sequence[Sequence[int]],
-    states: Tensor,
+    states: Float[Tensor, "recipient source layer d_model"],
     layers: Sequence[int],
     max_new_tokens: int,
     stop_ids: Sequence[int],
@@ -86,15 +89,15 @@ def continue_patched(
     """Greedy continuations with the prompt-end state replaced after one block.
 
     Args:
-        states: recipient source layer d_model, what to put in.
+        states: the states to put in.
         layers: block after which each goes in, ascending.
         stop_ids: tokens that end a continuation (the last one kept).
-        max_rows: rows recomputed at once; by default what fits. Halved when memory runs out, which ``notes`` (or a
-            warning) says.
-        plain: more prompts, to be continued as they are; cheaper here than by themselves.
+        max_rows: rows recomputed together; by default as many as fit. Halved when memory runs out, with a note in
+            ``notes`` (or a warning).
+        plain: more prompts, continued unpatched; cheaper here than in a call of their own.
         ready: their prefix, where it is known (``prompt_ends``).
-        own: the source that is each recipient's own state. It must change nothing: where keys, values and logits at the
-            prompt's end say so, a sample of it is continued (first, middle and last layer) and the rest is not.
+        own: the index of the source that is each recipient's own state. It must change nothing: where keys, values and
+            logits at the prompt's end confirm that, only a sample of layers (first, middle, last) is decoded.
     """
     n, sources = len(recipients), states.shape[1]
     vocab = lm.anatomy.vocab_size
@@ -113,7 +116,10 @@ def continue_patched(
         for start, changed, first in got["parts"]:
             part = slice(start, start + len(changed))
             tokens[i, part], logits[i, part] = changed, first
-    tokens, logits = (x.unflatten(1, (sources, len(layers))) for x in (tokens, logits))
+    tokens, logits = (
+        rearrange(x, "recipient (source layer) ... -> recipient source layer ...", source=sources, layer=len(layers))
+        for x in (tokens, logits)
+    )
     return Continuations(base[:n], base_logits[:n], tokens, logits, base[n:], base_logits[n:])
 
 
@@ -139,7 +145,7 @@ def _continue(
 
 
 class _Chunks(NamedTuple):
-    """What is continued, and how."""
+    """The items to continue, and how."""
 
     items: Sequence[tuple[Sequence[int], Tensor]]
     layers: Sequence[int]
@@ -157,7 +163,7 @@ def _in_chunks(lm: Model, what: _Chunks) -> Iterator[tuple[int, dict[str, Any]]]
     for chunk in _chunks(lm, items, rows):
         some, prefix = _prefix(lm, items, chunk, what.ready)
         found: list[dict[str, Any]] = [{"parts": []} for _ in some]
-        put = [items[i][1].flatten(0, 1) for i in some]
+        put = [rearrange(items[i][1], "source layer d -> (source layer) d") for i in some]
         most = max(map(len, put))
         at_once = max(1, most if len(some) > 1 else rows - 1)
         for start in range(0, max(1, most), at_once):
@@ -184,7 +190,7 @@ def _in_chunks(lm: Model, what: _Chunks) -> Iterator[tuple[int, dict[str, Any]]]
 def _prefix(
     lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], some: Sequence[int], ready: tuple[int, Prefix] | None
 ) -> tuple[Sequence[int], Prefix]:
-    """Items of a chunk in the order of the queries of their prefix, and that prefix."""
+    """A chunk's items in the order of their prefix's queries, and that prefix."""
     if ready is None:
         return some, prefill(lm, [items[i][0] for i in some])
     new, known = [i for i in some if i < ready[0]], [i for i in some if i >= ready[0]]
@@ -194,7 +200,7 @@ def _prefix(
 
 
 def _chunks(lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], rows: int) -> Iterator[list[int]]:
-    """Items with about as many rows as fit at once (one item at least), and prompts that fit into one prefill."""
+    """Chunks of at least one item, with about as many rows as fit and prompts that fit into one prefill."""
     for together in in_prefills(lm, [len(prompt) for prompt, _ in items]):
         some: list[int] = []
         taken = 0
@@ -210,8 +216,8 @@ def _chunks(lm: Model, items: Sequence[tuple[Sequence[int], Tensor]], rows: int)
 
 def generate(
     lm: Model, prompts: Sequence[Sequence[int]], max_new_tokens: int, stop_ids: Sequence[int]
-) -> tuple[Tensor, Tensor]:
-    """Unpatched greedy continuations ``prompt step`` and first logits ``prompt vocab``."""
+) -> tuple[Int[Tensor, "prompt step"], Float[Tensor, "prompt vocab"]]:
+    """Unpatched greedy continuations and first logits."""
     nothing = torch.zeros(0, 0, 0, lm.anatomy.d_model)
     got = continue_patched(lm, [], nothing, [], max_new_tokens, stop_ids, plain=prompts)
     return got.plain, got.plain_logits
@@ -220,12 +226,12 @@ def generate(
 def transplant_pairs(
     lm: Model, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], layers: Sequence[int], max_new_tokens: int,
     stop_ids: Sequence[int],
-) -> list[tuple[Tensor, Tensor]]:  # fmt: skip
-    """Positive control for equally long (donor, recipient) pairs: tokens ``layer step``, first logits ``layer vocab``.
+) -> list[tuple[Int[Tensor, "layer step"], Float[Tensor, "layer vocab"]]]:  # fmt: skip
+    """Positive control for equally long (donor, recipient) pairs: tokens and first logits.
 
-    The donor's residual stream at *every* prompt position after one block: from there on the donor's own keys and
-    values, below the recipient's. So the first logits are the donor's; of the first pair they are computed anew, from
-    states put in at every position, for the first, middle and last layer.
+    The donor's residual stream is put in at *every* prompt position after one block: above it are the donor's keys and
+    values, below it the recipient's. So the first logits are the donor's. For the first pair they are computed again
+    from states put in at every position, at the first, middle and last layer.
     """
     measure = partial(_transplant, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids))
     found = [(tokens, logits) for tokens, logits in collect(lm, measure, pairs)]
@@ -263,10 +269,12 @@ def _put_in(
 
 
 @torch.no_grad()
-def transplant_all(lm: Model, donor: Sequence[int], recipient: Sequence[int], layers: Sequence[int]) -> Tensor:
-    """First logits ``layer vocab`` with the donor's residual stream put in at every prompt position after one block.
+def transplant_all(
+    lm: Model, donor: Sequence[int], recipient: Sequence[int], layers: Sequence[int]
+) -> Float[Tensor, "layer vocab"]:
+    """First logits with the donor's residual stream put in at every prompt position after one block.
 
-    They must be the donor's own at every layer. Prompts must be equally long. Recomputes the whole sequence.
+    They must be the donor's own at every layer. Prompts must be equally long. The full sequence is recomputed.
     """
     if len(donor) != len(recipient):
         raise InputError(f"donor of {len(donor)} and recipient of {len(recipient)} tokens; need equal lengths")

@@ -1,7 +1,9 @@
-"""Patching over labelled examples: successes are put into the failures matched to them, and answers are judged.
+"""Patching over labelled examples: states of successes are put into matched failures, and the answers are graded.
 
-States are exchanged where the examples are read: at the position that predicts the answer in each one's own response,
-or at the prompts' ends.
+    over_examples(lm, examples, max_pairs=16).table
+
+States are exchanged where the examples are read: at the position that predicts the answer in each response, or at the
+prompts' ends.
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ def over_examples(
     """Donors are the successes, recipients the failures, matched one to one (``matching``).
 
     ``position``: where states are exchanged, at each response's answer slot or at the prompts' ends. Of more than
-    ``max_pairs`` matched pairs as many are kept, spread over families, depths and operations.
+    ``max_pairs`` matched pairs ``max_pairs`` are kept, spread over families, depths and operations.
 
-    Continuations are judged by the rules that graded the responses where examples carry what to judge by
+    Continuations are graded by the rules that graded the responses where examples have a gold answer
     (``Example.gold``) and the model has a tokenizer; else outcomes are token by token. ``max_new_tokens`` is by default
-    as many as the longest of the examples' own responses has (from where they are read), 24 to 64. Where nothing
-    matches, successes are paired with failures at random and a warning says so. Raises ``NoCasesError`` without both
+    the length of the longest response of the examples (from where they are read), 24 to 64. Where nothing matches,
+    successes are paired with failures at random, with a warning. Raises ``NoCasesError`` without both
     groups.
     """
     reading = read_at([e for e in examples if e.role == role], position)
@@ -87,7 +89,7 @@ def over_examples(
 
 
 def new_tokens(lm: Model, examples: Sequence[Example], most: int = MOST_TOKENS) -> int:
-    """How many tokens continuations need: as many as the longest own response, 24 to ``most``, within the context."""
+    """The number of tokens for continuations: that of the longest response, 24 to ``most``, within the context."""
     wanted = min(most, max(FEWEST_TOKENS, *(len(e.response_ids) for e in examples)))
     if lm.anatomy.context is None:
         return wanted
@@ -97,7 +99,7 @@ def new_tokens(lm: Model, examples: Sequence[Example], most: int = MOST_TOKENS) 
 
 
 def graders(lm: Model, recipients: Sequence[Example], donors: Sequence[Example]) -> tuple[Grader, Grader] | None:
-    """``prompt_end_sweep``'s graders by the examples' gold answers; None where there is no gold or no tokenizer."""
+    """Graders for ``prompt_end_sweep`` by the examples' gold answers; None without gold answers or a tokenizer."""
     if lm.tokenizer is None or any(e.gold is None for e in (*recipients, *donors)):
         return None
     return _grader(lm, recipients), _grader(lm, donors)

@@ -1,4 +1,11 @@
-"""What became of a patched continuation, and the table and curves made of many."""
+"""Outcomes of patched continuations, tables and curves of many, and contrasts with controls.
+
+    rows, tensors, axes = summarize(outcomes, layers)
+    rows += against_controls(outcomes, layers)
+
+A donor's state may change an answer simply because it is another state. Another failure's state (``random``) and noise
+as large as the difference (``noise``) are other states, too; an effect beyond theirs is the donor's own.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 from torch import Tensor
 
 from ...evaluation.asks import Grade
 from ...evaluation.statistics import clopper_pearson
+from ..contrast import adjust, paired
 from ..effects import mean_interval
 from ..result import Row
+from ..tables import settled_cells
 
 RATES = ("flip_rate", "abstain_rate", "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")
 MEANS = (
@@ -24,7 +34,7 @@ MEANS = (
     "donor_probability", "logit_difference",
 )  # fmt: skip
 Grader = Callable[[int, Sequence[int]], Grade]
-"""Judges what a continuation (token ids, its end token included) says, by the gold answer of the i-th prompt."""
+"""Grades a continuation (token ids with its end token) by the gold answer of the i-th prompt."""
 
 
 @dataclass(frozen=True)
@@ -36,34 +46,36 @@ class Outcome:
     donor: int | None
     recipient: int
     values: dict[str, Tensor]
-    """Quantity to a value per layer; rates as 0 or 1, NaN where undefined"""
+    """Quantity to one value per layer; rates as 0 or 1, NaN where undefined"""
 
 
-class Said(NamedTuple):
-    """What became of continuations, 0 or 1 per layer; NaN where it is undefined or cannot be judged."""
+class Judged(NamedTuple):
+    """Graded continuations, 0 or 1 per layer; NaN where undefined or where no answer can be graded."""
 
-    flip: Tensor
-    abstain: Tensor
-    corrected: Tensor
+    flip: Float[Tensor, "layer"]
+    abstain: Float[Tensor, "layer"]
+    corrected: Float[Tensor, "layer"]
 
 
 class Graders(NamedTuple):
-    """By the recipients' and by the donors' gold answers."""
+    """Graders by the recipients' and by the donors' gold answers."""
 
     recipient: Grader
     donor: Grader
 
-    def said(self, recipient: int, donor: int, tokens: Tensor, base: Tensor) -> Said:
-        """Outcomes of continuations ``layer step`` of which ``base`` is the unpatched one (-1 after the end).
+    def judged(
+        self, recipient: int, donor: int, tokens: Int[Tensor, "layer step"], base: Int[Tensor, "step"]
+    ) -> Judged:
+        """Outcomes of continuations, with ``base`` the unpatched one (-1 after the end).
 
-        A flip gives the donor's gold answer, where unpatched another one was given; abstaining is a change, too.
+        A flip gives the donor's gold answer where the unpatched answer was another one; abstaining is a change, too.
         """
         before = [grade(i, _text(base)) for grade, i in zip(self, (recipient, donor), strict=True)]
         own, others = (
             [grade(i, _text(row)) for row in tokens] for grade, i in zip(self, (recipient, donor), strict=True)
         )
         nan = [math.nan] * len(own)
-        return Said(
+        return Judged(
             flip=_known(others, "correct") if before[1].outcome != "correct" else _column(nan),
             abstain=_known(own, "abstained") if before[0].outcome != "abstained" else _column(nan),
             corrected=_known(own, "correct"),
@@ -84,13 +96,13 @@ def _known(grades: Sequence[Grade], outcome: str) -> Tensor:
 
 def compare(
     source: str, pair: tuple[int | None, int], patched: tuple[Tensor, Tensor], base: tuple[Tensor, Tensor],
-    donor: tuple[Tensor, Tensor], gold: tuple[int, int], answer: Sequence[int] | None, said: Said | None = None,
+    donor: tuple[Tensor, Tensor], gold: tuple[int, int], answer: Sequence[int] | None, said: Judged | None = None,
 ) -> Outcome:  # fmt: skip
     """Compare patched continuations ``(layer step, layer vocab)`` with the unpatched and the donor's own.
 
     ``gold``: first tokens of the recipient's and of the donor's answer. ``answer``: the recipient's gold answer.
-    Without ``said`` a flip is a continuation that is the donor's token by token, undefined where donor and unpatched
-    recipient say the same, and nothing abstains.
+    Without ``said`` a flip is a continuation equal to the donor's token by token, undefined where donor and unpatched
+    recipient continue alike, and nothing abstains.
     """
     tokens, logits = patched
     donor_tokens, donor_logits = donor
@@ -100,7 +112,7 @@ def compare(
     if said is None:
         distinct = not torch.equal(donor_tokens, base[0])
         flip = (tokens == donor_tokens).all(-1).double() if distinct else nan
-        said = Said(flip, nan, nan if answer is None else _starts_with(tokens, answer).double())
+        said = Judged(flip, nan, nan if answer is None else _starts_with(tokens, answer).double())
         # Where flips are undefined a continuation that is the donor's is the unpatched one.
         other = (~unchanged & ~(flip == 1)).double()
     else:
@@ -125,19 +137,19 @@ def compare(
     return Outcome(source, pair[0], pair[1], values)
 
 
-def divergence(log_q: Tensor, log_p: Tensor) -> Tensor:
+def divergence(log_q: Float[Tensor, "..."], log_p: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """KL(q || p) in nats over the last axis."""
     return (log_q.exp() * (log_q - log_p)).sum(-1).clamp_min(0)
 
 
 def _before_divergence(tokens: Tensor, base: Tensor) -> Tensor:
-    """Tokens that agree from the start; the base's whole length where nothing diverges."""
+    """Number of equal tokens from the start; the base's full length where nothing diverges."""
     agree = (tokens == base).long().cumprod(-1)
     return (agree * (base != -1)).sum(-1).double()
 
 
 def _starts_with(tokens: Tensor, answer: Sequence[int]) -> Tensor:
-    """Whether continuations ``layer step`` start with the answer; NaN-free: too short a continuation does not."""
+    """Whether continuations ``layer step`` start with the answer; one that is too short does not."""
     n = len(answer)
     if n > tokens.shape[1]:
         return torch.zeros(tokens.shape[0], dtype=torch.bool)
@@ -145,7 +157,7 @@ def _starts_with(tokens: Tensor, answer: Sequence[int]) -> Tensor:
 
 
 def independent_pairs(outcomes: Sequence[Outcome]) -> int:
-    """How many of the pairs can be picked so that no donor and no recipient occurs twice."""
+    """The largest number of pairs in which no donor and no recipient occurs twice."""
     recipients = sorted({o.recipient for o in outcomes})
     donors = sorted({o.donor for o in outcomes if o.donor is not None})
     if not donors:
@@ -203,3 +215,37 @@ def _row(quantity: str, outcomes: Sequence[Outcome], i: int) -> Row:
     e = mean_interval(values, [o.recipient for o in defined] if shared else None)
     return {"quantity": quantity, "n": len(values), "value": e.value, "low": e.low, "high": e.high,
             "interval": e.interval, "note": ""}  # fmt: skip
+
+
+AGAINST = ("random", "noise")
+QUANTITIES = ("flip_rate", "abstain_rate", "corrected_rate", "kl_from_donor", "donor_log_prob", "logit_difference")
+
+
+def against_controls(outcomes: Sequence[Outcome], layers: Sequence[int], *, seed: int = 0) -> list[Row]:
+    """Rows ``donor - random`` and ``donor - noise`` of every quantity and layer: paired over recipients.
+
+    Several donors of one recipient are averaged. Rates get a sign-flip permutation, the rest a paired t test; Holm over
+    the layers of a quantity and control, each a declared family.
+    """
+    rows: list[Row] = []
+    for control in AGAINST:
+        for quantity in QUANTITIES:
+            found: list[Row] = []
+            for i, layer in enumerate(layers):
+                sides = settled_cells({s: _by_recipient(outcomes, s, quantity, i) for s in ("donor", control)})
+                if all(sides.values()):
+                    test = "permutation" if quantity in RATES else "auto"
+                    row = paired(sides, quantity=quantity, test=test, seed=seed).table[0]
+                    found.append({**row, "layer": layer})
+            rows += adjust(found, f"{quantity}: donor - {control}, all layers")
+    return rows
+
+
+def _by_recipient(outcomes: Sequence[Outcome], source: str, quantity: str, i: int) -> dict[str, float]:
+    """Mean over a recipient's donors at one layer; undefined values are left out."""
+    values: dict[str, list[float]] = {}
+    for o in outcomes:
+        x = float(o.values[quantity][i])
+        if o.source == source and math.isfinite(x):
+            values.setdefault(str(o.recipient), []).append(x)
+    return {recipient: float(np.mean(v)) for recipient, v in values.items()}

@@ -1,4 +1,6 @@
-"""Sweeps over where an activation is put in: position x layer on any site, and head x layer, one cell at a time.
+"""Sweeps over the place where an activation is put in: position x layer at any site, and head x layer.
+
+    position_sweep(lm, donors, recipients, answers, kind="mlp_out").tensors["recovered"]  # pair layer position
 
 A pair is a donor (usually a success) and a recipient (a failure), equally long. *Denoising* puts the donor's activation
 into the recipient's run: what suffices to restore the donor's answer? *Noising* puts the recipient's into the donor's:
@@ -11,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from ...errors import InputError, NoCasesError
@@ -29,14 +32,14 @@ Pair = tuple[Ids, Ids, tuple[int, int]]
 
 
 class Cell(NamedTuple):
-    """One thing to put in: some positions of a site, its whole width or one head of ``n``."""
+    """The part of a site that is put in: some positions, at full width or of one head of ``n``."""
 
     positions: tuple[int, ...]
     head: int | None = None
     n: int = 1
 
     def part(self, width: int) -> slice:
-        """Heads may be wider in some layers than in others."""
+        """The elements of a site of this width; heads may be wider in some layers than in others."""
         d = width // self.n
         return slice(None) if self.head is None else slice(self.head * d, (self.head + 1) * d)
 
@@ -47,12 +50,12 @@ def position_sweep(
     head: int | None = None, expert: int | None = None, direction: Direction = "denoising",
     max_batch: int | None = None,
 ) -> ProbeResult:  # fmt: skip
-    """Put one activation in at one (layer, position), for all of them; look at the next token.
+    """Put one activation in at one (layer, position) at a time, for all of them, and measure the next token.
 
     Args:
         donors, recipients: aligned pairs of prompts, equally long.
         answers: per pair the donor's and the recipient's answer token.
-        kind: which activation; ``head`` with ``head=h`` patches one head only, ``neuron`` with ``expert=e`` the neurons
+        kind: the activation; ``head`` with ``head=h`` patches one head only, ``neuron`` with ``expert=e`` the neurons
             of one expert.
         positions: prompt positions (default all); negative ones count from the end.
         direction: ``denoising`` or ``noising`` (see the module).
@@ -87,7 +90,7 @@ def head_sweep(
     layers: Sequence[int] | None = None, positions: Sequence[int] | None = None, direction: Direction = "denoising",
     max_batch: int | None = None,
 ) -> ProbeResult:  # fmt: skip
-    """Put one head's output in at a time, at all ``positions`` together (default: the whole prompt), for every head.
+    """Put one head's output in at a time, at all ``positions`` together (default: the full prompt), for every head.
 
     Arguments and tensors as in ``position_sweep``, with axes ``pair layer head``.
     """
@@ -111,7 +114,7 @@ def check_pairs(
     lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], answers: Sequence[tuple[int, int]], kind: str,
     direction: str,
 ) -> list[Pair]:  # fmt: skip
-    """The pairs in the direction asked for: (source, run it goes into, their answers)."""
+    """The pairs in the given direction: (source, run that it is put into, their answers)."""
     if not donors or not len(donors) == len(recipients) == len(answers):
         raise NoCasesError(f"{len(donors)} donors, {len(recipients)} recipients, {len(answers)} answers; need one each")
     lengths = {len(p) for p in (*donors, *recipients)}
@@ -130,7 +133,7 @@ def check_pairs(
 
 
 def chosen_layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
-    """All layers, or those asked for; ``InputError`` for none and for those that the model does not have."""
+    """The given layers, by default all; ``InputError`` for none and for those that the model does not have."""
     n = lm.anatomy.n_layers
     found = list(range(n)) if layers is None else list(layers)
     if not found or not all(0 <= layer < n for layer in found):
@@ -146,8 +149,8 @@ def head_count(lm: Model, layers: Sequence[int]) -> int:
     return counts.pop()
 
 
-def undefined(recovered: Tensor) -> list[str]:
-    """A warning where pairs have no way to recover: ``pair ...``, NaN for a whole pair."""
+def undefined(recovered: Float[Tensor, "pair layer cell"]) -> list[str]:
+    """A warning where all values of a pair are NaN, because its two runs do not differ."""
     alike = int(recovered.isnan().flatten(1).all(1).sum())
     if not alike:
         return []
@@ -193,8 +196,10 @@ def _pair(lm: Model, pair: Pair, sites: Sequence[Site], cells: Sequence[Cell], s
     return {k: v.cpu() for k, v in measures(torch.stack(out), ends, pair[2]).items()}
 
 
-def measures(patched: Tensor, ends: Tensor, answer: tuple[int, int]) -> dict[str, Tensor]:
-    """From patched logits ``... vocab`` and those of the source and of the unpatched run, ``2 vocab``."""
+def measures(
+    patched: Float[Tensor, "site cell vocab"], ends: Float[Tensor, "2 vocab"], answer: tuple[int, int]
+) -> dict[str, Tensor]:
+    """Measures from patched logits and the logits of the source and of the unpatched run (``ends``)."""
     spread = ends[:, answer[0]] - ends[:, answer[1]]
     log_q, log_p = ends[1].log_softmax(-1), patched.log_softmax(-1)
     difference = patched[..., answer[0]] - patched[..., answer[1]]
@@ -209,7 +214,7 @@ def measures(patched: Tensor, ends: Tensor, answer: tuple[int, int]) -> dict[str
 
 
 def _put(value: Tensor, cells: Sequence[Cell]) -> Callable[[Tensor], Tensor]:
-    """Row i takes cell i from ``value``, ``pos width``."""
+    """An edit that gives row i cell i of ``value``, ``pos width``."""
 
     def edit(x: Tensor) -> Tensor:
         y = x.clone()
@@ -223,7 +228,7 @@ def _put(value: Tensor, cells: Sequence[Cell]) -> Callable[[Tensor], Tensor]:
 
 
 def _best(recovered: Tensor, layer: int, where: Sequence[int], what: str) -> Row:
-    """The place with the largest mean over pairs; chosen after seeing it, which the note says."""
+    """The place with the largest mean over pairs; a note says that it was chosen after seeing the values."""
     mean = recovered.nanmean(0)
     at = 0 if bool(torch.isnan(mean).all()) else int(torch.nan_to_num(mean, nan=-torch.inf).argmax())
     values = [float(v) for v in recovered[:, at] if not torch.isnan(v)]

@@ -1,4 +1,7 @@
-"""Prompt-end sweep: every donor's state at the last prompt position, after every block, with its controls."""
+"""Prompt-end sweep: every donor's state at the last prompt position, after every block, with controls.
+
+prompt_end_sweep(lm, donors, recipients).tensors["tokens"]  # donor recipient layer step
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,13 @@ from ...errors import InputError, NoCasesError
 from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar, stage
 from ..result import ProbeResult
-from .contrasts import against_controls
 from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
-from .outcomes import Grader, Graders, Outcome, Said, compare, summarize
+from .outcomes import Grader, Graders, Judged, Outcome, against_controls, compare, summarize
 
 Control = Literal["identity", "random", "noise", "positive"]
 CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")
 POSITIVE_PAIRS = 4
-"""Pairs of equal length on which the whole-prompt control is run."""
+"""Number of equally long pairs with the control over all prompt positions."""
 Ids = Sequence[int]
 
 
@@ -89,15 +91,15 @@ def prompt_end_sweep(
     """Replace the recipient's prompt-end state by the donor's after each block, and continue greedily.
 
     Args:
-        donors, recipients: prompts as token ids, whole template included.
+        donors, recipients: prompts as token ids, full template included.
         pairs: (donor, recipient) indices; all combinations by default.
         layers: blocks after which to patch (default: all).
         keep: ``all`` also keeps first logits, ``donor recipient layer vocab``.
         donor_answers, recipient_answers: gold answers as token ids. Their first tokens' log-probabilities are
             reported, and a continuation that starts with the recipient's gold answer is ``corrected``. By default the
             donor's and the recipient's own continuations stand in, and nothing is called corrected.
-        graders: judge what continuations say, by the gold answer of a recipient and by that of a donor: each takes the
-            prompt's index and token ids and returns a ``Grade``. Then ``flip_rate``, ``abstain_rate`` and
+        graders: grade continuations by the gold answer of a recipient and by that of a donor: each takes the prompt's
+            index and token ids and returns a ``Grade``. Then ``flip_rate``, ``abstain_rate`` and
             ``corrected_rate`` are about answers, not about tokens, and continuations without an answer are left out of
             them (``n``) and said in the warnings.
         controls: any of ``identity``, ``random`` (another recipient's state), ``noise`` (norm-matched), ``positive``
@@ -171,7 +173,7 @@ def prompt_end_sweep(
 
 
 def _ends(donors: Sequence[Ids], recipients: Sequence[Ids]) -> list[str]:
-    """Token ids do not say what is template; different last tokens are a sign of two templates."""
+    """A warning where prompts end with different tokens, which is a sign of different templates."""
     last = {int(p[-1]) for p in (*donors, *recipients) if len(p)}
     if len(last) < 2:
         return []
@@ -223,8 +225,8 @@ def _outcomes(
     return out
 
 
-def _said(judge: Graders | None, recipient: int, donor: int, tokens: Tensor, base: Tensor) -> Said | None:
-    return None if judge is None else judge.said(recipient, donor, tokens, base)
+def _said(judge: Graders | None, recipient: int, donor: int, tokens: Tensor, base: Tensor) -> Judged | None:
+    return None if judge is None else judge.judged(recipient, donor, tokens, base)
 
 
 def _positive(

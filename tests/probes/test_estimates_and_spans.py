@@ -13,7 +13,7 @@ from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Model, load_model
 from composcope.probes import lookback, min_k, neurons
 from composcope.probes.examples import Example
-from composcope.probes.neurons.agreement import agreement
+from composcope.probes.neurons.checks import agreement
 
 from ..tiny_models import tiny
 

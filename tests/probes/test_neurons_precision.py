@@ -18,9 +18,8 @@ from composcope.experiments.distributed.store import entry_key
 from composcope.hooks import load_model
 from composcope.probes import neurons, patching
 from composcope.probes.examples import Example
-from composcope.probes.neurons.agreement import agreement
-from composcope.probes.precision import InDtype
-from composcope.probes.spread import Notes
+from composcope.probes.neurons.checks import agreement
+from composcope.probes.spread import InDtype, Notes
 
 from ..oracles import neurons as oracle
 

@@ -42,13 +42,13 @@ def _by(right: int) -> patching.Grader:
 def test_answers_flip_abstain_or_are_corrected_and_what_is_no_answer_is_undefined() -> None:
     graders = Graders(_by(RIGHT), _by(DONORS))
     tokens = torch.tensor([[RIGHT, 1], [DONORS, 2], [UNSURE, -1], [9, 9], [NOTHING, 3]])
-    said = graders.said(0, 0, tokens, torch.tensor([9, 9]))
+    said = graders.judged(0, 0, tokens, torch.tensor([9, 9]))
     assert said.corrected[:4].tolist() == [1, 0, 0, 0] and said.flip[:4].tolist() == [0, 1, 0, 0]
     assert said.abstain[:4].tolist() == [0, 0, 1, 0]
     assert all(math.isnan(float(x[4])) for x in said)
     # Nothing turns to what was there before.
-    assert graders.said(0, 0, tokens, torch.tensor([UNSURE, -1])).abstain.isnan().all()
-    assert graders.said(0, 0, tokens, torch.tensor([DONORS, -1])).flip.isnan().all()
+    assert graders.judged(0, 0, tokens, torch.tensor([UNSURE, -1])).abstain.isnan().all()
+    assert graders.judged(0, 0, tokens, torch.tensor([DONORS, -1])).flip.isnan().all()
 
 
 def test_graded_sweeps_count_answers_and_say_what_they_could_not_judge() -> None:

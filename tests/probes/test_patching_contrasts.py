@@ -13,8 +13,7 @@ from tiny_models import tiny
 
 from composcope.hooks import Model
 from composcope.probes import patching
-from composcope.probes.patching.contrasts import QUANTITIES, against_controls
-from composcope.probes.patching.outcomes import Outcome
+from composcope.probes.patching.outcomes import QUANTITIES, Outcome, against_controls
 
 
 def _outcome(source: str, donor: int | None, recipient: int, values: Any) -> Outcome:
