@@ -17,15 +17,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..csv_files import read_csv, to_csv
 from ..errors import InputError, NoCasesError
-from ..files import put_in_place
 from ..probes.examples import Example
+from ..probes.families import corrected
 from ..probes.matching import match, spread_out
 from ..probes.result import ProbeResult
 from ..probes.spread import Fleet, call
 from . import plugins
 from .progress import Reporter
 from .run import provenance, read_json, write_json
+from .run.folder import write_text
 from .run.writer import Run, save_probe
 from .settings import Settings
 
@@ -152,8 +154,24 @@ def run_one(
             reporter.say(f"{run.name}: probe {name}: {warning}")
         reporter.say(f"{run.name}: probe {name}: {time.monotonic() - start:.1f} s")
     keep_cases(run, lm, name, chosen, settings, inputs, reporter)
+    correct_together(run.path)
     run.record()
     return not kept
+
+
+def correct_together(run: Path) -> None:
+    """Adjust the p-values in the tables of all probes of a run together, as ``probes.families`` declares."""
+    tables: dict[Path, tuple[list[str], list[dict[str, Any]]]] = {}
+    for path in sorted(run.glob("probes/*/table.csv")):
+        names, rows = read_csv(path)
+        if "p" in names:
+            tables[path] = names, rows
+    tested = [(row, {**row, "p": float(row["p"])}) for _, rows in tables.values() for row in rows if row["p"]]
+    for (row, _), found in zip(tested, corrected([numbers for _, numbers in tested]), strict=True):
+        row.update({k: found[k] for k in ("p_adjusted", "family")})
+    for path, (names, rows) in tables.items():
+        columns = [*names, *(n for n in ("p_adjusted", "family") if n not in names)]
+        write_text(path, to_csv(rows, columns))
 
 
 def keep_cases(
