@@ -24,12 +24,11 @@ from ..probes.families import corrected
 from ..probes.matching import match, spread_out
 from ..probes.result import ProbeResult
 from ..probes.spread import Fleet, call
-from . import plugins
+from .config import Config, plugin_probe
 from .progress import Reporter
 from .run import provenance, read_json, write_json
 from .run.folder import write_text
 from .run.writer import Run, save_probe
-from .settings import Settings
 
 READ_AT_SLOTS = ("neurons", "patching", "trajectory")
 
@@ -97,7 +96,7 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure_part(run: Path, target: Any, chosen: Chosen, settings: Settings, shard: Any) -> list[str]:
+def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
     """Measure one shard's part of what the probes need into the run's store; a line per probe."""
     from .distributed import FOLDER
     from .distributed.store import Store
@@ -116,7 +115,7 @@ def measure_part(run: Path, target: Any, chosen: Chosen, settings: Settings, sha
     return lines
 
 
-def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: Reporter) -> list[str]:
+def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Config, reporter: Reporter) -> list[str]:
     """Run the probes asked for; those whose inputs are unchanged are left as they are. Returns the names that ran."""
 
     def ran(name: str) -> bool:
@@ -127,7 +126,7 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: 
 
 
 def run_one(
-    run: Run, lm: Any, name: str, chosen: Chosen, settings: Settings, compute: Callable[[], ProbeResult],
+    run: Run, lm: Any, name: str, chosen: Chosen, settings: Config, compute: Callable[[], ProbeResult],
     reporter: Reporter, options: Mapping[str, Any] | None = None,
 ) -> bool:  # fmt: skip
     """Compute one probe and save it in the run with a few single cases; False where it was kept or cannot run.
@@ -174,9 +173,7 @@ def correct_together(run: Path) -> None:
         write_text(path, to_csv(rows, columns))
 
 
-def keep_cases(
-    run: Run, lm: Any, name: str, chosen: Chosen, settings: Settings, inputs: str, reporter: Reporter
-) -> None:
+def keep_cases(run: Run, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter) -> None:
     """Keep what a few single cases gave a probe, for the report; skipped where it is there already."""
     from .by_case import write_cases
 
@@ -193,7 +190,7 @@ def keep_cases(
         reporter.say(f"{run.name}: probe {name}, single cases: {line}")
 
 
-def inputs_hash(name: str, examples: Sequence[Example], settings: Settings, model: Any) -> str:
+def inputs_hash(name: str, examples: Sequence[Example], settings: Config, model: Any) -> str:
     """Hash of all that a probe's numbers depend on: examples, options, the model and the probes' own code."""
     about = [name, settings.seed, settings.dtype, model, provenance.source_hash(("probes", "hooks"))]
     if settings.rows_dtype is not None:
@@ -211,18 +208,37 @@ def finished(folder: Path, inputs: str) -> bool:
     return done.is_file() and read_json(done).get("inputs") == inputs
 
 
-Probe = Callable[[Any, Sequence[Example], Settings, Reporter], ProbeResult]
+def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str, Any]) -> None:
+    """Put a result in place in one step: a killed run leaves the old folder or the new one, never a mixture.
+
+    ``made_with`` says which model, data and code it is of, beside its tables.
+    """
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        result.save(temporary)
+        write_json(temporary / "inputs.json", {"inputs": inputs})
+        for table in sorted(temporary.glob("*.csv")):
+            provenance.write_beside(table, made_with)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.rename(folder)
+
+
+Probe = Callable[[Any, Sequence[Example], Config, Reporter], ProbeResult]
 
 
 def _probe(name: str) -> Probe:
     """A probe of this package, or one from elsewhere, which takes the model and the examples only."""
     if name in PROBES:
         return PROBES[name]
-    found = plugins.probe(name)
+    found = plugin_probe(name)
     if found is None:
         raise InputError(f"--probes {name}: no such probe; name the file that defines it with --plugin FILE")
 
-    def elsewhere(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+    def elsewhere(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
         if isinstance(lm, Fleet) and settings.serving.engine == "ray":
             raise InputError(f"--probes {name}: is a plugin's, which workers do not have; leave out --engine ray")
         return call(lm, found, examples)
@@ -230,7 +246,7 @@ def _probe(name: str) -> Probe:
     return elsewhere
 
 
-def _neurons(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _neurons(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..probes import neurons
 
     return neurons.over_examples(
@@ -242,13 +258,13 @@ def _neurons(lm: Any, examples: Sequence[Example], settings: Settings, reporter:
     )
 
 
-def _lookback(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _lookback(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..probes import lookback
 
     return lookback.over_examples(lm, examples, progress=reporter.patient_bar)
 
 
-def _patching(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _patching(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..hooks.precision import widens
     from ..probes import patching
     from ..probes.spread import InDtype
@@ -261,13 +277,13 @@ def _patching(lm: Any, examples: Sequence[Example], settings: Settings, reporter
     return replace(found, settings={**found.settings, "rows_dtype": settings.rows_dtype})
 
 
-def _trajectory(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _trajectory(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..probes import trajectory
 
     return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.patient_bar)
 
 
-def _min_k(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _min_k(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..probes import min_k
 
     return min_k.over_examples(lm, examples, progress=reporter.patient_bar)
