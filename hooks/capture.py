@@ -25,8 +25,9 @@ from ..interrupts import uninterrupted
 from .attention_masses import ROW_CHUNK, AllRead, Window, attention_masses
 from .budget import told
 from .length_limits import computed_alike, keep_rotary_angles
-from .parts import check_eval, decoder_of
+from .parts import decoder_of
 from .placement import is_dispatched
+from .surroundings import check_ready
 
 if TYPE_CHECKING:
     from .model import Model
@@ -68,7 +69,7 @@ def capture(
     outside the sequence and sequences longer than the context; ``ModelError`` for a model in training mode, for NaN or
     infinite activations, and for a single sequence that does not fit into memory.
     """
-    check_eval(lm.model)
+    check_ready(lm.model)
     for i, request in enumerate(requests):
         _check(request, f"sequence {i}", lm)
     limit = token_budget(lm) if max_tokens is None else max_tokens

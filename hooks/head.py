@@ -26,7 +26,8 @@ from torch.nn import functional as F
 from ..errors import InputError, ModelError
 from . import placement
 from .length_limits import keep_rotary_angles
-from .parts import check_eval, decoder_of, input_device
+from .parts import decoder_of, input_device
+from .surroundings import check_ready
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -83,7 +84,7 @@ def head_of(model: PreTrainedModel) -> Head:
     weight cannot be read (quantized or absent), and for a model in training mode.
     """
     name = type(model).__name__
-    check_eval(model)
+    check_ready(model)
     module = model.get_output_embeddings()
     with placement.loaded(module) if isinstance(module, torch.nn.Module) else nullcontext():
         weight, bias = getattr(module, "weight", None), getattr(module, "bias", None)

@@ -28,8 +28,9 @@ from . import length_limits, placement
 from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
-from .parts import check_eval, embedding_of, empty_cache, input_device
+from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
+from .surroundings import check_ready, check_unmasked, foreign_hooks
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """Models for which it was tried whether left padding changes their numbers."""
@@ -48,7 +49,7 @@ class Model:
         self, model: PreTrainedModel, tokenizer: Any = None, anatomy: Anatomy | None = None,
         backend: str = "transformers", opened: Any = None,
     ):  # fmt: skip
-        check_eval(model)
+        check_ready(model)
         self.model = model
         self.tokenizer = tokenizer
         self.backend = backend
@@ -127,8 +128,9 @@ class Model:
 
         Activations are attached to the graph unless grad is off, so ``torch.autograd.grad(score, run.acts[site])``
         works. Raises ``ModelError`` for sites that the model does not have, positions past its context, edits that
-        change a shape, NaN or infinite logits, a model in training mode, and rows (or ``past`` and what follows) on
-        both sides of a length from which the model computes whole texts differently.
+        change a shape, NaN or infinite logits, a model in training mode or under autocast, rows that begin with padding
+        where no mask is given, and rows (or ``past`` and what follows) on both sides of a length from which the model
+        computes whole texts differently. Hooks of others are named in the result (``Run.hooks``).
         """
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         changes = dict(edit or {})
@@ -147,10 +149,15 @@ class Model:
         backend_transformers.check_shapes(ids, mask, past, offset)
         check_left(self.model, self.anatomy, mask)
         length_limits.check_batch(self.model, ids, mask, offset)
+        if mask is None and past is None:
+            check_unmasked(ids, self.tokenizer)
+        hooks = foreign_hooks(self.model)
         with self._alone(), length_limits.keep_rotary_angles(self.model):
             if self.library is not None:
-                return self.library.run(ids, mask, wanted, changes, past)
-            return backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
+                run = self.library.run(ids, mask, wanted, changes, past)
+            else:
+                run = backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
+        return run._replace(hooks=hooks)
 
     def read_trunk(
         self, ids: Int[Tensor, "batch pos"], read: Iterable[Site] | Mapping[Site, Reducer | None]
@@ -167,6 +174,8 @@ class Model:
         """Keys and values of ``ids`` for use as ``past``; sliding-window layers evict nothing."""
         ids = self._check_ids(ids)
         mask = None if mask is None else mask.to(self.device)
+        if mask is None:
+            check_unmasked(ids, self.tokenizer)
         backend_transformers.check_shapes(ids, mask, None, 0)
         check_left(self.model, self.anatomy, mask)
         cache = empty_cache(self.model)
@@ -206,7 +215,7 @@ class Model:
             self._running = False
 
     def _check_ids(self, ids: Tensor) -> Tensor:
-        check_eval(self.model)
+        check_ready(self.model)
         if not isinstance(ids, Tensor) or ids.dtype is torch.bool or ids.is_floating_point() or ids.is_complex():
             given = str(ids.dtype) if isinstance(ids, Tensor) else type(ids).__name__
             raise ModelError(

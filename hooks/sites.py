@@ -48,6 +48,8 @@ class Run(NamedTuple):
     logits: Float[Tensor, "batch pos vocab"]
     acts: dict[Site, Tensor]
     """The sites in ``read``; attached to the graph unless gradients are off."""
+    hooks: tuple[str, ...] = ()
+    """Hooks of others that were on the model's modules and may have changed these numbers, by module and name."""
 
 
 def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:

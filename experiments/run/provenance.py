@@ -89,7 +89,9 @@ def numerics(model: Any) -> dict[str, Any]:
     """The settings that the last digits depend on, for a loaded torch model."""
     import torch
 
-    parameter = next(model.parameters())
+    from ...hooks.surroundings import foreign_hooks
+
+    parameter, hooks = next(model.parameters()), foreign_hooks(model)
     return {
         "dtype": str(parameter.dtype).removeprefix("torch."),
         "device": str(parameter.device),
@@ -97,6 +99,7 @@ def numerics(model: Any) -> dict[str, Any]:
         "tf32": torch.backends.cuda.matmul.allow_tf32,
         "attention": getattr(model.config, "_attn_implementation", None),
         "threads": torch.get_num_threads(),
+        **({"hooks": list(hooks)} if hooks else {}),
     }
 
 

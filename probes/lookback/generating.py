@@ -18,7 +18,8 @@ from ...hooks.attention_masses import Window, attention_masses
 from ...hooks.capture import check_ids
 from ...hooks.length_limits import check_batch, keep_rotary_angles
 from ...hooks.model import check_left
-from ...hooks.parts import check_eval, empty_cache
+from ...hooks.parts import empty_cache
+from ...hooks.surroundings import check_ready
 from .teacher_forced import Ids, Layout, Masses, Span, cue_counts, layout, spans_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def generate(
     No keys are evicted on sliding-window layers, so positions are absolute. Raises ``InputError`` for prompts that
     with their response exceed the context, ``ModelError`` for a model in training mode and for NaN.
     """
-    check_eval(lm.model)
+    check_ready(lm.model)
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens is {max_new_tokens}; generate at least one")
     cues, n = cue_counts(cue_tokens, prompts), len(prompts)

@@ -1,0 +1,79 @@
+"""What stands around a model and changes its numbers unseen: refused where it can only be a mistake, else recorded."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ..errors import ModelError
+from .parts import check_eval
+
+_LIBRARIES = ("accelerate", "bitsandbytes", "nnsight", "peft", "torch", "transformer_lens", "transformers")
+_OWN = __name__.partition(".")[0]
+
+
+def check_ready(model: PreTrainedModel) -> None:
+    """``ModelError`` in training mode, inside ``torch.autocast``, and where ``config.return_dict`` is False."""
+    check_eval(model)
+    name = type(model).__name__
+    device = next(model.parameters()).device.type
+    if device != "meta" and torch.is_autocast_enabled(device):
+        raise ModelError(
+            f"{name}: torch.autocast is on ({torch.get_autocast_dtype(device)} on {device}) and changes the precision "
+            "of what is read; leave its block, or load the model in that dtype"
+        )
+    if getattr(model.config, "return_dict", True) is False:
+        raise ModelError(f"{name}: config.return_dict is False, so that outputs have no names; set it to True")
+
+
+def check_unmasked(ids: Int[Tensor, "batch pos"], tokenizer: Any) -> None:
+    """``ModelError`` for rows that begin with padding where no mask is given: it would be read as text.
+
+    A single pad token in front is let through where the tokenizer also begins or ends texts with it.
+    """
+    padding = getattr(tokenizer, "pad_token_id", None)
+    if not isinstance(padding, int):
+        return
+    ends = (getattr(tokenizer, "bos_token_id", None), getattr(tokenizer, "eos_token_id", None))
+    leading = (ids == padding).long().cumprod(1).sum(1)
+    row = int(leading.argmax())
+    if int(leading[row]) > (padding in ends):
+        raise ModelError(
+            f"row {row} begins with {int(leading[row])} pad tokens ({padding}) and no mask is given, so that they "
+            "would be read as text; give the mask (ones where they are meant), or pad on the right"
+        )
+
+
+def foreign_hooks(model: nn.Module) -> tuple[str, ...]:
+    """The hooks of others on a model's modules, each as ``module: what (function of module)``.
+
+    They act on every number, and some only watch. Those of this package and of the libraries beneath are left out.
+    """
+    return tuple(
+        f"{name or type(model).__name__}: {kind} hook {_named(hook)}"
+        for name, module in model.named_modules()
+        for kind, hook in _hooks_of(module)
+        if _home(hook).partition(".")[0] not in (*_LIBRARIES, _OWN)
+    )
+
+
+def _hooks_of(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    for kind in ("forward", "forward_pre", "backward", "backward_pre"):
+        for hook in getattr(module, f"_{kind}_hooks").values():
+            yield kind.replace("_", "-"), hook
+
+
+def _home(hook: Any) -> str:
+    hook = hook.func if isinstance(hook, functools.partial) else hook
+    return getattr(hook, "__module__", None) or type(hook).__module__
+
+
+def _named(hook: Any) -> str:
+    hook = hook.func if isinstance(hook, functools.partial) else hook
+    return f"{getattr(hook, '__qualname__', type(hook).__qualname__)} of {_home(hook)}"

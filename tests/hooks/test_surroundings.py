@@ -1,0 +1,123 @@
+"""What stands around a model and changes its numbers: refused by name, or recorded with the result."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from composcope.errors import ModelError
+from composcope.experiments.run import provenance
+from composcope.hooks import Site, load_model
+from composcope.hooks.capture import Request, capture_all
+
+from ..tiny_models import tiny
+
+IDS = torch.tensor([[7, 8, 9, 10], [3, 3, 9, 10]])
+MASK = torch.tensor([[1, 1, 1, 1], [0, 0, 1, 1]])
+
+
+def _tokenizer(pad: int | None, bos: int | None = None, eos: int | None = None) -> Any:
+    return SimpleNamespace(pad_token_id=pad, bos_token_id=bos, eos_token_id=eos)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "ids", "refused"),
+    [
+        (_tokenizer(3), IDS, "row 1 begins with 2 pad tokens (3)"),
+        (_tokenizer(3, bos=3), IDS, "row 1 begins with 2 pad tokens (3)"),
+        (_tokenizer(3), IDS[:, 1:], "row 1 begins with 1 pad tokens (3)"),
+        (_tokenizer(3, eos=3), IDS[:, 1:], None),
+        (_tokenizer(3, bos=3), IDS[:, 1:], None),
+        (_tokenizer(3), IDS.flip(1), None),
+        (_tokenizer(None), IDS, None),
+        (_tokenizer(5), IDS, None),
+        (None, IDS, None),
+    ],
+)
+@pytest.mark.parametrize("name", ["run", "prefill"])
+def test_padding_on_the_left_without_a_mask_is_refused(
+    tokenizer: Any, ids: torch.Tensor, refused: str | None, name: str
+) -> None:
+    lm = load_model(tiny("llama"), tokenizer)
+    if refused is None:
+        getattr(lm, name)(ids)
+        return
+    with pytest.raises(ModelError) as error:
+        getattr(lm, name)(ids)
+    assert refused in str(error.value) and "mask" in str(error.value)
+
+
+def test_padding_on_the_left_with_a_mask_gives_the_numbers_of_the_row_alone() -> None:
+    lm = load_model(tiny("llama"), _tokenizer(3))
+    with torch.no_grad():
+        both, alone = lm.run(IDS, MASK).logits[1, 2:], lm.run(IDS[1:, 2:]).logits[0]
+    torch.testing.assert_close(both, alone, atol=1e-5, rtol=1e-5)
+
+
+def _runs(lm: Any) -> list[Callable[[], Any]]:
+    return [
+        lambda: lm.run(IDS[:1]),
+        lambda: lm.prefill(IDS[:1]),
+        lambda: lm.read_trunk(IDS[:1], [Site(0, "head")]),
+        lambda: capture_all(lm, [Request([7, 8, 9])]),
+    ]
+
+
+def test_autocast_is_refused_by_name_wherever_the_model_runs() -> None:
+    lm = load_model(tiny("llama"))
+    for run in _runs(lm):
+        with torch.autocast("cpu", torch.bfloat16), pytest.raises(ModelError, match=r"autocast.*bfloat16"):
+            run()
+        run()
+
+
+def test_outputs_without_names_are_refused_with_the_setting_to_change() -> None:
+    model = tiny("llama")
+    lm = load_model(model)
+    model.config.return_dict = False
+    for run in _runs(lm):
+        with pytest.raises(ModelError, match=r"config\.return_dict"):
+            run()
+    with pytest.raises(ModelError, match=r"config\.return_dict"):
+        load_model(model)
+    model.config.return_dict = True
+    lm.run(IDS[:1])
+
+
+def steer(_module: Any, _args: Any, output: Any, by: float = 1.0) -> Any:
+    return (output[0] + by, *output[1:]) if isinstance(output, tuple) else output + by
+
+
+class Watcher:
+    def __call__(self, *_: Any) -> None:
+        return None
+
+
+def test_hooks_of_others_stand_in_the_result_and_in_the_manifest() -> None:
+    lm = load_model(tiny("llama"))
+    plain = lm.run(IDS[:1], read=[Site(0, "head")])
+    assert plain.hooks == () and "hooks" not in provenance.numerics(lm.model)
+    block, mlp = lm.anatomy.layers[1].block, lm.model.model.layers[0].mlp  # type: ignore[union-attr]
+    handles = [
+        block.register_forward_hook(functools.partial(steer, by=2.0)),
+        mlp.register_forward_pre_hook(Watcher()),
+        mlp.register_full_backward_hook(lambda *_: None),
+    ]
+    steered = lm.run(IDS[:1], read=[Site(0, "head")])
+    assert not torch.equal(steered.logits, plain.logits)
+    told = [(h.split(":")[0], h.split()[1], h.split()[3].split(".")[-1]) for h in steered.hooks]
+    assert told == [
+        ("model.layers.0.mlp", "forward-pre", "Watcher"),
+        ("model.layers.0.mlp", "backward", "<lambda>"),
+        ("model.layers.1", "forward", "steer"),
+    ]
+    assert all(h.endswith(f"of {__name__}") for h in steered.hooks)
+    assert provenance.numerics(lm.model)["hooks"] == list(steered.hooks)
+    for handle in handles:
+        handle.remove()
+    assert lm.run(IDS[:1]).hooks == ()
