@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from jinja2 import TemplateError
@@ -11,35 +14,65 @@ from ...errors import ModelError
 from .base import cut_after_stop, think
 
 THINKING_MARKS = ("<think>", "</think>")
+STEPS = 200_000
+"""Of a chat template for one message; those in use take a few hundred."""
 
 
 def chat_ids(tokenizer: Any, prompts: Sequence[str], name: str, **options: Any) -> list[list[int]]:
     """Token ids of each prompt as the only user message of a conversation, the reply about to begin.
 
-    Raises ``ModelError`` for a chat template that refuses such a conversation, is broken, or leaves the prompt out.
+    Raises ``ModelError`` for a chat template that refuses such a conversation, is broken, does not come to an end, or
+    leaves the prompt out.
     """
     talks = [[{"role": "user", "content": prompt}] for prompt in prompts]
     options = {"add_generation_prompt": True, **options}
     fix = f"mend the chat template of {name}, or ask with prompting 'raw' (--prompting raw)"
     try:
         if talks:  # some templates want content in parts, and write nothing of a plain text
-            shown = str(tokenizer.apply_chat_template(talks[0], tokenize=False, **options))
+            with _ending(name):
+                shown = str(tokenizer.apply_chat_template(talks[0], tokenize=False, **options))
             if "".join(prompts[0].split()) not in "".join(shown.split()):
                 raise ModelError(f"{name}: the chat template leaves the question out of the prompt; {fix}")
         return tokenizer.apply_chat_template(talks, tokenize=True, return_dict=False, padding=False, **options)
-    except (TemplateError, TypeError) as e:
+    except (TemplateError, TypeError, MemoryError, OverflowError) as e:
         raise ModelError(
             f"{name}: the chat template does not take a conversation of one user message ({e}); {fix}"
         ) from e
 
 
+@contextmanager
+def _ending(name: str) -> Iterator[None]:
+    """``ModelError`` for a template that does not come to an end; counted by tracing, in lines and calls."""
+    left, before = STEPS, sys.gettrace()
+    endless = ModelError(
+        f"{name}: the chat template does not come to an end within {STEPS} steps for one user message; mend it, or ask "
+        "with prompting 'raw' (--prompting raw)"
+    )
+
+    def count(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise endless
+        return count if frame.f_code.co_filename in ("<template>", "<unknown>") else None
+
+    sys.settrace(count)
+    try:
+        yield
+    except RecursionError as e:
+        raise endless from e
+    finally:
+        sys.settrace(before)
+
+
 def has_thinking_switch(tokenizer: Any) -> bool:
     """Whether the chat template writes another prompt when told to think than when told not to."""
     talk = [{"role": "user", "content": "?"}]
-    told = [
-        tokenizer.apply_chat_template(talk, add_generation_prompt=True, tokenize=False, **think(on))
-        for on in (True, False)
-    ]
+    with _ending(str(getattr(tokenizer, "name_or_path", None) or "the model")):
+        told = [
+            tokenizer.apply_chat_template(talk, add_generation_prompt=True, tokenize=False, **think(on))
+            for on in (True, False)
+        ]
     return told[0] != told[1]
 
 
