@@ -34,6 +34,11 @@ JOINED_LEAST, JOINED_LARGEST = 8, 0.25
 FEW = f"no interval: fewer than {FEWEST} clusters"
 
 
+INDEPENDENT = ("t", "Welch t")
+"""Methods where nothing is shared; ``CLUSTERED`` and ``CROSSED`` are those where something is."""
+CLUSTERED, CROSSED = "CR2 t over clusters", "crossed random effects, t"
+
+
 class Sides(NamedTuple):
     """What the two members of a pair share with other pairs."""
 
@@ -51,9 +56,14 @@ class Fit(NamedTuple):
     """The fewest clusters or labels that the error rests on; observations where they stand alone."""
     method: str
 
+    @property
+    def known(self) -> bool:
+        """Whether there is an error, and clusters enough for it where observations share anything."""
+        return bool(np.isfinite(self.error)) and (self.method in INDEPENDENT or self.clusters >= FEWEST)
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Student t interval; NaN where no error is known or too few clusters carry it."""
-        if not np.isfinite(self.error) or self.clusters < FEWEST:
+        if not self.known:
             return float("nan"), float("nan")
         half = float(stats.t.ppf((1 + level) / 2, self.freedom)) * self.error
         return self.value - half, self.value + half
@@ -61,7 +71,7 @@ class Fit(NamedTuple):
     @property
     def p(self) -> float:
         """Two-sided p of the value against 0; NaN where no error is known or too few clusters carry it."""
-        if not (np.isfinite(self.error) and self.error > 0) or self.clusters < FEWEST:
+        if not self.known or self.error <= 0:
             return float("nan")
         return float(2 * stats.t.sf(abs(self.value) / self.error, self.freedom))
 
@@ -101,10 +111,24 @@ def alone(labels: Labels | None) -> bool:
     return labels is None or len(set(joined(labels).tolist())) == len(labels)
 
 
+def apart(labels: Labels) -> list[int]:
+    """Observations of which no two share anything: in order, one that shares with an earlier one is left out."""
+    taken: set[Hashable] = set()
+    kept = []
+    for i, of in enumerate(zip(*dimensions(labels), strict=True)):
+        names = {name for side in of for name in side}
+        if not names & taken:
+            taken |= names
+            kept.append(i)
+    return kept
+
+
 def crossing(labels: Labels) -> bool:
     """Whether labels cross: some observation has several, and joining them would leave too few groups."""
-    several = any(len(names) > 1 for side in dimensions(labels) for names in side)
-    if not several and not any(isinstance(label, Sides) for label in labels):
+    sides = dimensions(labels)
+    if len(sides) == 1 and all(len(names) == 1 for names in sides[0]):
+        return False
+    if not any(len(set(flat)) < len(flat) for flat in ([n for names in side for n in names] for side in sides)):
         return False
     sizes = np.bincount(joined(labels))
     return len(sizes) < JOINED_LEAST or bool(sizes.max() > JOINED_LARGEST * len(labels))
@@ -114,14 +138,14 @@ def count(labels: Labels) -> int:
     """How many clusters there are, or labels of the dimension with the fewest where they cross."""
     if not crossing(labels):
         return len(set(joined(labels).tolist()))
-    return min(len({name for names in side for name in names}) for side in dimensions(labels))
+    return min(z.shape[1] for z in _blocks(labels))
 
 
 def effective(labels: Labels) -> float:
     """How many independent observations these are worth if all that share a label are alike."""
     if not crossing(labels):
         return len(labels) ** 2 / float((np.bincount(joined(labels)) ** 2).sum())
-    return min(len(labels) ** 2 / float((_indicators(side).sum(0) ** 2).sum()) for side in dimensions(labels))
+    return min(len(labels) ** 2 / float((np.abs(z).sum(0) ** 2).sum()) for z in _blocks(labels))
 
 
 def mean(values: ArrayLike, labels: Labels | None = None) -> Fit:
@@ -144,25 +168,32 @@ def regression(values: ArrayLike, design: ArrayLike, labels: Labels | None = Non
 
 
 def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels] | None = None) -> Fit:
-    """mean(first) - mean(second); a label may reach into both groups. Clusters are counted on each side."""
+    """mean(first) - mean(second), with Welch's degrees of freedom; a label may reach into both groups.
+
+    Clusters are counted on each side. Where labels cross, what both groups share is left out of account: it can only
+    lessen the variance.
+    """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    names = None if labels is None else [*labels[0], *labels[1]]
-    if names is not None and labels is not None and crossing(names):
-        return _sum_of(mean(a, labels[0]), mean(b, labels[1]))
+    names = list(range(a.size + b.size)) if labels is None else [*labels[0], *labels[1]]
+    sides = (names[: a.size], names[a.size :])
+    if crossing(names):
+        return _sum_of(mean(a, sides[0]), mean(b, sides[1]), CROSSED)
+    group = joined(names)
+    own = set(group[: a.size].tolist()), set(group[a.size :].tolist())
+    if not own[0] & own[1]:
+        return _sum_of(mean(a, sides[0]), mean(b, sides[1]), "Welch t" if alone(names) else CLUSTERED)
     inside = np.r_[np.ones(a.size), np.zeros(b.size)]
-    fit = regression(np.r_[a, b], np.column_stack([inside, 1 - inside]) @ [[1.0, 1.0], [0.0, 1.0]], names)
-    group = np.arange(a.size + b.size) if names is None else joined(names)
-    fewest = min(len(set(group[: a.size].tolist())), len(set(group[a.size :].tolist())))
-    return fit._replace(clusters=fewest)
+    fit = regression(np.r_[a, b], np.column_stack([inside, np.ones(inside.size)]), names)
+    return fit._replace(clusters=min(map(len, own)))
 
 
-def _sum_of(a: Fit, b: Fit) -> Fit:
-    """The difference of two means whose labels cross; what both groups share can only lessen its variance."""
+def _sum_of(a: Fit, b: Fit, method: str) -> Fit:
+    """The difference of two means that vary by themselves (Welch and Satterthwaite)."""
     variances = a.error**2, b.error**2
     total = sum(variances)
     below = variances[0] ** 2 / a.freedom + variances[1] ** 2 / b.freedom
     freedom = total**2 / below if below > 0 else min(a.freedom, b.freedom)
-    return Fit(a.value - b.value, float(np.sqrt(total)), freedom, min(a.clusters, b.clusters), CROSSED)
+    return Fit(a.value - b.value, float(np.sqrt(total)), freedom, min(a.clusters, b.clusters), method)
 
 
 class _Made(NamedTuple):
@@ -177,9 +208,6 @@ class _Made(NamedTuple):
     def project(self, z: Array) -> Array:
         """What is left of columns after the design is taken out."""
         return z - self.design @ (self.inverse @ (self.design.T @ z))
-
-
-CLUSTERED, CROSSED = "CR2 t over clusters", "crossed random effects, t"
 
 
 def _clustered(made: _Made, group: NDArray[np.intp]) -> Fit:
@@ -218,12 +246,8 @@ def _correlation(made: _Made, group: NDArray[np.intp]) -> float:
 
 def _crossed(made: _Made, labels: Labels) -> Fit:
     """Var y = s_0 I + sum over dimensions of s_k Z_k Z_k', with rows of Z_k of unit length."""
-    blocks, fewest = [], len(labels)
-    for side in dimensions(labels):
-        z = _indicators(side)
-        if (z > 0).sum(0).max() > 1:  # else nothing is shared in this dimension
-            blocks.append(z)
-            fewest = min(fewest, z.shape[1])
+    blocks = [z for z in _blocks(labels) if (z != 0).sum(0).max() > 1]  # else nothing is shared in this dimension
+    fewest = min(z.shape[1] for z in blocks)
     z = np.concatenate(blocks, axis=1)
     kind = np.repeat(np.arange(1, len(blocks) + 1), [b.shape[1] for b in blocks])
     left = made.project(z)
@@ -255,9 +279,21 @@ def _crossed(made: _Made, labels: Labels) -> Fit:
     return Fit(made.value, float(np.sqrt(variance)), float(np.clip(freedom, 1, n - p)), fewest, CROSSED)
 
 
-def _indicators(side: Sequence[tuple[Hashable, ...]]) -> Array:
-    """Observations by labels, rows of unit length."""
-    of = {name: j for j, name in enumerate(dict.fromkeys(name for names in side for name in names))}
+def _blocks(labels: Labels) -> list[Array]:
+    """Observations by labels, per dimension, rows of unit length.
+
+    Labels that stand on both sides of pairs are one dimension with signs: what two members share cancels.
+    """
+    sides = dimensions(labels)
+    found = [list(dict.fromkeys(name for names in side for name in names)) for side in sides]
+    if len(sides) == 2 and set(found[0]) & set(found[1]):
+        both = list(dict.fromkeys([*found[0], *found[1]]))
+        return [_indicators(sides[0], both) - _indicators(sides[1], both)]
+    return [_indicators(side, names) for side, names in zip(sides, found, strict=True)]
+
+
+def _indicators(side: Sequence[tuple[Hashable, ...]], known: Sequence[Hashable]) -> Array:
+    of = {name: j for j, name in enumerate(known)}
     z = np.zeros((len(side), len(of)))
     for i, names in enumerate(side):
         z[i, [of[name] for name in names]] = 1 / np.sqrt(len(names))

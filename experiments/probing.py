@@ -6,6 +6,8 @@ probe's folder holds the hash of everything that its numbers depend on; the same
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import shutil
 import time
@@ -19,12 +21,14 @@ from typing import Any
 from ..errors import InputError, NoCasesError
 from ..files import put_in_place
 from ..probes.examples import Example
+from ..probes.families import corrected
 from ..probes.matching import match, spread_out
 from ..probes.result import ProbeResult
 from ..probes.spread import Fleet, call
 from . import plugins
 from .progress import Reporter
 from .run import provenance, read_json, write_json
+from .run.folder import write_text
 from .run.writer import Run
 from .settings import Settings
 
@@ -137,7 +141,29 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: 
         keep_cases(run, lm, name, chosen, settings, inputs, reporter)
         run.record()
         ran.append(name)
+    correct_together(run.path)
     return ran
+
+
+def correct_together(run: Path) -> None:
+    """Adjust the p-values in the tables of all probes of a run together, as ``probes.families`` declares."""
+    tables: dict[Path, tuple[list[str], list[dict[str, Any]]]] = {}
+    for path in sorted(run.glob("probes/*/table.csv")):
+        with path.open(encoding="utf-8", newline="") as f:
+            reader = csv.DictReader(f)
+            rows = list(reader)
+        if "p" in (reader.fieldnames or ()):
+            tables[path] = (list(reader.fieldnames or ()), rows)
+    tested = [(row, {**row, "p": float(row["p"])}) for _, rows in tables.values() for row in rows if row["p"]]
+    for (row, _), found in zip(tested, corrected([numbers for _, numbers in tested]), strict=True):
+        row.update({k: found[k] for k in ("p_adjusted", "family")})
+    for path, (names, rows) in tables.items():
+        columns = [*names, *(n for n in ("p_adjusted", "family") if n not in names)]
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(path, text.getvalue())
 
 
 def keep_cases(

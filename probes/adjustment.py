@@ -12,7 +12,8 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from .effects import Array, codes, hedges_g_paired
+from ..evaluation import dependence
+from .effects import Array, hedges_g_paired
 from .result import Row
 
 PAIRS_EACH = 5
@@ -24,29 +25,24 @@ def adjusted(
 ) -> tuple[Row, list[str]]:  # fmt: skip
     """Columns of a row to replace, and the covariates that were adjusted for; nothing where none can be.
 
-    Covariates come worst first; those that do not vary, or for which there are too few pairs, are left. Errors are
-    cluster-robust where pairs share clusters.
+    Covariates come worst first; those that do not vary, or for which there are too few pairs, are left. Errors respect
+    what pairs share.
     """
-    import statsmodels.api as sm
-
     names = [n for n, x in covariates.items() if np.ptp(x) > 1e-12][: len(d) // PAIRS_EACH]
     design = np.column_stack([np.ones(len(d)), *(covariates[n] for n in names)])
     while names and np.linalg.matrix_rank(design) < design.shape[1]:
         names, design = names[:-1], design[:, :-1]
     if not names or np.ptp(d) <= 1e-12 * np.abs(d).max():
         return {}, []
-    group = codes(clusters, len(d), "pairs")
-    if group is not None and int(group.max()) < len(names) + 1:
+    fit = dependence.regression(d, design, clusters)
+    if not fit.known or fit.clusters < len(names) + 2:
         return {}, []
-    cov = {} if group is None else {"cov_type": "cluster", "cov_kwds": {"groups": group, "df_correction": True}}
-    fit = sm.OLS(d, design).fit(**cov, use_t=True)
-    low, high = fit.conf_int(alpha=1 - level)[0]
-    value = float(fit.params[0])
-    effect = hedges_g_paired(value + np.asarray(fit.resid))
-    how = "cluster-robust t" if group is not None else "t"
+    low, high = fit.interval(level)
+    left = d - design @ np.linalg.lstsq(design, d, rcond=None)[0]
+    effect = hedges_g_paired(fit.value + left, level, clusters)
     row: Row = {
-        "value": value, "low": float(low), "high": float(high), "interval": f"{how}, regression",
+        "value": fit.value, "low": low, "high": high, "interval": f"{fit.method}, regression",
         "effect": effect.value, "effect_low": effect.low, "effect_high": effect.high,
-        "test": f"regression, {how}", "p": float(fit.pvalues[0]), "unadjusted": float(d.mean()),
+        "test": f"regression, {fit.method}", "p": fit.p, "unadjusted": float(d.mean()),
     }  # fmt: skip
     return row, names

@@ -7,34 +7,36 @@ states the smallest standardized effect that its n would have shown, so that a n
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
+from ..evaluation.dependence import CLUSTERED, CROSSED, FEWEST, INDEPENDENT, Fit
 from ..evaluation.statistics import holm
 from .effects import (
     Array,
     Clusters,
     Estimate,
     cliffs_delta,
-    cluster_robust_p,
     codes,
     constant,
+    difference_fit,
     difference_interval,
     finite,
     hedges_g,
     hedges_g_paired,
+    mean_fit,
     mean_interval,
     smallest_detectable,
     spreads,
     welch_p,
 )
+from .maps import MapTest, map_test
 from .matching import Matched, match
 from .result import ProbeResult, Row
 
@@ -56,7 +58,8 @@ def between(
     ``groups`` maps a label to one number per case, ``clusters`` the same labels to one cluster id per case. The table
     has one row per group (mean and interval) and one per pair: ``value`` the difference of means with its interval,
     ``effect`` Hedges' g, ``cliffs_delta``, ``test`` and ``p``, and ``p_adjusted`` after Holm over the pairs (the
-    family). ``test="auto"`` is Welch's t, or a regression with cluster-robust errors where cases share clusters.
+    family). ``test="auto"`` is Welch's t, with errors that respect what cases share; ``permutation`` that of the signs
+    of what is left of a common mean, with Welch's t (``map_test`` of one cell).
     Raises ``NoCasesError`` for fewer than two groups or an empty one, ``InputError`` for NaN.
     """
     _check_options(test, BetweenTest, level, resamples)
@@ -70,10 +73,7 @@ def between(
         for name, v in values.items()
     }
     settings = {"level": level, "resamples": resamples, "seed": seed, "test": test}
-    means = [
-        summary_row(quantity, name, v, near[name], level=level, resamples=resamples, seed=seed)
-        for name, v in values.items()
-    ]
+    means = [summary_row(quantity, name, v, near[name], level=level) for name, v in values.items()]
     rows = [
         _between_row(quantity, (a, b), values, near, test, level, resamples, seed) for a, b in combinations(values, 2)
     ]
@@ -98,11 +98,20 @@ def _between_row(
     row |= {"n_first": int(a.size), "n_second": int(b.size)}
     if a.size < 2 or b.size < 2:
         return row | impossible(f"{NO_CONTRAST}: {a.size} and {b.size} cases; each group needs at least 2")
-    difference = difference_interval(a, b, near, level=level, resamples=resamples, seed=seed)
+    difference = difference_interval(a, b, near, level=level)
     name, p = _between_p(a, b, near, test, resamples, seed)
-    effect = hedges_g(a, b, level)
-    detectable = smallest_detectable(a.size, b.size)
+    effect = hedges_g(a, b, level, near)
+    detectable = smallest_detectable(a.size, b.size, **_in_sd(difference_fit(a, b, near), a, b))
     return row | _contrast(difference, effect, name, p, detectable) | {"cliffs_delta": cliffs_delta(a, b)}
+
+
+def _in_sd(fit: Fit, *groups: Array) -> dict[str, float]:
+    """The error in standard deviations, where cases share anything: what ``smallest_detectable`` wants to know."""
+    if fit.method in INDEPENDENT:
+        return {}
+    left = np.concatenate([g - g.mean() for g in groups])
+    sd = float(np.sqrt((left**2).sum() / max(left.size - len(groups), 1)))
+    return {"error": fit.error / sd if fit.known and sd > 0 else float("nan"), "freedom": fit.freedom}
 
 
 def _contrast(difference: Estimate, effect: Estimate, test: str, p: float, detectable: float) -> Row:
@@ -125,6 +134,9 @@ def _between_p(
     pooled = np.concatenate([a, b])
     if constant(pooled):
         return "none (no variation)", 1.0
+    if test == "permutation":
+        found = map_test(a[:, None], b[:, None], permutations=resamples, clusters=clusters, seed=seed)
+        return found.method, float(found.p[0])
     joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
     group = codes(joint, pooled.size, "groups")
     if test == "auto" and group is not None:
@@ -133,19 +145,18 @@ def _between_p(
             return "none (one cluster in a group)", float("nan")
         if constant(a) and constant(b):
             return _all_apart(*own) if sum(own) == len(set(group)) else ("none (clusters in both groups)", float("nan"))
-        design = np.column_stack([np.ones(pooled.size), np.r_[np.ones(a.size), np.zeros(b.size)]])
-        return "cluster-robust t", cluster_robust_p(pooled, design, group)
+        return _tested(difference_fit(a, b, clusters))
     if group is not None:
         raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
     if test in ("auto", "welch"):
         return _all_apart(a.size, b.size) if constant(a) and constant(b) else ("Welch t", welch_p(a, b))
-    if test == "mann-whitney":
-        return "Mann-Whitney", float(stats.mannwhitneyu(a, b).pvalue)
-    found = stats.permutation_test(
-        (a, b), lambda x, y, axis: x.mean(axis) - y.mean(axis), vectorized=True, n_resamples=resamples,
-        rng=np.random.default_rng(seed),
-    )  # fmt: skip
-    return "permutation", float(found.pvalue)
+    return "Mann-Whitney", float(stats.mannwhitneyu(a, b).pvalue)
+
+
+def _tested(fit: Fit) -> tuple[str, float]:
+    """The test of a clustered or crossed fit, or why there is none."""
+    names = {CLUSTERED: "cluster-robust t", CROSSED: "t of crossed random effects"}
+    return (names[fit.method], fit.p) if fit.known else (f"none (fewer than {FEWEST} clusters)", float("nan"))
 
 
 def _all_apart(n: int, m: int) -> tuple[str, float]:
@@ -210,9 +221,10 @@ def _by_case(values: Mapping[str, float] | Sequence[float]) -> dict[Any, float]:
 def _paired_row(d: Array, clusters: Clusters, test: PairedTest, level: float, resamples: int, seed: int) -> Row:
     if d.size < 2:
         return impossible(f"{NO_CONTRAST}: {d.size} cases have both roles; at least 2 are needed")
-    difference = mean_interval(d, clusters, level=level, resamples=resamples, seed=seed)
+    difference = mean_interval(d, clusters, level=level)
     name, p = _paired_p(d, clusters, test, resamples, seed)
-    return _contrast(difference, hedges_g_paired(d, level), name, p, smallest_detectable(d.size))
+    detectable = smallest_detectable(d.size, None, **_in_sd(mean_fit(d, clusters), d))
+    return _contrast(difference, hedges_g_paired(d, level, clusters), name, p, detectable)
 
 
 def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, seed: int) -> tuple[str, float]:
@@ -223,7 +235,7 @@ def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, se
     if test == "auto" and group is not None:
         if constant(d):
             return "sign test of clusters (no variation)", 2.0 ** (1 - len(set(group)))
-        return "cluster-robust t", cluster_robust_p(d, np.ones((d.size, 1)), group)
+        return _tested(mean_fit(d, clusters))
     if group is not None:
         raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
     if test in ("auto", "t"):
@@ -244,106 +256,3 @@ def adjust(rows: Sequence[Row], family: str) -> list[Row]:
     return [
         {**r, "p_adjusted": missing if p is None else p, "family": family} for r, p in zip(rows, adjusted, strict=True)
     ]
-
-
-@dataclass(frozen=True)
-class MapTest:
-    """A whole map (layer x head, layer, ...) tested at once."""
-
-    difference: NDArray[np.float64]
-    statistic: NDArray[np.float64]
-    """Welch t (independent groups) or one-sample t (paired), per cell."""
-    p: NDArray[np.float64]
-    """Adjusted over the map: the share of permutations whose largest |t| anywhere reaches the cell's."""
-    threshold: float
-    """|t| that a cell must reach at the given level."""
-    n: tuple[int, int]
-    permutations: int
-    method: str
-
-
-def map_test(
-    first: ArrayLike, second: ArrayLike, *, paired: bool = False, permutations: int = 1000, level: float = 0.95,
-    clusters: tuple[Clusters, Clusters] = (None, None), seed: int = 0,
-) -> MapTest:  # fmt: skip
-    """Maximum-statistic permutation test of ``first`` [case ...] against ``second`` [case ...].
-
-    Controls the chance of any false cell in the map (Nichols & Holmes 2002). Labels are permuted over cases, or signs
-    flipped when ``paired``; with ``clusters`` whole clusters keep their label, or flip together. Raises ``InputError``
-    for NaN, unequal maps, and for clusters that reach into both groups of an unpaired test (pair them instead).
-    """
-    if permutations < 1 or not 0 < level < 1:
-        raise InputError(f"permutations={permutations}, level={level}; need permutations >= 1 and 0 < level < 1")
-    x, y = (np.asarray(v, dtype=np.float64) for v in (first, second))
-    if x.shape[1:] != y.shape[1:] or (paired and x.shape != y.shape):
-        raise InputError(f"maps have shapes {x.shape} and {y.shape}; cells (and cases when paired) must agree")
-    if len(x) < 2 or len(y) < 2:
-        raise NoCasesError(f"maps of {len(x)} and {len(y)} cases; a map test needs at least 2 of each")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise InputError("maps hold NaN or infinite cells; average over the steps where they are defined first")
-    cells = x.shape[1:]
-    flat_x, flat_y = x.reshape(len(x), -1), y.reshape(len(y), -1)
-    # t has no scale; what counts as rounding has: that of the cell's own values.
-    scale = np.maximum(np.abs(flat_x).max(0), np.abs(flat_y).max(0))
-    a, b = (v / np.where(scale > 0, scale, 1.0) for v in (flat_x, flat_y))
-    rng = np.random.default_rng(seed)
-    if paired:
-        data, null = a - b, None
-        signs = _flips(codes(clusters[0], len(x), "cases"), len(x), permutations, rng)
-        statistic, null = _one_sample_t(data, np.ones((1, len(x))))[0], _one_sample_t(data, signs)
-        method = "sign-flip maximum statistic"
-    else:
-        data = np.concatenate([a, b])
-        labels = _relabel(clusters, len(x), len(y), permutations, rng)
-        own = np.r_[np.ones(len(x)), np.zeros(len(y))][None]
-        statistic, null = _welch_t(data, own)[0], _welch_t(data, labels)
-        method = "label permutation, maximum statistic"
-    largest = np.abs(null).max(1)
-    p = (1 + (largest[:, None] >= np.abs(statistic) * (1 - 1e-12)).sum(0)) / (1 + permutations)
-    difference = (flat_x.mean(0) - flat_y.mean(0)).reshape(cells)
-    threshold = float(np.quantile(largest, level, method="higher" if np.isinf(largest).any() else "linear"))
-    n = (len(x), len(y))
-    return MapTest(difference, statistic.reshape(cells), p.reshape(cells), threshold, n, permutations, method)
-
-
-def _flips(group: NDArray[np.intp] | None, n: int, permutations: int, rng: np.random.Generator) -> Array:
-    units = n if group is None else int(group.max()) + 1
-    signs = rng.choice([-1.0, 1.0], size=(permutations, units))
-    return signs if group is None else signs[:, group]
-
-
-def _relabel(clusters: tuple[Clusters, Clusters], n: int, m: int, permutations: int, rng: np.random.Generator) -> Array:
-    """Permuted labels [permutation case]: 1 for the first group."""
-    joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
-    group = codes(joint, n + m, "cases")
-    own = np.r_[np.ones(n), np.zeros(m)]
-    if group is None:
-        return rng.permuted(np.tile(own, (permutations, 1)), axis=1)
-    if set(group[:n]) & set(group[n:]):
-        raise InputError("some clusters have cases in both groups; use paired=True on their means")
-    of_cluster = np.array([own[group == g][0] for g in range(int(group.max()) + 1)])
-    return rng.permuted(np.tile(of_cluster, (permutations, 1)), axis=1)[:, group]
-
-
-def _welch_t(data: Array, labels: Array) -> Array:
-    """Welch t per permutation and cell; labels [permutation case]."""
-    data = data - data.mean(0)
-    squares = data**2
-    n = labels.sum(1, keepdims=True)
-    m = labels.shape[1] - n
-    mean_a, mean_b = labels @ data / n, (1 - labels) @ data / m
-    var_a = np.maximum(labels @ squares / n - mean_a**2, 0) / np.maximum(n - 1, 1)
-    var_b = np.maximum((1 - labels) @ squares / m - mean_b**2, 0) / np.maximum(m - 1, 1)
-    return _over(mean_a - mean_b, np.sqrt(var_a + var_b))
-
-
-def _one_sample_t(data: Array, signs: Array) -> Array:
-    n = data.shape[0]
-    mean = signs @ data / n
-    return _over(mean, np.sqrt(np.maximum((data**2).mean(0) - mean**2, 0) / (n - 1)))
-
-
-def _over(difference: Array, error: Array) -> Array:
-    """t: 0 where neither differs, infinite where groups differ and nothing varies within them."""
-    sure = np.where(np.abs(difference) > 1e-9, np.copysign(np.inf, difference), 0.0)
-    return np.divide(difference, error, out=sure, where=error > 1e-12)

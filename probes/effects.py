@@ -1,7 +1,7 @@
 """The numbers that contrasts are made of: effect sizes, intervals of means, adjusted p-values, detectable effects.
 
-Everything takes plain sequences of finite numbers. Where values come in clusters (cases that share facts, items or
-templates) intervals resample whole clusters and tests use cluster-robust errors.
+Everything takes plain sequences of finite numbers. Where cases share facts, items or templates (``clusters``: labels
+as ``evaluation.dependence`` takes them) errors and degrees of freedom respect it, and too few clusters claim nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from ..errors import InputError
+from ..evaluation import dependence
+from ..evaluation.dependence import Fit
 
 Array = NDArray[np.float64]
 Clusters = Sequence[Hashable] | None
@@ -40,57 +42,65 @@ def finite(values: ArrayLike, what: str) -> Array:
 
 
 def codes(clusters: Clusters, n: int, what: str) -> NDArray[np.intp] | None:
-    """Cluster numbers 0..k-1, or None where every value stands alone. A missing (None) cluster is its own cluster."""
+    """Cluster numbers 0..k-1, labels that meet joined; None where every value stands alone, as a label None does."""
     if clusters is None:
         return None
     if len(clusters) != n:
         raise InputError(f"{what}: {len(clusters)} cluster ids for {n} values; give one per value")
-    seen: dict[Hashable, int] = {}
-    keys = [("alone", i) if c is None else ("in", c) for i, c in enumerate(clusters)]
-    out = np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.intp)
-    return None if len(seen) == n else out
+    out = dependence.joined(clusters) if n else np.zeros(0, dtype=np.intp)
+    return None if len(set(out.tolist())) == n else out
 
 
-def mean_interval(
-    values: ArrayLike, clusters: Clusters = None, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> Estimate:
-    """Mean with a Student t interval, or a percentile bootstrap over clusters where cases share a cluster.
+def mean_fit(values: Array, clusters: Clusters = None) -> Fit:
+    """The mean with its error; numbers are scaled, for squares of very small ones would be 0."""
+    codes(clusters, values.size, "mean")
+    shift, scale = float(values[0]), float(np.abs(values - values[0]).max()) or 1.0
+    fit = dependence.mean((values - shift) / scale, clusters)
+    return fit._replace(value=float(values.mean()), error=fit.error * scale)
+
+
+def mean_interval(values: ArrayLike, clusters: Clusters = None, *, level: float = 0.95) -> Estimate:
+    """Mean with a Student t interval, clustered or crossed where cases share anything.
 
     One value alone has no interval (NaN bounds), nor have values that are all equal or clusters that are all alike:
     ``[x, x]`` would claim a certainty that no number of cases gives. Their ``interval`` is "no spread".
     """
     x = finite(values, "mean")
-    if x.size == 0:
-        return Estimate(np.nan, np.nan, np.nan, "none")
-    mean = float(x.mean())
-    group = codes(clusters, x.size, "mean")
-    if group is not None:
-        draws = _cluster_means(x, group, _weights(int(group.max()) + 1, resamples, seed))
-        return _with_spread(Estimate(mean, *_percentiles(draws, level), "cluster bootstrap"))
     if x.size < 2:
-        return Estimate(mean, np.nan, np.nan, "none")
-    half = float(stats.t.ppf((1 + level) / 2, x.size - 1) * _sd(x) / np.sqrt(x.size))
-    return _with_spread(Estimate(mean, mean - half, mean + half, "t"))
+        return Estimate(float(x.mean()) if x.size else np.nan, np.nan, np.nan, "none")
+    return _estimate(mean_fit(x, clusters), level)
+
+
+def _estimate(fit: Fit, level: float) -> Estimate:
+    low, high = fit.interval(level)
+    if fit.error <= 0 or (np.isfinite(low) and not spreads(low, high, fit.value)):
+        return Estimate(fit.value, np.nan, np.nan, NO_SPREAD)
+    return Estimate(fit.value, low, high, fit.method if fit.known else dependence.FEW)
+
+
+Pair = tuple[Clusters, Clusters]
+
+
+def difference_fit(a: Array, b: Array, clusters: Pair = (None, None)) -> Fit:
+    """mean(a) - mean(b) with its error; a cluster may reach into both groups."""
+    for values, labels in zip((a, b), clusters, strict=True):
+        codes(labels, values.size, "groups")
+    first, second = clusters
+    labels = None if first is None or second is None else (first, second)
+    both = np.concatenate([a, b])
+    shift, scale = float(both[0]), float(np.abs(both - both[0]).max()) or 1.0
+    fit = dependence.difference((a - shift) / scale, (b - shift) / scale, labels)
+    return fit._replace(value=float(a.mean() - b.mean()), error=fit.error * scale)
 
 
 def difference_interval(
-    a: ArrayLike, b: ArrayLike, clusters: tuple[Clusters, Clusters] = (None, None), *,
-    level: float = 0.95, resamples: int = 2000, seed: int = 0,
+    a: ArrayLike, b: ArrayLike, clusters: Pair = (None, None), *, level: float = 0.95
 ) -> Estimate:  # fmt: skip
-    """mean(a) - mean(b) with Welch's interval, or a bootstrap over clusters (a cluster may reach into both groups)."""
+    """mean(a) - mean(b) with Welch's interval, clustered or crossed where cases share anything."""
     x, y = finite(a, "first group"), finite(b, "second group")
-    value = float(x.mean() - y.mean())
-    joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
-    group = codes(joint, x.size + y.size, "groups")
-    if group is not None:
-        weights = _weights(int(group.max()) + 1, resamples, seed)
-        draws = _cluster_means(x, group[: x.size], weights) - _cluster_means(y, group[x.size :], weights)
-        return _with_spread(Estimate(value, *_percentiles(draws, level), "cluster bootstrap"))
     if constant(x) and constant(y):
-        return Estimate(value, np.nan, np.nan, NO_SPREAD)
-    error, freedom = _welch(x, y)
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
-    return Estimate(value, value - half, value + half, "Welch t")
+        return Estimate(float(x.mean() - y.mean()), np.nan, np.nan, NO_SPREAD)
+    return _estimate(difference_fit(x, y, clusters), level)
 
 
 def welch_p(x: Array, y: Array) -> float:
@@ -128,34 +138,11 @@ def constant(x: Array) -> bool:
     return not x.size or not spreads(float(x.min()), float(x.max()))
 
 
-def _with_spread(e: Estimate) -> Estimate:
-    if not (np.isfinite(e.low) and np.isfinite(e.high)) or spreads(e.low, e.high, e.value):
-        return e
-    return Estimate(e.value, np.nan, np.nan, NO_SPREAD)
-
-
-def _weights(clusters: int, resamples: int, seed: int) -> Array:
-    """How often each cluster is drawn, per resample: [resample cluster]."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples).astype(np.float64)
-
-
-def _cluster_means(x: Array, group: NDArray[np.intp], weights: Array) -> Array:
-    k = weights.shape[1]
-    sums, counts = np.bincount(group, x, k), np.bincount(group, minlength=k)
-    n = weights @ counts
-    return np.divide(weights @ sums, n, out=np.full(len(n), np.nan), where=n > 0)
-
-
-def _percentiles(draws: Array, level: float) -> tuple[float, float]:
-    low, high = np.nanpercentile(draws, [50 * (1 - level), 50 * (1 + level)])
-    return float(low), float(high)
-
-
-def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Estimate:
+def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95, clusters: Pair = (None, None)) -> Estimate:
     """Hedges' g of two independent groups: (mean a - mean b) / pooled sd, times the small-sample factor J.
 
     Interval from the large-sample variance (n_a+n_b)/(n_a n_b) + g^2 / (2 (n_a+n_b)) (Hedges & Olkin 1985, ch. 5).
+    Where cases share anything g is linearized in the means and the variance, and has the clustered error of that.
     NaN where neither group varies.
     """
     x, y = finite(a, "first group"), finite(b, "second group")
@@ -168,16 +155,39 @@ def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Estimate:
     else:
         sd = 0.0 if constant(x) and constant(y) else float(pooled)
         g = _standardized(float(x.mean() - y.mean()), sd, n + m - 2)
-    return _effect(g, (n + m) / (n * m) + g**2 / (2 * (n + m)), level)
+    if clusters[0] is None or clusters[1] is None or dependence.alone([*clusters[0], *clusters[1]]):
+        return _effect(g, (n + m) / (n * m) + g**2 / (2 * (n + m)), level)
+    if not np.isfinite(g) or pooled == 0:
+        return Estimate(g, np.nan, np.nan, NO_SPREAD)
+    u, v = (x - x.mean()) / pooled, (y - y.mean()) / pooled
+    per = float(x.mean() - y.mean()) / pooled / (2 * (n + m - 2))
+    fit = difference_fit(u - n * per * u**2, v + m * per * v**2, clusters)
+    return _linearized(g, fit, n + m - 2, level)
 
 
-def hedges_g_paired(differences: ArrayLike, level: float = 0.95) -> Estimate:
-    """Standardized mean of paired differences (d_z) with Hedges' factor; variance 1/n + g^2/(2n); NaN for 2 cases."""
+def hedges_g_paired(differences: ArrayLike, level: float = 0.95, clusters: Clusters = None) -> Estimate:
+    """Standardized mean of paired differences (d_z) with Hedges' factor; variance 1/n + g^2/(2n); NaN for 2 cases.
+
+    Where pairs share anything, linearized as in ``hedges_g``.
+    """
     d = finite(differences, "differences")
     if d.size < 2:
         return Estimate(np.nan, np.nan, np.nan, "none")
-    g = _standardized(float(d.mean()), _sd(d), d.size - 1)
-    return _effect(g, 1 / d.size + g**2 / (2 * d.size), level)
+    sd = _sd(d)
+    g = _standardized(float(d.mean()), sd, d.size - 1)
+    if clusters is None or dependence.alone(clusters):
+        return _effect(g, 1 / d.size + g**2 / (2 * d.size), level)
+    if not np.isfinite(g) or sd == 0:
+        return Estimate(g, np.nan, np.nan, NO_SPREAD)
+    u = (d - d.mean()) / sd
+    fit = mean_fit(u - d.size / (d.size - 1) * float(d.mean()) / sd / 2 * u**2, clusters)
+    return _linearized(g, fit, d.size - 1, level)
+
+
+def _linearized(g: float, fit: Fit, df: int, level: float) -> Estimate:
+    low, high = fit.interval(level)
+    half = (1 - 3 / (4 * df - 1)) * (high - low) / 2
+    return Estimate(g, g - half, g + half, f"linearized, {fit.method}" if fit.known else dependence.FEW)
 
 
 def _standardized(difference: float, sd: float, df: int) -> float:
@@ -200,18 +210,26 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
     return float(2 * u / (x.size * y.size) - 1)
 
 
-def smallest_detectable(n: int, m: int | None = None, *, alpha: float = 0.05, power: float = 0.8) -> float:
+def smallest_detectable(
+    n: int, m: int | None = None, *, alpha: float = 0.05, power: float = 0.8, error: float | None = None,
+    freedom: float | None = None,
+) -> float:  # fmt: skip
     """Smallest standardized effect that a two-sided t test finds with the given power: what a null result excludes.
 
-    ``m`` is the second group's size; None for a paired or one-sample test. Infinite where no test is possible.
+    ``m`` is the second group's size; None for a paired or one-sample test. Where cases share anything give the
+    ``error`` of the difference in standard deviations and its degrees of ``freedom``. Infinite where no test is
+    possible.
     """
-    from statsmodels.stats.power import TTestIndPower, TTestPower
-
-    if n < 2 or (m is not None and m < 2):
+    if n < 2 or (m is not None and m < 2) or (error is not None and not np.isfinite(error)):
         return float("inf")
-    if m is None:
-        return _solve(lambda d: TTestPower().power(d, n, alpha), power)
-    return _solve(lambda d: TTestIndPower().power(d, n, alpha, ratio=m / n), power)  # type: ignore[arg-type]
+    plain = (1 / np.sqrt(n), n - 1.0) if m is None else (np.sqrt(1 / n + 1 / m), n + m - 2.0)
+    scale, df = plain if error is None or freedom is None else (error, freedom)
+    beyond = float(stats.t.ppf(1 - alpha / 2, df))
+
+    def found(d: float) -> float:
+        return float(stats.nct.sf(beyond, df, d / scale) + stats.nct.cdf(-beyond, df, d / scale))
+
+    return _solve(found, power)
 
 
 def _solve(power_at: Callable[[float], float], power: float) -> float:
@@ -226,15 +244,3 @@ def _solve(power_at: Callable[[float], float], power: float) -> float:
         high *= 2
     root: Any = brentq(gap, 1e-6, high) if gap(high) >= 0 else float("inf")
     return float(root)
-
-
-def cluster_robust_p(values: ArrayLike, design: ArrayLike, group: NDArray[np.intp]) -> float:
-    """Two-sided p of the last column of ``design`` in a least-squares fit with cluster-robust errors (t, k-1 df)."""
-    import statsmodels.api as sm
-
-    if int(group.max()) < 1:
-        return float("nan")
-    fit = sm.OLS(np.asarray(values), np.asarray(design)).fit(
-        cov_type="cluster", cov_kwds={"groups": group, "df_correction": True}, use_t=True
-    )
-    return float(fit.pvalues[-1])

@@ -26,6 +26,7 @@ from ..hooks.head import head_of, vocabulary_statistics
 from ..hooks.progress import Bar, no_bar, stage, tick
 from .effects import Estimate
 from .examples import Example
+from .families import corrected
 from .result import ProbeResult
 from .spread import Notes, collect
 from .tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
@@ -272,4 +273,4 @@ def over_examples(
         said.append(f"{unbounded} questions hold an impossible token (z is minus infinity) and are left out")
     if delicate:
         said.append(f"{delicate} scored tokens have sigma < {SMALL_SIGMA}: their z is extreme; see z_median")
-    return ProbeResult("min_k", rows, tensors, axes, settings, said, kept)
+    return ProbeResult("min_k", corrected(rows), tensors, axes, settings, said, kept)

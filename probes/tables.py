@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from ..errors import NoCasesError
+from ..evaluation.dependence import Sides
 from .adjustment import adjusted
-from .contrast import NO_CONTRAST, adjust, between, impossible, map_test, paired, summary_row
+from .contrast import NO_CONTRAST, MapTest, between, impossible, map_test, paired, summary_row
 from .effects import mean_interval
 from .examples import Example
+from .families import MATCHED, corrected
 from .matching import Matched, match
 from .result import Row
 
@@ -73,20 +75,20 @@ def kinds_of(examples: Sequence[Example]) -> list[str]:
 def group_rows(quantity: str, values: Values[float], *, seed: int = 0) -> list[Row]:
     """Rows for one number per example: by kind and group, failure against success, kind against kind within cases.
 
-    The last two are declared families of their own for Holm. Intervals and tests respect the cases' clusters. Raises
-    ``NoCasesError`` when there are no examples.
+    Intervals and tests respect what cases share. ``p_adjusted`` is over these rows alone; a probe and a run correct all
+    of theirs together (``families``). Raises ``NoCasesError`` when there are no examples.
     """
     if not values:
         raise NoCasesError(f"{quantity}: no examples; give at least one labelled failure or success")
     cells = by_case(values)
-    cluster = {e.case: e.cluster for e, _ in values}
+    cluster = {e.case: e.shares for e, _ in values}
     kinds = kinds_of([e for e, _ in values])
     groups = sorted({g for _, g in cells})
     rows: list[Row] = []
     for kind in kinds:
         for group in groups:
             if (kind, group) in cells:
-                rows.append(_summary(quantity, kind, group, cells[kind, group], cluster, seed))
+                rows.append(_summary(quantity, kind, group, cells[kind, group], cluster))
     across = [
         {**r, "kind": kind}
         for kind in kinds
@@ -99,21 +101,20 @@ def group_rows(quantity: str, values: Values[float], *, seed: int = 0) -> list[R
         if cells.get((a, group)) and cells.get((b, group))
         for r in paired({a: cells[a, group], b: cells[b, group]}, quantity=quantity, clusters=cluster, seed=seed).table
     ]
-    rows += adjust(across, f"{quantity}: failure - success") + adjust(within, f"{quantity}: kinds within cases")
-    return rows
+    return rows + corrected([*across, *within])
 
 
 def _summary(
-    quantity: str, kind: str, group: str, cell: Mapping[str, float], cluster: Mapping[str, str | None], seed: int
-) -> Row:
+    quantity: str, kind: str, group: str, cell: Mapping[str, float], cluster: Mapping[str, Hashable]
+) -> Row:  # fmt: skip
     values = list(cell.values())
-    row = summary_row(quantity, group, values, [cluster[c] for c in cell], seed=seed)
+    row = summary_row(quantity, group, values, [cluster[c] for c in cell])
     return {**row, "kind": kind, "sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")}
 
 
 def _failure_against_success(
     quantity: str, kind: str, cells: Mapping[tuple[str, str], Mapping[str, float]],
-    cluster: Mapping[str, str | None], seed: int,
+    cluster: Mapping[str, Hashable], seed: int,
 ) -> Row | None:  # fmt: skip
     sides = {g: cells.get((kind, g), {}) for g in GROUPS}
     if not all(sides.values()):
@@ -135,18 +136,19 @@ def matched_rows(
     quantity: str, examples: Sequence[Example], matched: Matched | None, value: Callable[[int, int | None], float],
     size: Callable[[int], int] | None = None, *, seed: int = 0,
 ) -> list[Row]:  # fmt: skip
-    """Failure minus success, pair by pair of matched cases: one row per kind, a declared family of its own.
+    """Failure minus success, pair by pair of matched cases: one row per kind.
 
     ``value(i, n)`` is the number of ``examples[i]``, computed over its first ``n`` tokens or steps where ``size`` is
-    given: then n is the smallest size among the pair's examples of the kind. Pairs with NaN are left out. Each success
-    is used once; where failures share a cluster intervals and tests respect it. Where matching left groups unbalanced
-    the difference is adjusted for it by regression, which the row's note says.
+    given: then n is the smallest size among the pair's examples of the kind. Pairs with NaN are left out. Intervals and
+    tests respect what the failures share with each other, and what the successes do. Where matching left groups
+    unbalanced the difference is adjusted for it by regression, which the row's note says.
     """
     pairs = () if matched is None else matched.pairs
     where: dict[tuple[str, str], list[int]] = {}
     for i, e in enumerate(examples):
         where.setdefault((e.case, e.kind), []).append(i)
-    cluster = {e.case: e.cluster for e in examples}
+    of = {e.case: e.shares for e in examples}
+    cluster: dict[str, Hashable] = {f: Sides(of.get(f), of.get(s)) for f, s in pairs}
     rows: list[Row] = []
     for kind in kinds_of(examples):
         sides: dict[str, dict[str, float]] = {g: {} for g in GROUPS}
@@ -165,12 +167,12 @@ def matched_rows(
                 sides = settled_cells(sides)
                 row = paired(sides, quantity=quantity, clusters=cluster, seed=seed).table[0]
                 row |= _adjustment(row, sides, matched, cluster)
-            rows.append({**row, "group": "matched failure - success", "kind": kind})
-    return adjust(rows, f"{quantity}: matched failure - success")
+            rows.append({**row, "group": MATCHED, "kind": kind})
+    return corrected(rows)
 
 
 def _adjustment(
-    row: Row, sides: Mapping[str, Mapping[str, float]], matched: Matched, cluster: Mapping[str, str | None]
+    row: Row, sides: Mapping[str, Mapping[str, float]], matched: Matched, cluster: Mapping[str, Hashable]
 ) -> Row:  # fmt: skip
     """What regression on the pairs' differences changes in a row of paired differences, and its note."""
     if not matched.differences or np.isnan(row["p"]):
@@ -206,30 +208,37 @@ def cell_maps(
         if not len(failure) or not len(success):
             continue
         tensors[f"difference.{kind}"] = torch.from_numpy(failure.mean(0) - success.mean(0)).float()
-        if min(len(failure), len(success)) >= 2 and not (set(near_f) & set(near_s) - {None}):
+        try:
             found = map_test(failure, success, permutations=permutations, clusters=(near_f, near_s), seed=seed)
-            tensors[f"p.{kind}"] = torch.from_numpy(found.p).float()
-            rows.append(_map_row(quantity, kind, found, failure, success, axes))
+        except NoCasesError as e:
+            rows.append({"quantity": quantity, "kind": kind, "group": "failure - success", "n": 0,
+                         **impossible(f"{NO_CONTRAST}: {e}")})  # fmt: skip
+            continue
+        tensors[f"p.{kind}"] = torch.from_numpy(found.p).float()
+        rows.append(_map_row(quantity, kind, found, (failure, success), (near_f, near_s), axes))
     return tensors, dict.fromkeys(tensors, axes), rows
 
 
-def _case_maps(values: Sequence[tuple[Example, Tensor]]) -> tuple[np.ndarray, list[str | None]]:
+def _case_maps(values: Sequence[tuple[Example, Tensor]]) -> tuple[np.ndarray, list[Hashable]]:
     """Maps averaged within cases [case ...] and the cases' clusters; maps with NaN cells are left out."""
     cases: dict[str, list[np.ndarray]] = {}
-    cluster: dict[str, str | None] = {}
+    cluster: dict[str, Hashable] = {}
     for example, value in values:
         if torch.isfinite(value).all():
             cases.setdefault(example.case, []).append(value.double().cpu().numpy())
-            cluster[example.case] = example.cluster
+            cluster[example.case] = example.shares
     if not cases:
         return np.zeros((0,)), []
     return np.stack([np.mean(v, axis=0) for v in cases.values()]), list(cluster.values())
 
 
-def _map_row(quantity: str, kind: str, found, failure: np.ndarray, success: np.ndarray, axes: tuple[str, ...]) -> Row:
+def _map_row(
+    quantity: str, kind: str, found: MapTest, maps: tuple[np.ndarray, np.ndarray],
+    clusters: tuple[list[Hashable], list[Hashable]], axes: tuple[str, ...],
+) -> Row:  # fmt: skip
     cell = np.unravel_index(int(np.abs(found.statistic).argmax()), found.statistic.shape)
-    x, y = failure[(slice(None), *cell)], success[(slice(None), *cell)]
-    apart = between({"failure": x, "success": y}, quantity=quantity).table[-1]
+    values = {g: m[(slice(None), *cell)] for g, m in zip(GROUPS, maps, strict=True)}
+    apart = between(values, quantity=quantity, clusters=dict(zip(GROUPS, clusters, strict=True))).table[-1]
     where = {axis: int(i) for axis, i in zip(axes, cell, strict=True)}
     significant = int((found.p < 0.05).sum())
     return {
@@ -242,13 +251,13 @@ def _map_row(quantity: str, kind: str, found, failure: np.ndarray, success: np.n
 def value_rows(quantity: str, values: Values[float]) -> list[Row]:
     """One row per example, for ``ProbeResult.values``."""
     return [
-        {"case": e.case, "role": e.role, "kind": e.kind, "group": e.group, "cluster": e.cluster, "quantity": quantity,
-         "value": float(v)}
+        {"case": e.case, "role": e.role, "kind": e.kind, "group": e.group, "cluster": e.cluster,
+         "crossed": "; ".join(e.crossed), "quantity": quantity, "value": float(v)}
         for e, v in values
     ]  # fmt: skip
 
 
-def mean_row(quantity: str, group: str, values: Sequence[float], clusters: Sequence[str | None], **keys: object) -> Row:
+def mean_row(quantity: str, group: str, values: Sequence[float], clusters: Sequence[Hashable], **keys: object) -> Row:
     """One mean with interval and further keys (layer, role, ...); NaN values are left out and counted."""
     kept = [(v, c) for v, c in zip(values, clusters, strict=True) if np.isfinite(v)]
     e = mean_interval([v for v, _ in kept], [c for _, c in kept])

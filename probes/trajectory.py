@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 import torch
 from einops import rearrange
 from jaxtyping import Float
@@ -23,13 +22,14 @@ from torch import Tensor
 from ..errors import InputError, NoCasesError
 from ..hooks.capture import Captured, Request, capture, check_last
 from ..hooks.progress import Bar, no_bar, stage
-from .effects import NO_SPREAD, spreads
 from .examples import Example
+from .families import corrected
 from .matching import check_templates
 from .positions import Position, read_at
 from .result import ProbeResult, Row
+from .separation import separation_rows
 from .spread import Notes, collect
-from .tables import Values, cell_maps, mean_row, value_rows
+from .tables import Values, cell_maps, matched_pairs, matched_rows, mean_row, value_rows
 
 if TYPE_CHECKING:
     from ..hooks.model import Model
@@ -179,9 +179,9 @@ def over_examples(
     ``position``: where the states of the ``prompt_end`` and ``centered`` rows are read, at each response's answer slot
     or at the prompt's end. Steps always cover the full response.
 
-    Table: per layer the plain and centered cosines ``dd``, ``rr``, ``dr`` with intervals from resampling cases (pairs
-    share cases and are not independent), their ``separation`` (mean within groups - across) with a label-permutation
-    p adjusted over layers, and mean step cosines by group. Tensors: ``prompt_end.dd|rr|dr`` and ``centered.dd|rr|dr``
+    Table: per layer the plain and centered cosines ``dd``, ``rr``, ``dr`` over pairs that share nothing, their
+    ``separation`` (mean within groups - across) with a label-permutation p, also over all layers (``p_map``), and mean
+    step cosines by group and over matched pairs. Tensors: ``prompt_end.dd|rr|dr`` and ``centered.dd|rr|dr``
     ``[layer]``, ``step.{group}`` and ``step_norm.{group}`` ``[layer step]``, ``step_n.{group}`` ``[step]``. A group
     without examples is left out and said in the warnings.
     """
@@ -203,7 +203,10 @@ def over_examples(
         for name, centered in (("prompt_end", False), ("centered", True)):
             cosines = _split(cosine_matrix(states, centered), len(donors), centered)
             tensors |= {f"{name}.{k}": getattr(cosines, k).float() for k in ("dd", "rr", "dr")}
-            rows += _cosine_rows(f"{name}_cosine", cosines.matrix, len(donors), permutations, seed)
+            labels = [e.shares for e in (*donors, *recipients)]
+            rows += separation_rows(
+                f"{name}_cosine", cosines.matrix.numpy(), len(donors), labels, permutations=permutations, seed=seed
+            )
     else:
         warnings.append(f"{len(donors)} successes and {len(recipients)} failures: no prompt-end comparison possible")
     with stage(progress, "trajectory: responses", len(chosen)):
@@ -222,84 +225,9 @@ def over_examples(
     }  # fmt: skip
     means = [float(f.cosines.nanmean()) if f.cosines.numel() else float("nan") for f in found]
     kept = value_rows("step_cosine", list(zip(chosen, means, strict=True)))
-    return ProbeResult("trajectory", [*rows, *step_rows], tensors, axes, settings, warnings, kept)
-
-
-def _cosine_rows(quantity: str, matrix: Tensor, n: int, permutations: int, seed: int) -> list[Row]:
-    m = matrix.numpy()
-    total = m.shape[1]
-    labels = np.r_[np.ones(n), np.zeros(total - n)]
-    rng = np.random.default_rng(seed)
-    draws = np.concatenate(
-        [rng.multinomial(k, np.full(k, 1 / k), size=permutations) for k in (n, total - n)], axis=1
-    ).astype(float)
-    booted = _means(m, draws * labels, draws * (1 - labels))
-    value = _means(m, labels[None], 1 - labels[None])
-    shuffled = rng.permuted(np.tile(labels, (permutations, 1)), axis=1)
-    null = _separation(_means(m, shuffled, 1 - shuffled))
-    counts = {"dd": n * (n - 1) // 2, "rr": (total - n) * (total - n - 1) // 2, "dr": n * (total - n)}
-    rows: list[Row] = []
-    for name, group in (("dd", "within successes"), ("rr", "within failures"), ("dr", "across")):
-        for layer in range(len(m)):
-            cases = {"dd": n, "rr": total - n, "dr": min(n, total - n)}[name]
-            rows.append({
-                "quantity": quantity, "group": group, "layer": layer, "n": counts[name], "n_cases": total,
-                "value": float(value[name][layer, 0]), **_ends(booted[name][layer], cases),
-            })  # fmt: skip
-    if min(n, total - n) >= 2:
-        rows += _separation_rows(
-            quantity, _separation(value)[:, 0], _separation(booted), null, total, min(n, total - n)
-        )
-    return rows
-
-
-def _means(m: np.ndarray, a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
-    """Weighted mean cosines [layer draw] for case weights a (donors) and b (recipients) [draw case], no self pairs."""
-
-    def mean(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        total = np.einsum("ri,lij,rj->lr", u, m, v, optimize=True) - np.einsum("ri,ri,lii->lr", u, v, m, optimize=True)
-        weight = u.sum(1) * v.sum(1) - (u * v).sum(1)
-        return np.divide(total, weight, out=np.full_like(total, np.nan), where=weight > 0)
-
-    return {"dd": mean(a, a), "rr": mean(b, b), "dr": mean(a, b)}
-
-
-def _separation(means: dict[str, np.ndarray]) -> np.ndarray:
-    return (means["dd"] + means["rr"]) / 2 - means["dr"]
-
-
-FEW = 5
-"""With fewer cases in a group a bootstrap means little, because few different samples exist."""
-
-
-def _ends(draws: np.ndarray, cases: int) -> Row:
-    """The percentile interval of resampled values; none where resampling ``cases`` cases can give one value only."""
-    known = draws[np.isfinite(draws)]
-    low, high = np.percentile(known, [2.5, 97.5]) if known.size else (np.nan, np.nan)
-    if not known.size or not spreads(low, high):
-        note = f"resampling {cases} case{'' if cases == 1 else 's'} always gives the same value: no interval"
-        return {"low": np.nan, "high": np.nan, "interval": NO_SPREAD, "note": note}
-    note = f"bootstrap over {cases} cases: too narrow" if cases < FEW else ""
-    return {"low": float(low), "high": float(high), "interval": "bootstrap over cases", "note": note}
-
-
-def _separation_rows(
-    quantity: str, value: np.ndarray, booted: np.ndarray, null: np.ndarray, n: int, fewest: int
-) -> list[Row]:
-    sd = null.std(1)
-    scaled = np.abs(null - null.mean(1, keepdims=True)) / np.maximum(sd[:, None], 1e-300)
-    own = np.divide(value - null.mean(1), sd, out=np.zeros_like(value), where=sd > 0)
-    rows: list[Row] = []
-    for layer, v in enumerate(value):
-        rows.append({
-            "quantity": f"{quantity}_separation", "group": "within - across", "layer": layer, "n": n,
-            "value": float(v), **_ends(booted[layer], fewest),
-            "effect": float(own[layer]), "effect_size": "permutation z", "test": "label permutation",
-            "p": float((1 + (scaled[layer] >= abs(own[layer])).sum()) / (1 + null.shape[1])),
-            "p_adjusted": float((1 + (scaled.max(0) >= abs(own[layer])).sum()) / (1 + null.shape[1])),
-            "family": f"{quantity}: all layers, maximum statistic",
-        })  # fmt: skip
-    return rows
+    matched, _ = matched_pairs(chosen)
+    step_rows += matched_rows("step_cosine", chosen, matched, lambda i, _: means[i], seed=seed)
+    return ProbeResult("trajectory", corrected([*rows, *step_rows]), tensors, axes, settings, warnings, kept)
 
 
 def _step_summary(
@@ -317,7 +245,7 @@ def _step_summary(
         tensors[f"step_n.{group}"] = (~cosines[:, 0].isnan()).sum(0)
         per_layer = cosines.nanmean(2)
         maps += [(e, x) for (e, _), x in zip(mine, per_layer, strict=True)]
-        clusters = [e.cluster for e, _ in mine]
+        clusters = [e.shares for e, _ in mine]
         rows += [
             mean_row("step_cosine", group, per_layer[:, layer].tolist(), clusters, layer=layer)
             for layer in range(per_layer.shape[1])

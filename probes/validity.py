@@ -209,7 +209,7 @@ def dose_series(
     rows: list[Row] = []
     fewest = min(v.size for v in values.values())
     for name, v in values.items():
-        mean = _columns(mean_interval(v, near[name], seed=seed))
+        mean = _columns(mean_interval(v, near[name]))
         rows.append({"quantity": quantity, "group": name, "n": int(v.size), **mean})
     order = np.concatenate([np.full(v.size, i, float) for i, v in enumerate(values.values())])
     pooled = np.concatenate(list(values.values()))

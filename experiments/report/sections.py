@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...probes.families import rank
 from ..figures.grouping import labels
 from ..run import read_json
 from ..run.reader import Row, RunData
@@ -68,7 +69,7 @@ PROBES = (
 )  # fmt: skip
 
 _FIELDS = ("quantity", "kind", "group", "layer", "head", "n", "value", "interval", "effect", "test", "p_adjusted",
-           "note")  # fmt: skip
+           "family", "note")  # fmt: skip
 SPANS = {"value": ("low", "high"), "effect": ("effect_low", "effect_high")}
 """Numbers that stand with their interval in one cell."""
 _TITLES = {"value": "value [95 % interval]", "interval": "method", "effect": "effect [95 % interval]"}
@@ -76,7 +77,7 @@ _SUMMARY_LIMIT = 60
 
 
 def probe_rows(runs: Sequence[RunData], probe: str) -> dict[str, Any]:
-    """The probe's contrasts of all runs (with an effect or an adjusted p), capped and said so."""
+    """The probe's contrasts of all runs (with an effect or an adjusted p) by ``rank``, capped and said so."""
     names = labels(runs)
     found: list[Row] = []
     for run in runs:
@@ -85,7 +86,7 @@ def probe_rows(runs: Sequence[RunData], probe: str) -> dict[str, Any]:
             r for r in (data.table if data else ()) if r.get("p_adjusted") is not None or r.get("effect") is not None
         ]
         found += [{**r, "model": names[run.path]} for r in rows]
-    found.sort(key=lambda r: ((p := r.get("p_adjusted")) is None, p))
+    found.sort(key=rank)
     columns = ["model", *(k for k in _FIELDS if any(r.get(k) is not None for r in found))]
     shown = [[cell(k, r) for k in columns] for r in found[:_SUMMARY_LIMIT]]
     return {"columns": [title(c) for c in columns], "rows": shown, "total": len(found)}

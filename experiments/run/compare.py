@@ -8,7 +8,7 @@ probes measured is compared case by case, over the cases that both runs probed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 from ...csv_files import read_csv
 from ...errors import InputError
 from ...evaluation import statistics
-from ...evaluation.cases import Case, Part
+from ...evaluation.cases import Case, Part, shares
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
@@ -303,10 +303,10 @@ def _probe_rows(name: str, folders: Sequence[Path], cases: Shared, seed: int) ->
             yield {"probe": name, **row, "kind": key[1], **means}
 
 
-def _values(path: Path, cases: Shared) -> tuple[Numbers, dict[str, str | None]]:
+def _values(path: Path, cases: Shared) -> tuple[Numbers, dict[str, Hashable]]:
     """Values by quantity, kind and case (parts of one kind averaged), and the cases' clusters."""
     raw: dict[tuple[str, str], dict[str, list[float]]] = {}
-    near: dict[str, str | None] = {}
+    near: dict[str, Hashable] = {}
     for i, r in enumerate(read_csv(path)[1], start=2):
         try:
             case, role, value = r["case"], r["role"], float(r["value"])
@@ -315,7 +315,8 @@ def _values(path: Path, cases: Shared) -> tuple[Numbers, dict[str, str | None]]:
             raise InputError(f"{path}:{i}: no case, role, kind, quantity and value; run the probe again") from e
         if cases.comparable(case, role) and math.isfinite(value):
             raw.setdefault(key, {}).setdefault(case, []).append(value)
-            near[case] = r.get("cluster") or None
+            crossed = [c for c in (r.get("crossed") or "").split("; ") if c]
+            near[case] = shares(r.get("cluster") or None, crossed)
     return {key: {c: sum(v) / len(v) for c, v in cell.items()} for key, cell in raw.items()}, near
 
 

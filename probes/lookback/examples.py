@@ -13,6 +13,7 @@ from torch import Tensor
 from ...hooks.progress import Bar, no_bar, stage
 from ..contrast import adjust, between
 from ..examples import Example
+from ..families import corrected
 from ..matching import Matched
 from ..result import ProbeResult, Row
 from ..spread import Notes, spread
@@ -73,7 +74,7 @@ def over_examples(
     kept = [
         r for name, found in scalars.items() for r in value_rows(name, [(examples[i], v) for i, v in found.items()])
     ]
-    return ProbeResult("lookback", [*rows, *map_rows], tensors, axes, settings, notes, kept)
+    return ProbeResult("lookback", corrected([*rows, *map_rows]), tensors, axes, settings, notes, kept)
 
 
 def _measure(

@@ -12,7 +12,7 @@ float32, and activation x gradient with the integral.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -228,8 +228,8 @@ class Measured(NamedTuple):
 
 
 def agreement_rows(
-    lm: Model | Fleet, queries: Sequence[tuple[Sequence[int], Sequence[int], str | None]], *, rule: Rule,
-    steps: int | None, v: int, dtype: str, seed: int,
+    lm: Model | Fleet, queries: Sequence[tuple[Sequence[int], Sequence[int], Hashable]], *, rule: Rule,
+    steps: int | None, v: int, dtype: str,
 ) -> Measured:  # fmt: skip
     """Rows ``rows_error``, ``rows_spearman`` and ``rows_overlap`` of evenly spaced (prompt, answer, cluster)."""
     sample = [queries[i] for i in sampled(len(queries))]
@@ -237,7 +237,7 @@ def agreement_rows(
     found = collect(lm, what, [(p, a) for p, a, _ in sample])
     worst = max((x[0] for x in found if math.isfinite(x[0])), default=0.0)
     note = f"in that of the weights they differ by up to {worst:.1%} of the largest ({len(sample)} queries)"
-    return Measured(rows_of(found, [c for _, _, c in sample], "rows", seed), note)
+    return Measured(rows_of(found, [c for _, _, c in sample], "rows"), note)
 
 
 def sampled(n: int) -> list[int]:
@@ -253,7 +253,7 @@ def estimates(lm: Model, prompts: Sequence[Sequence[int]], answers: Sequence[Seq
     return [list(agreement(a, b, v)) for a, b in zip(cheap, full, strict=True)]
 
 
-def rows_of(found: Sequence[Sequence[float]], clusters: Sequence[str | None], name: str, seed: int) -> list[Row]:
+def rows_of(found: Sequence[Sequence[float]], clusters: Sequence[Hashable], name: str) -> list[Row]:
     """Rows ``NAME_error``, ``NAME_spearman`` and ``NAME_overlap`` from the ``Agreement`` of some queries."""
     table = torch.tensor(found, dtype=torch.float64).view(-1, len(Agreement._fields))
     rows: list[Row] = []
@@ -261,6 +261,6 @@ def rows_of(found: Sequence[Sequence[float]], clusters: Sequence[str | None], na
         known = [i for i in range(len(found)) if bool(values[i].isfinite())]
         if known:
             near = [clusters[i] for i in known]
-            row = summary_row(f"{name}_{field}", "all", values[known].numpy(), near, seed=seed)
+            row = summary_row(f"{name}_{field}", "all", values[known].numpy(), near)
             rows.append({**row, "kind": "all"})
     return rows

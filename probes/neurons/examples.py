@@ -20,6 +20,7 @@ from ...hooks.model import Model
 from ...hooks.precision import widens
 from ...hooks.progress import Bar, no_bar, stage
 from ..examples import Example
+from ..families import corrected
 from ..matching import Matched
 from ..positions import Position, preceding_row, read_at
 from ..result import ProbeResult, Row
@@ -106,17 +107,17 @@ def over_examples(
     }  # fmt: skip
     warnings = [reading.note, *reading.warnings, *_warnings(lm, examples, chosen, found, answer_tokens)]
     if rule != "gradient":
-        near = [examples[i].cluster for i in sampled(len(examples))]
-        rows += rows_of(found.estimates, near, "gradient", seed)
+        near = [examples[i].shares for i in sampled(len(examples))]
+        rows += rows_of(found.estimates, near, "gradient")
     if wide:
-        sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.cluster) for e in examples]
+        sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.shares) for e in examples]
         with stage(progress, "neurons: half precision", len(sampled(len(examples)))):
-            more = agreement_rows(own, sample, rule=rule, steps=steps, v=v, dtype=str(rows_dtype), seed=seed)
+            more = agreement_rows(own, sample, rule=rule, steps=steps, v=v, dtype=str(rows_dtype))
         rows, settings = rows + more.rows, {**settings, "rows_dtype": str(rows_dtype)}
         warnings.append(f"weights in {own.dtype}, scores in {rows_dtype}: {more.note}")
     elif torch.finfo(lm.dtype).bits < 32:
         warnings.append(f'weights in {lm.dtype}: scores are off by several % of the largest; use rows_dtype="float32"')
-    return ProbeResult("neurons", rows, tensors, axes, settings, warnings, summary.values)
+    return ProbeResult("neurons", corrected(rows), tensors, axes, settings, warnings, summary.values)
 
 
 def key_neurons(lm: Model, examples: Sequence[Example], answer_tokens: int | None = 1) -> list[list[Neuron]]:

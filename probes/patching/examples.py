@@ -20,6 +20,7 @@ from ...evaluation.grading import grade
 from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar
 from ..examples import Example, Gold
+from ..families import corrected
 from ..matching import match, spread_out
 from ..positions import Position, collisions, preceding_row, read_at
 from ..result import ProbeResult
@@ -85,7 +86,7 @@ def over_examples(
     for name in drop:
         tensors[name] = torch.stack([got.tensors[name][i, i] for i, _ in pairs])
         axes[name] = ("pair", *got.axes[name][2:])
-    return ProbeResult("patching", rows, tensors, axes, settings, [*warnings, *got.warnings])
+    return ProbeResult("patching", corrected(rows), tensors, axes, settings, [*warnings, *got.warnings])
 
 
 def new_tokens(lm: Model, examples: Sequence[Example], most: int = MOST_TOKENS) -> int:

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats as scipy_stats
 
 from composcope.errors import InputError, NoCasesError
-from composcope.probes import contrast, effects, trajectory, validity
+from composcope.probes import contrast, effects, separation, validity
 from composcope.probes.examples import Example
 from composcope.probes.matching import match
 
@@ -60,25 +59,28 @@ def test_shared_clusters_widen_intervals_and_weaken_p() -> None:
     values = np.repeat(centers, 10) + RNG.normal(0, 0.1, 120)
     clusters = [f"k{i // 10}" for i in range(120)]
     alone, shared = effects.mean_interval(values), effects.mean_interval(values, clusters)
-    assert shared.interval == "cluster bootstrap"
+    assert shared.interval == "CR2 t over clusters"
     assert shared.high - shared.low > 2 * (alone.high - alone.low)
     groups = {"a": values[:60], "b": values[60:]}
     near = {"a": clusters[:60], "b": clusters[60:]}
     naive = _row(contrast.between(groups), "a - b")
     robust = _row(contrast.between(groups, clusters=near), "a - b")
     assert robust["test"] == "cluster-robust t"
-    assert robust["p"] > naive["p"]
+    assert robust["p"] > naive["p"] and robust["smallest_detectable"] > 2 * naive["smallest_detectable"]
+    assert robust["effect"] == naive["effect"] and robust["effect_high"] > naive["effect_high"]
     with pytest.raises(InputError, match="share clusters"):
         contrast.between(groups, clusters=near, test="mann-whitney")
 
 
-def test_cluster_bootstrap_covers_the_mean_about_as_often_as_it_says() -> None:
-    rng, covered = np.random.default_rng(0), 0
-    for trial in range(200):
-        x = np.repeat(rng.normal(0, 1, 40), 3) + rng.normal(0, 0.5, 120)
-        e = effects.mean_interval(x, [i // 3 for i in range(120)], seed=trial, resamples=400)
-        covered += e.low <= 0 <= e.high
-    assert 0.88 <= covered / 200 <= 0.99
+def test_below_five_clusters_a_side_neither_interval_nor_p_is_claimed() -> None:
+    values = {"a": RNG.normal(size=16), "b": RNG.normal(size=40)}
+    near = {"a": [i // 4 for i in range(16)], "b": [f"b{i}" for i in range(40)]}
+    row = _row(contrast.between(values, clusters=near), "a - b")
+    assert np.isnan([row["p"], row["low"], row["effect_low"]]).all() and row["smallest_detectable"] == float("inf")
+    assert "fewer than 5 clusters" in row["interval"] and "fewer than 5 clusters" in row["test"]
+    sides = {"a": values["a"].tolist(), "b": [0.0] * 16}
+    (pairs,) = contrast.paired(sides, clusters=near["a"]).table
+    assert np.isnan([pairs["p"], pairs["low"], pairs["effect_low"]]).all()
 
 
 def test_one_case_a_side_answers_that_no_contrast_is_possible() -> None:
@@ -131,16 +133,45 @@ def test_map_test_rarely_cries_wolf_anywhere_in_the_map() -> None:
     assert false <= 12
 
 
+def naive_flipped_t(x: np.ndarray, y: np.ndarray, near: list[int], signs: np.ndarray) -> float:
+    """Welch's t of one cell after each cluster's distance from the common mean has got its sign."""
+    left = np.concatenate([x, y]) - np.concatenate([x, y]).mean()
+    left = left * signs[near]
+    variance = 0.0
+    parts = []
+    for side, names in ((left[: len(x)], near[: len(x)]), (left[len(x) :], near[len(x) :])):
+        k = len(set(names))
+        sums = [sum(v - side.mean() for v, g in zip(side, names, strict=True) if g == name) for name in set(names)]
+        variance += k / (k - 1) * sum(s**2 for s in sums) / len(side) ** 2
+        parts.append(side.mean())
+    return (parts[0] - parts[1]) / np.sqrt(variance)
+
+
+def test_flipped_signs_give_the_welch_t_of_clusters() -> None:
+    rng = np.random.default_rng(9)
+    x, y = 3 * rng.normal(size=20), rng.normal(size=30)
+    near = [i // 4 for i in range(50)]
+    found = contrast.map_test(x[:, None], y[:, None], clusters=(near[:20], near[20:]), permutations=400, seed=3)
+    assert found.statistic[0] == pytest.approx(naive_flipped_t(x, y, near, np.ones(13)))
+    signs = np.random.default_rng(3).choice([-1.0, 1.0], size=(400, 13))
+    null = np.abs([naive_flipped_t(x, y, near, s) for s in signs])
+    assert found.p[0] == pytest.approx((1 + (null >= abs(found.statistic[0]) * (1 - 1e-12)).sum()) / 401)
+    row = _row(contrast.between({"a": x, "b": y}, test="permutation"), "a - b")
+    assert row["test"] == "studentized sign flips"
+
+
 def test_map_test_keeps_clusters_together() -> None:
     rng = np.random.default_rng(5)
-    centers = rng.normal(0, 1, (8, 4))
-    x = np.repeat(centers, 10, axis=0) + rng.normal(0, 0.1, (80, 4))
-    near = [i // 10 for i in range(80)]
-    naive = contrast.map_test(x[:40], x[40:])
-    kept = contrast.map_test(x[:40], x[40:], clusters=(near[:40], near[40:]))
+    centers = rng.normal(0, 1, (12, 4))
+    x = np.repeat(centers, 10, axis=0) + rng.normal(0, 0.1, (120, 4))
+    near = [i // 10 for i in range(120)]
+    naive = contrast.map_test(x[:60], x[60:])
+    kept = contrast.map_test(x[:60], x[60:], clusters=(near[:60], near[60:]))
     assert naive.p.min() < 0.01 < kept.p.min()
-    with pytest.raises(InputError, match="both groups"):
-        contrast.map_test(x[:45], x[45:], clusters=(near[:45], near[45:]))
+    both = contrast.map_test(x[:65], x[65:], clusters=(near[:65], near[65:]))
+    assert np.isfinite(both.p).all()
+    with pytest.raises(NoCasesError, match="clusters a side"):
+        contrast.map_test(x[:40], x[40:], clusters=(near[:40], near[40:]))
 
 
 def _example(case: str, group: str, length: int, depth: int = 2, role: str = "whole") -> Example:
@@ -174,25 +205,49 @@ def test_values_that_are_all_equal_have_no_interval_instead_of_one_of_no_width()
         e = effects.mean_interval([0.25] * 4, clusters)
         assert e.value == 0.25 and np.isnan([e.low, e.high]).all() and e.interval == "no spread"
     together = effects.mean_interval([0.1, 0.9, 0.4], ["only", "only", "only"])
-    assert np.isnan(together.low) and together.interval == "no spread"
+    assert np.isnan(together.low) and together.interval == "no interval: fewer than 5 clusters"
     same = effects.difference_interval([1.0, 1.0], [0.0, 0.0], (["a", "a"], ["b", "b"]))
     assert same.interval == "no spread" and np.isnan(same.high)
     assert effects.mean_interval([0.25, 0.2500001]).interval == "t"
 
 
-def test_resampling_so_few_cases_that_nothing_can_differ_gives_no_interval_and_says_so() -> None:
-    two = trajectory._ends(np.array([0.3, np.nan, 0.3, 0.3 + 1e-17]), 2)
-    assert np.isnan(two["low"]) and two["interval"] == "no spread"
-    assert two["note"] == "resampling 2 cases always gives the same value: no interval"
-    three = trajectory._ends(np.array([0.3, 0.4, 0.5]), 3)
-    assert three["low"] < three["high"] and three["note"] == "bootstrap over 3 cases: too narrow"
-    assert trajectory._ends(np.array([0.3, 0.4, 0.5]), 12)["note"] == ""
-    matrix = torch.rand(2, 5, 5, generator=torch.Generator().manual_seed(0))
-    rows = trajectory._cosine_rows("cosine", matrix, 2, 200, 0)
-    within = next(r for r in rows if r["group"] == "within successes")
-    assert np.isnan(within["low"]) and within["interval"] == "no spread"
-    separation = next(r for r in rows if r["group"] == "within - across")
-    assert separation["low"] < separation["high"] and "over 2 cases: too narrow" in separation["note"]
+def _cosines(n: int, seed: int = 0) -> np.ndarray:
+    x = np.random.default_rng(seed).normal(size=(2, n, 6)) + 0.3
+    x /= np.linalg.norm(x, axis=2, keepdims=True)
+    return x @ x.transpose(0, 2, 1)
+
+
+def test_cosines_leave_out_pairs_within_clusters_and_clusters_one_at_a_time() -> None:
+    matrix, near = _cosines(28), [i // 2 for i in range(28)]
+    rows = separation.separation_rows("cosine", matrix, 12, near, permutations=50)
+
+    def naive(gone: int | None) -> dict[str, float]:
+        kept = [i for i in range(28) if near[i] != gone]
+        pairs = [(i, j) for i in kept for j in kept if i < j and near[i] != near[j]]
+        of = {"within successes": (True, True), "within failures": (False, False), "across": (True, False)}
+        means = {n: float(np.mean([matrix[1, i, j] for i, j in pairs if (i < 12, j < 12) == s])) for n, s in of.items()}
+        apart = (means["within successes"] + means["within failures"]) / 2 - means["across"]
+        return {**means, "within - across": apart}
+
+    full, without = naive(None), [naive(g) for g in range(14)]
+    for row in (r for r in rows if r["layer"] == 1):
+        assert row["value"] == pytest.approx(full[row["group"]])
+    sides = [np.array([w["within - across"] for w in part]) for part in (without[:6], without[6:])]
+    v = [(len(s) - 1) / len(s) * ((s - s.mean()) ** 2).sum() for s in sides]
+    half = stats.t.ppf(0.975, sum(v) ** 2 / (v[0] ** 2 / 5 + v[1] ** 2 / 7)) * np.sqrt(sum(v))
+    assert rows[-1]["high"] - rows[-1]["value"] == pytest.approx(half)
+    assert next(r for r in rows if r["group"] == "within successes")["n"] == 60  # 12 * 11 / 2 - 6
+
+
+def test_cosines_of_too_few_clusters_have_no_interval_and_of_crossing_facts_take_cases_that_share_none() -> None:
+    few = separation.separation_rows("cosine", _cosines(20), 8, [i // 2 for i in range(20)], permutations=50)
+    assert np.isnan(few[-1]["low"]) and "fewer than 5" in few[-1]["interval"] and np.isfinite(few[-1]["p"])
+    rng = np.random.default_rng(0)
+    facts = [frozenset(rng.choice(30, 2, replace=False).tolist()) for _ in range(40)]
+    crossed = separation.separation_rows("cosine", _cosines(40), 20, facts, permutations=50)[-1]
+    assert crossed["n"] <= 15 and f"{crossed['n']} of 40 cases that share nothing" in crossed["note"]
+    mixed = separation.separation_rows("cosine", _cosines(4), 2, ["a", "b", "a", "b"], permutations=50)[-1]
+    assert np.isnan(mixed["p"]) and "too few ways" in mixed["test"]
 
 
 def test_no_difference_among_a_handful_is_not_called_a_no() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -152,6 +153,22 @@ def test_what_stays_unbalanced_is_adjusted_for_and_the_row_says_so() -> None:
     (short,) = matched_rows("q", cases[:8], few, lambda i, _: numbers[i])
     assert "too few pairs" in short["note"]
     assert short["value"] == pytest.approx(np.mean([value[f] - value[s] for f, s in few.pairs]))
+
+
+def test_a_success_cluster_that_many_failures_meet_is_respected() -> None:
+    rng = np.random.default_rng(0)
+    common, cases, numbers = np.repeat(rng.normal(size=8), 5), [], {}
+    for i in range(40):
+        cases += [replace(example(f"{g[0]}{i}", g, 20 + 10 * i), cluster=c) for g, c in
+                  (("failure", f"own{i}"), ("success", f"shared{i // 5}"))]  # fmt: skip
+        numbers |= {f"f{i}": rng.normal(), f"s{i}": 3 * common[i] + 0.1 * rng.normal()}
+    found = match(cases)
+    assert len(found.pairs) == 40
+    (row,) = matched_rows("q", cases, found, lambda i, _: numbers[cases[i].case])
+    alone = [replace(e, cluster=None) for e in cases]
+    (plain,) = matched_rows("q", alone, found, lambda i, _: numbers[cases[i].case])
+    assert row["interval"] == "CR2 t over clusters" and plain["interval"] == "t"
+    assert row["high"] - row["low"] > 1.8 * (plain["high"] - plain["low"]) and row["value"] == plain["value"]
 
 
 def test_adjusted_differences_of_clusters_have_robust_errors() -> None:

@@ -129,7 +129,7 @@ def test_clusters_of_one_group_alone_are_not_passed_over() -> None:
     rng = np.random.default_rng(0)
     a, b = np.repeat(rng.normal(size=5), 4), rng.normal(size=20)
     row = contrast.between({"a": a, "b": b}, clusters={"a": np.repeat(np.arange(5), 4).tolist()}).table[-1]
-    assert row["test"] == "cluster-robust t" and row["interval"] == "cluster bootstrap"
+    assert row["test"] == "cluster-robust t" and row["interval"] == "CR2 t over clusters"
 
 
 def test_differences_that_are_all_the_same_get_the_p_of_their_signs() -> None:

@@ -366,7 +366,7 @@ def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
     matched = [r for r in got.table if r["group"] == "matched failure - success"]
     assert {r["quantity"] for r in matched} >= {"neuron_overlap", "suppress_log_ratio_excess", "answer_probability"}
     assert all(
-        (r["n"] or r["note"]) and "p_adjusted" in r and r["family"].endswith("matched failure - success")
+        (r["n"] or r["note"]) and "p_adjusted" in r and r["family"].startswith(("primary", "exploratory"))
         for r in matched
     )
     assert "matched to" in got.settings["matched"]

@@ -76,10 +76,10 @@ def test_lookback_over_examples_averages_ratios_by_kind_and_group(lm: Model, tmp
     assert row["n"] == 6 and row["value"] == pytest.approx(float(torch.stack([r.nanmean() for r in ratios]).mean()))
     # two parts of one kind are one value per case
     assert _rows(got, quantity="lookback_ratio", kind="math", group="failure")[0]["n"] == 6
-    across = _rows(got, family="lookback_ratio: failure - success")
+    across = _rows(got, quantity="lookback_ratio", group="failure - success")
     assert [r["kind"] for r in across] == ["composition", "math"]
     assert all(r["p_adjusted"] >= r["p"] for r in across)
-    within = _rows(got, family="lookback_ratio: kinds within cases")
+    within = [r for r in _rows(got, quantity="lookback_ratio", kind="composition - math") if "p" in r]
     assert [(r["kind"], r["group"], r["n"]) for r in within] == [
         ("composition - math", "failure", 6),
         ("composition - math", "success", 6),
@@ -174,11 +174,16 @@ def test_min_k_over_examples_scores_the_questions_own_tokens(lm: Model, tmp_path
 
 
 def test_shared_clusters_reach_the_tables(lm: Model) -> None:
-    got = min_k.over_examples(lm, _examples(cluster=True))
-    assert _rows(got, quantity="min_k_pp", kind="math", group="failure")[0]["interval"] == "cluster bootstrap"
-    assert _rows(got, family="min_k_pp: failure - success")[0]["test"] == "cluster-robust t"
-    maps = lookback.over_examples(lm, _examples(cluster=True), permutations=100)
+    examples = _examples(10, cluster=True)
+    got = min_k.over_examples(lm, examples)
+    assert _rows(got, quantity="min_k_pp", kind="math", group="failure")[0]["interval"] == "CR2 t over clusters"
+    assert _rows(got, quantity="min_k_pp", group="failure - success")[0]["test"] == "cluster-robust t"
+    maps = lookback.over_examples(lm, examples, permutations=100)
     assert "p.composition" in maps.tensors
+    few = lookback.over_examples(lm, _examples(cluster=True), permutations=100)
+    assert "p.composition" not in few.tensors
+    (row,) = _rows(few, quantity="lookback_ratio_map", kind="composition")
+    assert row["n"] == 0 and "at least 5" in row["note"]
 
 
 def test_matched_failures_and_successes_are_compared_pair_by_pair(lm: Model) -> None:
@@ -195,7 +200,7 @@ def test_matched_failures_and_successes_are_compared_pair_by_pair(lm: Model) -> 
     row = _rows(got, quantity="lookback_ratio", group="matched failure - success", kind="composition")[0]
     assert row["n"] == 6 and row["value"] == pytest.approx(np.mean(d), abs=1e-6)
     assert row["p"] == pytest.approx(np.asarray(stats.ttest_1samp(d, 0))[1], rel=1e-4)
-    assert row["family"] == "lookback_ratio: matched failure - success"
+    assert row["family"] == "primary, Holm" and row["p_adjusted"] == row["p"]  # one of this kind in a probe
     short = [min(value[f].shape[-1], value[s].shape[-1]) for f, s in pairs]
     cut = [
         float(value[f][..., :n].nanmean() - value[s][..., :n].nanmean()) for (f, s), n in zip(pairs, short, strict=True)

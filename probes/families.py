@@ -1,0 +1,71 @@
+"""What is corrected together: one declared family of tests in a run, and everything else.
+
+Primary are the probes' summaries of matched failures against successes, one per probe (``PRIMARY``): Holm over those of
+a run. Everything else is exploratory, and corrected as a whole by Benjamini and Hochberg (1995): of what stays below
+0.05 about one in twenty may be chance, and where nothing is there, something does in one run of twenty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scipy import stats
+
+from ..evaluation.statistics import holm
+
+Row = dict[str, Any]
+
+MATCHED = "matched failure - success"
+PRIMARY = {
+    "lookback_ratio": "how much heads look back at the prompt",
+    "min_k_pp": "how familiar the question is",
+    "step_cosine": "how far states move from token to token",
+    "suppress_log_ratio_excess": "what the chosen neurons do beyond random ones",
+}
+"""Quantities of the primary family: each of wholes, matched failure - success."""
+CIRCULAR = {
+    "answer_probability": "near-circular: the probability of the right answer is set against whether it was given",
+}
+"""Quantities whose difference between failures and successes is all but what makes them failures and successes."""
+PRIMARY_FAMILY, EXPLORATORY = "primary, Holm", "exploratory, Benjamini-Hochberg"
+
+
+FEWEST_SHOWN = 5
+"""Cases a side (or pairs) below which a contrast stands behind all others."""
+
+
+def rank(row: Mapping[str, Any]) -> tuple[bool, bool, bool, bool, float]:
+    """Sorts contrasts: matched failures against successes first, by size; few cases and near-circular ones last."""
+    sides = [row[k] for k in ("n_first", "n_second") if row.get(k) is not None] or [row.get("n") or 0]
+    effect = math.nan if row.get("effect") is None else float(row["effect"])
+    known = math.isfinite(effect)
+    circular = "near-circular" in str(row.get("note") or "")
+    return not known, min(sides) < FEWEST_SHOWN, circular, row.get("group") != MATCHED, -abs(effect) if known else 0.0
+
+
+def is_primary(row: Mapping[str, object]) -> bool:
+    """Whether a row is a test of the declared family."""
+    return row.get("quantity") in PRIMARY and row.get("kind") == "composition" and row.get("group") == MATCHED
+
+
+def corrected(rows: Sequence[Row]) -> list[Row]:
+    """Rows with ``p_adjusted`` and ``family`` wherever there is a p; near-circular ones say so in their note."""
+    tested = [i for i, r in enumerate(rows) if r.get("p") is not None and not math.isnan(float(r["p"]))]
+    first = [i for i in tested if is_primary(rows[i])]
+    others = [i for i in tested if not is_primary(rows[i])]
+    adjusted = dict(zip(first, holm([float(rows[i]["p"]) for i in first]), strict=True))
+    if others:
+        found = stats.false_discovery_control([min(float(rows[i]["p"]), 1.0) for i in others])
+        adjusted |= dict(zip(others, map(float, found), strict=True))
+    return [_with(r, adjusted.get(i, math.nan)) if "p" in r else r for i, r in enumerate(rows)]
+
+
+def _with(row: Row, p: float | None) -> Row:
+    family = PRIMARY_FAMILY if is_primary(row) else EXPLORATORY
+    note, said = str(row.get("note") or ""), CIRCULAR.get(str(row.get("quantity")))
+    across = "failure" in str(row.get("group")) and "success" in str(row.get("group"))
+    if said and across and said not in note:
+        note = "; ".join(filter(None, [note, said]))
+    return {**row, "p_adjusted": p, "family": family, **({"note": note} if note or "note" in row else {})}
