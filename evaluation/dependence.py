@@ -16,6 +16,7 @@ With fewer than ``FEWEST`` clusters no interval is claimed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -91,19 +92,28 @@ def dimensions(labels: Labels) -> list[list[tuple[Hashable, ...]]]:
 
 def joined(labels: Labels) -> NDArray[np.intp]:
     """Group numbers 0..k-1 in order of appearance: a chain of shared labels puts observations into one group."""
-    sides = dimensions(labels)
+    return np.array(_joined(tuple(labels)), dtype=np.intp)
+
+
+@lru_cache(maxsize=256)
+def _joined(labels: tuple[Hashable, ...]) -> tuple[int, ...]:
+    seen: dict[Hashable, int] = {}
+    if _plain(labels):
+        keys = (("alone", i) if label is None else label for i, label in enumerate(labels))
+        return tuple(seen.setdefault(key, len(seen)) for key in keys)
     of: dict[Hashable, int] = {}
-    rows, columns = [], []
-    for side in sides:
-        for i, names in enumerate(side):
-            for name in names:
-                rows.append(i)
-                columns.append(of.setdefault(name, len(of)))
+    at = [(i, of.setdefault(name, len(of))) for side in dimensions(labels) for i, names in enumerate(side)
+          for name in names]  # fmt: skip
+    rows, columns = np.array(at).T
     n = len(labels)
-    graph = sparse.coo_matrix((np.ones(len(rows)), (rows, np.add(columns, n))), shape=(n + len(of), n + len(of)))
+    graph = sparse.coo_matrix((np.ones(len(rows)), (rows, columns + n)), shape=(n + len(of), n + len(of)))
     _, group = connected_components(graph, directed=False)
-    seen: dict[int, int] = {}
-    return np.array([seen.setdefault(int(g), len(seen)) for g in group[:n]], dtype=np.intp)
+    return tuple(seen.setdefault(int(g), len(seen)) for g in group[:n])
+
+
+def _plain(labels: Labels) -> bool:
+    """Whether every observation has one label at most."""
+    return not any(isinstance(label, frozenset | Sides) for label in labels)
 
 
 def alone(labels: Labels | None) -> bool:
@@ -125,6 +135,8 @@ def apart(labels: Labels) -> list[int]:
 
 def crossing(labels: Labels) -> bool:
     """Whether labels cross: some observation has several, and joining them would leave too few groups."""
+    if _plain(labels):
+        return False
     sides = dimensions(labels)
     if len(sides) == 1 and all(len(names) == 1 for names in sides[0]):
         return False

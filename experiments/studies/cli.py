@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ STUDIES = {
     "validity": ("study_validity", "the dose series of organisms: do the probes measure what they say?"),
 }
 """Modules of ``composcope.experiments`` that hold a ``PRESET``, and what they are about."""
+CALIBRATION = "how often the tests are wrong where nothing is there, and intervals hold the truth, on simulated data"
 
 
 def preset(name: str) -> Any:
@@ -70,6 +72,7 @@ def study(
     only_series: Annotated[
         bool, typer.Option("--only-series", help="validity: leave the shipped training out.")
     ] = False,
+    draws: Annotated[int, typer.Option(min=1, help="calibration: simulated data sets per scenario.")] = 500,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html over all runs.")] = True,
     max_asks: Annotated[int | None, typer.Option(min=1, help="Stop each run after this many new asks.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Asks per batch.")] = None,
@@ -84,9 +87,12 @@ def study(
 ) -> int:
     """A paper's analyses over one or several models: runs, tables beside the published numbers, figures, a page."""
     if list_ or name is None:
-        rows = [{"study": n, "about": about} for n, (_, about) in STUDIES.items()]
+        known = {n: about for n, (_, about) in STUDIES.items()} | {"calibration": CALIBRATION}
+        rows = [{"study": n, "about": about} for n, about in known.items()]
         show({"schema": 1, "studies": rows} if json else [f"{r['study']}: {r['about']}" for r in rows], json)
         return 0
+    if name == "calibration":
+        return _calibration(out or Path("runs") / name, draws, seed, json=json, quiet=quiet)
     chosen = preset(name)
     from .preset import Options
     from .spec import from_flags, read_spec
@@ -115,6 +121,15 @@ def study(
         show((folder / "study.md").read_text(encoding="utf-8"), False)
         show(f"written: {folder / 'study.md'}", False)
     return found.exit_code()
+
+
+def _calibration(folder: Path, draws: int, seed: int, *, json: bool, quiet: bool) -> int:
+    from ..run import read_json
+    from .calibration import conduct
+
+    rows = conduct(folder, draws, seed, lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
+    show(read_json(folder / "study.json") if json else (folder / "study.md").read_text(encoding="utf-8"), json)
+    return 1 if any(r["holds"] == "no" for r in rows) else 0
 
 
 def _default_models(name: str) -> list[str]:

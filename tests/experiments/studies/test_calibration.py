@@ -1,0 +1,61 @@
+"""Small versions of ``composcope study calibration``: the limits allow for the error of so few draws."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from composcope.experiments.cli import main
+from composcope.experiments.studies import calibration
+from composcope.experiments.studies.calibration import SCENARIOS, Draw, Scenario, simulate
+
+DRAWS = 60
+MOST = int(stats.binom.ppf(0.999, DRAWS, calibration.MOST_FALSE))
+LEAST = int(stats.binom.ppf(0.001, DRAWS, calibration.LEAST_COVERED))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+def test_tests_and_intervals_are_right_about_as_often_as_they_say(scenario: Scenario) -> None:
+    row = simulate(scenario, DRAWS, seed=1)
+    if not scenario.claims:
+        assert row["false_positives"] is None and row["coverage"] is None
+        return
+    assert row["false_positives_n"] + row["coverage_n"] >= DRAWS
+    assert row["false_positives"] is None or row["false_positives"] * DRAWS <= MOST
+    assert row["coverage"] is None or row["coverage"] * DRAWS >= LEAST
+
+
+def test_simulations_would_notice_tests_that_are_wrong() -> None:
+    shared = next(s for s in SCENARIOS if "shared by 10" in s.name)
+    row = simulate(shared, 40, seed=1)
+    assert row["plain_false_positives"] * 40 > stats.binom.ppf(0.999, 40, 0.06) and row["holds"] != "no"
+
+
+@pytest.mark.parametrize(
+    ("p", "covered", "holds"),
+    [(0.5, 1.0, "yes"), (0.01, 1.0, "no"), (0.5, 0.0, "no"), (float("nan"), float("nan"), "yes")],
+)
+def test_a_row_says_whether_it_holds(p: float, covered: float, holds: str) -> None:
+    assert simulate(Scenario("s", lambda rng: Draw(p, covered)), 50)["holds"] == holds
+    assert simulate(Scenario("s", lambda rng: Draw(0.5), claims=False), 5)["holds"] == "no"
+
+
+def test_a_few_too_many_of_a_few_draws_are_within_simulation_error() -> None:
+    few = iter([0.01] * 4 + [0.5] * 46)
+    assert simulate(Scenario("s", lambda rng: Draw(next(few))), 50)["holds"] == "within simulation error"
+
+
+def test_the_command_prints_the_table_and_keeps_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = Scenario("uniform", lambda rng: Draw(float(rng.random()), float(rng.random() < 0.95), 0.01, 0.0))
+    monkeypatch.setattr(calibration, "SCENARIOS", (drawn,))
+    assert main(["study", "calibration", "--draws", "300", "--out", str(tmp_path / "c"), "--quiet"]) == 0
+    assert "| uniform |" in capsys.readouterr().out
+    (row,) = json.loads((tmp_path / "c" / "study.json").read_text())["rows"]
+    assert row["draws"] == 300 and row["plain_false_positives"] == 1 and np.isclose(row["coverage"], 0.95, atol=0.04)
