@@ -122,15 +122,21 @@ def _gate(item: Item, atoms: Mapping[Any, Mapping[str, Graded]], expected: Mappi
         probes = atoms.get((item.repeat, named or (item.case, role)), {})
         missing = [r for r in wanted if r.startswith(role + _PARAPHRASE) and r.rpartition(":")[2] not in probes]
         if probes or missing:
-            rows = [probes[j] for j in sorted(probes, key=lambda j: (len(j), j))]
-            stable.append(counting.all_of([*map(counting.truth, rows), *(None for _ in missing)]))
-            evidence += [Evidence.of(row) for row in rows]
+            asked = {f"{role}{_PARAPHRASE}{j}": probes[j] for j in sorted(probes, key=lambda j: (len(j), j))}
+            stable.append(counting.all_of([*map(counting.truth, asked.values()), *(None for _ in missing)]))
+            evidence += [_evidence(item, name, row) for name, row in asked.items()]
         if role in item.rows or role in wanted:
             subs.append(item.truth(role))
             evidence += item.evidence([role])
     evidence += item.evidence(["whole"])
     sub = counting.all_of(subs) if subs else None
     return Gated(item, counting.all_of(stable), bool(stable), sub, item.truth("whole"), tuple(evidence))
+
+
+def _evidence(item: Item, role: str, deciding: Graded) -> Evidence:
+    """The case's own row of a wording, or another case's where that decided, under the role that it has here."""
+    own = item.rows.get(role)
+    return replace(Evidence.of(deciding if own is None or own.outcome != deciding.outcome else own), role=role)
 
 
 def _entry(g: Gated) -> Entry:

@@ -207,6 +207,18 @@ def test_case_sets_hold_failures_and_successes_with_every_ask_that_decided() -> 
     assert failures.to_dicts()[1]["evidence"][-1]["outcome"] == "abstained"
 
 
+def test_evidence_of_a_shared_atom_stands_under_the_roles_of_the_case_and_once() -> None:
+    def two(case: str, first: str) -> list[Graded]:
+        rows = case_rows(case, "1 1", "11", "1", atoms="xz" if first == "x" else "zx")
+        return [replace(r, ask=f"{case}/{r.role}") for r in rows]
+
+    found = metrics_from_rows([*two("a", "x"), *two("b", "z")], "double-gate").case_set("gated-success")
+    for entry in found.entries:
+        roles = [e.role for e in entry.evidence]
+        assert len(roles) == len(set(roles)) == 5
+        assert all(e.ask == f"{entry.case}/{e.role}" for e in entry.evidence)
+
+
 def test_abstaining_is_right_where_nobody_can_know() -> None:
     rows = case_rows("a", "11", "1", "-", unknowable=False) + case_rows("b", "11", "1", "-")
     rows[-1] = Graded("b", "whole", "abstained", unknowable=True)
