@@ -170,7 +170,9 @@ def correct_together(run: Path) -> None:
         row.update({k: found[k] for k in ("p_adjusted", "family")})
     for path, (names, rows) in tables.items():
         columns = [*names, *(n for n in ("p_adjusted", "family") if n not in names)]
-        write_text(path, to_csv(rows, columns))
+        text = to_csv(rows, columns)
+        if text != path.read_text(encoding="utf-8"):
+            write_text(path, text)
 
 
 def keep_cases(run: Run, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter) -> None:
