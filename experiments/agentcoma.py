@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .asking import Asking
+from .config import Asking
 from .studies import kinds, pairs
 from .studies.results import metric_rows
 from .studies.study import Preset, Study, Table

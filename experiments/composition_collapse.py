@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .asking import Asking
+from .config import Asking
 from .studies import mechanism, pairs
 from .studies.results import metric_rows
 from .studies.study import Preset, Study, Table

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .asking import Asking
+from .config import Asking
 from .studies import pairs
 from .studies.results import metric_rows
 from .studies.study import Preset, Study, Table

@@ -130,21 +130,21 @@ def work(jobs: Sequence[Job], threads: int | None) -> None:
     """Investigate each job's model on its benchmark. A missing contrast is a result here, not an error."""
     import torch
 
+    from .config import Config
     from .investigate import investigate
-    from .settings import Settings
 
     if threads is not None:
         torch.set_num_threads(threads)
     for job in jobs:
-        settings = Settings(
-            f"organism:{job.dose}",
-            f"organism:{job.world}",
+        config = Config(
+            model=f"organism:{job.dose}",
+            benchmark=f"organism:{job.world}",
             limit=LIMITS[job.world],
             seed=job.seed,
             device=job.device,
             probe_cases=PROBE_CASES[job.world],
         )
-        found = investigate(settings, job.folder, quiet=job.quiet, bars=False, report=False)
+        found = investigate(config, job.folder, quiet=job.quiet, bars=False, report=False)
         if found.no_contrast:
             Reporter(job.folder / "log.txt", quiet=job.quiet).say(found.no_contrast)
 

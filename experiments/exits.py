@@ -28,10 +28,6 @@ from ..terminal import plain, to_stderr
 OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED = 0, 1, 2, 130
 DEBUG = "COMPOSCOPE_DEBUG"
 """Environment variable behind ``--debug``: the processes that a command starts have it too."""
-_RANGE = re.compile(
-    r"Invalid value for '(?P<option>--[\w-]+).*?: .*(?:in the range x>=|greater than or equal to )(?P<least>[\d.]*\d)"
-)
-"""What typer says of a number below the least one, in its versions with and without click."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _FROM_RUST = re.compile(r"\(os error (\d+)\)")
@@ -119,13 +115,14 @@ def _known(e: Exception, resume: Callable[[], str]) -> int:
 
 def _too_small(e: Exception, arguments: Sequence[str]) -> str | None:
     """What a number below an option's least one is answered with; None for all other errors."""
-    describe = getattr(e, "format_message", None)
-    found = None if describe is None else _RANGE.search(str(describe()))
-    if found is None:
+    option = getattr(e, "param", None)
+    # Under typer without click the bounds are the option's own, with click those of its type.
+    least = getattr(option if hasattr(option, "min") else getattr(option, "type", None), "min", None)
+    if option is None or least is None:
         return None
     words = [word for a in arguments for word in (a.split("=", 1) if a.startswith("--") else [a])]
-    given = [after for word, after in pairwise(words) if word == found["option"]]
-    return f"{' '.join([found['option'], *given[-1:]])}: give a number of at least {found['least']}"
+    given = [after for word, after in pairwise(words) if word in option.opts]
+    return f"{' '.join([option.opts[0], *given[-1:]])}: give a number of at least {least:g}"
 
 
 def debugging() -> bool:

@@ -1,34 +1,126 @@
-"""Groups of command-line flags: a frozen dataclass whose fields are options, shared by several commands."""
+"""Command-line flags made of the configuration: a command gets the fields of some sections as its options.
+
+    @with_config(Config, Asking, leave_out=("shard",))
+    def command(given: dict[str, Any], out: Out = None) -> int: ...
+
+``given`` holds what the user said and nothing else, as ``Config(**given)`` takes it: defaults stay the model's own.
+Flags arrive as text; the model is the only one that checks them.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import fields
-from typing import Any, get_type_hints
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typer
+from pydantic.fields import FieldInfo
+
+from . import plugins
+from .config import Asking, Config, Probing, Section, Serving, flag
+
+SECTIONS = {Asking: "asking", Serving: "serving"}
+"""Where the values of a section stand in a ``Config``; all others stand at its top."""
+PANELS = {Asking: "Asking", Serving: "Serving", Probing: "Probing", Config: "Options"}
+"""Under which heading ``--help`` lists a section's flags."""
+_SHORT = {"model": "-m", "benchmark": "-b", "protocol": "-p"}
 
 
-def with_flags(command: Callable[..., Any], name: str, group: type, leave_out: Collection[str] = ()) -> Any:
-    """Give a command the flags of the dataclass ``group``; it receives them as one argument ``name``.
+def with_config(
+    *sections: type[Section], leave_out: Collection[str] = (), only: Collection[str] = (), defaults: bool = True
+) -> Any:
+    """Give a command the flags of sections; it receives what was given as one dictionary ``given``.
 
-    Fields in ``leave_out`` are no flags; a command without that argument is called without it. The wrapped command has
-    the signature that typer reads.
+    ``leave_out`` and ``only`` choose among the flags by name. ``defaults=False``: the help says nothing of defaults,
+    because another configuration is changed.
     """
-    own = inspect.signature(command)
-    given = {n: h for n, h in get_type_hints(command, include_extras=True).items() if n != name}
-    hints = get_type_hints(group, include_extras=True)
-    options: list[Any] = [f for f in fields(group) if f.name not in leave_out]
+    fields = [
+        (name, section, field)
+        for section in sections
+        for name, field in section.model_fields.items()
+        if field.description and name not in leave_out and (name in only or not only)
+        if section is not Config or name not in Probing.model_fields
+    ]
+    added = [_parameter(name, PANELS[section], field, defaults) for name, section, field in fields]
+
+    def collect(values: dict[str, Any]) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for name, section, _ in fields:
+            if (value := values.pop(name)) is not None:
+                inner = given.setdefault(SECTIONS[section], {}) if section in SECTIONS else given
+                inner[name] = value
+        return {"given": given}
+
+    return lambda command: _with_parameters(command, added, collect)
+
+
+def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flag ``--plugin``; the files are loaded before anything else is read."""
+    option = typer.Option(help="Python file with benchmarks, protocols, probes or figures; repeatable.")
+    added = inspect.Parameter(
+        "plugin", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[Path] | None, option]
+    )
+
+    def load(values: dict[str, Any]) -> dict[str, Any]:
+        for path in values.pop("plugin") or ():
+            plugins.load(path)
+        return {}
+
+    return _with_parameters(command, [added], load)
+
+
+def _with_parameters(
+    command: Callable[..., Any], added: list[inspect.Parameter], collect: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Callable[..., Any]:
+    """The command with parameters that ``collect`` takes out of its values, in the signature that typer reads."""
+    own, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
+    kept = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[n]) for n, p in own.parameters.items() if n != "given"]
 
     def run(**values: Any) -> Any:
-        made = group(**{f.name: values.pop(f.name) for f in options})
-        return command(**values, **({name: made} if name in own.parameters else {}))
+        made = collect(values)
+        return command(**values, **made)
 
-    kept = [p.replace(kind=p.KEYWORD_ONLY, annotation=given[n]) for n, p in own.parameters.items() if n != name]
-    flags = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
-        for f in options
-    ]
     run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-    run.__annotations__ = {**given, **{f.name: hints[f.name] for f in options}}
-    run.__signature__ = own.replace(parameters=[*kept, *flags])  # type: ignore[attr-defined]
+    signature = own.replace(parameters=[*kept, *added])
+    run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    run.__signature__ = signature  # type: ignore[attr-defined]
     return run
+
+
+def _parameter(name: str, panel: str, field: FieldInfo, defaults: bool) -> inspect.Parameter:
+    """One field as an option that is None unless it is given."""
+    kinds = [t for t in (get_args(field.annotation) if _is_union(field.annotation) else (field.annotation,)) if t]
+    switch, default = bool in kinds, field.get_default(call_default_factory=True, validated_data={})
+    names = [flag(name), *([_SHORT[name]] if name in _SHORT else [])]
+    if switch and default is not False:
+        names = [f"{flag(name)}/--no-{flag(name)[2:]}"]
+    said = "" if not defaults else "required" if field.is_required() else _shown(default)
+    option = typer.Option(
+        *names,
+        help=f"{field.description} [{said}]" if said else field.description,
+        metavar=None if switch else _metavar(kinds),
+        rich_help_panel=panel,
+    )
+    kind = bool if switch else str
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType)
+
+
+def _shown(default: Any) -> str:
+    """What the help says of a default; empty where the description says it all."""
+    if isinstance(default, tuple):
+        return "default: all"
+    return "" if default in (None, "", True, False) else f"default: {default}"
+
+
+def _metavar(kinds: list[Any]) -> str:
+    if get_origin(kinds[0]) is Literal:
+        return "|".join(get_args(kinds[0]))
+    return f"<{kinds[0].__name__}>" if kinds[0] in (int, float) else "<str>"

@@ -1,10 +1,10 @@
-"""How the commands of a group are listed in its ``--help``: each with its whole first sentence."""
+"""How ``--help`` shows commands with their whole first sentence, and options under headings."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 WHOLE = 10_000
 """Characters: more than any sentence has."""
@@ -17,6 +17,31 @@ class Commands(TyperGroup):
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(n, c.get_short_help_str(WHOLE)) for n, c in found if c is not None and not c.hidden])
+
+
+class Command(TyperCommand):
+    """A command whose ``--help`` lists its options under headings: those of ``flags.PANELS``, the output last."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "Options")}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                panels.setdefault(_panel(param), []).append(record)
+        for name in sorted(panels, key=lambda name: name == OUTPUT):
+            if panels[name]:
+                with formatter.section(name):
+                    formatter.write_dl(panels[name])
+
+
+OUTPUT = "Output"
+
+
+def _panel(param: Any) -> str:
+    if param.param_type_name == "argument":
+        return "Arguments"
+    if param.name in ("out", "dry_run", "json", "quiet", "help"):
+        return OUTPUT
+    return getattr(param, "rich_help_panel", None) or "Options"
 
 
 def example(command: str, width: int = 72) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import InputError, NoCasesError
 from ..evaluation.protocols.base import Protocol
 from . import asking, exits, planning, rendering
+from .config import Config
 from .distributed import shards
 from .evaluating.evaluate import evaluate
 from .loading import load_target
@@ -25,7 +26,6 @@ from .run import summary, write_json
 from .run.reader import read_run
 from .run.schema import Evaluated
 from .run.writer import Run, open_run
-from .settings import Settings, default_out
 from .sources import Benchmark, load_benchmark
 from .targets import Target
 
@@ -64,12 +64,12 @@ class Investigation:
         return exits.INVALID_REMAINS if self.evaluated.n_invalid else exits.OK
 
 
-ProbeStep = Callable[[Run, Settings, Target, Evaluated, Reporter], str | None]
+ProbeStep = Callable[[Run, Config, Target, Evaluated, Reporter], str | None]
 """Runs probes on an evaluated run; returns why there is no contrast, or None."""
 
 
 def investigate(
-    settings: Settings,
+    config: Config,
     out: str | Path | None = None,
     *,
     quiet: bool = False,
@@ -85,35 +85,35 @@ def investigate(
     user can mend.
     """
     start = time.monotonic()
-    folder = Path(out) if out is not None else default_out(settings)
-    benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
-    shard = None if settings.shard is None else shards.parse(settings.shard)
-    mine = shards.of(benchmark, settings.shard)
-    settings = planning.with_benchmark(settings, benchmark)
+    folder = Path(out) if out is not None else config.default_folder()
+    benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
+    shard = None if config.shard is None else shards.parse(config.shard)
+    mine = shards.of(benchmark, config.shard)
+    config = planning.with_benchmark(config, benchmark)
     # What is refused is refused before the run's folder is made: first what needs no model, then what does.
-    planning.what_is_asked(settings, benchmark)
+    planning.what_is_asked(config, benchmark)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
-    with closing(load_target(settings, folder, reporter.say)) as target:
-        settings = planning.with_target(settings, target.prompting, target.tokenizer)
-        asked = planning.what_is_asked(settings, benchmark)
-        _check(asked, settings, target)
-        judge = _judge(settings)
-        identity = _identity(settings, benchmark, target)
-        with open_run(folder, settings.as_config(), identity=identity) as run, reporter.logging_warnings():
+    with closing(load_target(config, folder, reporter.say)) as target:
+        config = planning.with_target(config, target.prompting, target.tokenizer)
+        asked = planning.what_is_asked(config, benchmark)
+        _check(asked, config, target)
+        judge = _judge(config)
+        identity = _identity(config, benchmark, target)
+        with open_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
             _record(run, mine, target)
             if shard is not None:
-                write_json(run.path / shards.FILE, shards.about(benchmark, shard, settings.limit))
-            evaluated = _evaluate(run, settings, mine, target, asked, judge, reporter)
+                write_json(run.path / shards.FILE, shards.about(benchmark, shard, config.limit))
+            evaluated = _evaluate(run, config, mine, target, asked, judge, reporter)
             run.record(**target.record())
             if not contrast:
                 return Investigation(run.path, evaluated)
-            missing = (probe or _probe)(run, settings, target, evaluated, reporter)
+            missing = (probe or _probe)(run, config, target, evaluated, reporter)
             run.record(**target.record())
             written = _show(run, reporter) if report else None
             return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
 
 
-def _check(asked: Asked, settings: Settings, target: Target) -> None:
+def _check(asked: Asked, config: Config, target: Target) -> None:
     """Refuse, before the run's folder is made, what cannot be asked.
 
     Raises ``InputError`` for cases that the protocol cannot ask and for examples that fill the model's context,
@@ -123,22 +123,22 @@ def _check(asked: Asked, settings: Settings, target: Target) -> None:
     if hasattr(target.engine, "prompt_ids"):  # one of each kind: a template that refuses it refuses it now
         target.engine.prompt_ids(list({(ask.prompting, ask.thinking): ask for ask in asks}.values()))
     context = getattr(target.engine, "context", None)
-    asking.check_room(asked.protocol, asked.cases, settings.asking, target.tokenizer, context)
+    asking.check_room(asked.protocol, asked.cases, config.asking, target.tokenizer, context)
 
 
-def _identity(settings: Settings, benchmark: Benchmark, target: Target) -> Mapping[str, Any]:
+def _identity(config: Config, benchmark: Benchmark, target: Target) -> Mapping[str, Any]:
     """What makes a run this one and no other; the same on any machine."""
     return {
         "model": target.label,
         "weights": target.who,
         "benchmark": benchmark.name if benchmark.name.startswith("organism:") else Path(benchmark.name).name,
         "data": benchmark.sha256,
-        "protocol": settings.protocol,
-        "format": settings.format,
-        "prompting": settings.prompting,
-        "seed": settings.seed,
-        "shard": settings.shard,
-        **({"asking": changed} if (changed := settings.asking.changed()) else {}),
+        "protocol": config.protocol,
+        "format": config.format,
+        "prompting": config.prompting,
+        "seed": config.seed,
+        "shard": config.shard,
+        **({"asking": changed} if (changed := config.asking.changed()) else {}),
     }
 
 
@@ -154,7 +154,7 @@ def _record(run: Run, benchmark: Benchmark, target: Target) -> None:
 
 def _evaluate(
     run: Run,
-    settings: Settings,
+    config: Config,
     benchmark: Benchmark,
     target: Target,
     asked: Asked,
@@ -165,11 +165,11 @@ def _evaluate(
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
     reporter.say(
         f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {asked.protocol.name}"
-        + asking.format_notice(settings.format, benchmark, _own_format(asked.protocol))
+        + asking.format_notice(config.format, benchmark, _own_format(asked.protocol))
     )
     for line in asking.parts_notice(asked.cases, asked.protocol.name):
         reporter.say(f"{run.name}: {line}")
-    if (notice := _thinking_notice(asked, settings, target)) is not None:
+    if (notice := _thinking_notice(asked, config, target)) is not None:
         reporter.say(f"{run.name}: {notice}")
     found = evaluate(
         run,
@@ -177,8 +177,8 @@ def _evaluate(
         asked.protocol,
         target.engine,
         reporter=reporter,
-        max_asks=settings.max_asks,
-        compat=settings.asking.compat,
+        max_asks=config.max_asks,
+        compat=config.asking.compat,
         judge=judge,
     )
     for line in found.invalid_lines():
@@ -196,9 +196,9 @@ def _own_format(protocol: Protocol) -> str | None:
     return own if isinstance(own, str) else None
 
 
-def _thinking_notice(asked: Asked, settings: Settings, target: Target) -> str | None:
+def _thinking_notice(asked: Asked, config: Config, target: Target) -> str | None:
     """Said of a template with a switch that nobody has set: models of that kind often think first, unasked."""
-    if target.tokenizer is None or settings.prompting == "raw":
+    if target.tokenizer is None or config.prompting == "raw":
         return None
     if all(ask.thinking is not None for ask in asked.protocol.asks(asked.cases[0], {})):
         return None
@@ -213,41 +213,40 @@ def _thinking_notice(asked: Asked, settings: Settings, target: Target) -> str | 
     )
 
 
-def _judge(settings: Settings) -> Any:
+def _judge(config: Config) -> Any:
     """The engine that has the second word on answers in words; None without one."""
-    if settings.asking.judge is None:
+    if config.asking.judge is None:
         return None
     from .roles import open_role
 
-    serving = settings.serving
     return open_role(
-        settings.asking.judge,
+        config.asking.judge,
         "--judge",
-        batch_size=settings.batch_size,
-        key_env=serving.api_key_env,
-        signed_as=serving.names,
+        batch_size=config.batch_size,
+        key_env=config.serving.api_key_env,
+        signed_as=config.serving.names,
     )
 
 
-def _probe(run: Run, settings: Settings, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
+def _probe(run: Run, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
     """Run the probes; returns why there is no contrast, or None."""
     missing = no_contrast(found, run.path)
-    if not settings.probes or not any(found.ids(label) for label in ("failure", "success")):
+    if not config.probes or not any(found.ids(label) for label in ("failure", "success")):
         return missing
     from ..probes import examples
     from . import probing
 
     asks, responses = found.per_case()
     labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
-    chosen = probing.choose(labelled, settings.probe_cases)
+    chosen = probing.choose(labelled, config.probe_cases)
     reporter.say(f"{run.name}: {chosen.note}")
     probing.save_chosen(run, chosen)
-    with probing.measuring(run.path, target, keep=settings.shard is not None) as lm:
-        probing.run_probes(run, lm, chosen, settings, reporter)
+    with probing.measuring(run.path, target, keep=config.shard is not None) as lm:
+        probing.run_probes(run, lm, chosen, config, reporter)
     return missing
 
 
-def probe_part(settings: Settings, folder: str | Path, part: str, *, quiet: bool = False) -> list[str]:
+def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = False) -> list[str]:
     """Measure one part (``i/n``) of what the probes of an evaluated run need, into the run's store of measurements.
 
     Any number of parts may be measured at the same time; nothing else of the run is written. When all are there, the
@@ -258,17 +257,17 @@ def probe_part(settings: Settings, folder: str | Path, part: str, *, quiet: bool
     from . import probing
 
     shard, path = shards.parse(part), Path(folder)
-    if settings.serving.engine == "ray":
+    if config.serving.engine == "ray":
         raise InputError(
             f"--shard {part}: is measured in this process, and the engine is ray; add --engine transformers, or leave "
             "out --shard, since workers share the work out themselves"
         )
     reporter = Reporter(None, quiet=quiet)
     found = read_run(path).evaluated()
-    with closing(load_target(settings, path, reporter.say)) as target:
+    with closing(load_target(config, path, reporter.say)) as target:
         asks, responses = found.per_case()
         labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
-        return probing.measure_part(path, target, probing.choose(labelled, settings.probe_cases), settings, shard)
+        return probing.measure_part(path, target, probing.choose(labelled, config.probe_cases), config, shard)
 
 
 def no_contrast(found: Evaluated, path: Path) -> str | None:
@@ -297,6 +296,6 @@ def _show(run: Run, reporter: Reporter) -> Path:
     return written
 
 
-def plan(settings: Settings) -> list[str]:
+def plan(config: Config) -> list[str]:
     """What a run would cost: asks, tokens and forward passes. Loads the tokenizer, not the model."""
-    return planning.plan_lines(settings)
+    return planning.plan_lines(config)

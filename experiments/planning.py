@@ -12,9 +12,9 @@ from ..evaluation.engines.base import think
 from ..evaluation.protocols.base import Protocol
 from ..terminal import to_stderr
 from . import asking, served
+from .config import Config
 from .distributed import shards
 from .run.checks import role_group
-from .settings import Settings
 from .sources import Benchmark, load_benchmark, resolve_model
 from .targets import choose_prompting
 
@@ -29,31 +29,29 @@ class Asked:
     cases: Sequence[Case]
 
 
-def with_benchmark(settings: Settings, benchmark: Benchmark) -> Settings:
-    """The settings with protocol, prompt format and worked examples settled: as told, else as the benchmark wants."""
-    protocol = settings.protocol or benchmark.protocol
-    how = asking.with_own_examples(settings.asking, benchmark.cases)
-    return replace(settings, protocol=protocol, format=settings.format or benchmark.format_for(protocol), asking=how)
+def with_benchmark(config: Config, benchmark: Benchmark) -> Config:
+    """The configuration with protocol, prompt format and worked examples settled: as told, or the benchmark's own."""
+    protocol = config.protocol or benchmark.protocol
+    how = asking.with_examples(config.asking, benchmark.cases)
+    return config.replace(protocol=protocol, format=config.format or benchmark.format_for(protocol), asking=how)
 
 
-def with_target(settings: Settings, prompting: str, tokenizer: Any) -> Settings:
-    """The settings with what only the model's tokenizer decides: how prompts are put, and room to think."""
-    how = asking.with_room_to_think(settings.asking, settings.format, prompting, tokenizer)
-    return replace(settings, prompting=prompting, asking=how)
+def with_target(config: Config, prompting: str, tokenizer: Any) -> Config:
+    """The configuration with what only the model's tokenizer decides: how prompts are put, and room to think."""
+    thinks = asking.may_think(config, prompting, tokenizer)
+    return config.replace(prompting=prompting, asking=config.asking.replace(may_think=thinks))
 
 
-def what_is_asked(settings: Settings, benchmark: Benchmark) -> Asked:
+def what_is_asked(config: Config, benchmark: Benchmark) -> Asked:
     """Of a whole benchmark what is asked here: a shard's cases are made ready among all, as the run unsharded has them.
 
     Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve.
     """
-    name, prompting = str(settings.protocol), settings.prompting or "chat"
-    protocol = asking.protocol(name, settings.format, prompting, settings.asking, settings.seed)
-    ready = asking.prepare(benchmark.cases, name, settings.asking, settings.seed)
-    return Asked(protocol, shards.of(replace(benchmark, cases=tuple(ready)), settings.shard).cases)
+    ready = asking.prepare(benchmark.cases, config)
+    return Asked(asking.make_protocol(config), shards.of(replace(benchmark, cases=tuple(ready)), config.shard).cases)
 
 
-def plan_lines(settings: Settings) -> list[str]:
+def plan_lines(config: Config) -> list[str]:
     """Asks (identical ones once), tokens, forward passes of the probes, and one prompt per role, as text.
 
     Later rounds depend on the answers: the count is given for a model that answers everything right and for one that
@@ -63,19 +61,19 @@ def plan_lines(settings: Settings) -> list[str]:
 
     from ..checkpoints import load_tokenizer
 
-    benchmark = load_benchmark(settings.benchmark, seed=settings.seed, limit=settings.limit)
-    settings = with_benchmark(settings, benchmark)
-    source = served.weights_source(settings) if served.is_served(settings) else resolve_model(settings.model, to_stderr)
+    benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
+    config = with_benchmark(config, benchmark)
+    source = served.weights_source(config) if served.is_served(config) else resolve_model(config.model, to_stderr)
     tokenizer = None if source is None else load_tokenizer(source.location)
-    prompting = settings.prompting or ("chat" if tokenizer is None else choose_prompting(None, tokenizer))
-    settings = with_target(settings, prompting, tokenizer)
-    asked = what_is_asked(settings, benchmark)
+    prompting = config.prompting or ("chat" if tokenizer is None else choose_prompting(None, tokenizer))
+    config = with_target(config, prompting, tokenizer)
+    asked = what_is_asked(config, benchmark)
     right, wrong = (all_asks(asked.cases, asked.protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
     lines = [
-        f"cases: {len(asked.cases)} of {benchmark.name}, protocol {settings.protocol}, prompting {prompting}"
-        + asking.format_notice(settings.format, benchmark),
-        *asking.parts_notice(asked.cases, str(settings.protocol)),
+        f"cases: {len(asked.cases)} of {benchmark.name}, protocol {config.protocol}, prompting {prompting}"
+        + asking.format_notice(config.format, benchmark),
+        *asking.parts_notice(asked.cases, str(config.protocol)),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
     ]
     if source is None:
@@ -91,7 +89,7 @@ def plan_lines(settings: Settings) -> list[str]:
         layers = AutoConfig.from_pretrained(source.location, trust_remote_code=False).get_text_config()
         roles = 1 + max(len(case.parts) for case in asked.cases)
         lines.append(f"journal: at most {size / 1e6:.1f} MB")
-        lines += _probe_lines(settings, len(asked.cases), roles, layers.num_hidden_layers)
+        lines += _probe_lines(config, len(asked.cases), roles, layers.num_hidden_layers)
     return lines + _example_prompts(right, tokenizer)
 
 
@@ -130,16 +128,16 @@ def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[As
     return list(found.values())
 
 
-def _probe_lines(settings: Settings, n_cases: int, roles: int, layers: int) -> list[str]:
+def _probe_lines(config: Config, n_cases: int, roles: int, layers: int) -> list[str]:
     """Upper bounds on what the probes forward. A row is one position recomputed on cached keys and values.
 
     A case is a failure or a success: pairs are at most half of the cases, and so few that --probe-cases allows them.
     Without pairs each group is kept by itself, so there may be as many cases as there are.
     """
-    if not settings.probes:
+    if not config.probes:
         return []
-    cases = min(2 * settings.probe_cases, n_cases)
-    pairs = min(settings.probe_cases, n_cases // 2)
+    cases = min(2 * config.probe_cases, n_cases)
+    pairs = min(config.probe_cases, n_cases // 2)
     prompts = cases * roles
     costs = {
         "neurons": f"{prompts} prompts, each with {layers} layers x 9 to 65 rows, forward and backward",
@@ -150,9 +148,9 @@ def _probe_lines(settings: Settings, n_cases: int, roles: int, layers: int) -> l
     }
     unknown = "what its plugin does"
     about = f"at most {pairs} failures and as many successes, or {cases} cases without pairs, in up to {roles} roles"
-    lines = [f"probes on {about}, forwards at most:", *(f"  {n}: {costs.get(n, unknown)}" for n in settings.probes)]
-    if settings.case_details:
-        few = min(2 * min(settings.case_details, settings.probe_cases), n_cases) * roles
+    lines = [f"probes on {about}, forwards at most:", *(f"  {n}: {costs.get(n, unknown)}" for n in config.probes)]
+    if config.case_details:
+        few = min(2 * min(config.case_details, config.probe_cases), n_cases) * roles
         lines.append(
             f"  single cases for the report: {few} prompts, sweeps over positions bounded at ten seconds or so"
         )

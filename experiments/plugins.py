@@ -17,37 +17,15 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..errors import ComposcopeError, InputError
-from .flags import with_flags
+from .config import BUILT_IN_PROBES, PLUGIN_PROBES
 from .run.provenance import PLUGIN_PREFIX
 
 KINDS = ("BENCHMARKS", "PROTOCOLS", "PROBES", "FIGURES")
-BUILT_IN_PROBES = ("neurons", "lookback", "patching", "trajectory", "min-k")
-
-
-@dataclass(frozen=True)
-class Plugins:
-    """The flag that names plugin files; they are loaded when it is read."""
-
-    plugin: Annotated[
-        list[Path] | None, typer.Option(help="Python file with benchmarks, protocols, probes or figures; repeatable.")
-    ] = None
-
-    def __post_init__(self) -> None:
-        for path in self.plugin or ():
-            load(path)
-
-
-def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the flag ``--plugin``."""
-    return with_flags(command, "plugins", Plugins)
 
 
 def load(path: str | Path) -> dict[str, tuple[str, ...]]:
@@ -67,24 +45,6 @@ def load(path: str | Path) -> dict[str, tuple[str, ...]]:
             if not _make_known(kind, name, item):
                 raise InputError(f"--plugin {path}: {kind}[{name!r}] is taken; choose another name")
     return {kind: tuple(items) for kind, items in found.items() if items}
-
-
-def probe_names() -> tuple[str, ...]:
-    """Names of the probes that plugin files brought."""
-    return tuple(_PROBES)
-
-
-def probe(name: str) -> Callable[..., Any] | None:
-    """A probe of a plugin file or an installed package; None where there is none of that name."""
-    if name not in _PROBES:
-        from importlib.metadata import entry_points
-
-        for point in entry_points(group="composcope.probes", name=name):
-            _PROBES[name] = point.load()
-    return _PROBES.get(name)
-
-
-_PROBES: dict[str, Callable[..., Any]] = {}
 
 
 def _imported(path: Path) -> ModuleType:
@@ -144,5 +104,5 @@ def _make_known(kind: str, name: str, item: Callable[..., Any]) -> bool:
     else:
         if name in BUILT_IN_PROBES:
             return False
-        known = _PROBES
+        known = PLUGIN_PROBES
     return known.setdefault(name, item) is item

@@ -22,11 +22,10 @@ from ..probes.examples import Example
 from ..probes.matching import match, spread_out
 from ..probes.result import ProbeResult
 from ..probes.spread import Fleet, call
-from . import plugins
+from .config import Config, plugin_probe
 from .progress import Reporter
 from .run import provenance, read_json, write_json
 from .run.writer import Run
-from .settings import Settings
 
 READ_AT_SLOTS = ("neurons", "patching", "trajectory")
 
@@ -94,7 +93,7 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure_part(run: Path, target: Any, chosen: Chosen, settings: Settings, shard: Any) -> list[str]:
+def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
     """Measure one shard's part of what the probes need into the run's store; a line per probe."""
     from .distributed import FOLDER
     from .distributed.store import Store
@@ -113,7 +112,7 @@ def measure_part(run: Path, target: Any, chosen: Chosen, settings: Settings, sha
     return lines
 
 
-def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: Reporter) -> list[str]:
+def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Config, reporter: Reporter) -> list[str]:
     """Run the probes asked for; those whose inputs are unchanged are left as they are. Returns the names that ran."""
     ran = []
     for name in settings.probes:
@@ -140,9 +139,7 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: 
     return ran
 
 
-def keep_cases(
-    run: Run, lm: Any, name: str, chosen: Chosen, settings: Settings, inputs: str, reporter: Reporter
-) -> None:
+def keep_cases(run: Run, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter) -> None:
     """Keep what a few single cases gave a probe, for the report; skipped where it is there already."""
     from .by_case import write_cases
 
@@ -159,7 +156,7 @@ def keep_cases(
         reporter.say(f"{run.name}: probe {name}, single cases: {line}")
 
 
-def inputs_hash(name: str, examples: Sequence[Example], settings: Settings, model: Any) -> str:
+def inputs_hash(name: str, examples: Sequence[Example], settings: Config, model: Any) -> str:
     """Hash of all that a probe's numbers depend on: examples, options, the model and the probes' own code."""
     about = [name, settings.seed, settings.dtype, model, provenance.source_hash(("probes", "hooks"))]
     if settings.rows_dtype is not None:
@@ -196,18 +193,18 @@ def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str,
     put_in_place(temporary, folder)
 
 
-Probe = Callable[[Any, Sequence[Example], Settings, Reporter], ProbeResult]
+Probe = Callable[[Any, Sequence[Example], Config, Reporter], ProbeResult]
 
 
 def _probe(name: str) -> Probe:
     """A probe of this package, or one from elsewhere, which takes the model and the examples only."""
     if name in PROBES:
         return PROBES[name]
-    found = plugins.probe(name)
+    found = plugin_probe(name)
     if found is None:
         raise InputError(f"--probes {name}: no such probe; name the file that defines it with --plugin FILE")
 
-    def elsewhere(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+    def elsewhere(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
         if isinstance(lm, Fleet) and settings.serving.engine == "ray":
             raise InputError(f"--probes {name}: is a plugin's, which workers do not have; leave out --engine ray")
         return call(lm, found, examples)
@@ -215,7 +212,7 @@ def _probe(name: str) -> Probe:
     return elsewhere
 
 
-def _neurons(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _neurons(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..probes import neurons
 
     return neurons.over_examples(
@@ -227,13 +224,13 @@ def _neurons(lm: Any, examples: Sequence[Example], settings: Settings, reporter:
     )
 
 
-def _lookback(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _lookback(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..probes import lookback
 
     return lookback.over_examples(lm, examples, progress=reporter.patient_bar)
 
 
-def _patching(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _patching(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..hooks.precision import widens
     from ..probes import patching
     from ..probes.spread import InDtype
@@ -246,13 +243,13 @@ def _patching(lm: Any, examples: Sequence[Example], settings: Settings, reporter
     return replace(found, settings={**found.settings, "rows_dtype": settings.rows_dtype})
 
 
-def _trajectory(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _trajectory(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..probes import trajectory
 
     return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.patient_bar)
 
 
-def _min_k(lm: Any, examples: Sequence[Example], settings: Settings, reporter: Reporter) -> ProbeResult:
+def _min_k(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
     from ..probes import min_k
 
     return min_k.over_examples(lm, examples, progress=reporter.patient_bar)

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from . import exits
+from .flags import with_plugins
 from .help import example
 from .options import AsJson, Compat, Out, Quiet, RunArg, RunArgs
-from .plugins import with_plugins
 from .printing import show
 
 

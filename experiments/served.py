@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .addresses import key_for
-from .serving import Serving, address
-from .settings import Settings
+from .addresses import address, key_for
+from .config import Config
 from .sources import ModelSource, resolve_model
 from .targets import Target, choose_prompting
 
@@ -57,12 +56,12 @@ class ServedTarget(Target):
             self.engine.close()
 
 
-def is_served(settings: Settings) -> bool:
+def is_served(config: Config) -> bool:
     """Whether the answers come from a server."""
-    return settings.serving.engine not in ("transformers", "ray") or address(settings.model) is not None
+    return config.serving.engine not in ("transformers", "ray") or address(config.model) is not None
 
 
-def load_served(settings: Settings, run: Path, say: Callable[[str], None]) -> ServedTarget:
+def load_served(config: Config, run: Path, say: Callable[[str], None]) -> ServedTarget:
     """Connect to a server, or prepare one of our own that starts at the first ask (its output goes to ``run``).
 
     A run that was evaluated already is opened without its server: that is only asked what the journal does not hold.
@@ -70,27 +69,27 @@ def load_served(settings: Settings, run: Path, say: Callable[[str], None]) -> Se
     Raises ``InputError`` where probes are wanted that this server cannot serve, ``ModelError`` where the server cannot
     be used.
     """
-    if settings.serving.engine == "vllm":
-        return _vllm(settings, run / "vllm.log", say)
-    return _openai(settings, (run / "graded.jsonl").is_file() and settings.prompting is not None, say)
+    if config.serving.engine == "vllm":
+        return _vllm(config, run / "vllm.log", say)
+    return _openai(config, (run / "graded.jsonl").is_file() and config.prompting is not None, say)
 
 
-def weights_source(settings: Settings) -> ModelSource | None:
+def weights_source(config: Config) -> ModelSource | None:
     """Where a served model's weights and tokenizer are on this machine; None where only the server has them."""
-    if settings.serving.probe_model is not None:
-        return resolve_model(settings.serving.probe_model)
-    return resolve_model(settings.model) if settings.serving.engine == "vllm" else None
+    if config.serving.probe_model is not None:
+        return resolve_model(config.serving.probe_model)
+    return resolve_model(config.model) if config.serving.engine == "vllm" else None
 
 
-def _openai(settings: Settings, lazy: bool, say: Callable[[str], None]) -> ServedTarget:
-    serving = settings.serving
-    model, url = address(settings.model) or (settings.model, serving.base_url)
+def _openai(config: Config, lazy: bool, say: Callable[[str], None]) -> ServedTarget:
+    serving = config.serving
+    model, url = address(config.model) or (config.model, serving.base_url)
     if url is None:
         raise InputError("--engine openai: which server? give --base-url http://HOST:PORT/v1")
-    weights = weights_source(settings)
-    if settings.probes and weights is None:
+    weights = weights_source(config)
+    if config.probes and weights is None:
         raise InputError(
-            f"--model {settings.model}: is behind a server, and probes need its weights on this machine; give "
+            f"--model {config.model}: is behind a server, and probes need its weights on this machine; give "
             "--probe-model FOLDER, or evaluate only (composcope evaluate, or --probes none)"
         )
     from ..evaluation.engines.http import HttpEngine
@@ -103,38 +102,38 @@ def _openai(settings: Settings, lazy: bool, say: Callable[[str], None]) -> Serve
         engine.check()
     if engine.answered_as is not None:
         say(f"{engine.name}: answers are signed {engine.answered_as!r}, taken for another name of the same model")
-    if settings.probes and engine.capabilities.token_ids is False:
+    if config.probes and engine.capabilities.token_ids is False:
         raise InputError(
             f"{engine.name}: the server sends no token ids, which the probes run on; use vLLM (--engine vllm, or a "
             "server that honors return_token_ids), --engine transformers, or --probes none"
         )
     tokenizer = None if weights is None else _tokenizer(weights)
     raw_only = engine.capabilities.chat is False
-    prompting = settings.prompting or ("raw" if raw_only else "chat")
+    prompting = config.prompting or ("raw" if raw_only else "chat")
     return ServedTarget(
-        ModelSource(model, model, False), None, tokenizer, engine, prompting, weights, settings.dtype, settings.device
+        ModelSource(model, model, False), None, tokenizer, engine, prompting, weights, config.dtype, config.device
     )
 
 
-def _vllm(settings: Settings, log: Path, say: Callable[[str], None]) -> ServedTarget:
-    serving: Serving = settings.serving
-    source = resolve_model(settings.model)
-    weights = weights_source(settings)
+def _vllm(config: Config, log: Path, say: Callable[[str], None]) -> ServedTarget:
+    serving = config.serving
+    source = resolve_model(config.model)
+    weights = weights_source(config)
     from ..evaluation.engines import vllm
 
     engine = vllm.serve(
         source.location,
         python=serving.vllm_python or sys.executable,
         log=log,
-        dtype=settings.dtype,
+        dtype=config.dtype,
         options=serving.vllm_options,
         concurrency=serving.requests,
         startup_timeout=serving.vllm_timeout,
         say=say,
     )
     tokenizer = _tokenizer(weights or source)
-    prompting = choose_prompting(settings.prompting, tokenizer)
-    return ServedTarget(source, None, tokenizer, engine, prompting, weights, settings.dtype, settings.device)
+    prompting = choose_prompting(config.prompting, tokenizer)
+    return ServedTarget(source, None, tokenizer, engine, prompting, weights, config.dtype, config.device)
 
 
 def _tokenizer(source: ModelSource) -> Any:

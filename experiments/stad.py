@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from .asking import Asking
+from .config import Asking
 from .studies import pairs
 from .studies.results import metric_rows
 from .studies.study import Preset, Row, Study, StudyRun, Table

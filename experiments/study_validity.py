@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from . import plugins
+from .config import PLUGIN_PROBES, plugin_probe
 from .organism import series as organism_series
 from .organism.series import Series
 from .organism.weights import DOSES
@@ -73,7 +73,7 @@ def tables(study: Study) -> list[Table]:
 
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
     examined = _examined(study)
-    own = {name: found for name in plugins.probe_names() if (found := plugins.probe(name)) is not None}
+    own = {name: found for name in PLUGIN_PROBES if (found := plugin_probe(name)) is not None}
     rows = validity.examine_series(
         study.folder, examined, seed=study.spec.seed, n=study.spec.probe_cases or validity.N_CASES, probes=own
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
+from .config import Config
 from .run import provenance
-from .settings import Settings
 from .sources import ModelSource, resolve_model, weights_folder
 
 
@@ -73,7 +73,7 @@ def label(name: str) -> str:
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
-def load_local(settings: Settings, say: Callable[[str], None]) -> Target:
+def load_local(config: Config, say: Callable[[str], None]) -> Target:
     """Load a model and its tokenizer from a folder, the cache or the hub into this process.
 
     Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
@@ -81,13 +81,13 @@ def load_local(settings: Settings, say: Callable[[str], None]) -> Target:
     from ..checkpoints import load
     from ..evaluation.engines.local import LocalEngine
 
-    source = resolve_model(settings.model, say)
-    model, tokenizer = load(source.location, dtype=settings.dtype, device=settings.device)
-    set_padding(tokenizer, settings.pad_token, source.location, say)
+    source = resolve_model(config.model, say)
+    model, tokenizer = load(source.location, dtype=config.dtype, device=config.device)
+    set_padding(tokenizer, config.pad_token, source.location, say)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    engine = LocalEngine(model, tokenizer, batch_size=settings.batch_size, folder=weights_folder(source))
-    return Target(source, model, tokenizer, engine, choose_prompting(settings.prompting, tokenizer))
+    engine = LocalEngine(model, tokenizer, batch_size=config.batch_size, folder=weights_folder(source))
+    return Target(source, model, tokenizer, engine, choose_prompting(config.prompting, tokenizer))
 
 
 def set_padding(tokenizer: Any, pad_token: str | None, location: str, say: Callable[[str], None]) -> None:

@@ -33,6 +33,7 @@ from ..probes.examples import Example, from_case_sets
 from ..probes.matching import match
 from ..probes.result import ProbeResult, Row
 from . import validity_over_seeds as over_seeds
+from .config import Config
 from .loading import load_target
 from .organism import series as organism_series
 from .organism.members import as_examples, compositions
@@ -41,7 +42,6 @@ from .run import read_json, write_json
 from .run.provenance import source_hash, text_hash
 from .run.reader import read_run
 from .run.schema import Evaluated
-from .settings import Settings
 from .targets import Target
 from .validity_scores import SCORES, Measured, Probes, Score, measure
 
@@ -113,7 +113,7 @@ def _examined(
     values: dict[str, Measured] = {}
     rows: list[Row] = []
     for dose, run in evaluated.items():
-        target = load_target(Settings(series.model(dose), "organism:mixed", device=device))
+        target = load_target(Config(model=series.model(dose), benchmark="organism:mixed", device=device))
         lm = target.hooks()
         examples = opened(target, run, n, shared)
         values[dose] = found = measure(lm, examples, probes)

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pydantic import BaseModel
+
 STORED = Path(__file__).with_name("public_names.txt")
 PACKAGES = (
     "composcope",
@@ -26,7 +28,7 @@ PACKAGES = (
     "composcope.probes",
     "composcope.experiments.figures",
     "composcope.experiments.report",
-    "composcope.experiments.settings",
+    "composcope.experiments.config",
 )
 PROBES = {
     "min_k": ("score", "over_examples"),
@@ -65,6 +67,8 @@ def _line(name: str, value: Any) -> str:
     if inspect.isclass(value):
         if is_dataclass(value):
             inside = ", ".join(f.name for f in fields(value) if not f.name.startswith("_"))
+        elif issubclass(value, BaseModel):
+            inside = ", ".join(value.model_fields)
         else:
             inside = ", ".join(n for n in vars(value) if not n.startswith("_"))
         return f"{name}: class({inside})"

@@ -28,7 +28,8 @@ from ...evaluation.engines.local import LocalEngine
 from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Graded, Reduction
-from .. import asking
+from ..asking import make_protocol
+from ..config import Config
 from ..planning import all_asks
 from ..sources import load_benchmark, resolve_model
 from ..targets import choose_prompting
@@ -180,7 +181,9 @@ def _prepare(
     loaded, tokenizer = load(source.location, device=device, dtype=dtype)
     engine = LocalEngine(loaded, tokenizer, folder=source.location if source.is_folder else None)
     found = load_benchmark(benchmark, seed=seed)
-    protocol = asking.protocol(found.protocol, found.format, choose_prompting(None, tokenizer), asking.Asking())
+    prompting: Any = choose_prompting(None, tokenizer)
+    how = Config(model=model, benchmark=benchmark, protocol=found.protocol, format=found.format, prompting=prompting)
+    protocol = make_protocol(how)
     wanted = all_asks(found.cases, protocol, "incorrect")
     # What shares a prompt is one ask; the order of a benchmark would put the short ones together.
     unique = list({(a.prompt, a.prompting): a for a in wanted}.values())

@@ -73,7 +73,7 @@ class RayEngine:
         for ask in asks:
             by_case.setdefault(ask.case, []).append(ask)
         size = -(-len(asks) // (ITEMS_PER_WORKER * self.pool.workers))
-        size = min(MAX_ASKS, max(MIN_ASKS, size, self.pool.settings.batch_size or 0))
+        size = min(MAX_ASKS, max(MIN_ASKS, size, self.pool.config.batch_size or 0))
         items: list[list[Ask]] = [[]]
         for some in by_case.values():
             if items[-1] and len(items[-1]) + len(some) > size:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError, ModelError
+from ..config import Config
 from ..run import provenance
-from ..settings import Settings
 from .worker import Failure, Worker
 
 TRIES = 3
@@ -50,13 +50,13 @@ def import_ray() -> Any:
 class Pool:
     """Workers with one model each. Close it when done."""
 
-    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+    def __init__(self, config: Config, say: Callable[[str], None]) -> None:
         """Join or start a cluster and load the model on the first worker; the others follow as they can.
 
         Raises ``InputError`` for a cluster that cannot be joined or has no room for one worker, and what loading the
         model raises.
         """
-        self.ray, self.settings, self.say = import_ray(), settings, say
+        self.ray, self.config, self.say = import_ray(), config, say
         self.code = {k: v for k, v in provenance.code().items() if k in ("version", "source")}
         self.ours = not self.ray.is_initialized()
         if self.ours:
@@ -86,10 +86,10 @@ class Pool:
         return self.abouts[0]
 
     def _join(self) -> None:
-        address = self.settings.serving.ray_address
+        address = self.config.serving.ray_address
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address is None:
-            quiet["num_cpus"] = max(os.cpu_count() or 1, self.settings.serving.workers or 1)
+            quiet["num_cpus"] = max(os.cpu_count() or 1, self.config.serving.workers or 1)
             quiet |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
         try:
             self.ray.init(address=address, **quiet)
@@ -103,11 +103,11 @@ class Pool:
         """Number of workers, and CPUs and GPUs of each."""
         total = self.ray.cluster_resources()
         cpus, gpus = int(total.get("CPU", 0)), total.get("GPU", 0.0)
-        each = self.settings.serving.gpus_per_worker
+        each = self.config.serving.gpus_per_worker
         each = (1.0 if gpus >= 1 else 0.0) if each is None else each
         if each > gpus:
             raise InputError(f"--gpus-per-worker {each:g}: the cluster has {gpus:g} GPUs; give fewer, or 0 for CPUs")
-        workers = self.settings.serving.workers or (int(gpus // each) if each else 0)
+        workers = self.config.serving.workers or (int(gpus // each) if each else 0)
         if not workers:
             raise InputError("--engine ray: the cluster has no GPU to count; say how many workers with --workers N")
         room = int(gpus // each) if each else max(1, cpus)
@@ -119,7 +119,7 @@ class Pool:
         actor = self.ray.remote(
             num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )(Worker)
-        worker = actor.remote(self.settings, self.cpus)
+        worker = actor.remote(self.config, self.cpus)
         self._starting[worker.load.remote(self.code)] = worker
 
     def map(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import ModelError
 from ...evaluation.engines.base import Recorded
 from ...evaluation.journal import read_journal
+from ..addresses import address
+from ..config import Config
 from ..run.reader import read_run
-from ..serving import address
-from ..settings import Settings
 from ..sources import ModelSource, resolve_model
 from ..targets import Target
 from .engine import RayEngine
@@ -53,23 +53,23 @@ class RayTarget(Target):
         self.pool.close()
 
 
-def load_fleet(settings: Settings, run: Path, say: Callable[[str], None]) -> RayTarget:
+def load_fleet(config: Config, run: Path, say: Callable[[str], None]) -> RayTarget:
     """Start the workers, each with the model, and open the tokenizer here.
 
     Raises ``InputError`` without Ray or a cluster, and ``ModelError`` for workers that cannot load the model or differ.
     """
-    served, weights = address(settings.model), settings.serving.probe_model or settings.model
+    served, weights = address(config.model), config.serving.probe_model or config.model
     source = resolve_model(weights)
     named = ModelSource(served[0], served[0], False) if served else source
-    pool = Pool(replace(settings, model=weights), say)
+    pool = Pool(config.replace(model=weights), say)
     try:
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(source.location, trust_remote_code=False)
-        if settings.pad_token is not None:
-            tokenizer.pad_token = settings.pad_token
+        if config.pad_token is not None:
+            tokenizer.pad_token = config.pad_token
         engine = _answered_elsewhere(run, pool) or RayEngine(pool)
-        prompting = settings.prompting or pool.about["prompting"]
+        prompting = config.prompting or pool.about["prompting"]
         return RayTarget(named, None, tokenizer, engine, prompting, pool=pool, run=run)
     except BaseException:
         pool.close()

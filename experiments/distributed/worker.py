@@ -17,8 +17,8 @@ from typing import Any
 from ... import errors
 from ...evaluation.asks import Ask, Response
 from ...evaluation.journal import Journal, ask_identity
+from ..config import Config, Serving
 from ..run import provenance
-from ..settings import Settings
 from . import FOLDER
 from .store import Store
 
@@ -70,10 +70,10 @@ def _reported(method: Callable[..., Any]) -> Callable[..., Any]:
 class Worker:
     """See the module. Nothing is loaded before ``load``."""
 
-    def __init__(self, settings: Settings, threads: int) -> None:
-        several = (settings.serving.gpus_per_worker or 0) > 1
-        device = settings.device or ("auto" if several else None)
-        self.settings = replace(settings, serving=type(settings.serving)(), device=device, shard=None)
+    def __init__(self, config: Config, threads: int) -> None:
+        several = (config.serving.gpus_per_worker or 0) > 1
+        device = config.device or ("auto" if several else None)
+        self.config = config.replace(serving=Serving(), device=device, shard=None, probes=())
         self.threads = threads
         self.target: Any = None
         self._lm: Any = None
@@ -98,7 +98,7 @@ class Worker:
 
         quiet_libraries()
         torch.set_num_threads(self.threads)
-        self.target = load_local(self.settings, to_stderr)
+        self.target = load_local(self.config, to_stderr)
         return {
             "host": platform.node(),
             "pid": os.getpid(),

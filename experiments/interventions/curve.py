@@ -83,12 +83,18 @@ def _ask(
     from ...evaluation.engines.local import LocalEngine
     from ...evaluation.grading import grade
     from ...evaluation.journal import Journal
-    from .. import asking
+    from ..asking import make_protocol
+    from ..config import Asking, Config
 
     recipe = manifest["recipe"]
     prompting = "chat" if getattr(tokenizer, "chat_template", None) else "raw"
-    how = asking.Asking(compat="collapse", thinking=recipe.get("thinking"))
-    protocol = asking.protocol("double-gate", recipe["format"], prompting, how)
+    how = Asking(compat="collapse", thinking=recipe.get("thinking"))
+    protocol = make_protocol(
+        Config(
+            model=folder.name, benchmark=FILE, protocol="double-gate", format=recipe["format"], prompting=prompting,
+            asking=how, probes=(),
+        )
+    )  # fmt: skip
     with Journal(folder / "curve" / f"step-{step}") as journal:
         engine = LocalEngine(model, tokenizer)
         found = pipeline.evaluate(cases, protocol, engine, journal, grade=partial(grade, compat="collapse"))

@@ -75,27 +75,22 @@ def intervene(
     Raises ``InputError`` for another recipe, ``NoCasesError`` without failures and successes.
     """
     from ...probes.examples import from_case_sets
+    from ..config import Config
     from ..loading import load_target
     from ..run.reader import read_config, read_run
-    from ..serving import probing_engine
-    from ..settings import from_config
 
     if recipe not in ("steering", "patching"):
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
-    evaluated = read_run(run)
-    config = read_config(run)
-    changes: dict[str, Any] = {"device": device, **({"model": model} if model else {})}
-    answered = config.get("serving") or {}
-    if answered.get("engine") == "ray":  # workers answered; steering wants the weights here
-        workers = ("workers", "gpus_per_worker", "ray_address")
-        changes["serving"] = probing_engine(answered, dict.fromkeys(workers), "transformers", None)
-    target = load_target(from_config(config, **changes))
+    evaluated, raw = read_run(run), read_config(run)
+    config = Config.read(raw, device=device, model=model or raw["model"], probes=())
+    if config.serving.engine == "ray":  # workers answered; steering wants the weights here
+        config = config.replace(serving=config.serving.for_probing({"engine": "transformers"}))
+    target = load_target(config)
     found = evaluated.evaluated()
     asks, responses = found.per_case()
     examples = from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets, ["whole"])
     format = next((a.format for a in asks.values() if a.role == "whole"), "plain")
-    compat = evaluated.config.asking.compat if evaluated.config else None
-    bench = Bench(target.hooks(), target.tokenizer, found.cases, format, compat, max_new_tokens, seed)
+    bench = Bench(target.hooks(), target.tokenizer, found.cases, format, config.asking.compat, max_new_tokens, seed)
     chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     result = bench.run(recipe, halve(examples, n, seed), chosen)
     result.save(Path(run) / "probes" / recipe)

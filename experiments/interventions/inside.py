@@ -76,13 +76,13 @@ def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
 
 def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], device: str | None) -> Values:
     """Every probe's number per case, for one model."""
+    from ..config import Config
     from ..loading import load_target
     from ..run.reader import read_config
-    from ..settings import from_config
 
     if len(cases) < 2:
         return {}
-    target = load_target(from_config(read_config(folder), model=model, device=device))
+    target = load_target(Config.read(read_config(folder), model=model, device=device, probes=()))
     asks, responses = run.per_case()
     chosen = CaseSet("inside", "success", tuple(Entry(c, ()) for c in cases))
     examples = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen])

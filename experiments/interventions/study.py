@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..asking import Asking
+from ..config import Asking, Config
 from ..progress import Reporter
 from ..run import locked
-from ..settings import Settings
 from . import curve, study_tables, study_text, training
 from .data import ORGANISM, training_set
 from .recipes import PRESETS, Recipe
@@ -157,12 +156,13 @@ def _evaluate(
 ) -> None:  # fmt: skip
     from ..investigate import investigate
 
-    settings = Settings(
-        model, ORGANISM, format=format, limit=size.limit, probes=(), device=device, asking=Asking(compat="collapse")
+    asking = Asking(compat="collapse")
+    config = Config(
+        model=model, benchmark=ORGANISM, format=format, limit=size.limit, probes=(), device=device, asking=asking
     )
     if not (out / "metrics.json").is_file():
         reporter.say(f"evaluating {out.name}")
-        investigate(settings, out, quiet=True, bars=False, contrast=False, report=False)
+        investigate(config, out, quiet=True, bars=False, contrast=False, report=False)
 
 
 def _base_runs(study: Study, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:

@@ -29,8 +29,9 @@ from ...evaluation.journal import Contents, read_journal
 from ...evaluation.metrics import Metric, quoted
 from ...evaluation.protocols.base import CaseSet, Entry, Graded, Reduction
 from ...evaluation.validators import read_graded
+from ..config import Config
 from .folder import find_runs, missing, placed_lines, read_json
-from .schema import AGAIN, COUNT_AGAIN, Config, Evaluated, Manifest, Metrics, ProbeAbout, checked
+from .schema import AGAIN, COUNT_AGAIN, Evaluated, Manifest, Metrics, ProbeAbout, checked
 
 Array = NDArray[Any]
 Row = dict[str, Any]
@@ -309,7 +310,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: not valid YAML ({why}); {AGAIN}") from e
     if not isinstance(found, dict):
         raise InputError(f"{path}: holds no options; {AGAIN}")
-    checked(Config, found, str(path))
+    checked(Config, found, str(path), needed=("protocol",))
     return found
 
 

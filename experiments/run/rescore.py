@@ -22,13 +22,13 @@ from ...evaluation.grading.extract import CODE
 from ...evaluation.journal import Journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
-from .. import asking
-from ..asking import Asking
+from ..asking import make_protocol
+from ..config import Asking, Config
 from ..progress import Reporter
 from . import checks
 from .folder import locked, short, write_lines, write_text
 from .reader import RunData, read_config
-from .schema import AGAIN, Answerer, Config, Evaluated
+from .schema import AGAIN, Answerer, Evaluated
 
 
 def grader(compat: str | None) -> Callable[..., Grade]:
@@ -86,7 +86,7 @@ def rescore(
     with locked(folder) as path:
         run = RunData(path)
         config = own_config(run)
-        how = config.asking if compat is None else replace(config.asking, compat=compat)
+        how = config.asking if compat is None else config.asking.replace(compat=compat)
         cases = list(run.cases.values())
         protocol, found = _graded_again(run, cases, how)
         for warning in found.warnings:
@@ -103,14 +103,14 @@ def recount(folder: str | Path, compat: str) -> Sequence[Metric]:
     Raises ``NotAskedError`` when it leads to an ask that the run did not put, ``JournalError`` for a damaged journal.
     """
     run = RunData(Path(folder))
-    how = replace(own_config(run).asking, compat=compat, judge=None)
+    how = own_config(run).asking.replace(compat=compat, judge=None)
     protocol, found = _graded_again(run, list(run.cases.values()), how)
     return protocol.reduce(found.graded, run.cases).metrics
 
 
 def _graded_again(run: RunData, cases: Sequence[Case], how: Asking) -> tuple[Protocol, pipeline.Evaluation]:
     config, manifest = own_config(run), run.manifest
-    protocol = asking.protocol(config.protocol, config.format, config.prompting or "chat", how, config.seed)
+    protocol = make_protocol(config.replace(asking=how, probes=()))
     with Journal(run.path / "journal", reuse=True) as journal:
 
         def recorded(who: Answerer) -> Recorded:
@@ -133,7 +133,7 @@ def own_config(run: RunData) -> Config:
     """A run's options. Raises ``InputError`` where they are not those of the run that the manifest tells of."""
     config, identity = run.config, run.manifest.identity
     if config is None:
-        config = Config(**read_config(run.path))  # says which file is missing
+        config = Config.read(read_config(run.path))  # says which file is missing
     for key in ("protocol", "format", "prompting"):
         if key in identity and getattr(config, key) != identity[key]:
             raise InputError(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WrapValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError, WrapValidator
 from pydantic_core import PydanticCustomError
 
 from ...errors import InputError
@@ -23,8 +23,7 @@ from ...evaluation.asks import Ask, Response
 from ...evaluation.cases import Case
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Graded, Reduction
-from ..asking import Asking
-from ..serving import Serving
+from ..config import RECORDED
 
 AGAIN = "restore the file, or make the run again"
 COUNT_AGAIN = "restore the file, or compute it again with `composcope score`"
@@ -104,31 +103,6 @@ class Manifest(_Document):
             "numerics": self.numerics or None,
             "engine": self.engine.provenance if self.engine else None,
         }
-
-
-class Config(_Document):
-    """``config.yaml``: the options that a run was made with."""
-
-    model: Name
-    benchmark: Name
-    protocol: Name
-    format: str | None = None
-    prompting: str | None = None
-    limit: int | None = None
-    max_asks: int | None = None
-    batch_size: int | None = None
-    seed: int = 0
-    dtype: str | None = None
-    device: str | None = None
-    probes: list[str] = []
-    probe_cases: int = 1
-    case_details: int = 0
-    shard: str | None = None
-    reuse: bool = False
-    pad_token: str | None = None
-    rows_dtype: str | None = None
-    asking: Asking = Field(default_factory=Asking)
-    serving: Serving = Field(default_factory=Serving)
 
 
 def _metric(row: Any, check: Callable[[Any], Metric]) -> Metric:
@@ -228,7 +202,7 @@ def checked(kind: type[T], value: Any, where: str, fix: str = AGAIN, needed: Col
         if name not in value:
             raise InputError(f"{where}: field {name!r} is missing; {fix}")
     try:
-        return _adapter(kind).validate_python(value)
+        return _adapter(kind).validate_python(value, context=RECORDED)
     except ValidationError as e:
         raise InputError(f"{where}: {_said(e.errors()[0])}; {fix}") from e
 

@@ -10,12 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from ...errors import InputError
-from ..asking import Asking, with_asking
-from ..flags import with_flags
-from ..help import example
-from ..plugins import with_plugins
+from ..config import Asking, Config, Serving
+from ..flags import with_config, with_plugins
+from ..help import Command, example
 from ..printing import show
-from ..serving import Serving
 
 STUDIES = {
     "agentcoma": ("agentcoma", "steps and whole, gap, quadrants; lookback, Min-K%++ and neurons over all questions"),
@@ -37,13 +35,14 @@ def preset(name: str) -> Any:
 
 def register(app: typer.Typer) -> None:
     """Add ``study`` to the command line."""
-    command = with_plugins(with_asking(with_flags(study, "serving", Serving)))
-    app.command("study", epilog=example("study agentcoma --model organism:control --limit 20"))(command)
+    settled = ("model", "benchmark", "protocol", "limit", "seed", "shard")
+    command = with_plugins(with_config(Config, Asking, Serving, leave_out=settled)(study))
+    line = example("study agentcoma --model organism:control --limit 20")
+    app.command("study", cls=Command, epilog=line)(command)
 
 
 def study(
-    asking: Asking,
-    serving: Serving,
+    given: dict[str, Any],
     name: Annotated[str | None, typer.Argument(help="Which study; see --list.")] = None,
     model: Annotated[
         list[str] | None, typer.Option("--model", "-m", help="organism:DOSE, a folder, a hub id or MODEL@URL; repeat.")
@@ -57,8 +56,6 @@ def study(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N cases of each family x depth.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Study folder; runs/NAME by default.")] = None,
-    format: Annotated[str | None, typer.Option("--format", help="Prompt format; the paper's by default.")] = None,
-    prompting: Annotated[str | None, typer.Option(help="chat or raw; the paper's by default.")] = None,
     probes: Annotated[bool, typer.Option("--probes/--no-probes", help="Open the models up, as the paper did.")] = True,
     probe_cases: Annotated[
         int | None, typer.Option(min=1, help="Most cases that probes run on; all by default.")
@@ -71,13 +68,7 @@ def study(
         bool, typer.Option("--only-series", help="validity: leave the shipped training out.")
     ] = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html over all runs.")] = True,
-    max_asks: Annotated[int | None, typer.Option(min=1, help="Stop each run after this many new asks.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Asks per batch.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...")] = None,
-    pad_token: Annotated[str | None, typer.Option(help="Pads batches where the tokenizer names no pad token.")] = None,
-    reuse: Annotated[bool, typer.Option("--reuse", help="Continue with answers made under other versions.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="Name the studies.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
@@ -88,25 +79,23 @@ def study(
         show({"schema": 1, "studies": rows} if json else [f"{r['study']}: {r['about']}" for r in rows], json)
         return 0
     chosen = preset(name)
-    from .preset import Options
     from .spec import from_flags, read_spec
 
-    given: dict[str, Any] = {"data": tuple(data or ()), "limit": limit, "probe_cases": probe_cases, "seed": seed}
-    given |= {"series": tuple(map(str, series or ())), "only_series": only_series}
+    of_study: dict[str, Any] = {"data": tuple(data or ()), "limit": limit, "probe_cases": probe_cases, "seed": seed}
+    of_study |= {"series": tuple(map(str, series or ())), "only_series": only_series}
     if models is not None and model:
         raise InputError("--model and --models: give one of them; a models file holds all models")
     if models is not None:
-        spec = read_spec(models, chosen.name, **given)
+        spec = read_spec(models, chosen.name, **of_study)
     else:
-        spec = from_flags(model or _default_models(name), **given)
+        spec = from_flags(model or _default_models(name), **of_study)
     _check(spec)
     if not any(d.startswith("hub:") for d in spec.data) and all(_local(m.model) for m in spec.models):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from .running import conduct
 
-    options = Options(format, prompting, asking, serving, max_asks, batch_size, dtype, device, pad_token, reuse)
     folder = out or Path("runs") / chosen.name
-    found = conduct(chosen, spec, folder, options, probes=probes, report=report, quiet=quiet)
+    found = conduct(chosen, spec, folder, given, probes=probes, report=report, quiet=quiet)
     if json:
         from ..run import read_json
 

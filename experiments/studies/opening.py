@@ -18,11 +18,11 @@ from ...probes.examples import Example, from_case_sets
 from ...probes.result import ProbeResult
 from .. import investigate as job
 from .. import probing
+from ..config import Config
 from ..progress import Reporter
 from ..run import provenance
 from ..run.schema import Evaluated
 from ..run.writer import Run
-from ..settings import Settings
 from ..targets import Target
 
 
@@ -31,7 +31,7 @@ class Opened:
     """An evaluated run with its model."""
 
     run: Run
-    settings: Settings
+    settings: Config
     target: Target
     evaluated: Evaluated
     reporter: Reporter
@@ -105,7 +105,7 @@ def step(probe: Callable[[Opened], None] | None, limit: int | None) -> job.Probe
     into the manifest as ``probe_note``; the evaluation stands.
     """
 
-    def run(run: Run, settings: Settings, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
+    def run(run: Run, settings: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
         note = None
         if probe is not None and target.tokenizer is None:
             note = "nothing but the server knows this model; give its weights with --probe-model"

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
 from ...files import write_text
 from .. import investigate as job
+from ..addresses import address
 from ..exits import disk_is_full
 from ..progress import Reporter
 from ..run import command_line, differing, locked, read_json, write_json
-from ..serving import address
 from ..sources import load_benchmark, resolve_model
 from . import opening, results
-from .preset import Options, settings
+from .preset import config
 from .spec import Spec, groups_document, slug
 from .study import Preset, Study, StudyRun
 
@@ -30,7 +30,7 @@ def conduct(
     preset: Preset,
     spec: Spec,
     out: str | Path,
-    options: Options | None = None,
+    given: Mapping[str, Any] | None = None,
     *,
     probes: bool = True,
     report: bool = True,
@@ -41,18 +41,18 @@ def conduct(
 
     Raises ``ComposcopeError`` for what is wrong before anything runs: models, data, options, another study's folder.
     """
-    start, options = time.monotonic(), options or Options()
+    start, given = time.monotonic(), given or {}
     spec = _with_series(preset, spec)
     data = spec.data or preset.data
     study = Study(spec, preset, Path(out), data)
-    planned = _planned(study, options)  # before there is a folder
+    planned = _planned(study, given)  # before there is a folder
     with locked(out) as folder:
         _same_study(folder, study)
         reporter = Reporter(folder / "log.txt", quiet=quiet)
         reporter.say(f"{preset.name}: models: {len(spec.models)}, data sets: {len(data)}, runs: {len(planned)}")
         write_json(folder / "study.json", _document(study, planned))
         for one in planned:
-            _run(study, one, options, probes, reporter, quiet)
+            _run(study, one, given, probes, reporter, quiet)
         results.write(study, planned, _document(study, planned), reporter, start, report=report, figures=figures)
     return study
 
@@ -65,7 +65,7 @@ def _with_series(preset: Preset, spec: Spec) -> Spec:
     return spec
 
 
-def _planned(study: Study, options: Options) -> list[StudyRun]:
+def _planned(study: Study, given: Mapping[str, Any]) -> list[StudyRun]:
     """Every run, checked before the first one starts: names, data, options."""
     slugs = {d: slug(d) for d in study.data}
     if len(set(slugs.values())) < len(slugs):
@@ -75,7 +75,7 @@ def _planned(study: Study, options: Options) -> list[StudyRun]:
     found = []
     for model in study.spec.models:
         for data in study.data:
-            made = settings(study.spec, study.preset, options, model, data)
+            made = config(study.spec, study.preset, given, model, data)
             if address(made.model) is None and made.serving.engine == "transformers":
                 resolve_model(made.model)
             found.append(StudyRun(model, data, study.folder / f"{slug(model.label)}--{slugs[data]}"))
@@ -84,9 +84,9 @@ def _planned(study: Study, options: Options) -> list[StudyRun]:
     return found
 
 
-def _run(study: Study, one: StudyRun, options: Options, probes: bool, reporter: Reporter, quiet: bool) -> None:
+def _run(study: Study, one: StudyRun, given: Mapping[str, Any], probes: bool, reporter: Reporter, quiet: bool) -> None:
     try:
-        made = settings(study.spec, study.preset, options, one.model, one.data)
+        made = config(study.spec, study.preset, given, one.model, one.data)
         step = opening.step(study.preset.probe if probes else None, study.spec.probe_cases)
         found = job.investigate(made, one.path, quiet=quiet, report=False, probe=step)
     except Exception as e:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import exits
-from ..asking import Asking
+from ..config import Asking
 from ..run.reader import RunData, read_run
 from .opening import Opened
 from .spec import Spec, StudyModel

@@ -14,34 +14,25 @@ from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols.base import Graded
-from composcope.experiments import asking
-from composcope.experiments.asking import Asking
+from composcope.experiments.asking import make_protocol, prepare, with_examples
+from composcope.experiments.config import Asking, Config
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
-from composcope.experiments.settings import Settings, from_config
 from composcope.experiments.sources import load_benchmark
 
 CHAIN = (Part("Q one?", "6", "math", "number"), Part("Q two with 6?", "8", "math", "number"))
 
 
-def test_options_survive_the_config_of_a_run_without_the_file_of_examples(tmp_path: Path) -> None:
-    path = tmp_path / "shots.jsonl"
-    path.write_text(json.dumps({"kind": "*", "question": "A?", "answer": "b"}))
-    given = Settings(
-        "m", "b", asking=Asking(few_shot=str(path), preamble="both", also="cot,thinking", compat="collapse")
-    )
-    config = yaml.safe_load(yaml.safe_dump(given.as_config()))
-    path.unlink()
-    assert from_config(config) == given
-    assert from_config({k: v for k, v in config.items() if k != "asking"}).asking == Asking()
-    assert set(given.asking.changed()) == {"preamble", "also", "exemplars"}
-    assert Asking(compat="stad", judge="m@http://h/v1").changed() == {}
+def configured(protocol: str, **options: Any) -> Config:
+    return Config(model="m", benchmark="b", protocol=protocol, **options)
 
 
 def test_flags_become_options_of_the_protocol_they_are_for() -> None:
-    gate = asking.protocol("double-gate", "xml", "chat", Asking(also="cot, thinking", answer_tokens=9), seed=3).protocol
+    how: Any = {"also": "cot, thinking", "answer_tokens": 9}
+    gate = make_protocol(configured("double-gate", format="xml", asking=how, seed=3)).protocol
     assert (gate.recovery, gate.max_tokens, gate.seed, gate.format) == (("cot", "thinking"), 9, 3, "xml")
-    pair = asking.protocol("reasoning-gap", None, "raw", Asking(few_shot="8", code=True, compat="agentcoma"))
+    how = {"few_shot": "8", "code": True, "compat": "agentcoma"}
+    pair = make_protocol(configured("reasoning-gap", prompting="raw", asking=how))
     assert pair.protocol.code and pair.protocol.compat == "agentcoma" and len(pair.how.exemplars) == 40
 
 
@@ -52,28 +43,25 @@ def test_flags_become_options_of_the_protocol_they_are_for() -> None:
         ({"ask_all": True}, "--ask-all is for scaffolding"),
         ({"co_presented": False}, "--co-presented is for reasoning-gap"),
         ({"also": "mumble"}, "--also 'mumble' is not known"),
-        ({"preamble": "maybe"}, "--preamble maybe: use yes, no or both"),
         ({"few_shot": "3"}, "no examples of our own for double-gate"),
-        ({"thinking_tokens": 0}, "--thinking-tokens 0"),
-        ({"compat": "gsm"}, "--compat 'gsm' is not known"),
         ({"few_shot": "nowhere.jsonl"}, "--few-shot nowhere.jsonl: no such file"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_by_name(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        asking.protocol("double-gate", None, "chat", Asking(**options))
+        make_protocol(configured("double-gate", asking=options))
 
 
 def test_a_benchmark_that_ships_examples_is_asked_with_them_and_the_run_keeps_them() -> None:
     cases = load_benchmark("world", limit=1).cases
-    given = asking.with_own_examples(Asking(few_shot="2"), cases)
+    given = with_examples(Asking(few_shot="2"), cases)
     assert [e["question"] for e in given.exemplars if e["kind"] == "whole"] == [
         "What is the main language of the country whose capital is Kathmandu?",
         "A picture shows 11 hamsters. How many legs do they have in total?",
     ]
-    config = yaml.safe_load(yaml.safe_dump(Settings("m", "world", asking=given).as_config()))
-    assert from_config(config).asking == given
-    protocol = asking.protocol("compositionality-gap", "plain", "raw", given)
+    config = configured("compositionality-gap", format="plain", prompting="raw", asking=given)
+    assert Config.read(yaml.safe_load(yaml.safe_dump(config.as_config()))).asking == given
+    protocol = make_protocol(config)
     asks = {ask.role: ask for case in cases for ask in protocol.asks(case, {}) if case.family == "count-times"}
     for role, shown in (
         ("part:0", "a fortnight" not in asks["part:0"].prompt),
@@ -81,21 +69,21 @@ def test_a_benchmark_that_ships_examples_is_asked_with_them_and_the_run_keeps_th
     ):
         assert shown, role
     with pytest.raises(InputError, match="--few-shot 9: give 1 to 4 for world"):
-        asking.with_own_examples(Asking(few_shot="9"), cases)
+        with_examples(Asking(few_shot="9"), cases)
 
 
 @pytest.mark.parametrize("few_shot", [None, "0", "2"])
 def test_without_examples_of_the_benchmark_the_options_stay_as_they_are(few_shot: str | None) -> None:
     cases = [Case("c", "Q?", "8", CHAIN)]
-    assert asking.with_own_examples(Asking(few_shot=few_shot), cases) == Asking(few_shot=few_shot)
+    assert with_examples(Asking(few_shot=few_shot), cases) == Asking(few_shot=few_shot)
 
 
 def test_pairs_get_an_independent_q1_unless_told_otherwise() -> None:
     cases = [Case(f"c{i}", "Q two with X?", "8", CHAIN) for i in range(3)]
-    assert all("independent" in c.meta for c in asking.prepare(cases, "reasoning-gap", Asking()))
-    assert asking.prepare(cases, "reasoning-gap", Asking(co_presented=False)) == cases
+    assert all("independent" in c.meta for c in prepare(cases, configured("reasoning-gap")))
+    assert prepare(cases, configured("reasoning-gap", asking={"co_presented": False})) == cases
     with pytest.raises(InputError, match=r"--reversed: no case has"):
-        asking.prepare(cases, "compositionality-gap", Asking(reversed=True))
+        prepare(cases, configured("compositionality-gap", asking={"reversed": True}))
 
 
 def row(case: str, outcome: Any, role: str = "whole", **more: Any) -> Graded:

@@ -7,8 +7,8 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.experiments.config import Config
 from composcope.experiments.planning import plan_lines
-from composcope.experiments.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_plan_says_how_many_cases_the_probes_can_run_on_at_most(
 ) -> None:
     parts = (Part("What is one?", "1"), Part("What is two?", "2"))
     write_cases([Case(f"c{i}", f"What is {i}?", "3", parts) for i in range(n)], tmp_path / "cases.jsonl")
-    settings = Settings("organism:control", str(tmp_path / "cases.jsonl"), probe_cases=probe_cases)
+    settings = Config(model="organism:control", benchmark=str(tmp_path / "cases.jsonl"), probe_cases=probe_cases)
     lines = plan_lines(settings)
     assert any(said in line for line in lines)
     assert f"  min-k: {prompts} prompts" in lines
@@ -36,7 +36,9 @@ def test_a_plan_says_how_many_cases_the_probes_can_run_on_at_most(
 def test_a_plan_shows_the_prompt_of_each_role_as_the_model_is_given_it(tmp_path: Path) -> None:
     parts = (Part("What is one?", "1", paraphrases=("Name one!", "Say one!")), Part("What is two?", "2"))
     write_cases([Case(f"c{i}", f"What is {i}?", "3", parts) for i in range(3)], tmp_path / "cases.jsonl")
-    lines = plan_lines(Settings("organism:control", str(tmp_path / "cases.jsonl"), protocol="double-gate"))
+    lines = plan_lines(
+        Config(model="organism:control", benchmark=str(tmp_path / "cases.jsonl"), protocol="double-gate")
+    )
     shown = [line for line in lines if line.startswith("prompt of ")]
     assert [line.split()[2] for line in shown] == ["part:0", "part:0:paraphrase", "part:1", "whole"]
     assert "case c0" in shown[-1] and "'3'" in shown[-1]
@@ -60,10 +62,10 @@ def _musique(path: Path, *decomposed: bool) -> str:
 
 
 def test_cases_without_parts_are_named_with_their_reason_before_anything_is_asked(tmp_path: Path) -> None:
-    settings = Settings("organism:control", _musique(tmp_path / "m.jsonl", True, False, True, False))
+    settings = Config(model="organism:control", benchmark=_musique(tmp_path / "m.jsonl", True, False, True, False))
     [said] = [line for line in plan_lines(settings) if "have no parts" in line]
     assert said.startswith("2 of 4 cases have no parts") and "2hop__1 (the line has no question_decomposition)" in said
-    whole = Settings("organism:control", _musique(tmp_path / "whole.jsonl", True, True))
+    whole = Config(model="organism:control", benchmark=_musique(tmp_path / "whole.jsonl", True, True))
     assert not [line for line in plan_lines(whole) if "no parts" in line]
 
 
@@ -75,5 +77,5 @@ def test_a_benchmark_without_any_decomposition_is_refused_with_what_can_be_done(
         (_musique(tmp_path / "m.jsonl", False), "the line has no question_decomposition"),
     ):
         with pytest.raises(InputError) as error:
-            plan_lines(Settings("organism:control", benchmark))
+            plan_lines(Config(model="organism:control", benchmark=benchmark))
         assert all(word in str(error.value) for word in (why, "composcope build scaffolds", "docs/formats.md"))

@@ -10,8 +10,8 @@ from composcope.errors import InputError
 from composcope.evaluation import Case
 from composcope.evaluation.benchmarks import load as load_cases
 from composcope.experiments import plugins
+from composcope.experiments.config import PLUGIN_PROBES, Config
 from composcope.experiments.run import provenance
-from composcope.experiments.settings import Settings, parse_probes
 
 READER = "from composcope.evaluation import Case\n\ndef read(file):\n    return [Case('a', 'Q?', file)]\n\n"
 
@@ -32,11 +32,11 @@ def test_a_benchmark_of_a_plugin_is_read_by_its_name(tmp_path: Path) -> None:
 
 def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such probe"):
-        Settings("organism:control", "organism:mixed", probes=("pulse",))
+        Config(model="organism:control", benchmark="organism:mixed", probes=("pulse",))
     plugins.load(_file(tmp_path, "def pulse(lm, examples): ...\n\nPROBES = {'pulse': pulse}\n"))
-    assert Settings("organism:control", "organism:mixed", probes=("pulse",)).probes == ("pulse",)
-    assert parse_probes("all")[-1] == "pulse"
-    del plugins._PROBES["pulse"]
+    assert Config(model="organism:control", benchmark="organism:mixed", probes=("pulse",)).probes == ("pulse",)
+    assert Config(model="organism:control", benchmark="organism:mixed").probes[-1] == "pulse"
+    del PLUGIN_PROBES["pulse"]
 
 
 @pytest.mark.parametrize(

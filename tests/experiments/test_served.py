@@ -16,10 +16,9 @@ import pytest
 from composcope.errors import InputError
 from composcope.experiments.addresses import address
 from composcope.experiments.cli import main
+from composcope.experiments.config import Config, Serving
 from composcope.experiments.roles import open_role
 from composcope.experiments.run import read_json, read_lines
-from composcope.experiments.serving import Serving
-from composcope.experiments.settings import Settings, default_out
 
 SERVER = Path(__file__).resolve().parents[1] / "model_server.py"
 SITE = Path(__file__).resolve().parents[2] / ".site"
@@ -187,7 +186,6 @@ def test_a_dry_run_counts_the_asks_of_a_model_that_only_a_server_knows(case_file
 @pytest.mark.parametrize(
     ("model", "options", "needle"),
     [
-        ("m", {"engine": "vlm"}, "--engine vlm: use transformers, openai, vllm"),
         (
             "m",
             {"engine": "openai", "base_url": "http://me:secret@host/v1"},
@@ -198,12 +196,11 @@ def test_a_dry_run_counts_the_asks_of_a_model_that_only_a_server_knows(case_file
         ("m", {"engine": "openai", "base_url": "host:8000"}, "--base-url: is no URL of a server"),
         ("m", {"base_url": "http://host/v1"}, "--base-url is for --engine openai, and the engine is transformers"),
         ("m@http://host/v1", {"engine": "vllm"}, "names a server already"),
-        ("m", {"concurrency": 0}, "--concurrency 0"),
     ],
 )
 def test_options_that_do_not_fit_are_said(model: str, options: dict[str, Any], needle: str) -> None:
     with pytest.raises(InputError, match=needle) as said:
-        Settings(model, "cases.jsonl", serving=Serving(**options))
+        Config(model=model, benchmark="cases.jsonl", serving=Serving(**options))
     assert "secret" not in str(said.value)
 
 
@@ -225,4 +222,4 @@ def test_roles_read_addresses_as_the_target_does(spec: str, needle: str) -> None
 
 
 def test_the_run_folder_is_named_after_the_model_and_not_the_server() -> None:
-    assert default_out(Settings("org/m@http://host:8000/v1", "cases.jsonl")) == Path("runs/m--cases")
+    assert Config(model="org/m@http://host:8000/v1", benchmark="cases.jsonl").default_folder() == Path("runs/m--cases")

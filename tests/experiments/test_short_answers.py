@@ -10,7 +10,9 @@ import pytest
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.protocols.base import Graded
-from composcope.experiments import asking
+from composcope.experiments.asking import make_protocol
+from composcope.experiments.config import Asking, Config
+from composcope.experiments.planning import with_target
 from composcope.experiments.run import checks
 from composcope.experiments.sources import load_benchmark
 
@@ -43,7 +45,7 @@ def test_other_benchmarks_keep_the_format_they_want() -> None:
 
 
 def test_parts_and_whole_are_asked_in_the_same_words() -> None:
-    made = asking.protocol("compositionality-gap", "short", "chat", asking.Asking())
+    made = make_protocol(Config(model="m", benchmark="b", protocol="compositionality-gap", format="short"))
     prompts = {a.role: a for a in made.asks(SHORT, {})}
     endings = {a.prompt.removeprefix(str(a.question)) for a in prompts.values()}
     assert len(endings) == 1 and endings != {""}
@@ -69,10 +71,12 @@ class Template:
 def test_models_that_may_think_first_keep_the_budget_of_thinking(
     template: str | None, prompting: str, thinking: bool | None, format: str, more: bool
 ) -> None:
-    told = asking.with_room_to_think(asking.Asking(thinking=thinking), format, prompting, Template(template))
-    budgets = {a.max_tokens for a in asking.protocol("compositionality-gap", format, prompting, told).asks(SHORT, {})}
-    assert (budgets == {told.thinking_tokens}) == more
-    assert ("may_think" in told.changed()) == more
+    asked = Asking(thinking=thinking)
+    how = Config(model="m", benchmark="b", protocol="compositionality-gap", format=format, asking=asked)
+    told = with_target(how, prompting, Template(template))
+    budgets = {a.max_tokens for a in make_protocol(told).asks(SHORT, {})}
+    assert (budgets == {told.asking.thinking_tokens}) == more
+    assert ("may_think" in told.asking.changed()) == more
 
 
 def rows(texts: list[str], outcome: str, *, format: str = "plain", reason: str = "stop", role: str = "whole"):

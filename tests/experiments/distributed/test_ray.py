@@ -17,12 +17,11 @@ import pytest
 
 from composcope.errors import InputError, ModelError
 from composcope.experiments.cli import main
+from composcope.experiments.config import Config, Serving
 from composcope.experiments.distributed.pool import Item, Pool, _not_made, import_ray
 from composcope.experiments.distributed.worker import Failure, Worker
 from composcope.experiments.investigate import probe_part
 from composcope.experiments.run import read_json
-from composcope.experiments.serving import Serving, probing_engine
-from composcope.experiments.settings import Settings
 
 from .many import rows, write_many
 
@@ -118,7 +117,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(taught: Path, many: Path, t
 
 
 def test_another_version_or_other_code_on_a_node_is_one_clear_error() -> None:
-    worker = Worker(Settings(model="organism:control", benchmark="organism:mixed"), 1)
+    worker = Worker(Config(model="organism:control", benchmark="organism:mixed"), 1)
     for code in ({"version": "0.0.1", "source": "a" * 64}, {"version": "9", "source": "b" * 64}):
         found = worker.load(code)
         assert isinstance(found, Failure)
@@ -172,7 +171,7 @@ def test_a_cluster_that_cannot_be_joined_may_ask_for_a_token(
         monkeypatch.setenv("RAY_AUTH_MODE", mode)
     serving = Serving(engine="ray", workers=1, ray_address="h:1")
     with pytest.raises(InputError, match=r"--ray-address h:1: cannot be joined \(Failed to connect") as found:
-        Pool(Settings("organism:control", "organism:mixed", serving=serving), print)
+        Pool(Config(model="organism:control", benchmark="organism:mixed", serving=serving), print)
     assert ("RAY_AUTH_MODE=token" in str(found.value)) is hinted
 
 
@@ -197,18 +196,17 @@ def test_options_that_do_not_belong_together_are_refused(options: dict[str, Any]
 
 
 def test_a_part_of_the_probes_is_not_measured_on_workers(tmp_path: Path) -> None:
-    settings = Settings(model="organism:control", benchmark="organism:mixed", serving=Serving(engine="ray", workers=2))
+    settings = Config(model="organism:control", benchmark="organism:mixed", serving=Serving(engine="ray", workers=2))
     with pytest.raises(InputError, match="add --engine transformers, or leave out --shard"):
         probe_part(settings, tmp_path, "1/2")
 
 
 def test_a_run_is_probed_where_the_command_says() -> None:
-    none = {"workers": None, "gpus_per_worker": None, "ray_address": None}
-    ray_run = {"engine": "ray", "workers": 4, "ray_address": "auto"}
-    assert probing_engine({}, none, None, None) == {}
-    assert probing_engine(ray_run, none, None, None) == ray_run
-    assert Serving(**probing_engine(ray_run, none, "transformers", None)) == Serving()
-    asked = probing_engine({"engine": "transformers"}, {**none, "workers": 2}, "ray", None)
-    assert (asked["engine"], asked["workers"]) == ("ray", 2)
+    ray_run = Serving(engine="ray", workers=4, ray_address="auto")
+    assert Serving().for_probing({}) == Serving()
+    assert ray_run.for_probing({}) == ray_run
+    assert ray_run.for_probing({"engine": "transformers"}) == Serving()
+    asked = Serving().for_probing({"engine": "ray", "workers": 2})
+    assert (asked.engine, asked.workers) == ("ray", 2)
     with pytest.raises(InputError, match="--engine vllm"):
-        probing_engine({}, none, "vllm", None)
+        Serving().for_probing({"engine": "vllm"})

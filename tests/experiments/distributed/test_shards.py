@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.cases import Case
 from composcope.experiments.cli import main
+from composcope.experiments.config import Config
 from composcope.experiments.distributed.shards import Shard, parse, positions
 from composcope.experiments.planning import plan_lines
 from composcope.experiments.progress import Reporter
 from composcope.experiments.run import read_json, read_lines
 from composcope.experiments.run.merge import merge_runs
-from composcope.experiments.settings import Settings
 
 Run = Callable[..., int]
 N = 3
@@ -101,7 +101,7 @@ def test_pairs_stand_beside_the_same_independent_question_in_every_shard(taught:
 
 
 def test_the_plan_of_a_shard_counts_its_own_asks(taught: Path, case_file: Path) -> None:
-    settings = Settings(str(taught), str(case_file))
+    settings = Config(model=str(taught), benchmark=str(case_file))
     whole, part = (plan_lines(replace(settings, shard=shard)) for shard in (None, f"1/{N}"))
     counts = [int(lines[0].split()[1]) for lines in (whole, part)]
     assert counts[0] == 12 and counts[1] == 4

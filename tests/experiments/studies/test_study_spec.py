@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments.asking import Asking
 from composcope.experiments.studies import cli
-from composcope.experiments.studies.preset import Options, merged, settings
+from composcope.experiments.studies.preset import config
 from composcope.experiments.studies.spec import Pair, from_flags, read_spec, slug
 
 FILE = """
@@ -115,16 +114,20 @@ def test_every_study_has_a_preset_that_asks_as_its_paper_does() -> None:
 
 def test_organisms_are_asked_in_their_own_words_and_others_as_published(tmp_path: Path) -> None:
     spec, preset = from_flags(["organism:none"]), cli.preset("agentcoma")
-    own = settings(spec, preset, Options(), spec.models[0], "organism:mixed")
+    own = config(spec, preset, {}, spec.models[0], "organism:mixed")
     assert (own.format, own.prompting, own.limit, own.asking.few_shot) == (None, None, 80, None)
-    real = settings(spec, preset, Options(), spec.models[0], "cases.jsonl")
+    real = config(spec, preset, {}, spec.models[0], "cases.jsonl")
     assert (real.format, real.prompting, real.limit, real.asking.few_shot) == ("cot", "raw", None, "2")
-    changed = settings(spec, preset, Options(prompting="chat", format="xml"), spec.models[0], "cases.jsonl")
+    changed = config(spec, preset, {"prompting": "chat", "format": "xml"}, spec.models[0], "cases.jsonl")
     assert (changed.format, changed.prompting) == ("xml", "chat")
 
 
 def test_flags_replace_single_choices_of_a_preset() -> None:
-    base = Asking(few_shot="2", also="self-ask", answer_tokens=2048)
-    assert merged(base, Asking()) == base
-    found = merged(base, Asking(few_shot="1", compat="agentcoma"))
-    assert (found.few_shot, found.also, found.compat) == ("1", "self-ask", "agentcoma")
+    spec, preset = from_flags(["m"]), cli.preset("agentcoma")
+    given = {
+        "asking": {"few_shot": "1", "compat": "agentcoma"},
+        "serving": {"engine": "openai", "base_url": "http://h"},
+    }
+    made = config(spec, preset, given, spec.models[0], "cases.jsonl")
+    assert (made.asking.few_shot, made.asking.also, made.asking.compat) == ("1", "self-ask", "agentcoma")
+    assert made.serving.engine == "openai"

@@ -1,0 +1,344 @@
+"""The one configuration: what a run is told. ``config.yaml`` is this model written out; flags are made of its fields.
+
+    config = Config(model="organism:control", benchmark="organism:mixed", asking={"few_shot": "2"})
+    config.replace(limit=20)
+
+A value that cannot be used is one ``InputError`` that names the flag, the value and the fix, wherever it comes from.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from ..errors import InputError, did_you_mean
+from .addresses import address, check_url
+
+__all__ = ["Asking", "Config", "Probing", "Serving"]
+
+_DEFAULT_CONCURRENCY = {"openai": 8, "vllm": 64}
+
+
+class Section(BaseModel):
+    """Options that belong together. Every field is a flag of the same name; its description is the flag's help."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, defer_build=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explained(cls, values: Any, handler: Any, info: ValidationInfo) -> Self:
+        if info.context == RECORDED:
+            known = isinstance(values, Mapping)
+            return handler({k: v for k, v in values.items() if k in cls.model_fields} if known else values)
+        try:
+            return handler(values)
+        except ValidationError as e:
+            raise InputError(_explain(cls, e)) from None
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with other values, checked like any other."""
+        return type(self)(**{**dict(self), **changes})
+
+    def given(self) -> dict[str, Any]:
+        """The values that were given, without the defaults."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+    @classmethod
+    def read(cls, raw: Any, **changes: Any) -> Self:
+        """From a run's config.yaml with some values replaced; keys of other versions are left out."""
+        try:
+            found = cls.model_validate(raw, context=RECORDED)
+        except ValidationError as e:
+            raise InputError(_explain(cls, e)) from None
+        return found.replace(**changes) if changes else found
+
+
+RECORDED = {"recorded": True}
+"""Validation context of what a run holds: errors name its file elsewhere, and its plugins need not be loaded."""
+
+
+def flag(name: str) -> str:
+    """``probe_cases`` -> ``--probe-cases``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _explain(section: type[Section], found: ValidationError) -> str:
+    """One line for the first error of pydantic: the flag, the value and the fix."""
+    error: Any = found.errors(include_url=False)[0]
+    name, kind, value = str(error["loc"][-1]), error["type"], error["input"]
+    if kind == "extra_forbidden":
+        return f"{name}: no such option" + did_you_mean(name, section.model_fields)
+    if name not in section.model_fields:
+        return f"{flag(name)} {value}: {error['msg']}"
+    field = section.model_fields[name]
+    if kind == "missing":
+        return f"Missing option '{flag(name)}': give {field.description}"
+    least = next((rule.ge for rule in field.metadata if hasattr(rule, "ge")), None)
+    if kind == "literal_error":
+        fix = f"use {error['ctx']['expected'].replace(chr(39), '')}"
+    elif least is not None:
+        fix = f"give a number of at least {least}"
+    else:
+        fix = error["msg"]
+    return f"{flag(name)} {value}: {fix}"
+
+
+class Asking(Section):
+    """How a protocol asks and counts, beyond its prompt format; the defaults are the protocol's own."""
+
+    few_shot: str | None = Field(
+        default=None, description="Worked examples: how many of our own, or a file (kind, question, answer)."
+    )
+    preamble: Literal["yes", "no", "both"] = Field(
+        default="yes", description="With or without the instruction; both asks everything twice and reports both."
+    )
+    also: str | None = Field(
+        default=None, description="Ask the whole again: comma-separated cot, self-ask, thinking, knowledge, ..."
+    )
+    thinking: bool | None = Field(default=None, description="Switch the chat template's thinking on or off.")
+    thinking_tokens: int = Field(default=4096, ge=1, description="Token budget of answers with thinking.")
+    cot_tokens: int | None = Field(default=None, ge=1, description="Token budget of the formats cot and self-ask.")
+    answer_tokens: int | None = Field(default=None, ge=1, description="One token budget for all other answers.")
+    reversed: bool = Field(
+        default=False, description="Also ask wholes with their steps in the other order (meta.reversed)."
+    )
+    extra_context: bool = Field(default=True, description="Also ask parts with the whole's numbers added.")
+    code: bool = Field(default=False, description="Also ask pairs for a program, run in the sandbox.")
+    co_presented: bool = Field(default=True, description="Also ask Q2 beside an independent Q1.")
+    ask_all: bool = Field(default=False, description="Ask the scaffolds of solved wholes too.")
+    placeholders: bool = Field(default=True, description="Ask scaffolds with blanked values as a control for leaks.")
+    compat: Literal["agentcoma", "stad", "collapse"] | None = Field(
+        default=None, description="Grade and count as a paper does, defects included."
+    )
+    judge: str | None = Field(
+        default=None,
+        description="A model that checks answers in words: MODEL@http://HOST:PORT/v1, a model folder or a hub id.",
+    )
+    exemplars: tuple[dict[str, Any], ...] = ()
+    """The worked examples of a file or of the benchmark; kept with the run, so that it can be scored again alone."""
+    may_think: bool = False
+    """The model may think before a short answer unasked (see ``planning``); kept, because it decides token budgets."""
+
+    def changed(self) -> dict[str, Any]:
+        """What differs from the defaults and decides what is asked: part of a run's identity."""
+        values = self.model_dump(exclude_defaults=True, exclude={"compat", "judge"})
+        return {k: v for k, v in values.items() if k != "few_shot" or not self.exemplars}
+
+
+class Serving(Section):
+    """Who answers in place of this process. Holds no secret: keys stay in the environment."""
+
+    engine: Literal["transformers", "openai", "vllm", "ray"] = Field(
+        default="transformers",
+        description="Who answers: transformers (here), openai (a server), vllm (started here) or ray (workers).",
+    )
+    base_url: str | None = Field(
+        default=None, description="openai: http://HOST:PORT/v1; or give --model MODEL@http://HOST:PORT/v1."
+    )
+    api_key_env: str | None = Field(
+        default=None,
+        description="Environment variable with the server's key; HOST=VARIABLE for others (--judge), with commas.",
+    )
+    signed_as: str | None = Field(
+        default=None, description="openai: other names of the same model that the server signs with, with commas."
+    )
+    concurrency: int | None = Field(default=None, ge=1, description="Requests in flight: 8 for openai, 64 for vllm.")
+    vllm_python: str | None = Field(
+        default=None, description="vllm: interpreter of the environment that holds vLLM; this one by default."
+    )
+    vllm_args: str = Field(default="", description='vllm: further arguments, such as "--tensor-parallel-size 2".')
+    vllm_timeout: float = Field(default=1800.0, ge=1, description="vllm: seconds that it may take to start.")
+    probe_model: str | None = Field(
+        default=None, description="The served model's weights on this machine, for the probes: a folder or hub id."
+    )
+    workers: int | None = Field(
+        default=None, ge=1, description="ray: how many workers, each with the model; one per GPU by default."
+    )
+    gpus_per_worker: float | None = Field(
+        default=None, ge=0, description="ray: GPUs of each worker, 0.5 for two on one; 1 by default if there are any."
+    )
+    ray_address: str | None = Field(
+        default=None, description="ray: a cluster that is running (HOST:PORT or auto); started here by default."
+    )
+
+    @model_validator(mode="after")
+    def _belong_to_the_engine(self) -> Self:
+        if self.base_url is not None:
+            check_url(self.base_url, "--base-url")
+        of_one = {"base_url": "openai", "vllm_python": "vllm", "vllm_args": "vllm"}
+        for name, engine in {**of_one, **dict.fromkeys(RAY, "ray")}.items():
+            if getattr(self, name) and self.engine != engine:
+                raise InputError(
+                    f"{flag(name)} is for --engine {engine}, and the engine is {self.engine}; leave one of them out"
+                )
+        return self
+
+    @property
+    def requests(self) -> int:
+        """Requests in flight."""
+        return self.concurrency or _DEFAULT_CONCURRENCY.get(self.engine, 8)
+
+    @property
+    def vllm_options(self) -> list[str]:
+        """``vllm_args`` as a list of arguments."""
+        try:
+            return shlex.split(self.vllm_args)
+        except ValueError as e:
+            raise InputError(f"--vllm-args {self.vllm_args!r}: cannot be read ({e}); quote as in a shell") from e
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Other names of the model that its server may sign with."""
+        return tuple(name.strip() for name in (self.signed_as or "").split(",") if name.strip())
+
+    def for_probing(self, given: Mapping[str, Any]) -> Serving:
+        """Who measures the probes of a run that was answered like this; ``given`` are the flags of ``probe``."""
+        engine = given.get("engine")
+        if engine not in (None, "transformers", "ray"):
+            raise InputError(f"--engine {engine}: probes run with transformers (here) or ray (workers)")
+        before = dict(self)
+        if engine == "transformers" or (engine is None and self.engine != "ray" and any(n in given for n in RAY)):
+            before |= {"engine": "transformers", **dict.fromkeys(RAY)}
+        if engine == "ray":
+            before |= {"base_url": None, "vllm_python": None, "vllm_args": ""}
+        return Serving(**{**before, **given})
+
+
+RAY = ("workers", "gpus_per_worker", "ray_address")
+"""Options of workers."""
+
+
+class Probing(Section):
+    """Which probes measure what, and where they read."""
+
+    probes: tuple[str, ...] = Field(
+        default_factory=lambda: known_probes(),
+        description="Comma-separated neurons, lookback, patching, trajectory, min-k; or all, or none.",
+    )
+    probe_cases: int = Field(
+        default=32,
+        ge=1,
+        description="Cases per group (failures, successes) that the probes run on, the first matched ones.",
+    )
+    case_details: int = Field(
+        default=4,
+        ge=0,
+        description="Cases per group whose own tokens, maps and sweeps are kept for the report; 0: none.",
+    )
+    position: Literal["answer-slot", "prompt-end"] = Field(
+        default="answer-slot", description="Where neurons, patching and trajectory read."
+    )
+    rows_dtype: Literal["float32"] | None = Field(
+        default=None, description="Neurons and patching compute in float32 on weights in half precision."
+    )
+
+    @field_validator("probes", mode="before")
+    @classmethod
+    def _are_known(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.context == RECORDED:
+            return value
+        known = known_probes()
+        if isinstance(value, str):
+            words = [word.strip().replace("_", "-") for word in value.split(",") if word.strip()]
+            value = {"none": (), "all": known}.get(value, tuple(dict.fromkeys(words)))
+        unknown = [p for p in value if p not in known and plugin_probe(p) is None]
+        if unknown:
+            raise InputError(
+                f"--probes {unknown[0]}: no such probe; use {', '.join(known)} (or none for none of them)"
+                + did_you_mean(unknown[0], known)
+            )
+        return value
+
+
+def known_probes() -> tuple[str, ...]:
+    """Names of the probes of this package and of those that plugin files brought."""
+    return (*BUILT_IN_PROBES, *PLUGIN_PROBES)
+
+
+def plugin_probe(name: str) -> Callable[..., Any] | None:
+    """A probe of a plugin file or an installed package; None where there is none of that name."""
+    if name not in PLUGIN_PROBES:
+        from importlib.metadata import entry_points
+
+        for point in entry_points(group="composcope.probes", name=name):
+            PLUGIN_PROBES[name] = point.load()
+    return PLUGIN_PROBES.get(name)
+
+
+BUILT_IN_PROBES = ("neurons", "lookback", "patching", "trajectory", "min-k")
+PLUGIN_PROBES: dict[str, Callable[..., Any]] = {}
+"""What ``plugins`` has loaded, by name."""
+
+
+class Config(Probing):
+    """What `composcope investigate` is told: the content of ``config.yaml``."""
+
+    model: str = Field(description="organism:none|control|low|twin, a model folder, a hub id, or MODEL@URL.")
+    benchmark: str = Field(
+        description="world, organism:temporal, organism:mixed, organism:pairs, READER:FILE or a case file."
+    )
+    protocol: str | None = Field(default=None, description="How to ask and count; the benchmark's own by default.")
+    format: str | None = Field(default=None, description="Prompt format: plain, xml, xml-answer, cot, ...")
+    prompting: Literal["chat", "raw"] | None = Field(
+        default=None, description="How prompts are put; chat where the tokenizer has a template, else raw."
+    )
+    limit: int | None = Field(
+        default=None, ge=1, description="Only the first N cases of each family x depth, in file order."
+    )
+    max_asks: int | None = Field(
+        default=None, ge=1, description="Stop after this many new asks; the same command continues."
+    )
+    batch_size: int | None = Field(
+        default=None, ge=1, description="Asks per batch; chosen from the memory at hand by default."
+    )
+    seed: int = Field(default=0, ge=0, description="Seed of every random choice.")
+    dtype: Literal["float32", "bfloat16", "float16"] | None = Field(
+        default=None,
+        description="Precision of the weights; float32 on a CPU, the checkpoint's own on a GPU by default.",
+    )
+    device: str | None = Field(
+        default=None, description="cpu, cuda, cuda:1, ..., auto (over all GPUs); a GPU when there is one by default."
+    )
+    pad_token: str | None = Field(
+        default=None, description="Pads batches where the tokenizer names no pad token, for example its EOS token."
+    )
+    shard: str | None = Field(default=None, description="i/n: only the i-th of n parts, for job arrays; see merge.")
+    reuse: bool = Field(default=False, description="Continue with answers made under other versions, dtype or device.")
+    asking: Asking = Field(default_factory=Asking)
+    serving: Serving = Field(default_factory=Serving)
+
+    @field_validator("shard")
+    @classmethod
+    def _is_a_shard(cls, value: str | None) -> str | None:
+        if value is not None:
+            from .distributed import shards
+
+            shards.parse(value)
+        return value
+
+    @model_validator(mode="after")
+    def _names_one_server(self) -> Self:
+        if address(self.model) is not None and (self.serving.engine == "vllm" or self.serving.base_url):
+            raise InputError(f"--model {self.model}: names a server already; leave out --base-url and --engine vllm")
+        return self
+
+    def as_config(self) -> dict[str, Any]:
+        """Plain values for config.yaml; a local model or benchmark path is kept as given."""
+        values = self.model_dump(mode="json")
+        return {name: values[name] for name in sorted(values, key=lambda n: n in Probing.model_fields)}
+
+    def default_folder(self) -> Path:
+        """``runs/MODEL--BENCHMARK--PROTOCOL`` made of the last parts of the names, ``--shard-i-of-n`` after them."""
+        served = address(self.model)
+        words = (served[0] if served else self.model, self.benchmark, self.protocol)
+        part = [] if self.shard is None else ["shard-" + self.shard.replace("/", "-of-")]
+        return Path("runs") / "--".join([*(_slug(word) for word in words if word), *part])
+
+
+def _slug(name: str) -> str:
+    last = Path(name).stem if name.endswith((".jsonl", ".json")) else name.rstrip("/").rsplit("/", 1)[-1]
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in last) or "run"

@@ -1,0 +1,154 @@
+"""The one configuration: what it holds, what it refuses, the flags that are made of it, and old config files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import yaml
+
+from composcope.errors import InputError
+from composcope.evaluation.grading.compat import MODES
+from composcope.experiments.asking import make_protocol, with_examples
+from composcope.experiments.cli import main
+from composcope.experiments.config import Asking, Config, Probing, Serving
+
+SECTIONS = (Asking, Serving, Probing, Config)
+
+
+@pytest.mark.parametrize(
+    ("values", "flag", "value", "fix"),
+    [
+        ({"limit": 0}, "--limit", "0", "at least 1"),
+        ({"limit": "many"}, "--limit", "many", "at least 1"),
+        ({"seed": -1}, "--seed", "-1", "at least 0"),
+        ({"case_details": -1}, "--case-details", "-1", "at least 0"),
+        ({"dtype": "int8"}, "--dtype", "int8", "float32, bfloat16 or float16"),
+        ({"prompting": "talk"}, "--prompting", "talk", "chat or raw"),
+        ({"position": "end"}, "--position", "end", "answer-slot or prompt-end"),
+        ({"rows_dtype": "float64"}, "--rows-dtype", "float64", "float32"),
+        ({"shard": "3/2"}, "--shard", "3/2", "1/8"),
+        ({"probes": "lookbak"}, "--probes", "lookbak", "did you mean 'lookback'"),
+        ({"asking": {"preamble": "maybe"}}, "--preamble", "maybe", "yes, no or both"),
+        ({"asking": {"thinking_tokens": 0}}, "--thinking-tokens", "0", "at least 1"),
+        ({"asking": {"compat": "gsm"}}, "--compat", "gsm", "agentcoma, stad or collapse"),
+        ({"serving": {"engine": "vlm"}}, "--engine", "vlm", "transformers, openai, vllm or ray"),
+        ({"serving": {"concurrency": 0}}, "--concurrency", "0", "at least 1"),
+        ({"serving": {"engine": "ray", "gpus_per_worker": "half"}}, "--gpus-per-worker", "half", "at least 0"),
+        ({"modle": "x"}, "modle", "", "did you mean 'model'"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_with_its_flag_and_the_fix(
+    values: dict[str, Any], flag: str, value: str, fix: str
+) -> None:
+    with pytest.raises(InputError) as said:
+        Config(**{"model": "m", "benchmark": "b", **values})
+    assert str(said.value).startswith(f"{flag} {value}".strip()) and fix in str(said.value)
+
+
+def test_every_number_has_a_least_value() -> None:
+    for section in SECTIONS:
+        for name, field in section.model_fields.items():
+            kinds = {field.annotation, *get_args(field.annotation)}
+            assert not kinds & {int, float} or any(hasattr(rule, "ge") for rule in field.metadata), name
+
+
+def test_the_modes_of_papers_are_those_of_the_grader() -> None:
+    assert get_args(get_args(Asking.model_fields["compat"].annotation)[0]) == MODES
+
+
+def test_a_configuration_survives_its_file_without_the_file_of_examples(tmp_path: Path) -> None:
+    path = tmp_path / "shots.jsonl"
+    path.write_text('{"kind": "*", "question": "A?", "answer": "b"}')
+    asked = with_examples(Asking(few_shot=str(path), preamble="both", also="cot", compat="collapse"), [])
+    given = Config(model="m", benchmark="b", protocol="compositionality-gap", probes=("lookback",), asking=asked)
+    raw = yaml.safe_load(yaml.safe_dump(given.as_config(), sort_keys=False))
+    path.unlink()
+    assert Config.read(raw) == given and next(iter(raw)) == "model"
+    assert Config.read({k: v for k, v in raw.items() if k != "asking"}).asking == Asking()
+    assert set(asked.changed()) == {"preamble", "also", "exemplars"}
+    assert Asking(compat="stad", judge="m@http://h/v1").changed() == {}
+    assert len(make_protocol(Config.read(raw)).how.exemplars) == 1
+
+
+OLD = """
+schema: 1
+model: organism:control
+benchmark: organism:mixed
+protocol: compositionality-gap
+format: plain
+prompting: raw
+limit: 2
+max_asks: null
+batch_size: null
+seed: 0
+dtype: null
+device: cpu
+probes: [neurons, lookback]
+probe_cases: 4
+shard: null
+reuse: false
+pad_token: null
+asking: {few_shot: null, preamble: 'yes', also: cot, compat: null, judge: null, exemplars: [], gone: 1}
+serving: {engine: ray, base_url: null, workers: 2, vllm_args: '', vllm_timeout: 1800.0}
+case_details: 4
+rows_dtype: null
+position: answer-slot
+"""
+"""A file as earlier versions wrote it, with a key that is no more."""
+
+
+def test_config_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    found = Config.read(yaml.safe_load(OLD), limit=3)
+    assert (found.model, found.limit, found.probes, found.probe_cases) == (
+        "organism:control", 3, ("neurons", "lookback"), 4,
+    )  # fmt: skip
+    assert (found.asking.also, found.asking.preamble, found.serving.workers) == ("cot", "yes", 2)
+    assert Config.read({"model": "m", "benchmark": "b"}) == Config(model="m", benchmark="b")
+
+
+@pytest.mark.parametrize(
+    ("text", "probes"), [("none", ()), ("min_k, lookback,min-k", ("min-k", "lookback")), ("patching", ("patching",))]
+)
+def test_probes_are_named_in_one_text(text: str, probes: tuple[str, ...]) -> None:
+    assert Config.model_validate({"model": "m", "benchmark": "b", "probes": text}).probes == probes
+
+
+def _panels(text: str) -> dict[str, set[str]]:
+    """The flags under each heading of a help text."""
+    blocks = re.split(r"^(\w+):\n", text, flags=re.MULTILINE)[1:]
+    pairs = zip(blocks[::2], blocks[1::2], strict=True)
+    return {name: set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", block, re.MULTILINE)) for name, block in pairs}
+
+
+@pytest.mark.parametrize(
+    ("command", "headings"),
+    [
+        ("investigate", {"Options", "Asking", "Serving", "Probing", "Output"}),
+        ("evaluate", {"Options", "Asking", "Serving", "Output"}),
+        ("probe", {"Options", "Serving", "Probing", "Output"}),
+        ("study", {"Options", "Asking", "Serving", "Output"}),
+    ],
+)
+def test_help_lists_the_flags_of_each_section_under_its_heading(
+    command: str, headings: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--help"]) == 0
+    panels = _panels(capsys.readouterr().out)
+    assert headings <= set(panels)
+    where = {"Asking": "--few-shot", "Serving": "--engine", "Probing": "--probe-cases", "Output": "--json"}
+    for heading in headings - {"Options"}:
+        assert where[heading] in panels[heading], heading
+    assert "--device" in panels["Options"]
+
+
+def test_a_flag_that_is_not_given_leaves_the_default_of_the_model(tmp_path: Path) -> None:
+    assert main(["evaluate", "-m", "organism:none", "-b", "organism:mixed", "--limit", "1", "-o", str(tmp_path)]) in (
+        0,
+        2,
+    )
+    raw = yaml.safe_load((tmp_path / "config.yaml").read_text())
+    assert raw["probe_cases"] == 32 and raw["asking"]["thinking_tokens"] == 4096 and raw["limit"] == 1
+    assert raw["probes"] == [] and raw["serving"]["engine"] == "transformers"
