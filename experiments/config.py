@@ -26,7 +26,7 @@ _DEFAULT_CONCURRENCY = {"openai": 8, "vllm": 64}
 class Section(BaseModel):
     """Options that belong together. Every field is a flag of the same name; its description is the flag's help."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -51,7 +51,7 @@ class Section(BaseModel):
     def read(cls, raw: Any, **changes: Any) -> Self:
         """From a run's config.yaml with some values replaced; keys of other versions are left out."""
         try:
-            found = cls.model_validate(raw, context=RECORDED)
+            found = cls.model_validate(raw or {}, context=RECORDED)
         except ValidationError as e:
             raise InputError(_explain(cls, e)) from None
         return found.replace(**changes) if changes else found
