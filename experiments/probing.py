@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, NoCasesError
-from ..files import put_in_place
 from ..probes.examples import Example
 from ..probes.matching import match, spread_out
 from ..probes.result import ProbeResult
@@ -25,7 +25,7 @@ from ..probes.spread import Fleet, call
 from . import plugins
 from .progress import Reporter
 from .run import provenance, read_json, write_json
-from .run.writer import Run
+from .run.writer import Run, save_probe
 from .settings import Settings
 
 READ_AT_SLOTS = ("neurons", "patching", "trajectory")
@@ -115,29 +115,44 @@ def measure_part(run: Path, target: Any, chosen: Chosen, settings: Settings, sha
 
 def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Settings, reporter: Reporter) -> list[str]:
     """Run the probes asked for; those whose inputs are unchanged are left as they are. Returns the names that ran."""
-    ran = []
-    for name in settings.probes:
-        inputs = inputs_hash(name, chosen.examples, settings, run.manifest.model)
-        if finished(run.path / "probes" / name, inputs):
-            reporter.say(f"{run.name}: probe {name}: unchanged, kept")
-            keep_cases(run, lm, name, chosen, settings, inputs, reporter)
-            continue
-        start = time.monotonic()
+
+    def ran(name: str) -> bool:
+        compute = partial(_probe(name), lm, chosen.examples, settings, reporter)
+        return run_one(run, lm, name, chosen, settings, compute, reporter)
+
+    return [name for name in settings.probes if ran(name)]
+
+
+def run_one(
+    run: Run, lm: Any, name: str, chosen: Chosen, settings: Settings, compute: Callable[[], ProbeResult],
+    reporter: Reporter, options: Mapping[str, Any] | None = None,
+) -> bool:  # fmt: skip
+    """Compute one probe and save it in the run with a few single cases; False where it was kept or cannot run.
+
+    ``options`` are what ``compute`` was told beside the settings.
+    """
+    folder = run.path / "probes" / name
+    inputs = inputs_hash(name, chosen.examples, settings, run.manifest.model)
+    if options is not None:
+        inputs = provenance.text_hash([inputs, json.dumps(options, sort_keys=True, default=str)])
+    kept, start = finished(folder, inputs), time.monotonic()
+    if kept:
+        reporter.say(f"{run.name}: probe {name}: unchanged, kept")
+    else:
         try:
             with run.timed(f"probe:{name}"):
-                result = _probe(name)(lm, chosen.examples, settings, reporter)
-                save(result, run.path / "probes" / name, inputs, run.manifest.made_with())
+                result = compute()
+                save_probe(result, folder, run.manifest, inputs)
         except NoCasesError as e:
             # A probe that needs both groups has nothing to say here; the others have.
             reporter.say(f"{run.name}: probe {name}: not run: {e}")
-            continue
+            return False
         for warning in result.warnings:
             reporter.say(f"{run.name}: probe {name}: {warning}")
         reporter.say(f"{run.name}: probe {name}: {time.monotonic() - start:.1f} s")
-        keep_cases(run, lm, name, chosen, settings, inputs, reporter)
-        run.record()
-        ran.append(name)
-    return ran
+    keep_cases(run, lm, name, chosen, settings, inputs, reporter)
+    run.record()
+    return not kept
 
 
 def keep_cases(
@@ -175,25 +190,6 @@ def finished(folder: Path, inputs: str) -> bool:
     """Whether a probe's folder holds results for exactly these inputs."""
     done = folder / "inputs.json"
     return done.is_file() and read_json(done).get("inputs") == inputs
-
-
-def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str, Any]) -> None:
-    """Put a result in place in one step: a killed run leaves the old folder or the new one, never a mixture.
-
-    ``made_with`` says which model, data and code it is of, beside its tables.
-    """
-    temporary = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        result.save(temporary)
-        write_json(temporary / "inputs.json", {"inputs": inputs})
-        for table in sorted(temporary.glob("*.csv")):
-            provenance.write_beside(table, made_with)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
-    put_in_place(temporary, folder)
 
 
 Probe = Callable[[Any, Sequence[Example], Settings, Reporter], ProbeResult]

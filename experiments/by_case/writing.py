@@ -15,7 +15,7 @@ from ...files import put_in_place
 from ...probes.examples import Example
 from ...probes.spread import call
 from ..run import write_json
-from . import lookback, min_k, patching, trajectory
+from . import patching, tokens
 from .entries import Found
 
 Few = Sequence[Example]
@@ -42,14 +42,14 @@ def _lookback(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Found:
     path = folder / "tensors.safetensors"
     tensors: dict[str, Tensor] = load_file(path) if path.is_file() else {}
     named = {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("difference.")}
-    return lookback.look(lm, few, named)
+    return tokens.look(lm, few, named)
 
 
 _MAKERS: dict[str, Callable[[Any, Few, Few, int, Path], Found]] = {
     "lookback": _lookback,
     "patching": lambda lm, few, every, n, folder: patching.patch(lm, every, folder, n, {e.case for e in few}),
-    "trajectory": lambda lm, few, every, n, folder: trajectory.move(lm, [e for e in few if e.role == "whole"]),
-    "min-k": lambda lm, few, every, n, folder: min_k.surprise(lm, few),
+    "trajectory": lambda lm, few, every, n, folder: tokens.move(lm, [e for e in few if e.role == "whole"]),
+    "min-k": lambda lm, few, every, n, folder: tokens.surprise(lm, few),
 }
 
 

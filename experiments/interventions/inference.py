@@ -77,6 +77,7 @@ def intervene(
     from ...probes.examples import from_case_sets
     from ..loading import load_target
     from ..run.reader import read_config, read_run
+    from ..run.writer import save_probe
     from ..serving import probing_engine
     from ..settings import from_config
 
@@ -98,7 +99,7 @@ def intervene(
     bench = Bench(target.hooks(), target.tokenizer, found.cases, format, compat, max_new_tokens, seed)
     chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     result = bench.run(recipe, halve(examples, n, seed), chosen)
-    result.save(Path(run) / "probes" / recipe)
+    save_probe(result, Path(run) / "probes" / recipe, evaluated.manifest)
     if reporter is not None:
         reporter.say(f"{recipe}: {Path(run) / 'probes' / recipe}")
     return result

@@ -6,18 +6,22 @@ stopped says how far it came.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import JournalError
 from ...files import sweep
 from . import memory, provenance
 from .folder import SCHEMA, command_line, differing, locked, read_json, write_json, write_text
 from .schema import Manifest, checked
+
+if TYPE_CHECKING:
+    from ...probes.result import ProbeResult  # brings torch
 
 
 @dataclass
@@ -80,6 +84,21 @@ def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping
             _end(run, "interrupted" if isinstance(e, KeyboardInterrupt) else "failed", start, e)
             raise
         _end(run, "complete", start)
+
+
+def save_probe(result: ProbeResult, folder: Path, manifest: Manifest, inputs: str | None = None) -> None:
+    """Save a probe's result, with what it was made with beside its tables: model, data and code.
+
+    ``inputs`` is the hash of all that the numbers depend on. It is written last and taken away first: a run that was
+    killed in between does the probe again.
+    """
+    (folder / "inputs.json").unlink(missing_ok=True)
+    shutil.rmtree(folder / "cases", ignore_errors=True)  # those of the result that was there
+    result.save(folder)
+    for table in sorted(folder.glob("*.csv")):
+        provenance.write_beside(table, manifest.made_with())
+    if inputs is not None:
+        write_json(folder / "inputs.json", {"inputs": inputs})
 
 
 def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -6,20 +6,18 @@ did and saves each probe's result into the run, where figures and report find it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from ...errors import ComposcopeError, NoCasesError
+from ...errors import ComposcopeError
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...probes.examples import Example, from_case_sets
 from ...probes.result import ProbeResult
 from .. import investigate as job
 from .. import probing
 from ..progress import Reporter
-from ..run import provenance
 from ..run.schema import Evaluated
 from ..run.writer import Run
 from ..settings import Settings
@@ -70,32 +68,11 @@ class Opened:
         self.reporter.say(f"{self.run.name}: {text}")
         probing.save_chosen(self.run, probing.Chosen(tuple(examples), text, contrast))
 
-    def save(
-        self, name: str, examples: Sequence[Example], compute: Callable[..., ProbeResult], **options: Any
-    ) -> ProbeResult | None:
-        """Run a probe and save it in the run with a few single cases for the report, unless the same is there.
-
-        None where it was kept or cannot run.
-        """
-        inputs = probing.inputs_hash(name, examples, self.settings, self.run.manifest.model)
-        inputs = provenance.text_hash([inputs, json.dumps(options, sort_keys=True, default=str)])
+    def save(self, name: str, examples: Sequence[Example], compute: Callable[..., ProbeResult], **options: Any) -> None:
+        """Run a probe and save it in the run with a few single cases for the report, unless the same is there."""
         chosen = probing.Chosen(tuple(examples), "", contrast=True)
-        if probing.finished(self.run.path / "probes" / name, inputs):
-            self.reporter.say(f"{self.run.name}: probe {name}: unchanged, kept")
-            probing.keep_cases(self.run, self.lm, name, chosen, self.settings, inputs, self.reporter)
-            return None
-        try:
-            with self.run.timed(f"probe:{name}"):
-                result = compute(self.lm, examples, **options)
-                probing.save(result, self.run.path / "probes" / name, inputs, self.run.manifest.made_with())
-        except NoCasesError as e:
-            self.reporter.say(f"{self.run.name}: probe {name}: not run: {e}")
-            return None
-        for warning in result.warnings:
-            self.reporter.say(f"{self.run.name}: probe {name}: {warning}")
-        probing.keep_cases(self.run, self.lm, name, chosen, self.settings, inputs, self.reporter)
-        self.run.record()
-        return result
+        made = partial(compute, self.lm, examples, **options)
+        probing.run_one(self.run, self.lm, name, chosen, self.settings, made, self.reporter, options)
 
 
 def step(probe: Callable[[Opened], None] | None, limit: int | None) -> job.ProbeStep:

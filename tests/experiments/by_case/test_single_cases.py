@@ -13,8 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from composcope.experiments.by_case import lookback, min_k, patching, trajectory, write_cases
-from composcope.experiments.by_case.pieces import decode, pieces
+from composcope.experiments.by_case import patching, tokens, write_cases
+from composcope.experiments.by_case.entries import decode, pieces
 from composcope.probes import lookback as lookback_probe
 from composcope.probes import min_k as min_k_probe
 from composcope.probes import patching as patching_probe
@@ -45,7 +45,7 @@ def test_kept_attention_is_a_distribution_and_its_ratio_is_the_probes_own(
     tiny_lm: Lm, labelled: list[Example], name: str
 ) -> None:
     lm = tiny_lm(name)
-    found = lookback.look(lm, labelled[:4], {})
+    found = tokens.look(lm, labelled[:4], {})
     for e, entry in zip(labelled, found.entries, strict=False):
         attention, ratio = entry.tensors["attention"].float(), entry.tensors["ratio"].float()
         (want,) = lookback_probe.ratios(lm, [e.prompt_ids], [e.response_ids], e.cue_tokens)
@@ -64,15 +64,15 @@ def test_kept_attention_is_a_distribution_and_its_ratio_is_the_probes_own(
 
 def test_where_not_all_heads_fit_those_that_differ_most_are_kept() -> None:
     difference = torch.tensor([[0.1, -0.9], [float("nan"), 0.5]])
-    assert lookback.chosen_heads((2, 2), difference, 2) == [(0, 1), (1, 1)]
-    assert lookback.chosen_heads((2, 2), None, 9) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert tokens.chosen_heads((2, 2), difference, 2) == [(0, 1), (1, 1)]
+    assert tokens.chosen_heads((2, 2), None, 9) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 @pytest.mark.parametrize(("prompt", "question", "end", "most"), [(50, (30, 45), 60, 40), (500, (400, 480), 520, 150)])
 def test_long_prompts_are_told_apart_only_at_the_question_and_after(
     prompt: int, question: tuple[int, int], end: int, most: int
 ) -> None:
-    spans = lookback.key_spans(prompt, question, end, most)
+    spans = tokens.key_spans(prompt, question, end, most)
     assert spans[0][0] == 0 and spans[-1][1] == end and len(spans) <= most
     assert all(a[1] == b[0] for a, b in pairwise(spans))
     assert all(b - a == 1 for a, b in spans if a >= question[0])
@@ -83,10 +83,10 @@ def test_merged_keys_hold_the_sum_of_their_attention(
 ) -> None:
     lm, e = tiny_lm("llama"), labelled[0]
     long = Example(e.case, e.role, e.kind, e.group, e.prompt_ids, e.response_ids, e.answer_ids, 2, (6, 9))
-    (full,) = lookback.look(lm, [long], {}).entries
-    whole = lookback.key_spans
-    monkeypatch.setattr(lookback, "key_spans", lambda p, q, end: whole(p, q, end, 14))
-    (merged,) = lookback.look(lm, [long], {}).entries
+    (full,) = tokens.look(lm, [long], {}).entries
+    whole = tokens.key_spans
+    monkeypatch.setattr(tokens, "key_spans", lambda p, q, end: whole(p, q, end, 14))
+    (merged,) = tokens.look(lm, [long], {}).entries
     spans = merged.about["spans"]
     assert spans is not None and spans[0] == [0, 2]
     want = full.tensors["attention"].float()
@@ -98,19 +98,19 @@ def test_merged_keys_hold_the_sum_of_their_attention(
 
 def test_token_scores_and_steps_are_the_probes_own(tiny_lm: Lm, labelled: list[Example]) -> None:
     lm = tiny_lm("llama")
-    for e, entry in zip(labelled, min_k.surprise(lm, labelled).entries, strict=True):
+    for e, entry in zip(labelled, tokens.surprise(lm, labelled).entries, strict=True):
         (want,) = min_k_probe.token_scores(lm, [e.prompt_ids], [e.question_span])
         np.testing.assert_allclose(entry.tensors["z"].numpy(), want.z, atol=1e-4)
         assert entry.about["first"] == want.positions[0]
-    for e, entry in zip(labelled, trajectory.move(lm, labelled).entries, strict=True):
-        (steps,) = trajectory_probe.step_cosines(lm, [e.prompt_ids], [e.response_ids], steps=trajectory.STEPS)
+    for e, entry in zip(labelled, tokens.move(lm, labelled).entries, strict=True):
+        (steps,) = trajectory_probe.step_cosines(lm, [e.prompt_ids], [e.response_ids], steps=tokens.COSINE_STEPS)
         torch.testing.assert_close(entry.tensors["cosines"].double(), steps.cosines, atol=1e-3, rtol=0)
 
 
 def test_a_response_of_one_token_is_left_out_and_said(tiny_lm: Lm, labelled: list[Example]) -> None:
     e = labelled[0]
     short = Example(e.case, e.role, e.kind, e.group, e.prompt_ids, (5,), e.answer_ids, 2, e.question_span)
-    found = trajectory.move(tiny_lm("llama"), [short])
+    found = tokens.move(tiny_lm("llama"), [short])
     assert found.entries == [] and "one token" in found.left_out[0]
 
 

@@ -1,7 +1,7 @@
-"""Where single heads look while single tokens are written: attention per key, for a few cases.
+"""Single prompts and responses, token by token: where heads look, how far states move, how expected tokens were.
 
-The numbers are those of ``probes.lookback``: query N - 1 + i predicts response token i, and ``ratio`` is formed from
-the masses that are kept here. Kept in float16.
+Attention is kept per key for a few cases, in float16: query N - 1 + i predicts response token i, and ``ratio`` is
+formed from the masses that are kept here, as in ``probes.lookback``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from ...hooks.attention_masses import Window
 from ...hooks.capture import Request, capture_all
 from ...probes.examples import Example
 from ...probes.lookback.teacher_forced import Masses
-from .entries import Entry, Found, named
-from .pieces import pieces
+from ...probes.min_k import token_scores
+from ...probes.trajectory import step_cosines
+from .entries import Entry, Found, named, pieces
 
-STEPS = 64
+LOOKBACK_STEPS = 64
 """Response tokens whose attention is kept."""
+COSINE_STEPS = 40
+"""Response tokens whose movement is kept."""
 KEYS = 1024
 """Ranges of keys told apart; longer prompts have tokens outside the question merged."""
 ENTRY_BYTES, TOTAL_BYTES = 1_000_000, 8_000_000
@@ -41,8 +44,10 @@ def look(lm: Any, examples: Sequence[Example], differences: Mapping[str, Tensor]
 
 def _entry(lm: Any, example: Example, difference: Tensor | None, budget: int) -> Entry:
     a, prompt = lm.anatomy, len(example.prompt_ids)
-    spans = key_spans(prompt, example.question_span, prompt + min(len(example.response_ids), STEPS))
-    steps = min(len(example.response_ids), STEPS, max(1, HELD_BYTES // (4 * a.n_layers * a.n_heads * len(spans))))
+    spans = key_spans(prompt, example.question_span, prompt + min(len(example.response_ids), LOOKBACK_STEPS))
+    steps = min(
+        len(example.response_ids), LOOKBACK_STEPS, max(1, HELD_BYTES // (4 * a.n_layers * a.n_heads * len(spans)))
+    )
     response = example.response_ids[:steps]
     spans = [s for s in spans if s[0] < prompt + steps]
     window = Window(prompt - 1, prompt - 1 + steps, tuple(spans))
@@ -90,3 +95,38 @@ def chosen_heads(shape: Sequence[int], difference: Tensor | None, most: int) -> 
         return [(i, j) for i in range(layers) for j in range(heads)]
     weight = torch.arange(layers * heads).float() if difference is None else difference.abs().nan_to_num(-1).flatten()
     return sorted((int(i) // heads, int(i) % heads) for i in weight.topk(most).indices)
+
+
+def move(lm: Any, examples: Sequence[Example]) -> Found:
+    """Step cosines ``[layer step]`` (float16) of every response of at least two tokens."""
+    long = [e for e in examples if len(e.response_ids) > 1]
+    left_out = [
+        f"{e.case} ({e.role}): a response of one token makes no step" for e in examples if len(e.response_ids) <= 1
+    ]
+    if not long:
+        return Found([], left_out)
+    found = step_cosines(lm, [e.prompt_ids for e in long], [e.response_ids for e in long], steps=COSINE_STEPS)
+    entries = [
+        Entry(
+            {**named(e), "tokens": pieces(lm.tokenizer, e.response_ids[: s.norms.shape[1]]),
+             "response_tokens": len(e.response_ids)},
+            {"cosines": s.cosines.half()}, {"cosines": ("layer", "step")},
+        )
+        for e, s in zip(long, found, strict=True)
+    ]  # fmt: skip
+    return Found(entries, left_out)
+
+
+def surprise(lm: Any, examples: Sequence[Example]) -> Found:
+    """Log-probability and z ``[token]`` (float32) of the question's own tokens, with their positions."""
+    scores = token_scores(lm, [e.prompt_ids for e in examples], [e.question_span for e in examples])
+    entries = [
+        Entry(
+            {**named(e), "tokens": pieces(lm.tokenizer, e.prompt_ids), "first": s.positions[0],
+             "question": list(e.question_span)},
+            {"log_prob": torch.from_numpy(s.log_prob).float(), "z": torch.from_numpy(s.z).float()},
+            {"log_prob": ("token",), "z": ("token",)},
+        )
+        for e, s in zip(examples, scores, strict=True)
+    ]  # fmt: skip
+    return Found(entries)
