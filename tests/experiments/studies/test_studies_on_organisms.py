@@ -17,6 +17,7 @@ from composcope.experiments import investigate as job
 from composcope.experiments.cli import main
 from composcope.experiments.run import read_json
 from composcope.experiments.run import reader as io
+from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import ProbeData
 from composcope.experiments.run.rescore import recount
 from composcope.experiments.studies import kinds, mechanism, pairs
@@ -63,6 +64,9 @@ def test_agentcoma_opens_the_model_up_on_all_questions(agentcoma: Path) -> None:
     assert all(float(r["p"]) <= float(r["p_adjusted"]) <= 1 for r in tests)
     neurons = io.load([agentcoma])[0].probe("neurons")
     assert neurons is not None and neurons.settings["rule"] == "reference" and neurons.settings["v"] == 20
+    for table in (agentcoma / "control--mixed" / "probes").glob("*/*.csv"):
+        (made,) = json.loads(beside(table).read_text())["composcope:runs"]
+        assert made["run"] == "control--mixed" and made["data"]["benchmark"] == "organism:mixed"
 
 
 def test_a_model_that_could_not_be_opened_up_stands_in_the_tables_with_its_reason(
