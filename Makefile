@@ -37,7 +37,7 @@ export OMP_NUM_THREADS ?= 2
 export HF_HUB_OFFLINE  ?= 1
 
 # The main job on a real pretrained model. Families of `world` whose parts a small model knows often enough that
-# failures and successes both fill; 12 cases of each are opened up, so that all takes less than five minutes.
+# failures and successes both fill; 10 cases of each are opened up, so that all takes less than five minutes.
 MODEL ?= smollm2
 REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
 REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,company-currency --few-shot 4
@@ -51,7 +51,7 @@ demo: install
 real: install
 	$(if $(REAL_$(MODEL)),,$(error MODEL=$(MODEL): use smollm2 or gemma))
 	$(RUN) -m composcope.experiments.cli fetch $(MODEL) --to models/$(MODEL)
-	$(RUN) -m composcope.experiments.cli investigate --model models/$(MODEL) $(REAL_$(MODEL)) --probe-cases 12 --out runs/real-$(MODEL) || [ $$? = 2 ]
+	$(RUN) -m composcope.experiments.cli investigate --model models/$(MODEL) $(REAL_$(MODEL)) --probe-cases 10 --out runs/real-$(MODEL) || [ $$? = 2 ]
 
 studies: install
 	for name in agentcoma compositional-gsm stad composition-collapse; do \

@@ -210,25 +210,6 @@ def finished(folder: Path, inputs: str) -> bool:
     return done.is_file() and read_json(done).get("inputs") == inputs
 
 
-def save(result: ProbeResult, folder: Path, inputs: str, made_with: Mapping[str, Any]) -> None:
-    """Put a result in place in one step: a killed run leaves the old folder or the new one, never a mixture.
-
-    ``made_with`` says which model, data and code it is of, beside its tables.
-    """
-    temporary = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        result.save(temporary)
-        write_json(temporary / "inputs.json", {"inputs": inputs})
-        for table in sorted(temporary.glob("*.csv")):
-            provenance.write_beside(table, made_with)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.rename(folder)
-
-
 Probe = Callable[[Any, Sequence[Example], Config, Reporter], ProbeResult]
 
 
