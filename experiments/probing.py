@@ -6,8 +6,6 @@ probe's folder holds the hash of everything that its numbers depend on; the same
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 import time
@@ -18,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..csv_files import read_csv, to_csv
 from ..errors import InputError, NoCasesError
 from ..files import put_in_place
 from ..probes.examples import Example
@@ -149,21 +148,17 @@ def correct_together(run: Path) -> None:
     """Adjust the p-values in the tables of all probes of a run together, as ``probes.families`` declares."""
     tables: dict[Path, tuple[list[str], list[dict[str, Any]]]] = {}
     for path in sorted(run.glob("probes/*/table.csv")):
-        with path.open(encoding="utf-8", newline="") as f:
-            reader = csv.DictReader(f)
-            rows = list(reader)
-        if "p" in (reader.fieldnames or ()):
-            tables[path] = (list(reader.fieldnames or ()), rows)
+        names, rows = read_csv(path)
+        if "p" in names:
+            tables[path] = (names, rows)
     tested = [(row, {**row, "p": float(row["p"])}) for _, rows in tables.values() for row in rows if row["p"]]
     for (row, _), found in zip(tested, corrected([numbers for _, numbers in tested]), strict=True):
         row.update({k: found[k] for k in ("p_adjusted", "family")})
     for path, (names, rows) in tables.items():
         columns = [*names, *(n for n in ("p_adjusted", "family") if n not in names)]
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text(path, text.getvalue())
+        text = to_csv(rows, columns)
+        if text.encode() != path.read_bytes():
+            write_text(path, text)
 
 
 def keep_cases(
