@@ -258,10 +258,10 @@ class Whole:
         return [] if graded else [Ask(case.id, "whole", case.question, case.answer, "text", max_tokens=40)]
 
 class Watched(LocalEngine):
-    def _answer_batch(self, batch):
-        with open(sys.argv[3], "a") as started:
-            started.write("".join(p.ask.case + chr(10) for p in batch))
-        yield from super()._answer_batch(batch)
+    def _response(self, prepared, row):
+        with open(sys.argv[3], "a") as answered:
+            answered.write(prepared.ask.case + chr(10))
+        return super()._response(prepared, row)
 
 def grade(text, *a, **k):
     return Grade("incorrect", text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
 import shlex
 import subprocess
 import sys
@@ -24,23 +23,11 @@ COMMANDS = "investigate evaluate probe score metrics report plot compare ls doct
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / ".site")}
 
 
-def _cpu_seconds(*args: str) -> float:
-    """Processor time of a command: what it takes on an idle machine, whatever else is running."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *args], env=ENVIRONMENT, capture_output=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
-def test_help_is_there_in_under_three_tenths_of_a_second() -> None:
-    assert min(_cpu_seconds("-m", "composcope.experiments.cli", "--help") for _ in range(5)) < 0.3
-
-
 def test_help_of_every_command_loads_no_torch() -> None:
     code = (
         "import sys\nfrom composcope.experiments.cli import main\n"
         f"for name in {COMMANDS!r}:\n    assert main([name, '--help']) == 0, name\n"
-        "sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'matplotlib', 'scipy')))"
+        "sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'matplotlib', 'scipy', 'pandas', 'numpy')))"
     )
     done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

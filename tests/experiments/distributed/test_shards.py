@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,7 @@ def test_pairs_stand_beside_the_same_independent_question_in_every_shard(taught:
 
 def test_the_plan_of_a_shard_counts_its_own_asks(taught: Path, case_file: Path) -> None:
     settings = Config(model=str(taught), benchmark=str(case_file))
-    whole, part = (plan_lines(replace(settings, shard=shard)) for shard in (None, f"1/{N}"))
+    whole, part = (plan_lines(settings.replace(shard=shard)) for shard in (None, f"1/{N}"))
     counts = [int(lines[0].split()[1]) for lines in (whole, part)]
     assert counts[0] == 12 and counts[1] == 4
     assert int(part[1].split()[1]) < int(whole[1].split()[1])
