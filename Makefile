@@ -13,6 +13,7 @@
 #   make interventions             recipes, depth mixes and seeds trained and compared: runs/interventions (an hour)
 #   make bench                     asks per second, and the cost of journal and grading
 #   make bench-real                the same questions to SmolLM2 by composcope and lm-evaluation-harness, in rounds
+#   make size                      lines and modules of the product and of the tests
 #   make wheel-test                build the wheel, install it outside the tree, run a tiny study from it
 #   make demo PYTHON=/opt/py/bin/python NO_INSTALL=1
 #                                  use an interpreter that has the dependencies already (no network needed)
@@ -42,7 +43,7 @@ MODEL ?= smollm2
 REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
 REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,company-currency --few-shot 4
 
-.PHONY: demo real studies interventions test test-real test-slow test-gpu test-vllm soak crashpoints lint wheel-test bench bench-real install clean
+.PHONY: demo real studies interventions test test-real test-slow test-gpu test-vllm soak crashpoints size lint wheel-test bench bench-real install clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -95,6 +96,11 @@ lint: install
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m pyright
+
+size:
+	@find . -name '*.py' -not -path './.*' -not -path './build/*' | xargs wc -l | awk '$$2 != "total" \
+	  {what = $$2 ~ /^\.\/tests\// ? "tests" : "product"; n[what] += 1; lines[what] += $$1} \
+	  END {for (what in n) print what ": " lines[what] " lines in " n[what] " modules"}'
 
 wheel-test: install
 	$(RUN) -m pytest -q -m "slow or not slow" tests/test_wheel.py
