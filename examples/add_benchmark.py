@@ -47,7 +47,7 @@ def _case(row: dict[str, str], where: str) -> Case:
         benchmark="table",
         family="sum of tags",
         depth=2,
-        cluster=f"{a}+{b}",  # cases about the same things are not independent: intervals resample these
+        cluster=f"{a}+{b}",  # cases about the same things are not independent: intervals respect it
     )
 
 
