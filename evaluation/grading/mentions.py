@@ -66,6 +66,11 @@ _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
 _STEM = 6
 """Letters that a name shares with a word made from it ("Brazil", "Brazilian")."""
+_PLACING = frozenset(
+    "new north northern south southern east eastern west western upper lower equatorial papua american british".split()
+)
+"""Words before a name that make it the name of something else, whatever it is: "New York", "Northern Ireland"."""
+_CONTINENTS = frozenset({("africa",), ("asia",), ("europe",)})
 
 
 class Role(IntEnum):
@@ -159,6 +164,8 @@ def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, 
         return Role.DENIED
     if _alternative(before, after, names):
         return Role.HEDGED
+    if _qualified(before[-1:], tuple(t.word for t in sentence[i:j]), names):
+        return Role.PASSING
     slashed = [t.word for t in (*before[-1:], *after[:1])].count("/") > 0  # a name with a slash, or two names
     if (
         slashed
@@ -168,6 +175,20 @@ def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, 
     ):
         return Role.PASSING
     return Role.PASSING if _one_of_several(sentence, before, after, i) else Role.ASSERTED
+
+
+def _qualified(before: Sequence[Token], name: tuple[str, ...], names: Sequence[tuple[str, ...]]) -> bool:
+    """Whether the name is the end of another name: "Northern Ireland", "Canadian dollar" for "(Australian) dollar"."""
+    if not before or not before[0].capital or not before[0].is_word:
+        return False
+    word = before[0].word
+    if (word in _SKIPPED | SENTENCE_WORDS and word != "new") or any(
+        (word, *name) == n[-len(name) - 1 :] for n in names
+    ):
+        return False
+    if name in _CONTINENTS:
+        return False  # East Africa lies in Africa
+    return word in _PLACING or any(len(n) > len(name) and n[-len(name) :] == name for n in names)
 
 
 def _denied(before: Sequence[Token]) -> bool:

@@ -17,6 +17,9 @@ FAIR = {"correct", "invalid"}
 
 # (answer type, gold, response, expected)
 ROWS = [
+    ("text", "York", "The answer is New York.", NONE),
+    ("text", "Ireland", "It is Northern Ireland.", NONE),
+    ("text", "Africa", "Kenya is a country in East Africa.", RIGHT),
     ("number", "9", "7 + 14 = 21 hours. He still needs 9 hours.", RIGHT),
     ("number", "21", "7 + 14 = 21 hours. He still needs 9 hours.", NONE),
     ("number", "9", "Therefore, the answer (arabic numerals) is 9", RIGHT),
@@ -260,4 +263,21 @@ def test_an_answer_is_graded_as_a_careful_reader_would(
     answer_type: str, gold: str, response: str, expected: set[str]
 ) -> None:
     result = grade(response, "stop", gold, answer_type)
+    assert result.outcome in expected, result
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("The Australian dollar.", RIGHT),
+        ("They pay in Dollars.", RIGHT),
+        ("It is the Canadian dollar.", NONE),
+        ("Canadian dollar", NONE),
+        ("The euro.", WRONG),
+    ],
+)
+def test_a_short_name_is_not_the_end_of_another_name_where_its_own_longer_form_is_known(
+    response: str, expected: set[str]
+) -> None:
+    result = grade(response, "stop", "dollar", "text", aliases=("Australian dollar",))
     assert result.outcome in expected, result
