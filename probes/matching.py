@@ -12,7 +12,7 @@ What stays unbalanced is reported, and adjusted for (``adjustment``).
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -202,15 +202,46 @@ def assign(failures: Sequence[Example], successes: Sequence[Example], caliper: f
 
 
 def spread_out(pairs: Sequence[tuple[str, str]], examples: Sequence[Example]) -> list[tuple[str, str]]:
-    """Pairs in an order that takes one from each family, depth and operation in turn, so that the first n are even."""
-    stratum = {e.case: (e.family, e.depth, e.operation) for e in examples}
-    turn: dict[Any, int] = defaultdict(int)
-    order = []
-    for i, pair in enumerate(pairs):
-        key = stratum[pair[0]]
-        order.append((turn[key], i, pair))
-        turn[key] += 1
-    return [pair for _, _, pair in sorted(order, key=lambda o: o[:2])]
+    """Pairs in such an order that the first n are spread evenly over families, depths and operations, for every n.
+
+    Next comes always a pair of the stratum with the fewest so far, and among these of the family, depth and operation
+    with the fewest.
+    """
+    strata: dict[tuple[Any, ...], list[tuple[str, str]]] = defaultdict(list)
+    of = {e.case: _stratum(e) for e in examples}
+    for pair in pairs:
+        strata[of[pair[0]]].append(pair)
+    left, order = {key: iter(found) for key, found in strata.items()}, []
+    taken: Counter[Any] = Counter()
+    while len(order) < len(pairs):
+        key = min(
+            (k for k in left if taken[k] < len(strata[k])),
+            key=lambda k: (taken[k], sum(taken[i, name] for i, name in enumerate(k))),
+        )
+        order.append(next(left[key]))
+        taken.update([key, *enumerate(key)])
+    return order
+
+
+def kept(pairs: Sequence[tuple[str, str]], of: Sequence[tuple[str, str]], examples: Sequence[Example]) -> str:
+    """How many of the pairs of each family, depth and operation were kept, for notes."""
+    stratum = {e.case: _stratum(e) for e in examples}
+    before, after = (Counter(stratum[f] for f, _ in some) for some in (of, pairs))
+    parts = []
+    for i, name in enumerate(("family", "depth", "operation")):
+        if len({key[i] for key in before}) > 1:
+            values = dict.fromkeys(key[i] for key in sorted(before, key=lambda k, i=i: (str(type(k[i])), k[i])))
+            counts = [f"{v} {_total(after, i, v)} of {_total(before, i, v)}" for v in values]
+            parts.append(f"{name}: {', '.join(counts)}")
+    return "; ".join(parts)
+
+
+def _stratum(e: Example) -> tuple[Any, ...]:
+    return e.family, e.depth, e.operation
+
+
+def _total(counts: Counter[tuple[Any, ...]], i: int, value: Any) -> int:
+    return sum(n for key, n in counts.items() if key[i] == value)
 
 
 # Balance.

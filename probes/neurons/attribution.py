@@ -215,8 +215,10 @@ def attribute_many(
             ``rule="reference"``. A given number is not refined.
         rule: ``gauss-legendre``, ``reference`` (the published average of equidistant points) or ``gradient``
             (activation x gradient, the cheap estimate).
-        site: ``down`` (input of the down projection) or ``pre`` (before the activation function, which the published
-            code uses on GPT-2; the default of ``rule="reference"`` where the MLP is not gated).
+        site: ``down`` (input of the down projection; behind a norm of the MLP's output the path runs after it, and
+            ``Attributions.site`` says ``after-norm``), or what the published code does and ``rule="reference"`` takes:
+            ``pre`` (before the activation function) where the MLP is not gated, ``before-norm`` (neurons are scaled
+            before such a norm).
         max_rows: rows recomputed together; by default as many as fit. Halved, with a warning, when memory runs out.
         rows_dtype: ``float32`` computes prompts, rows and gradients in float32 on weights that stay in half precision
             (one block at a time is widened), as ``model.float()`` would; by default the dtype of the weights.
@@ -233,9 +235,7 @@ def attribute_many(
     for i, (p, a) in enumerate(zip(prompts, answers, strict=True)):
         if not len(p) or not len(a):
             raise InputError(f"case {i}: {'prompt' if not len(p) else 'answer'} without a token")
-    if site is None:
-        plain = rule == "reference" and not all(gated(layer) for layer in lm.anatomy.layers)
-        site = "pre" if plain else "down"
+    site = site or published_site(lm, rule)
     adaptive = rule == "gauss-legendre" and steps is None
     if adaptive and site == "down":
         nodes = lobatto(QUICK if quick else NODES)
@@ -264,8 +264,23 @@ def attribute_many(
         error=[t.error for t in tables],
         nodes=[t.nodes for t in tables],
         rule=rule,
-        site=site,
+        site=site_name(lm, site),
     )
+
+
+def published_site(lm: Model, rule: Rule) -> PathSite:
+    """Where the neurons of a rule are scaled: with ``reference`` as the published code does it, else ``down``."""
+    if rule != "reference":
+        return "down"
+    if not all(gated(layer) for layer in lm.anatomy.layers):
+        return "pre"
+    return "before-norm" if any(layer.post_norm is not None for layer in lm.anatomy.layers) else "down"
+
+
+def site_name(lm: Model, site: PathSite) -> str:
+    """The site with what it means on this model: ``down`` is ``after-norm`` where a norm follows the MLP."""
+    behind = any(layer.post_norm is not None for layer in lm.anatomy.layers)
+    return "after-norm" if site == "down" and behind else site
 
 
 def _attribute_batch(

@@ -26,7 +26,7 @@ from ..positions import Position, preceding_row, read_at
 from ..result import ProbeResult, Row
 from ..spread import InDtype, Notes, collect
 from ..tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
-from .attribution import attribute_many
+from .attribution import attribute_many, published_site, site_name
 from .checks import agreement_rows, causal_check, estimates, rows_of, sampled
 from .quadrature import Rule, limit
 from .sets import Neuron, Selection, cluster, location_map, select_clusters, share
@@ -37,6 +37,11 @@ POOL = 64
 SURE = 1e-6
 ROUNDING = 1e-5
 """In nats: a log-probability in float32 changes by a few millionths with the shape of its batch."""
+_SITES = {
+    "down": "down projection input", "pre": "before the activation function, as published",
+    "after-norm": "down projection input, path after the norm of the MLP's output (norm frozen)",
+    "before-norm": "down projection input, path before the norm of the MLP's output, as published",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,8 @@ def over_examples(
         **chosen.settings, "tasks": kinds_of(examples), "rule": rule,
         "steps": steps or "5 where they do, else 8 per panel, panels split until complete",
         "answer_tokens": answer_tokens or "all", **reading.settings,
-        "site": "down projection input", "probability": "softmax over the whole vocabulary", "bins": bins,
+        "site": _SITES[site_name(own, published_site(own, rule))],
+        "probability": "softmax over the whole vocabulary", "bins": bins,
         "common_neurons": len(chosen.common), "pool": "all kinds and groups", "dtype": str(lm.dtype), "seed": seed,
         "matched": note, "draws": draws, "largest_gap": max(found.gap), "diagonal": "a task with itself in other cases",
     }  # fmt: skip

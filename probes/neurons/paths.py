@@ -10,8 +10,8 @@ Scaling the neurons z of layer l at one position by a moves that position's resi
     score_i = z_i * (W_down^T g)_i,   g = integral over a of dP/dr(a)
 
 gives all its neurons from one vector g (Dai et al. 2022, eq. 4, for the input of the down projection). Behind a norm
-of the MLP output (Gemma-2, OLMo-2) the line runs after the norm, whose factor is frozen: scaling z before it would put
-the whole effect at a = 0.
+of the MLP output (Gemma-2, OLMo-2) the line runs after the norm, whose factor is frozen (``after-norm``): scaling z
+before it puts the whole effect at a = 0. The published code does that, and so does the site ``before-norm``.
 
 In mixtures of experts the routing is frozen at the choice of the full activations. The routed part of a block's output
 is ``sum over chosen experts e of w_e W_down,e z_e``, and what does not come from neurons (biases, shared experts)
@@ -44,7 +44,7 @@ from ...hooks.model import Model
 from ...hooks.module_hooks import ModuleHook
 from ...interrupts import held
 
-PathSite = Literal["down", "pre"]
+PathSite = Literal["down", "pre", "before-norm"]
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Path:
             out.append(ModuleHook(layer.mlp, "in", self._keep("x")))
         if layer.mid is not None:
             out.append(ModuleHook(layer.mid, "in", self._keep("mid")))
-        if layer.post_norm is not None:
+        if layer.post_norm is not None and self.site == "down":
             _check_norm(layer)
             out += [
                 ModuleHook(layer.post_norm, "in", self._keep("a")),
@@ -94,8 +94,8 @@ class Path:
     def scores(self, gradient: Float[Tensor, "query panel width"]) -> Float[Tensor, "query panel neuron"]:
         """Attribution of every neuron, from integrated gradients."""
         g = gradient
-        if self.site == "pre":
-            return self.seen["u"] * g
+        if self.site != "down":
+            return self.seen["u" if self.site == "pre" else "z"] * g
         factor = self.layer.mlp_scale
         if self.routed is not None:
             return expert_scores(self.layer, self.routed, factor * g)
@@ -115,8 +115,8 @@ class Path:
         return keep
 
     def _points(self, end: Tensor) -> Tensor:
-        if self.site == "pre":
-            return self._points_before_activation(end)
+        if self.site != "down":
+            return self._points_through_mlp(end)
         if self.layer.down is None:
             seen = dict(self.seen)  # the extra call calls the hooks again
             self.routed = route(self.layer, seen["x"][:, 0])
@@ -143,20 +143,31 @@ class Path:
             bias = bias() if callable(bias) and not isinstance(bias, Tensor) else bias  # quantized modules of torch
             return bias.detach() if isinstance(bias, Tensor) else 0.0
 
-    def _points_before_activation(self, end: Tensor) -> Tensor:
-        leaf = self.nodes[..., None] * self.seen["u"]
+    def _points_through_mlp(self, end: Tensor) -> Tensor:
+        """Rows whose activations are scaled inside the MLP, with all that follows computed anew."""
+        leaf = self.nodes[..., None] * self.seen["u" if self.site == "pre" else "z"]
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
-        seen = dict(self.seen)  # the extra call below calls the hooks again
+        seen = dict(self.seen)  # the extra calls below call the hooks again
+        try:
+            y = self._from_activations(end) if self.site == "pre" else self._from_neurons()
+        finally:
+            self.seen = seen
+        start = self.seen["mid"] if "mid" in self.seen else end - self.layer.mlp_scale * self.seen["y"]
+        return start + self.layer.mlp_scale * y
+
+    def _from_neurons(self) -> Tensor:
+        if self.layer.down is None or self.layer.post_norm is None:
+            raise ModelError('site "before-norm" needs a norm behind the MLP and no experts; use site "down"')
+        return self.layer.post_norm(self.layer.down(self.leaf))
+
+    def _from_activations(self, end: Tensor) -> Tensor:
         with held():
             put = self._up().register_forward_hook(lambda _m, _a, _o: self.leaf)
             try:
                 assert self.layer.mlp is not None
-                y = self.layer.mlp(end.repeat(1, self.nodes.shape[1], 1))
+                return self.layer.mlp(end.repeat(1, self.nodes.shape[1], 1))
             finally:
                 put.remove()
-                self.seen = seen
-        start = self.seen["mid"] if "mid" in self.seen else end - self.layer.mlp_scale * self.seen["y"]
-        return start + self.layer.mlp_scale * y
 
     def _up(self) -> torch.nn.Module:
         if len(self.layer.up) != 1 or self.layer.mlp is None or self.layer.post_norm is not None:

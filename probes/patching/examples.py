@@ -21,7 +21,7 @@ from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar
 from ..examples import Example, Gold
 from ..families import corrected
-from ..matching import match, spread_out
+from ..matching import kept, match, spread_out
 from ..positions import Position, collisions, preceding_row, read_at
 from ..result import ProbeResult
 from .outcomes import Grader
@@ -56,9 +56,11 @@ def over_examples(
         raise NoCasesError(f"role {role!r}: {sizes}; patching needs failures to patch and successes to patch from")
     found = match(mine, role=role)
     warnings = [reading.note, *reading.warnings, found.note]
-    matched = [(by_case[f], by_case[s]) for f, s in spread_out(found.pairs, mine)[:max_pairs]]
+    chosen = spread_out(found.pairs, mine)[:max_pairs]
+    matched = [(by_case[f], by_case[s]) for f, s in chosen]
     if len(found.pairs) > max_pairs:
-        warnings.append(f"{max_pairs} of {len(found.pairs)} pairs, spread over families, depths and operations")
+        of_each = kept(chosen, found.pairs, mine) or "all of one family, depth and operation"
+        warnings.append(f"{max_pairs} of {len(found.pairs)} pairs kept, spread evenly ({of_each})")
     if not matched:
         n = min(max_pairs, *(len(v) for v in groups.values()))
         order = torch.randperm(len(groups["success"]), generator=torch.Generator().manual_seed(seed)).tolist()

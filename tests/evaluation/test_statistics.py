@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as hs
 
 from composcope.evaluation import statistics as st
+from composcope.evaluation.metrics import find
+from composcope.evaluation.protocols import Graded, get
 
 
 def test_clopper_pearson_of_36_in_165_matches_the_beta_quantiles() -> None:
@@ -99,6 +101,25 @@ def test_bootstrap_of_a_mean_agrees_with_the_normal_approximation() -> None:
     half = 1.96 * x.std(ddof=1) / 20
     assert interval.low == pytest.approx(x.mean() - half, abs=0.004)
     assert interval.high == pytest.approx(x.mean() + half, abs=0.004)
+
+
+def _one(seed: int) -> list[object]:
+    x = np.random.default_rng(2).random(25)
+    a, b = (x < 0.6).tolist(), (x > 0.35).tolist()
+    rows = [Graded(f"c{i}", r, "correct" if v else "incorrect")
+            for i, (p, q) in enumerate(zip(a, b, strict=True))
+            for r, v in (("part:0", p), ("part:1", True), ("whole", q))]  # fmt: skip
+    gap = find(get("compositionality-gap", seed=seed).reduce(rows).metrics, "gap")
+    assert gap is not None
+    columns = np.column_stack([x, np.ones(25)])
+    return [st.paired_difference(a, b, seed=seed, n_resamples=99), (gap.low, gap.high),
+            st.bootstrap(columns, lambda s: s[..., 0] / s[..., 1], seed=seed, n_resamples=99)]  # fmt: skip
+
+
+def test_the_seed_decides_which_resamples_are_drawn() -> None:
+    assert _one(3) == _one(3)
+    assert all(a != b for a, b in zip(_one(3)[::2], _one(4)[::2], strict=True))
+    assert len({_one(seed)[1] for seed in range(12)}) > 1  # few values are possible: ends are shares of 25 cases
 
 
 def test_bootstrap_gives_the_percentile_interval_of_scipy() -> None:

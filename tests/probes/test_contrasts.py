@@ -292,3 +292,18 @@ def test_planted_recovery_takes_the_users_own_mechanism_and_test() -> None:
         test=lambda a, b: float(stats.levene(a, b).pvalue),
     ).table  # fmt: skip
     assert rows[0]["value"] < 0.2 < 0.8 < rows[1]["value"]
+
+
+def test_the_seed_decides_which_signs_and_labels_are_drawn() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=12), rng.normal(0.5, 1, 14)
+
+    def drawn(seed: int) -> list[float]:
+        table = contrast.between({"a": a, "b": b}, test="permutation", resamples=200, seed=seed).table
+        pairs = contrast.paired({"a": a.tolist(), "b": b[:12].tolist()}, test="permutation", resamples=200, seed=seed)
+        found = contrast.map_test(a[:, None], b[:, None], permutations=200, seed=seed)
+        p = validity.shuffled_p(a, b, permutations=200, seed=seed)
+        return [table[-1]["p"], pairs.table[0]["p"], float(found.p[0]), p]
+
+    assert drawn(5) == drawn(5)
+    assert all(len(set(column)) > 1 for column in zip(*(drawn(seed) for seed in range(4)), strict=True))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from composcope.probes.adjustment import adjusted
 from composcope.probes.examples import Example
-from composcope.probes.matching import CALIPER, Matched, assign, distance, match, spread_out
+from composcope.probes.matching import CALIPER, Matched, assign, distance, kept, match, spread_out
 from composcope.probes.slots import Slot
 from composcope.probes.tables import matched_rows
 
@@ -192,3 +192,29 @@ def test_pairs_are_spread_over_families_depths_and_operations() -> None:
     of = {e.case: (e.family, e.depth) for e in cases}
     order = spread_out(found.pairs, cases)
     assert sorted(order) == sorted(found.pairs) and len({of[f] for f, _ in order[:4]}) == 4
+
+
+@pytest.mark.parametrize("n", [4, 6, 12, 16, 24])
+def test_the_first_pairs_are_even_over_families_and_depths_however_many_strata_there_are(n: int) -> None:
+    depths, families = (2, 4, 6, 10), "abcdef"
+    cases = [example(f"{g[0]}{f}{d}{i}", g, family=f, depth=d) for f in families for d in depths for i in range(2)
+             for g in ("failure", "success")]  # fmt: skip
+    found = match(cases, caliper=0.5)
+    assert len(found.pairs) == 48
+    of = {e.case: e for e in cases}
+    first = [of[f] for f, _ in spread_out(found.pairs, cases)[:n]]
+    for counts in (
+        [sum(e.depth == d for e in first) for d in depths],
+        [sum(e.family == f for e in first) for f in families],
+    ):
+        assert max(counts) - min(counts) <= 1
+    assert len({(e.family, e.depth) for e in first}) == min(n, 24)
+    said = kept([(e.case, "") for e in first], found.pairs, cases)
+    assert f"10 {sum(e.depth == 10 for e in first)} of 12" in said and "family: a " in said and "operation" not in said
+
+
+def test_lengths_beyond_the_caliper_are_not_matched() -> None:
+    def pairs(length: int, caliper: float) -> int:
+        return len(match([example("f", "failure", 100), example("s", "success", length)], caliper=caliper).pairs)
+
+    assert [pairs(124, 1.0), pairs(126, 1.0), pairs(126, 1.1), pairs(80, 1.0), pairs(79, 1.0)] == [1, 0, 1, 1, 0]

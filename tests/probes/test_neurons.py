@@ -98,6 +98,22 @@ def test_the_reference_rule_is_the_published_sum_at_the_published_site(name: str
     assert torch.allclose(got, expected, atol=3e-6)
 
 
+@pytest.mark.parametrize("name", [*POST_NORM, "exaone4"])
+def test_the_reference_rule_scales_the_up_projection_before_the_norm_as_the_published_code_does(name: str) -> None:
+    lm = load_model(tiny(name))
+    decoder: Any = lm.model.get_decoder()  # type: ignore[operator]
+    up = [block.mlp.up_proj for block in decoder.layers]
+    expected = oracle.attribute_before_activation(
+        lm.model, torch.tensor([PROMPTS[0]]), 30, up, oracle.reference_nodes(20)
+    )
+    got = neurons.attribute_many(lm, PROMPTS[:1], [[30]], rule="reference")
+    assert torch.allclose(got.mean[0], expected, atol=3e-6 + 1e-4 * float(expected.abs().max()))
+    ours = neurons.attribute_many(lm, PROMPTS[:1], [[30]], rule="reference", site="down")
+    assert (got.site, ours.site) == ("before-norm", "after-norm") and ours.rule == "reference"
+    assert float((ours.mean[0] - expected).abs().max()) > 0.1 * float(expected.abs().max())
+    assert neurons.attribute_many(lm, PROMPTS[:1], [[30]]).site == "after-norm"
+
+
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])
 def test_scores_of_a_layer_sum_to_what_silencing_it_costs(name: str) -> None:
     lm = load_model(tiny(name))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import entropy
 
 from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Model, Site, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example
 from composcope.probes.patching.engine import continue_patched, generate, prompt_end_states, transplant_all
-from composcope.probes.patching.outcomes import Outcome, summarize
+from composcope.probes.patching.outcomes import Outcome, compare, summarize
 
 from ..oracles import patching as oracle
 from ..tiny_models import tiny
@@ -147,6 +149,32 @@ def test_no_flip_is_bounded_by_the_pairs_that_share_nothing() -> None:
     assert (bound["n"], alone["n"]) == (16, 16)
     assert bound["high"] == pytest.approx(1 - 0.025 ** (1 / 4))
     assert alone["high"] == pytest.approx(1 - 0.025 ** (1 / 16))
+
+
+@pytest.mark.parametrize(
+    ("patched", "base", "equal"),
+    [
+        ([7, 8, 9, 4], [7, 8, 9, 4], 4),
+        ([7, 1, 9, 4], [7, 8, 9, 4], 1),  # what agrees again after the first difference does not count
+        ([1, 8, 9, 4], [7, 8, 9, 4], 0),
+        ([7, 8, -1, -1], [7, 8, -1, -1], 2),  # both ended
+        ([7, 8, 5, 6], [7, 8, -1, -1], 2),
+    ],
+)
+def test_divergence_from_the_unpatched_is_counted_to_the_first_difference_and_weighed_by_it(
+    patched: list[int], base: list[int], equal: int
+) -> None:
+    own, other, donor = ([0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.25, 0.25, 0.5])
+    logits = [
+        torch.tensor(x, dtype=torch.float64).log() + shift for x, shift in ((own, 3.0), (other, -1.0), (donor, 2.0))
+    ]
+    found = compare("donor", (0, 0), (torch.tensor([patched]), logits[1][None]), (torch.tensor(base), logits[0]),
+                    (torch.tensor([3, 3, 3, 3]), logits[2]), (0, 2), None).values  # fmt: skip
+    assert float(found["tokens_before_divergence"]) == equal
+    assert float(found["kl"]) == pytest.approx(entropy(own, other))
+    assert float(found["kl_from_donor"]) == pytest.approx(entropy(donor, other))
+    assert float(entropy(own, other)) > 1.05 * float(entropy(other, own))
+    assert float(found["logit_difference"]) == pytest.approx(math.log(0.6 / 0.1))
 
 
 def test_transplanting_the_whole_prompt_gives_the_donors_first_logits() -> None:

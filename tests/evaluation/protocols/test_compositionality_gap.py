@@ -54,6 +54,13 @@ def test_the_gap_is_paired_over_cases_where_both_sides_are_known() -> None:
     )
 
 
+def test_the_gap_divides_by_the_known_pairs_and_not_by_all_cases() -> None:
+    table = {"a": "110", "b": "110", "c": "110", "d": "101", "e": "11?", "f": "11?", "g": "?10", "h": "?11"}
+    found = find(metrics_from_rows(rows_of(table), "compositionality-gap").metrics, "gap")
+    assert found is not None and (found.n, found.count, found.n_invalid) == (4, -2, 4)
+    assert found.value == pytest.approx(-2 / 4)
+
+
 def test_the_conditional_gap_and_its_bounds() -> None:
     press = got("press_gap")
     assert (press.count, press.n, press.n_invalid) == (2, 3, 2)
