@@ -179,8 +179,8 @@ def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, 
 
 def _qualified(before: Sequence[Token], name: tuple[str, ...], names: Sequence[tuple[str, ...]]) -> bool:
     """Whether the name is the end of another name: "Northern Ireland", "Canadian dollar" for "(Australian) dollar"."""
-    if not before or not before[0].capital or not before[0].is_word:
-        return False
+    if not before or not before[0].capital or not before[0].is_word or before[0].owner is not None:
+        return False  # Japan's yen is the yen
     word = before[0].word
     if (word in _SKIPPED | SENTENCE_WORDS and word != "new") or any(
         (word, *name) == n[-len(name) - 1 :] for n in names

@@ -271,6 +271,7 @@ def test_an_answer_is_graded_as_a_careful_reader_would(
     [
         ("The Australian dollar.", RIGHT),
         ("They pay in Dollars.", RIGHT),
+        ("It is Australia's Dollar.", RIGHT),
         ("It is the Canadian dollar.", NONE),
         ("Canadian dollar", NONE),
         ("The euro.", WRONG),
