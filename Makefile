@@ -22,6 +22,7 @@ VENV   ?= .venv
 VLLM_VENV ?= .venv-vllm
 LM_EVAL_VENV ?= .venv-lm-eval
 BASE   ?= python3
+TORCH_CPU ?= https://download.pytorch.org/whl/cpu
 EXTRAS ?= dev,gguf,lens,embed,train,ray,notebook
 
 ifdef NO_INSTALL
@@ -113,8 +114,13 @@ install: $(READY) .site/composcope
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"composcope needs Python 3.11-3.13, {sys.executable} is {v[0]}.{v[1]}: make BASE=/path/to/python3.12")'
+	@$(BASE) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(BASE) cannot make an environment: install its venv package (Debian, Ubuntu: apt-get install python3-venv), or use another Python: make BASE=/path/to/python3.12" >&2; exit 1; }
 	$(BASE) -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt "setuptools>=77" wheel
+	@if [ -n "$(TORCH_CPU)" ] && [ "$$(uname -s)" = Linux ] && ! command -v nvidia-smi >/dev/null && ! command -v rocminfo >/dev/null; then \
+	  echo "no GPU is seen: torch comes as its CPU build (200 MB instead of several GB); 'make TORCH_CPU=' takes the other"; \
+	  $(PYTHON) -m pip install --quiet --disable-pip-version-check --retries 0 --timeout 10 --no-deps -c constraints.txt --index-url $(TORCH_CPU) torch 2>/dev/null || \
+	  echo "no answer from $(TORCH_CPU): torch comes from the package registry"; fi
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
 	touch $@
 

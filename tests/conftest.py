@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -32,6 +33,30 @@ def shared() -> Path:
     return SHARED
 
 
-def pytest_sessionfinish() -> None:
+NEEDS = (
+    "../shared",
+    "shared is not there",
+    "CUDA",
+    "root",
+    "mount",
+    "namespace",
+    "Linux",
+    "registry",
+    "/proc",
+    "Zstandard",
+    "harness",
+)
+"""What a machine may lack: skips for any other reason fail the session where ``COMPOSCOPE_STRICT_SKIPS`` is set."""
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
     bare = [m for m in ("evaluation", "hooks", "probes", "experiments") if m in sys.modules]
     assert not bare, f"imported under a bare name: {bare}; import composcope.{bare[0]}"
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("COMPOSCOPE_STRICT_SKIPS"):
+        return
+    reasons = {(str(r.nodeid), str(r.longrepr[-1])) for r in reporter.stats.get("skipped", ())}
+    unexpected = sorted(f"{where}: {why}" for where, why in reasons if not any(n in why for n in NEEDS))
+    if unexpected:
+        print("\nSKIPPED FOR A REASON THAT IS NOT EXPECTED HERE:", *unexpected, sep="\n  ", file=sys.__stderr__)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
