@@ -1,6 +1,6 @@
 """What a name on the command line stands for: an object of a package, of a plugin file or of an installed package.
 
-    FIGURES = Registry("figures", Figure, __package__)
+    FIGURES = Registry("figures", lambda value: isinstance(value, Figure), __package__)
     FIGURES["collapse-curve"].title
 
 An object says everything about itself in the file that defines it, and is found there: whoever adds one to this package
@@ -10,7 +10,7 @@ writes one file, and so does whoever adds one from outside.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -22,12 +22,16 @@ T = TypeVar("T")
 class Registry(Mapping[str, T], Generic[T]):
     """Objects of one kind by name: first those of the package by their ``order``, then those of plugins.
 
-    ``package`` is searched, once and when first needed, for objects (or subclasses) of the type ``of`` at the top of
-    its modules. ``wrap(name, value)`` makes such an object where a plugin gives only a function.
+    ``package`` is searched, once and when first needed, for values at the top of its modules that ``is_one`` accepts;
+    each has a ``name``; with ``modules`` only in those. ``wrap(name, value)`` makes such an object where a plugin gives
+    only a function.
     """
 
-    def __init__(self, kind: str, of: type, package: str | None, wrap: Callable[[str, Any], T] | None = None) -> None:
-        self.kind, self.of, self.package, self.wrap = kind, of, str(package), wrap
+    def __init__(
+        self, kind: str, is_one: Callable[[Any], bool], package: str | None,
+        wrap: Callable[[str, Any], T] | None = None, *, modules: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self.kind, self.is_one, self.package, self.wrap, self.modules = kind, is_one, str(package), wrap, modules
         self._given: dict[str, Any] = {}
         self.added: dict[str, T] = {}
         """Those of plugins."""
@@ -36,19 +40,17 @@ class Registry(Mapping[str, T], Generic[T]):
     def own(self) -> dict[str, T]:
         """The objects of the package itself."""
         found: dict[str, Any] = {}
-        for module in pkgutil.iter_modules(import_module(self.package).__path__):
-            for value in vars(import_module(f"{self.package}.{module.name}")).values():
-                if self._is_one(value) and found.setdefault(value.name, value) is not value:
-                    raise TypeError(
-                        f"{self.package}.{module.name}: a second one of {self.kind} is called {value.name!r}"
-                    )
+        for module in self.modules or [m.name for m in pkgutil.iter_modules(import_module(self.package).__path__)]:
+            for value in vars(import_module(f"{self.package}.{module}")).values():
+                if self.is_one(value) and found.setdefault(value.name, value) is not value:
+                    raise TypeError(f"{self.package}.{module}: two {self.kind} are called {value.name!r}")
         return dict(sorted(found.items(), key=lambda item: getattr(item[1], "order", 0)))
 
     def add(self, name: str, value: Any) -> bool:
         """Make an object of a plugin known by its name; False where that stands for something else."""
         if name in self.own or self._given.setdefault(name, value) is not value:
             return False
-        self.added[name] = value if self.wrap is None or self._is_one(value) else self.wrap(name, value)
+        self.added[name] = value if self.wrap is None or self.is_one(value) else self.wrap(name, value)
         return True
 
     def find(self, name: str) -> T | None:
@@ -57,11 +59,6 @@ class Registry(Mapping[str, T], Generic[T]):
             for point in entry_points(group=f"composcope.{self.kind}", name=name):
                 self.add(name, point.load())
         return self.get(name)
-
-    def _is_one(self, value: Any) -> bool:
-        if isinstance(value, type):
-            return issubclass(value, self.of) and value is not self.of and isinstance(getattr(value, "name", None), str)
-        return isinstance(value, self.of)
 
     def __getitem__(self, name: str) -> T:
         return self.own[name] if name in self.own else self.added[name]

@@ -18,7 +18,7 @@ from .studies.results import metric_rows
 from .studies.study import Preset, Study, Table
 
 if TYPE_CHECKING:
-    from .studies.opening import Opened
+    from .studies.opening import ProbeContext
 
 QRNCA = {"rule": "reference", "steps": 20, "t": 0.2, "u": 0.3, "v": 20, "answer_tokens": None}
 """QRNCA's integration, thresholds and set size as its authors release them; AgentCoMa does not say which it used. Free
@@ -32,7 +32,7 @@ NOTE = (
 )
 
 
-def probe(opened: Opened) -> None:
+def probe(opened: ProbeContext) -> None:
     """Lookback, Min-K%++ and neurons over all questions, as in the paper's section 6."""
     from ..probes import lookback, min_k, neurons
 
@@ -70,6 +70,8 @@ def tables(study: Study) -> list[Table]:
 
 PRESET = Preset(
     name="agentcoma",
+    about="steps and whole, gap, quadrants; lookback, Min-K%++ and neurons over all questions",
+    order=1,
     title="AgentCoMa: commonsense and arithmetic, apart and together",
     protocol="compositionality-gap",
     data=("organism:mixed",),

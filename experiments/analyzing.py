@@ -26,7 +26,7 @@ from ..evaluation.analyses.base import Analysis, Source
 from ..evaluation.benchmarks.load import load
 from ..evaluation.cases import Case
 from ..evaluation.metrics import Metric, quoted
-from ..evaluation.protocols.roles import uncounted
+from ..evaluation.protocols.catalog import uncounted
 from .printing import table
 from .run import find_runs, read_lines, write_json, write_lines
 

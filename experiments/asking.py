@@ -15,17 +15,6 @@ from .config import Asking, Config, flag
 if TYPE_CHECKING:
     from .sources import Benchmark
 
-_PROTOCOLS = {
-    "also": ("compositionality-gap", "double-gate"),
-    "reversed": ("compositionality-gap",),
-    "extra_context": ("compositionality-gap",),
-    "code": ("reasoning-gap",),
-    "co_presented": ("reasoning-gap",),
-    "ask_all": ("scaffolding",),
-    "placeholders": ("scaffolding",),
-}
-"""Which protocols an option is for; the others are for all."""
-
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
     """The options with the worked examples of a file, or of the cases' own benchmark where it ships some.
@@ -60,7 +49,7 @@ def make_protocol(config: Config) -> Any:
     """
     from ..evaluation import protocols
     from ..evaluation.protocols import few_shot
-    from ..evaluation.protocols.presenting import Presentation, Presented
+    from ..evaluation.protocols.presenting import FormattedProtocol, Presentation
 
     name, asking = str(config.protocol), with_examples(config.asking, ())
     found = protocols.get(name, **_options(config))
@@ -75,31 +64,28 @@ def make_protocol(config: Config) -> Any:
         cot_tokens=asking.cot_tokens,
         may_think=asking.may_think,
     )
-    return Presented(found, how)
+    return FormattedProtocol(found, how)
 
 
 def _options(config: Config) -> dict[str, Any]:
     """Options of the protocol class; those that are left at their defaults are not passed to other packages' ones."""
+    from ..evaluation.protocols.catalog import PROTOCOLS, about
+
     asking, name = config.asking, str(config.protocol)
     settled: dict[str, Any] = {"format": config.format, "max_tokens": asking.answer_tokens, "compat": asking.compat}
     settled |= {"seed": config.seed or None}
     options: dict[str, Any] = {k: v for k, v in settled.items() if v is not None}
-    given = asking.changed()
-    for option, wanted in _PROTOCOLS.items():
-        if option not in given:
-            continue
-        if name not in wanted:
+    own = about(name).options
+    for option, value in asking.changed().items():
+        wanted = [other for other in PROTOCOLS.own if option in about(other).options]
+        if wanted and option not in own:
             raise InputError(f"{flag(option)} is for {' and '.join(wanted)}, and the protocol is {name}; leave it out")
-        options[option] = given[option]
-    if "also" in options:
-        ways = tuple(dict.fromkeys(w.strip() for w in options.pop("also").split(",") if w.strip()))
-        options["recovery" if name == "double-gate" else "also"] = ways
-    options.pop("co_presented", None)  # made from the cases, see prepare
+        if own.get(option):  # what sets no field is made from the cases, see prepare
+            ways = tuple(dict.fromkeys(w.strip() for w in value.split(",") if w.strip())) if option == "also" else value
+            options[own[option]] = ways
     return options
 
 
-NEEDS_PARTS = ("compositionality-gap", "double-gate", "scaffolding")
-"""Protocols that ask the parts, whatever their number."""
 _SHOWN = 3
 
 
@@ -109,8 +95,10 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
     Raises ``InputError`` where no case has parts for a protocol that asks them, and where no case has the wording that
     an option asks for.
     """
-    name = str(config.protocol)
-    if name in NEEDS_PARTS and cases and not any(c.parts for c in cases):
+    from ..evaluation.protocols.catalog import about
+
+    says = about(config.protocol)
+    if says.asks_parts and cases and not any(c.parts for c in cases):
         why = next((f" ({c.meta['problem']})" for c in cases if c.meta.get("problem")), "")
         raise InputError(
             f"none of the {len(cases)} cases of {cases[0].benchmark} has parts{why}: there is nothing to compose; have "
@@ -119,7 +107,8 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
         )
     if config.asking.reversed and not any("reversed" in c.meta for c in cases):
         raise InputError("--reversed: no case has a wording with reversed steps; add the field meta.reversed")
-    if name == "reasoning-gap" and config.asking.co_presented and not any("independent" in c.meta for c in cases):
+    co_presented = "co_presented" in says.options and config.asking.co_presented
+    if co_presented and not any("independent" in c.meta for c in cases):
         from ..evaluation.protocols.reasoning_gap import co_present
 
         return co_present(cases, config.seed)
@@ -128,8 +117,10 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
 
 def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
     """One line that says how many cases have no parts, which and why; none where all have, or nobody asks for them."""
+    from ..evaluation.protocols.catalog import about
+
     bare = [c for c in cases if not c.parts]
-    if name not in NEEDS_PARTS or not bare:
+    if not about(name).asks_parts or not bare:
         return []
     first = ", ".join(f"{c.id} ({c.meta.get('problem') or 'no reason given'})" for c in bare[:_SHOWN])
     more = ", ..." if len(bare) > _SHOWN else ""

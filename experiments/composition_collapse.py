@@ -20,7 +20,7 @@ from .studies.results import metric_rows
 from .studies.study import Preset, Study, Table
 
 if TYPE_CHECKING:
-    from .studies.opening import Opened
+    from .studies.opening import ProbeContext
 
 FAMILIES = ("successor", "interval", "temporal_successor", "temporal_interval_decoy", "temporal_interval")
 SUCCESS_DEPTH, FAILURE_DEPTH = 4, 6
@@ -28,7 +28,7 @@ MAX_PAIRS, STEPS, MOST_NEW_TOKENS = 16, 40, 512
 LAYERS, LAYERS_OF = (0, 4, 8, 12, 16, 20, 24, 28, 32, 35), 36
 
 
-def probe(opened: Opened) -> None:
+def probe(opened: ProbeContext) -> None:
     """Prompt-end patching, prompt-end cosines and step cosines on the boundary set."""
     from .studies.opening import by_depth, scaled_layers
 
@@ -105,6 +105,8 @@ def _depth_key(study: Study) -> str:
 
 PRESET = Preset(
     name="composition-collapse",
+    about="residual failure over depth, three channels; patching, cosines",
+    order=4,
     title="Composition collapse: every part stably known, and the whole wrong",
     protocol="double-gate",
     data=("organism:temporal",),

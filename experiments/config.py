@@ -9,7 +9,7 @@ A value that cannot be used is one ``InputError`` that names the flag, the value
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -216,7 +216,7 @@ class Probing(Section):
     """Which probes measure what, and where they read."""
 
     probes: tuple[str, ...] = Field(
-        default_factory=lambda: known_probes(),
+        default_factory=lambda: _known_probes(),
         description="Comma-separated neurons, lookback, patching, trajectory, min-k; or all, or none.",
     )
     probe_cases: int = Field(
@@ -241,11 +241,13 @@ class Probing(Section):
     def _are_known(cls, value: Any, info: ValidationInfo) -> Any:
         if info.context == RECORDED:
             return value
-        known = known_probes()
+        from .probing.catalog import PROBES
+
+        known = tuple(PROBES)
         if isinstance(value, str):
             words = [word.strip().replace("_", "-") for word in value.split(",") if word.strip()]
             value = {"none": (), "all": known}.get(value, tuple(dict.fromkeys(words)))
-        unknown = [p for p in value if p not in known and plugin_probe(p) is None]
+        unknown = [p for p in value if p not in known and PROBES.find(p) is None]
         if unknown:
             raise InputError(
                 f"--probes {unknown[0]}: no such probe; use {', '.join(known)} (or none for none of them)"
@@ -254,24 +256,10 @@ class Probing(Section):
         return value
 
 
-def known_probes() -> tuple[str, ...]:
-    """Names of the probes of this package and of those that plugin files brought."""
-    return (*BUILT_IN_PROBES, *PLUGIN_PROBES)
+def _known_probes() -> tuple[str, ...]:
+    from .probing.catalog import PROBES
 
-
-def plugin_probe(name: str) -> Callable[..., Any] | None:
-    """A probe of a plugin file or an installed package; None where there is none of that name."""
-    if name not in PLUGIN_PROBES:
-        from importlib.metadata import entry_points
-
-        for point in entry_points(group="composcope.probes", name=name):
-            PLUGIN_PROBES[name] = point.load()
-    return PLUGIN_PROBES.get(name)
-
-
-BUILT_IN_PROBES = ("neurons", "lookback", "patching", "trajectory", "min-k")
-PLUGIN_PROBES: dict[str, Callable[..., Any]] = {}
-"""What ``plugins`` has loaded, by name."""
+    return tuple(PROBES)
 
 
 class Config(Probing):

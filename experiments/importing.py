@@ -15,7 +15,7 @@ from ..evaluation import importers, validators
 from ..evaluation.importers import regrading
 from ..evaluation.importers.base import refuse_twice
 from ..evaluation.protocols.base import Graded
-from ..evaluation.protocols.roles import uncounted
+from ..evaluation.protocols.catalog import uncounted
 from .run import write_json, write_lines
 
 

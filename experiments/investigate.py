@@ -234,7 +234,7 @@ def _probe(run: Run, config: Config, target: Target, found: Evaluated, reporter:
     if not config.probes or not any(found.ids(label) for label in ("failure", "success")):
         return missing
     from ..probes import examples
-    from . import probing
+    from .probing import run as probing
 
     asks, responses = found.per_case()
     labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
@@ -254,7 +254,7 @@ def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = F
     Ray workers, which share the work out themselves.
     """
     from ..probes import examples
-    from . import probing
+    from .probing import run as probing
 
     shard, path = shards.parse(part), Path(folder)
     if config.serving.engine == "ray":

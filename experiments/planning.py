@@ -14,6 +14,7 @@ from ..terminal import to_stderr
 from . import asking, served
 from .config import Config
 from .distributed import shards
+from .probing.catalog import PROBES
 from .run.checks import role_group
 from .sources import Benchmark, load_benchmark, resolve_model
 from .targets import choose_prompting
@@ -139,16 +140,10 @@ def _probe_lines(config: Config, n_cases: int, roles: int, layers: int) -> list[
     cases = min(2 * config.probe_cases, n_cases)
     pairs = min(config.probe_cases, n_cases // 2)
     prompts = cases * roles
-    costs = {
-        "neurons": f"{prompts} prompts, each with {layers} layers x 9 to 65 rows, forward and backward",
-        "lookback": f"{prompts} prompts with their responses",
-        "patching": f"{cases} prompts, {pairs} pairs x {layers} layers of rows with their continuations",
-        "trajectory": f"{2 * cases} prompts, half of them with their responses",
-        "min-k": f"{prompts} prompts",
-    }
-    unknown = "what its plugin does"
+    sizes = {"prompts": prompts, "cases": cases, "twice": 2 * cases, "pairs": pairs, "layers": layers}
+    costs = {name: PROBES[name].cost.format(**sizes) for name in config.probes}
     about = f"at most {pairs} failures and as many successes, or {cases} cases without pairs, in up to {roles} roles"
-    lines = [f"probes on {about}, forwards at most:", *(f"  {n}: {costs.get(n, unknown)}" for n in config.probes)]
+    lines = [f"probes on {about}, forwards at most:", *(f"  {n}: {cost}" for n, cost in costs.items())]
     if config.case_details:
         few = min(2 * min(config.case_details, config.probe_cases), n_cases) * roles
         lines.append(

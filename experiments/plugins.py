@@ -1,31 +1,41 @@
-"""Benchmarks, protocols, probes and figures of your own: one Python file, named with ``--plugin FILE``.
+"""Benchmarks, protocols, probes, figures and studies of your own: one Python file, named with ``--plugin FILE``.
 
 The file is imported when it is named, never because a run folder says so: a run from elsewhere starts no code. It
-defines any of four dictionaries, by the name that the command line will know:
+defines any of these, each a dictionary by the name that the command line will know, or a list of objects that say it:
 
 * ``BENCHMARKS``: ``{name: reader}``; ``--benchmark name:FILE`` calls ``reader("FILE")``, which returns cases;
 * ``PROTOCOLS``: ``{name: class}``; see ``evaluation.protocols.base.Protocol``;
 * ``PROBES``: ``{name: function}``; ``function(lm, examples)`` returns a ``probes.result.ProbeResult``;
-* ``FIGURES``: ``{id: function}``; ``function(runs)`` returns a ``figures.drawing.Drawing``, its docstring is the title.
+* ``FIGURES``: ``{id: function}``; ``function(runs)`` returns a ``figures.drawing.Drawing``, its docstring is the title;
+* ``STUDIES``: ``[study]``; see ``studies.study.Preset``.
 
-Installed packages offer the same through the entry-point groups ``composcope.benchmarks``, ``composcope.protocols``,
-``composcope.probes`` and ``composcope.figures``.
+A list holds objects that say more of themselves: ``benchmarks.catalog.Benchmark``, protocol classes with an ``about``,
+``probing.catalog.Probe``, ``figures.figure.Figure``. Installed packages offer the same through the entry-point groups
+``composcope.benchmarks``, ``composcope.protocols``, ``composcope.probes``, ``composcope.figures`` and
+``composcope.studies``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..errors import ComposcopeError, InputError
-from .config import BUILT_IN_PROBES, PLUGIN_PROBES
 from .run.provenance import PLUGIN_PREFIX
 
-KINDS = ("BENCHMARKS", "PROTOCOLS", "PROBES", "FIGURES")
+KINDS = {
+    "BENCHMARKS": ("..evaluation.benchmarks.catalog", "READERS"),
+    "PROTOCOLS": ("..evaluation.protocols.catalog", "PROTOCOLS"),
+    "PROBES": (".probing.catalog", "PROBES"),
+    "FIGURES": (".figures.catalog", "FIGURES"),
+    "STUDIES": (".studies.study", "STUDIES"),
+}
+"""What a file may define, and the registry that then knows it."""
 
 
 def load(path: str | Path) -> dict[str, tuple[str, ...]]:
@@ -39,10 +49,10 @@ def load(path: str | Path) -> dict[str, tuple[str, ...]]:
     module = _imported(path)
     found = {kind: _checked(path, kind, getattr(module, kind, {})) for kind in KINDS}
     if not any(found.values()):
-        raise InputError(f"--plugin {path}: defines nothing; add a dictionary {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+        raise InputError(f"--plugin {path}: defines nothing; add a dictionary or a list {' or '.join(KINDS)}")
     for kind, items in found.items():
         for name, item in items.items():
-            if not _make_known(kind, name, item):
+            if not _registry(kind).add(name, item):
                 raise InputError(f"--plugin {path}: {kind}[{name!r}] is taken; choose another name")
     return {kind: tuple(items) for kind, items in found.items() if items}
 
@@ -84,25 +94,18 @@ def _line(e: BaseException, path: Path) -> str:
     return found
 
 
-def _checked(path: Path, kind: str, items: Any) -> Mapping[str, Callable[..., Any]]:
+def _checked(path: Path, kind: str, items: Any) -> Mapping[str, Any]:
+    """By name what a file defines: a dictionary of functions, or a list of objects that say their name."""
+    if isinstance(items, list | tuple) and all(isinstance(getattr(item, "name", None), str) for item in items):
+        return {item.name: item for item in items}
     if not isinstance(items, Mapping) or not all(isinstance(n, str) and callable(f) for n, f in items.items()):
-        raise InputError(f"--plugin {path}: {kind} is {items!r:.80}; give a dictionary of names and functions")
+        raise InputError(
+            f"--plugin {path}: {kind} is {items!r:.80}; give a dictionary of names and functions, or a list of objects"
+        )
     return items
 
 
-def _make_known(kind: str, name: str, item: Callable[..., Any]) -> bool:
-    """Add a name to those that this process knows; False where it stands for something else already."""
-    known: dict[str, Any]
-    if kind == "BENCHMARKS":
-        from ..evaluation.benchmarks.load import READERS as known
-    elif kind == "PROTOCOLS":
-        from ..evaluation.protocols import PROTOCOLS as known
-    elif kind == "FIGURES":
-        from .figures.catalog import FIGURES
-
-        return FIGURES.add(name, item)
-    else:
-        if name in BUILT_IN_PROBES:
-            return False
-        known = PLUGIN_PROBES
-    return known.setdefault(name, item) is item
+def _registry(kind: str) -> Any:
+    """Where the things of a kind are known by name; loaded only where a file defines some."""
+    module, name = KINDS[kind]
+    return getattr(import_module(module, __package__), name)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from .. import model_files
 from ..errors import InputError, ModelError
-from ..evaluation.benchmarks.load import NO_STEPS, load
+from ..evaluation.benchmarks.catalog import READERS
+from ..evaluation.benchmarks.load import load
 from ..evaluation.cases import Case, case_to_dict, check_cases
 from ..evaluation.protocols.asking import default_format, recommended, recommended_format
 from .run.provenance import text_hash
@@ -135,7 +136,8 @@ def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Ben
         return _organism_benchmark(name, seed, limit)
     found = load(name)
     kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
-    own = Path(name).expanduser().is_file() or name.partition(":")[0] in NO_STEPS
+    reader = READERS.get(name.partition(":")[0])
+    own = Path(name).expanduser().is_file() or (reader is not None and reader.answer_alone)
     return Benchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
 
 

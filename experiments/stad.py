@@ -78,6 +78,8 @@ def skills_of(run: StudyRun) -> Counter[str]:
 
 PRESET = Preset(
     name="stad",
+    about="steps to be revealed, bottleneck skills, isolated skills",
+    order=3,
     title="STaD: how much of the task has to be solved for the model",
     protocol="scaffolding",
     data=("organism:mixed", "organism:temporal"),

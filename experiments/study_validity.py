@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .config import PLUGIN_PROBES, plugin_probe
 from .organism import series as organism_series
 from .organism.series import Series
 from .organism.weights import DOSES
+from .probing.catalog import PROBES
 from .run import read_json
 from .studies.results import metric_rows
 from .studies.spec import Spec, StudyModel
@@ -73,7 +73,7 @@ def tables(study: Study) -> list[Table]:
 
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
     examined = _examined(study)
-    own = {name: found for name in PLUGIN_PROBES if (found := plugin_probe(name)) is not None}
+    own = {name: probe.measure for name, probe in PROBES.added.items()}
     rows = validity.examine_series(
         study.folder, examined, seed=study.spec.seed, n=study.spec.probe_cases or validity.N_CASES, probes=own
     )
@@ -120,6 +120,8 @@ def _shown(row: Row) -> str:
 
 PRESET = Preset(
     name="validity",
+    about="the dose series of organisms: do the probes measure what they say?",
+    order=5,
     title="Validity: probes on a dose series whose truth is known",
     protocol="compositionality-gap",
     data=("organism:mixed",),

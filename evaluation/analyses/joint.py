@@ -14,9 +14,9 @@ from ...errors import NoCasesError
 from .. import statistics
 from ..metrics import Metric
 from ..protocols import counting
+from ..protocols.collapse_depth import Gated
 from ..protocols.counting import Truth
 from ..protocols.double_gate import atom_table, gate_cases
-from ..protocols.gated import Gated
 from .base import Analysis, Source, distinct
 
 Kind = Literal["pure", "knowledge-gap", "mixed"]

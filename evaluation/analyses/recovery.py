@@ -12,8 +12,8 @@ from .. import statistics
 from ..metrics import Metric
 from ..protocols import counting
 from ..protocols.base import Graded
+from ..protocols.collapse_depth import Gated
 from ..protocols.double_gate import gate_cases
-from ..protocols.gated import Gated
 from .base import Analysis, Source
 
 

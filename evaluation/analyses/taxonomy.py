@@ -19,8 +19,8 @@ from ..grading import dates
 from ..metrics import Metric, mark
 from ..protocols import counting
 from ..protocols.base import Graded
+from ..protocols.collapse_depth import Gated
 from ..protocols.double_gate import gate_cases
-from ..protocols.gated import Gated
 from .base import Analysis, Source
 
 STRUCTURAL = ("order-or-boundary", "lost-intermediate", "over-abstention", "binding-shift", "other")

@@ -1,5 +1,6 @@
 """Benchmarks: case files of our own shape, and readers for the shapes that others released."""
 
-from .load import READERS, load
+from .catalog import READERS, Benchmark
+from .load import load
 
-__all__ = ["READERS", "load"]
+__all__ = ["READERS", "Benchmark", "load"]

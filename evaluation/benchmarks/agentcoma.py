@@ -17,6 +17,7 @@ from pathlib import Path
 from ...errors import InputError
 from .. import reading
 from ..cases import Case, Part
+from .catalog import benchmark
 from .files import text_field
 
 WHAT = "AgentCoMa's agentcoma_dev.csv or agentcoma_test.csv (from its gated dataset page)"
@@ -33,6 +34,7 @@ _DOMAIN = ("domain", "category")
 _OPERATION = ("operation", "operation_type")
 
 
+@benchmark("agentcoma")
 def read_agentcoma(path: str | Path) -> list[Case]:
     """Read the cases of one CSV file. Raises ``InputError`` naming line and column."""
     columns, rows = reading.table(path, f"give {WHAT}")

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ..cases import Case, Part
+from .catalog import benchmark
 from .files import answers_field, read_json_list, text_field
 
 WHAT = "Bamboogle with sub-questions: a JSON list of {Question, Answer, Q1, A1, Q2, A2}"
 
 
+@benchmark("bamboogle")
 def read_bamboogle(path: str | Path) -> list[Case]:
     """Read the cases; where the second sub-question is the question itself, ``meta`` says so.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...errors import InputError
 from ..cases import Case, Part
+from .catalog import benchmark
 from .files import text_field
 from .lines import read_lines
 
@@ -19,6 +20,7 @@ WHAT = "GSM8K's test.jsonl or test_socratic.jsonl"
 _MARK = re.compile(r"<<[^<>]*=\s*([^<>=]*)>>")
 
 
+@benchmark("gsm8k")
 def read_gsm8k(path: str | Path) -> list[Case]:
     """Read the cases; socratic files give parts, one per step whose value is marked.
 

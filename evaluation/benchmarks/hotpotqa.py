@@ -17,6 +17,7 @@ from ...errors import InputError
 from ..cases import Case, Part
 from . import relations
 from .answers import type_of_words
+from .catalog import benchmark
 from .decomposed import clustered, part, same_last_answer
 from .files import text_field
 from .lines import read_records
@@ -28,6 +29,7 @@ _CHAINS = ("compositional", "inference")
 """Question types whose last fact is the answer; the others compare facts."""
 
 
+@benchmark("hotpotqa", answer_alone=True)
 def read_hotpotqa(path: str | Path) -> list[Case]:
     """Read the questions: cases without parts, to make decompositions from; ``meta["problem"]`` says so.
 
@@ -37,6 +39,7 @@ def read_hotpotqa(path: str | Path) -> list[Case]:
     return [replace(case, meta={**case.meta, "problem": NO_STEPS}) for case in found]
 
 
+@benchmark("2wiki", answer_alone=True)
 def read_2wiki(path: str | Path) -> list[Case]:
     """Read the cases; one whose relations have no template has no parts, and ``meta["problem"]`` says which.
 

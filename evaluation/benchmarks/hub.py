@@ -20,6 +20,7 @@ from typing import Any
 from ...errors import InputError
 from ..cases import Case
 from .agentcoma import read_agentcoma
+from .catalog import benchmark
 from .gsm8k import read_gsm8k
 from .hotpotqa import read_2wiki, read_hotpotqa
 from .math_hard import read_math_hard
@@ -79,6 +80,7 @@ _ABSENT = {
 }
 
 
+@benchmark("hub")
 def read_hub(rest: str) -> list[Case]:
     """The cases of a data set (what follows ``hub:``).
 

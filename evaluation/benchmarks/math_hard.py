@@ -13,12 +13,14 @@ from typing import Any
 from ...errors import InputError
 from ..cases import Case
 from .answers import typed_answer
+from .catalog import benchmark
 from .files import text_field
 from .lines import read_lines
 
 WHAT = "MATH's problems as JSON lines (problem, solution, level, type)"
 
 
+@benchmark("math-hard")
 def read_math_hard(path: str | Path, levels: Sequence[str] | None = None) -> list[Case]:
     """Read the cases, of the given levels only where ``levels`` are given (``Level 5`` is Math-Hard).
 

@@ -14,6 +14,7 @@ from typing import Any
 from ...errors import InputError
 from ..cases import Case, Part
 from .answers import type_of_words
+from .catalog import benchmark
 from .decomposed import clustered, gold, others, part, same_last_answer
 from .files import text_field
 from .lines import read_records
@@ -21,6 +22,7 @@ from .lines import read_records
 WHAT = "MQuAKE-CF.json, MQuAKE-CF-3k.json or MQuAKE-T.json"
 
 
+@benchmark("mquake", answer_alone=True)
 def read_mquake(path: str | Path) -> list[Case]:
     """Read the cases: the first wording of each question, the others in ``meta["questions"]``.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case, Part
+from .catalog import benchmark
 from .files import read_json_list, text_field
 
 WHAT = "MultiArith.json: a JSON list of {iIndex, sQuestion, lEquations, lSolutions}"
@@ -24,6 +25,7 @@ _SIGNS: dict[type[ast.operator], tuple[str, str]] = {
 }
 
 
+@benchmark("multiarith")
 def read_multiarith(path: str | Path) -> list[Case]:
     """Read the cases, each equation checked against its stored solution; raises ``InputError`` naming the item."""
     return [_case(row, f"{path}: item {i}", i) for i, row in enumerate(read_json_list(path, WHAT))]

@@ -21,6 +21,7 @@ from ...errors import InputError
 from ..cases import Case, Part
 from . import relations
 from .answers import type_of_words
+from .catalog import benchmark
 from .decomposed import clustered, gold, part, same_last_answer
 from .files import text_field
 from .lines import read_records
@@ -30,6 +31,7 @@ _REFERENCE = re.compile(r"#(\d)\b")
 NO_STEPS = "the line has no question_decomposition"
 
 
+@benchmark("musique", answer_alone=True)
 def read_musique(path: str | Path) -> list[Case]:
     """Read the cases; a line without sub-questions has no parts, and ``meta["problem"]`` says so.
 

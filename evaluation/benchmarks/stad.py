@@ -18,6 +18,7 @@ from ...errors import InputError
 from .. import prompts
 from ..cases import Case, Part
 from .answers import typed_answer
+from .catalog import benchmark
 from .lines import read_lines
 
 WHAT = "JSON lines with question and answer, and what STaD's stages add"
@@ -230,6 +231,7 @@ def placeholder_text(item: Item, level: int) -> str:
     return text
 
 
+@benchmark("stad")
 def read_stad(path: str | Path) -> list[Case]:
     """Read released records as cases (see ``case_from_item``)."""
     return [case_from_item(item) for item in read_items(path)]

@@ -14,12 +14,14 @@ from typing import Any
 from ...errors import InputError
 from ..cases import Case
 from .answers import typed_answer
+from .catalog import benchmark
 from .files import text_field
 from .lines import read_lines
 
 WHAT = "JSON lines with question, label and question_type (Test of Time, arithmetic)"
 
 
+@benchmark("tot")
 def read_tot(path: str | Path) -> list[Case]:
     """Read the cases. Raises ``InputError`` naming file, line and field."""
     rows = read_lines(path, WHAT)

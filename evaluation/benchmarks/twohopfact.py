@@ -18,6 +18,7 @@ from ...errors import InputError
 from .. import reading
 from ..cases import Case
 from .answers import type_of_words
+from .catalog import benchmark
 from .decomposed import clustered, others, part
 from .files import text_field
 
@@ -31,6 +32,7 @@ _KEPT = frozenset(
 )
 
 
+@benchmark("twohopfact", answer_alone=True)
 def read_twohopfact(path: str | Path, benchmark: str = "twohopfact") -> list[Case]:
     """Read the cases. Raises ``InputError`` naming file, line and column."""
     columns, rows = reading.table(path, f"give {WHAT}", _KEPT.__contains__, longest=reading.LONG_CELL)
@@ -40,6 +42,7 @@ def read_twohopfact(path: str | Path, benchmark: str = "twohopfact") -> list[Cas
     return clustered([_case(row, i, benchmark, f"{path}:{line}") for i, (line, row) in enumerate(rows)])
 
 
+@benchmark("socrates", answer_alone=True)
 def read_socrates(path: str | Path) -> list[Case]:
     """Read the cases of SOCRATES, which has TwoHopFact's columns."""
     return read_twohopfact(path, "socrates")

@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import entry_points
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...errors import InputError, did_you_mean
+from ...errors import InputError
 from ..cases import Case
-from .base import CaseSet, Entry, Evidence, Graded, Protocol, Reduction
-from .compositionality_gap import CompositionalityGap
-from .double_gate import DoubleGate
-from .reasoning_gap import ReasoningGap
-from .reducing import reduce
-from .scaffolding import Scaffolding
+from .base import About, CaseSet, Entry, Evidence, Graded, Protocol, Reduction
+from .catalog import PROTOCOLS, get, reduce
 
-__all__ = ["CaseSet", "Entry", "Evidence", "Graded", "Protocol", "Reduction", "PROTOCOLS", "get", "metrics_from_rows"]
-
-PROTOCOLS: dict[str, Callable[..., Protocol]] = {
-    "compositionality-gap": CompositionalityGap,
-    "double-gate": DoubleGate,
-    "reasoning-gap": ReasoningGap,
-    "scaffolding": Scaffolding,
-}
-"""Protocol classes by command-line name; ``get(name, **options)`` makes one."""
-
-
-def get(name: str, **options: Any) -> Protocol:
-    """The protocol of a command-line name, with its options.
-
-    Other packages add protocols through the entry-point group ``composcope.protocols``.
-    Raises ``InputError`` for an unknown name or option.
-    """
-    found = PROTOCOLS.get(name)
-    if found is None:
-        for point in entry_points(group="composcope.protocols", name=name):
-            found = point.load()
-    if found is None:
-        raise InputError(
-            f"--protocol {name!r} is not known; use one of {', '.join(sorted(PROTOCOLS))}"
-            + did_you_mean(name, PROTOCOLS)
-        )
-    try:
-        return found(**options)
-    except TypeError as e:
-        raise InputError(f"--protocol {name}: option not known or wrong ({e})") from e
+__all__ = ["About", "CaseSet", "Entry", "Evidence", "Graded", "Protocol", "Reduction", "PROTOCOLS", "get",
+           "metrics_from_rows"]  # fmt: skip
 
 
 def metrics_from_rows(

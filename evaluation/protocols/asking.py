@@ -10,6 +10,7 @@ from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
 from ..options import Options, listed
+from .catalog import about
 
 MAX_TOKENS = {
     "plain": 128, "short": 32, "xml": 512, "xml-answer": 128, "knowledge": 128, "cot": 1024, "self-ask": 1024,
@@ -89,8 +90,6 @@ def recommended_format(cases: Iterable[Case]) -> str | None:
 
 
 SHORT_WORDS = 5
-_LATENT = ("compositionality-gap", "double-gate")
-"""Protocols that ask for an answer without written steps where the gold answers are short."""
 
 
 def default_format(cases: Iterable[Case], protocol: str) -> str | None:
@@ -98,7 +97,7 @@ def default_format(cases: Iterable[Case], protocol: str) -> str | None:
 
     Worked answers and questions that nobody can answer need another format: the protocol's own (None).
     """
-    if protocol not in _LATENT:
+    if not about(protocol).short_answers:
         return None
     for case in cases:
         asked = (case, *case.parts)

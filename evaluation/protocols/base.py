@@ -7,7 +7,7 @@ rows (ours, or anybody's ``graded.jsonl``) to metrics and labelled case sets.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 from typing import Protocol as TypingProtocol
@@ -242,8 +242,40 @@ class Reduction:
         raise KeyError(name)
 
 
+@dataclass(frozen=True)
+class About:
+    """What a protocol says of itself, beside how it asks and counts: everything that others would else keep a list of.
+
+    The class of a protocol holds it as ``about``; one that holds none is taken to have the defaults.
+    """
+
+    roles: tuple[str, ...] = ()
+    """Roles that it counts: N is a number from 0 (levels: from 1), WAY any name. Empty: it knows its own."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Its own command-line options (with underscores), and the field of the class that each sets."""
+    asks_parts: bool = False
+    """Whether it asks the parts, whatever their number, so that cases need some."""
+    short_answers: bool = False
+    """Whether it asks for an answer without written steps where the gold answers are short."""
+    two_steps: bool = False
+    """Whether the parts are a first and a second step, the same for every case."""
+    headline: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Metrics that a run's summary shows, with the keys of their groups; empty: all without a group."""
+    columns: tuple[tuple[str, str, str], ...] = (
+        ("composition", "whole right", "rate"),
+        ("both", "all parts right", "rate"),
+        ("any_scaffold", "right with any scaffold", "rate"),
+        ("independence_gap", "whole − S1·S2", "points"),
+    )
+    """Columns of the report's first table: metric, heading, and ``rate``, ``points`` or ``number``."""
+    examples: tuple[str, Callable[[Sequence[dict[str, str]]], list[Any]]] | None = None
+    """File of its own worked examples (in ``exemplars/``), and what makes them of its lines."""
+    example_kinds: Mapping[str, str] = field(default_factory=dict)
+    """Kind of worked example that a role takes, where that is not the role itself."""
+
+
 class Protocol(TypingProtocol):
-    """A published way to ask and to count."""
+    """A published way to ask and to count. Its class may hold an ``about``."""
 
     @property
     def name(self) -> str:

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import statistics
 from ..metrics import HOLLOW_BELOW, Metric
 from . import counting
-from .counting import Truth
-from .gated import Gated
+from .base import Evidence
+from .counting import Item, Truth
 
 CONTROL_DEPTH = 2
 Curve = dict[int, list[tuple[Truth, Truth]]]
 """(gate, whole) of every case by depth, or by depth bin where the benchmark declares bins."""
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A case with what its gates and its whole say."""
+
+    item: Item
+    atom: Truth
+    """None also where it has no atoms (see ``has_atoms``)."""
+    has_atoms: bool
+    sub: Truth
+    whole: Truth
+    evidence: tuple[Evidence, ...] = field(repr=False, default=())
+
+    @property
+    def double(self) -> Truth:
+        """Both gates; the sub-question gate alone where there are no atoms."""
+        return counting.all_of([self.atom, self.sub]) if self.has_atoms else self.sub
 
 
 def metrics(gated: Sequence[Gated]) -> list[Metric]:

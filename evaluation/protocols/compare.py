@@ -19,9 +19,9 @@ from ..cases import Case
 from ..metrics import Metric, find, mark
 from . import counting
 from .base import Graded
+from .collapse_depth import Gated
 from .counting import Item
 from .double_gate import DoubleGate, gate_cases
-from .gated import Gated
 
 MATCHED_WITHIN = 0.02
 

@@ -10,21 +10,40 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...errors import InputError
+from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
 from ..metrics import Metric
 from . import counting
 from .asking import ask_again, ask_part, ask_whole, check_formats, pending
-from .base import CaseSet, Entry, Graded, Reduction
+from .base import About, CaseSet, Entry, Graded, Reduction
 from .counting import Item, Truth
+from .few_shot import Exemplar
 
 _EXTRA = ":extra-context"
 _REVERSED = "reversed"
+
+
+def _mixed(items: Sequence[dict[str, str]]) -> list[Exemplar]:
+    """The commonsense step, the math step, the whole, and the whole with follow-up questions.
+
+    Steps of any other kind (other benchmarks have them) take examples of both kinds in turn.
+    """
+    found = []
+    for i, item in enumerate(items):
+        steps = [(item[kind], item[f"{kind}_answer"]) for kind in ("commonsense", "math")]
+        found += [
+            Exemplar(kind, item[key], item[f"{key}_answer"], item[f"{key}_worked"])
+            for kind, key in (("commonsense", "commonsense"), ("math", "math"), ("whole", "composition"))
+        ]
+        found.append(replace(found[-3 + i % 2], kind="part"))
+        found.append(Exemplar("self-ask", item["composition"], item["composition_answer"], prompts.self_ask(steps)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -46,6 +65,21 @@ class CompositionalityGap:
     compat: str | None = None
     seed: int = 0
     name: str = field(default="compositionality-gap", init=False)
+    about: ClassVar = About(
+        roles=("whole", "part:N", "part:N:extra-context", "whole:WAY", "self-ask"),
+        options={"also": "also", "reversed": "reversed", "extra_context": "extra_context"},
+        asks_parts=True,
+        short_answers=True,
+        two_steps=True,
+        headline=tuple((name, ()) for name in ("step:0", "step:1", "both", "composition", "gap", "press_gap")),
+        columns=(
+            ("press_gap", "whole wrong, both parts right", "rate"),
+            ("both", "both parts right", "rate"),
+            ("composition", "whole right", "rate"),
+            ("gap", "whole − both", "points"),
+        ),
+        examples=("mixed.jsonl", _mixed),
+    )
 
     def __post_init__(self) -> None:
         check_formats(self.format, self.also)

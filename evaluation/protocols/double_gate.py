@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from ..cases import Case
 from ..metrics import Metric
 from . import collapse_depth, counting
 from .asking import ask_again, ask_part, ask_whole, check_formats, pending
-from .base import CaseSet, Entry, Evidence, Graded, Reduction
+from .base import About, CaseSet, Entry, Evidence, Graded, Reduction
+from .collapse_depth import Gated
 from .counting import Item, Truth
-from .gated import Gated
 
 _PARAPHRASE = ":paraphrase:"
 
@@ -39,6 +39,25 @@ class DoubleGate:
     compat: str | None = None
     seed: int = 0
     name: str = field(default="double-gate", init=False)
+    about: ClassVar = About(
+        roles=("whole", "part:N", "part:N:paraphrase:N", "whole:WAY"),
+        options={"also": "recovery"},
+        asks_parts=True,
+        short_answers=True,
+        headline=(
+            ("atom_stability", ("per",)),
+            ("double_gate", ()),
+            ("residual_failure", ()),
+            ("residual_failure", ("depth_bin",)),
+            ("d50", ()),
+        ),
+        columns=(
+            ("residual_failure", "whole wrong, every part known", "rate"),
+            ("double_gate", "passed both gates", "rate"),
+            ("atom_stability", "atoms right in every wording", "rate"),
+            ("d50", "depth of 50 % failure", "number"),
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_formats(self.format, self.recovery)

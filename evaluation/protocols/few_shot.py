@@ -8,8 +8,8 @@ what it is (``q1``, ``q2``, ``pair``, ``code``, ``co-presented``; ``commonsense`
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from typing import Any
 from ...errors import InputError
 from .. import prompts, reading
 from ..asks import Ask
-from ..benchmarks.load import EXAMPLES
+from ..benchmarks.catalog import READERS
 from ..grading.extract import CODE
+from .catalog import PROTOCOLS, about
 from .counting import part_index
 
 
@@ -63,12 +64,14 @@ def own(protocol: str, n: int) -> list[Exemplar]:
 
     Raises ``InputError`` for a protocol without any, and for more than there are.
     """
-    if protocol not in _OWN:
+    found = about(protocol).examples
+    if found is None:
+        having = ", ".join(name for name in PROTOCOLS.own if about(name).examples)
         raise InputError(
-            f"--few-shot {n}: there are no examples of our own for {protocol} (there are for {', '.join(_OWN)}); "
+            f"--few-shot {n}: there are no examples of our own for {protocol} (there are for {having}); "
             "give a file of JSON lines with kind, question, answer"
         )
-    name, make = _OWN[protocol]
+    name, make = found
     text = files("composcope.evaluation.protocols").joinpath("exemplars", name).read_text(encoding="utf-8")
     items = [json.loads(line) for line in text.splitlines()]
     if not 0 < n <= len(items):
@@ -81,10 +84,11 @@ def of_benchmark(benchmark: str, n: int) -> list[Exemplar]:
 
     Raises ``InputError`` for more than there are.
     """
-    if benchmark not in EXAMPLES or not n:
+    file = READERS[benchmark].examples if benchmark in READERS else None
+    if file is None or not n:
         return []
     by_kind: dict[str, list[Exemplar]] = {}
-    for example in read(EXAMPLES[benchmark]):
+    for example in read(file):
         by_kind.setdefault(example.kind, []).append(example)
     most = min(map(len, by_kind.values()))
     if n > most:
@@ -92,64 +96,11 @@ def of_benchmark(benchmark: str, n: int) -> list[Exemplar]:
     return [example for kind in by_kind.values() for example in kind[:n]]
 
 
-def _chains(items: Sequence[dict[str, str]]) -> list[Exemplar]:
-    """Q1, Q2 with its number, the pair, the pair as code, and Q2 beside the next item's Q1."""
-    found = []
-    for i, item in enumerate(items):
-        first, worked_1 = item["answer_1"], item["worked_1"]
-        second, worked_2 = item["answer_2"], item["worked_2"].replace("{X}", first)
-        alone = item["question_2"].replace("X", first, 1)
-        other = items[(i + 1) % len(items)]
-        pair = prompts.pair(item["question_1"], item["question_2"])
-        both = prompts.co_presented(other["question_1"], alone)
-        found += [
-            Exemplar("q1", item["question_1"], first, worked_1),
-            Exemplar("q2", alone, second, worked_2),
-            Exemplar("pair", pair, second, f"A1: {worked_1}. X is {first}. A2: {worked_2}"),
-            Exemplar("co-presented", both, second, f"A1: {other['worked_1']}. A2: {worked_2}"),
-            Exemplar("code", pair, f"```python\n{item['code']}\n```"),
-        ]
-    return found
-
-
-def _mixed(items: Sequence[dict[str, str]]) -> list[Exemplar]:
-    """The commonsense step, the math step, the whole, and the whole with follow-up questions.
-
-    Steps of any other kind (other benchmarks have them) take examples of both kinds in turn.
-    """
-    found = []
-    for i, item in enumerate(items):
-        steps = [(item[kind], item[f"{kind}_answer"]) for kind in ("commonsense", "math")]
-        found += [
-            Exemplar(kind, item[key], item[f"{key}_answer"], item[f"{key}_worked"])
-            for kind, key in (("commonsense", "commonsense"), ("math", "math"), ("whole", "composition"))
-        ]
-        found.append(replace(found[-3 + i % 2], kind="part"))
-        found.append(Exemplar("self-ask", item["composition"], item["composition_answer"], prompts.self_ask(steps)))
-    return found
-
-
-_OWN: dict[str, tuple[str, Callable[[Sequence[dict[str, str]]], list[Exemplar]]]] = {
-    "reasoning-gap": ("chains.jsonl", _chains),
-    "compositionality-gap": ("mixed.jsonl", _mixed),
-}
-
-_REASONING = {
-    "part:0": "q1",
-    "part:1": "q2",
-    "original": "q2",
-    "whole": "pair",
-    "pair:q1": "pair",
-    "code": "code",
-    "co-presented": "co-presented",
-}
-
-
 def kinds(ask: Ask, protocol: str) -> list[str]:
     """Kinds of examples that an ask takes, the first choice first."""
     found = [ask.role]
-    if protocol == "reasoning-gap" and ask.role in _REASONING:
-        found.append(_REASONING[ask.role])
+    if ask.role in about(protocol).example_kinds:
+        found.append(about(protocol).example_kinds[ask.role])
     if ask.format == "self-ask":
         found.append("self-ask")
     if part_index(ask.role) is not None:

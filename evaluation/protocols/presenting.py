@@ -15,8 +15,8 @@ from ..asks import Ask, Grade
 from ..cases import Case
 from .asking import THINKING
 from .base import Graded, Protocol, Reduction
+from .catalog import BARE, reduce
 from .few_shot import Exemplar, choose, written
-from .reducing import BARE, reduce
 
 EXAMPLES = "First come worked examples. Answer the last question in the same way."
 NEXT_QUESTION = "\nQuestion:"
@@ -56,7 +56,7 @@ class Presentation:
 
 
 @dataclass(frozen=True)
-class Presented:
+class FormattedProtocol:
     """A protocol whose asks are put as a ``Presentation`` says; counted are they as ever."""
 
     protocol: Protocol

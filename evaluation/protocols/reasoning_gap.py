@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,8 +28,9 @@ from ..sandbox.results import NOT_RUN, REASONS
 from . import compositionality_gap as gap
 from . import counting
 from .asking import MAX_TOKENS, ask_part, ask_whole, pending
-from .base import CaseSet, Entry, Graded, Reduction
+from .base import About, CaseSet, Entry, Graded, Reduction
 from .counting import Item, Truth
+from .few_shot import Exemplar
 
 CODE_INSTRUCTION = (
     "Answer with Python code only: a function solve_q1() that returns the answer to Q1, and a function solution() "
@@ -40,6 +41,26 @@ NO_LEAKAGE = (
     "leakage was not measured: no case has meta.original, the question and answer that its Q2 was made from "
     "(`composcope build compositional-gsm` writes it)"
 )
+
+
+def _chains(items: Sequence[dict[str, str]]) -> list[Exemplar]:
+    """Q1, Q2 with its number, the pair, the pair as code, and Q2 beside the next item's Q1."""
+    found = []
+    for i, item in enumerate(items):
+        first, worked_1 = item["answer_1"], item["worked_1"]
+        second, worked_2 = item["answer_2"], item["worked_2"].replace("{X}", first)
+        alone = item["question_2"].replace("X", first, 1)
+        other = items[(i + 1) % len(items)]
+        pair = prompts.pair(item["question_1"], item["question_2"])
+        both = prompts.co_presented(other["question_1"], alone)
+        found += [
+            Exemplar("q1", item["question_1"], first, worked_1),
+            Exemplar("q2", alone, second, worked_2),
+            Exemplar("pair", pair, second, f"A1: {worked_1}. X is {first}. A2: {worked_2}"),
+            Exemplar("co-presented", both, second, f"A1: {other['worked_1']}. A2: {worked_2}"),
+            Exemplar("code", pair, f"```python\n{item['code']}\n```"),
+        ]
+    return found
 
 
 @dataclass(frozen=True)
@@ -58,6 +79,14 @@ class ReasoningGap:
     compat: str | None = None
     seed: int = 0
     name: str = field(default="reasoning-gap", init=False)
+    about: ClassVar = About(
+        roles=("whole", "part:N", "pair:q1", "co-presented", "original", "code", "part:N:extra-context", "whole:WAY",
+               "self-ask"),
+        options={"code": "code", "co_presented": ""},
+        two_steps=True,
+        examples=("chains.jsonl", _chains),
+        example_kinds={"part:0": "q1", "part:1": "q2", "original": "q2", "whole": "pair", "pair:q1": "pair"},
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.format not in prompts.FORMATS:

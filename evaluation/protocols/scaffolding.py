@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from ...errors import InputError
 from .. import prompts
@@ -17,7 +18,7 @@ from ..cases import Case
 from ..metrics import Metric
 from . import counting, scaffold_metrics
 from .asking import ask_part, ask_whole, pending
-from .base import CaseSet, Entry, Graded, Reduction
+from .base import About, CaseSet, Entry, Graded, Reduction
 from .counting import Item
 from .scaffold_metrics import Scaffolded, minimum_k
 
@@ -38,6 +39,18 @@ class Scaffolding:
     compat: str | None = None
     seed: int = 0
     name: str = field(default="scaffolding", init=False)
+    about: ClassVar = About(
+        roles=("whole", "part:N", "scaffold:N", "placeholder:N"),
+        options={"ask_all": "ask_all", "placeholders": "placeholders"},
+        asks_parts=True,
+        columns=(
+            ("composition", "whole right, nothing revealed", "rate"),
+            ("any_scaffold", "right with or without steps revealed", "rate"),
+            ("k_positive", "right only with steps revealed", "rate"),
+            ("intractable", "wrong at every level", "rate"),
+            ("mean_k", "steps to reveal, where any had to be", "number"),
+        ),
+    )
 
     def __post_init__(self) -> None:
         if self.format not in prompts.FORMATS:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+from safetensors.torch import save_file
 
 from ...files import put_in_place
 from ...probes.examples import Example
 from ...probes.spread import call
+from ..probing.catalog import PROBES
 from ..run import write_json
-from . import patching, tokens
 from .entries import Found
 
 Few = Sequence[Example]
@@ -27,7 +26,7 @@ def write_cases(name: str, lm: Any, few: Few, every: Few, n: int, folder: Path, 
     ``few`` are the examples to keep (``n`` cases per group), ``every`` those that the probe ran on, ``folder`` the
     probe's own. Written in one step; for a probe that has nothing to show of a single case nothing is written.
     """
-    if name not in _MAKERS:
+    if PROBES[name].cases is None:
         return []
     found = call(lm, _make, name, few, every, n, folder) if n else Found([])
     _write(name, found, every, n, folder / "cases", inputs)
@@ -35,22 +34,8 @@ def write_cases(name: str, lm: Any, few: Few, every: Few, n: int, folder: Path, 
 
 
 def _make(lm: Any, name: str, few: Few, every: Few, n: int, folder: Path) -> Found:
-    return _MAKERS[name](lm, few, every, n, folder)
-
-
-def _lookback(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Found:
-    path = folder / "tensors.safetensors"
-    tensors: dict[str, Tensor] = load_file(path) if path.is_file() else {}
-    named = {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("difference.")}
-    return tokens.look(lm, few, named)
-
-
-_MAKERS: dict[str, Callable[[Any, Few, Few, int, Path], Found]] = {
-    "lookback": _lookback,
-    "patching": lambda lm, few, every, n, folder: patching.patch(lm, every, folder, n, {e.case for e in few}),
-    "trajectory": lambda lm, few, every, n, folder: tokens.move(lm, [e for e in few if e.role == "whole"]),
-    "min-k": lambda lm, few, every, n, folder: tokens.surprise(lm, few),
-}
+    make = PROBES[name].cases
+    return Found([]) if make is None else make(lm, few, every, n, folder)
 
 
 def statement(found: Found, every: Few) -> str:

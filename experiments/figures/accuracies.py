@@ -9,6 +9,7 @@ import numpy as np
 
 from ...evaluation import statistics
 from ...evaluation.protocols import counting
+from ...evaluation.protocols.catalog import about
 from ...evaluation.protocols.counting import Item, Truth
 from ..run.reader import Row, RunData
 from . import style
@@ -171,15 +172,11 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
     return drawn(fig, rows, text, chosen, "{model}, {skill}", mark="Starred")
 
 
-_STEPWISE = ("compositionality-gap", "reasoning-gap")
-"""Protocols whose parts are a first and a second step, the same for every case."""
-
-
 def step_gains(a: RunData, b: RunData) -> list[Row]:
     """A - B of every step and of the whole, paired over the cases that both were asked."""
     sides = [{i.case: i for i in counting.items(r.graded)} for r in (a, b)]
     pairs = [(sides[0][c], sides[1][c]) for c in sides[0] if c in sides[1]]
-    steps = a.protocol in _STEPWISE
+    steps = about(a.protocol).two_steps
     roles = sorted({r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1})
     roles = [r for r in (*roles[:2], "whole") if any(r in x.rows and r in y.rows for x, y in pairs)]
     return [_paired(pairs, role) for role in roles]

@@ -12,7 +12,7 @@ from ..run.reader import RunData
 from .drawing import Drawing, write
 from .figure import Figure, of_function
 
-FIGURES: Registry[Figure] = Registry("figures", Figure, __package__, of_function)
+FIGURES: Registry[Figure] = Registry("figures", lambda value: isinstance(value, Figure), __package__, of_function)
 
 
 def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object) -> Drawing:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError
+from ..figures.grouping import labels
+from ..probing.catalog import Probe
 from ..run import read_json
-from ..run.reader import Row
+from ..run.reader import Row, RunData
 from .sections import number_text
 
 _CLASSES = {"yes": "yes", "no": "no"}
@@ -55,3 +57,16 @@ def matrix(rows: Sequence[Row]) -> dict[str, Any]:
         "columns": [{"question": q, "model": m} for q, m in columns],
         "lines": [{"probe": p, "quantity": q, "cells": [found.get(((p, q), c)) for c in columns]} for p, q in lines],
     }
+
+
+def own_checks(runs: Sequence[RunData], probe: Probe) -> list[Row]:
+    """What a run itself says about whether a probe measured anything: its controls, as rows of the validity study.
+
+    The dose series of organisms can say whether a probe follows what is known to differ; a run of any other model
+    cannot. It has the controls that ran beside the measurement.
+    """
+    names, make = labels(runs), probe.checks
+    if make is None:
+        return []
+    found = [(names[run.path], data) for run in runs if (data := run.probe(probe.name)) is not None]
+    return [check({"probe": probe.folder, "model": name, **row}) for name, data in found for row in make(data)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...evaluation.protocols import counting
+from ...evaluation.protocols.collapse_depth import Gated
 from ...evaluation.protocols.double_gate import gate_cases
-from ...evaluation.protocols.gated import Gated
 from ..run.reader import RunData
 
 PASSED, ATOMS, PARTS, OPEN = "passed every gate", "stopped at the atoms", "stopped at the parts", "not decided"

@@ -8,37 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.metrics import Metric
+from ...evaluation.protocols.catalog import about
 from ..figures.grouping import labels
 from ..figures.style import HOLLOW_BELOW
 from ..run.reader import Row, RunData
-
-COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "double-gate": (
-        ("residual_failure", "whole wrong, every part known", "rate"),
-        ("double_gate", "passed both gates", "rate"),
-        ("atom_stability", "atoms right in every wording", "rate"),
-        ("d50", "depth of 50 % failure", "number"),
-    ),
-    "compositionality-gap": (
-        ("press_gap", "whole wrong, both parts right", "rate"),
-        ("both", "both parts right", "rate"),
-        ("composition", "whole right", "rate"),
-        ("gap", "whole − both", "points"),
-    ),
-    "scaffolding": (
-        ("composition", "whole right, nothing revealed", "rate"),
-        ("any_scaffold", "right with or without steps revealed", "rate"),
-        ("k_positive", "right only with steps revealed", "rate"),
-        ("intractable", "wrong at every level", "rate"),
-        ("mean_k", "steps to reveal, where any had to be", "number"),
-    ),
-}
-_DEFAULT = (
-    ("composition", "whole right", "rate"),
-    ("both", "all parts right", "rate"),
-    ("any_scaffold", "right with any scaffold", "rate"),
-    ("independence_gap", "whole − S1·S2", "points"),
-)
 
 
 def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
@@ -47,7 +20,7 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
     for key in dict.fromkeys((r.protocol, r.benchmark) for r in runs):
         mine = [r for r in runs if (r.protocol, r.benchmark) == key]
         names = labels(mine)
-        columns = COLUMNS.get(key[0], _DEFAULT)
+        columns = about(key[0]).columns
         rows = [
             {"model": names[r.path], "run": r.name, "cells": [_cell(r, m, form) for m, _, form in columns]}
             for r in mine
@@ -66,7 +39,7 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
 
 def methods(runs: Sequence[RunData]) -> list[str]:
     """Names of the interval methods behind the headline tables."""
-    names = {m for columns in COLUMNS.values() for m, _, _ in columns}
+    names = {metric for r in runs for metric, _, _ in about(r.protocol).columns}
     found = {str(m.interval) for r in runs for m in r.metrics if m.metric in names and m.low is not None}
     return sorted(found) or ["none"]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..probing.catalog import PROBES
 from ..run.reader import RunData
-from .sections import PROBES
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class NotRun:
 
 def missing(runs: Sequence[RunData]) -> NotRun | None:
     """The probes that ran in none of the runs; None where all did."""
-    absent = [s for s in PROBES if not any(run.probe(s.probe) for run in runs)]
+    absent = [p for p in PROBES.own.values() if not any(run.probe(p.name) for run in runs)]
     if not absent:
         return None
-    titles = ", ".join(s.title for s in absent)
+    titles = ", ".join(p.title for p in absent)
     groups = [(run, _groups(run)) for run in runs]
     able = [run for run, (failures, successes) in groups if failures and successes]
     if not able:
         return NotRun(titles, "", _no_contrast(groups))
-    chosen = "" if len(absent) == len(PROBES) else f" --probes {','.join(s.probe.replace('_', '-') for s in absent)}"
+    chosen = "" if len(absent) == len(PROBES.own) else f" --probes {','.join(p.name for p in absent)}"
     others = f"and the same for {len(able) - 1} other runs" if len(able) > 2 else "and the same for the other run"
     return NotRun(
         titles, f"composcope probe {shlex.quote(_place(able[0].path))}{chosen}", others if len(able) > 1 else ""

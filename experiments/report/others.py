@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from ..figures.catalog import FIGURES
 from ..figures.grouping import labels
+from ..probing.catalog import described
 from ..run.reader import ProbeData, Row, RunData
-from .sections import PROBES, SPANS, cell, probe_notes, title
+from .sections import SPANS, cell, probe_notes, title
 
 ROWS = 200
 _FIRST = ("quantity", "kind", "group", "layer", "head", "token", "case", "role")
@@ -41,7 +42,7 @@ class OtherProbe:
 
 def collect(runs: Sequence[RunData]) -> list[OtherProbe]:
     """A section for every probe of the runs that is none of composcope's own, in the order of their names."""
-    own = {_plain(s.probe) for s in PROBES}
+    own = {_plain(p.name) for p in described()}
     names = dict.fromkeys(n for r in runs for n in r.probe_names if _plain(n) not in own and not n.startswith("."))
     taken: set[str] = set()
     return [found for name in sorted(names) if (found := _section(runs, name, taken)) is not None]

@@ -15,13 +15,13 @@ from safetensors import SafetensorError
 
 from ...errors import ComposcopeError
 from ..figures.grouping import labels
+from ..probing.catalog import described
 from ..run import read_json
 from ..run.reader import Row, RunData, read_tensors
 from .encoding import packed
 
 BUDGET = 8_000_000
 """Bytes of all picture files together."""
-PROBES = ("lookback", "patching", "trajectory", "min-k")
 HEAVY = "attention"
 
 
@@ -67,7 +67,7 @@ def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
     """Entries by case and probe, and per probe one sentence on how many cases there are."""
     by_case: dict[str, Entries] = {}
     notes: dict[str, str] = {}
-    for probe in PROBES:
+    for probe in (p.name for p in described() if p.single):
         folder = run.path / "probes" / probe / "cases"
         if not (folder / "index.json").is_file():
             continue

@@ -3,70 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...probes.families import rank
 from ..figures.grouping import labels
 from ..run import read_json
 from ..run.reader import Row, RunData
-
-
-@dataclass(frozen=True)
-class ProbeSection:
-    """One probe's part of the page."""
-
-    id: str
-    probe: str
-    title: str
-    question: str
-    reading: str
-    single: str = ""
-    """Heading of the view of single cases; empty where there is none."""
-    look: str = ""
-    """What that view shows."""
-
-
-PROBES = (
-    ProbeSection(
-        "neurons", "neurons", "Neurons",
-        "Which MLP neurons push the answer, and does the whole use those of its parts?",
-        "Attribution towards the gold answer selects neurons per task; the overlap is the share two tasks have in "
-        "common. A high overlap can come from a shared answer type alone.",
-    ),
-    ProbeSection(
-        "lookback", "lookback", "Lookback",
-        "How much does each head look back at the prompt while the answer is written?",
-        "Click a cell to see the head's numbers for every kind of question. Ratios fall with the length of the "
-        "response, so only like is compared with like.",
-        "Which tokens does a head look at?",
-        "Attention of one head while one token of the response is written, in single cases. Click a cell of the map "
-        "above, or choose case, head and step here.",
-    ),
-    ProbeSection(
-        "patching", "patching", "Patching",
-        "Does the state that predicts the answer carry it?",
-        "The state of a success replaces that of a failure at one layer. The identity control must change nothing; a "
-        "random donor shows what any disturbance does.",
-        "Layer by layer, token by token",
-        "Single failures: what is written after the patch, and, for prompts of equal length, which token's state in "
-        "which layer carries the donor's answer.",
-    ),
-    ProbeSection(
-        "trajectory", "trajectory", "Trajectory",
-        "Do states that predict the answer differ between failures and successes, or move differently?",
-        "If failures and successes were apart, pairs across groups would be less alike than pairs within one.",
-        "One response at a time",
-        "Cosine between consecutive states while one case is answered.",
-    ),
-    ProbeSection(
-        "min-k", "min_k", "Exposure (Min-K%++)",
-        "Are compositions less familiar to the model than their parts?",
-        "The least likely fifth of a question's tokens, each against what the model expected at that place.",
-        "Token by token",
-        "Single questions, each token colored by how expected it was.",
-    ),
-)  # fmt: skip
 
 _FIELDS = ("quantity", "kind", "group", "layer", "head", "n", "value", "interval", "effect", "test", "p_adjusted",
            "family", "note")  # fmt: skip

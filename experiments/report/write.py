@@ -17,9 +17,10 @@ from ..figures import catalog
 from ..figures.drawing import Drawing, encodable, words
 from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
+from ..probing.catalog import described
 from ..run import write_text
 from ..run.reader import RunData, load
-from . import cases, checks, evidence, headline, not_run, others, pictures, sections
+from . import cases, checks, headline, not_run, others, pictures, sections
 from .scripts import write_script
 
 _HERE = Path(__file__).parent
@@ -81,11 +82,11 @@ def _page(
 ) -> str:  # fmt: skip
     answers = [v for v in validity if v["headline"]]
     probes = [
-        {"section": s, "figures": [shown[f] for f in _in(s.id)], "table": sections.probe_rows(runs, s.probe),
-         "notes": sections.probe_notes(runs, s.probe), "validity": [v for v in answers if _about(v["probe"], s.probe)],
-         "own": evidence.own_checks(runs, s.probe), "nothing": evidence.NOTHING.get(s.probe, "")}
-        for s in sections.PROBES
-        if any(r.probe(s.probe) for r in runs)
+        {"section": s, "figures": [shown[f] for f in _in(s.name)], "table": sections.probe_rows(runs, s.name),
+         "notes": sections.probe_notes(runs, s.name), "validity": [v for v in answers if _about(v["probe"], s.folder)],
+         "own": checks.own_checks(runs, s), "nothing": s.unchecked}
+        for s in described()
+        if any(r.probe(s.name) for r in runs)
     ]  # fmt: skip
     foreign = [{"section": o, "figures": [shown[f] for f in others.figures_of(o.name)]} for o in others.collect(runs)]
     placed = {f["id"] for o in foreign for f in o["figures"]}

@@ -8,28 +8,11 @@ from typing import Any
 
 from ...errors import ComposcopeError, InputError
 from ...evaluation.metrics import Metric, quoted
+from ...evaluation.protocols.catalog import about
 from .folder import is_run
 from .reader import RunData
 from .schema import Manifest, Metrics
 
-# Per protocol: what stands on the first lines, in order. Rows with a group are named with the keys that they may have.
-HEADLINES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
-    "compositionality-gap": (
-        ("step:0", ()),
-        ("step:1", ()),
-        ("both", ()),
-        ("composition", ()),
-        ("gap", ()),
-        ("press_gap", ()),
-    ),
-    "double-gate": (
-        ("atom_stability", ("per",)),
-        ("double_gate", ()),
-        ("residual_failure", ()),
-        ("residual_failure", ("depth_bin",)),
-        ("d50", ()),
-    ),
-}
 _DIFFERENCES = (
     "gap",
     "distraction",
@@ -86,8 +69,8 @@ def document(folder: str | Path) -> dict[str, Any]:
 def headline(counted: Metrics) -> list[Metric]:
     """The metrics that stand on the first lines; every ungrouped one for a protocol without a choice."""
     rows = counted.metrics
-    wanted = HEADLINES.get(counted.protocol)
-    if wanted is None:
+    wanted = about(counted.protocol).headline
+    if not wanted:
         return [r for r in rows if not r.group]
     if not any("depth_bin" in r.group for r in rows):  # the benchmark declares no bins
         wanted = tuple((name, tuple("depth" if k == "depth_bin" else k for k in keys)) for name, keys in wanted)

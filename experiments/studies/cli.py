@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,23 +15,20 @@ from ..flags import with_config, with_plugins
 from ..help import Command, example
 from ..printing import show
 
-STUDIES = {
-    "agentcoma": ("agentcoma", "steps and whole, gap, quadrants; lookback, Min-K%++ and neurons over all questions"),
-    "compositional-gsm": ("compositional_gsm", "pairs against S1·S2, distraction, second hop, code; pairs of models"),
-    "stad": ("stad", "steps to be revealed, bottleneck skills, isolated skills"),
-    "composition-collapse": ("composition_collapse", "residual failure over depth, three channels; patching, cosines"),
-    "validity": ("study_validity", "the dose series of organisms: do the probes measure what they say?"),
-}
-"""Modules of ``composcope.experiments`` that hold a ``PRESET``, and what they are about."""
+if TYPE_CHECKING:
+    from .study import Preset
+
 CALIBRATION = "how often the tests are wrong where nothing is there, and intervals hold the truth, on simulated data"
 
 
-def preset(name: str) -> Any:
-    """The preset of a study. Raises ``InputError`` for an unknown name."""
-    found = STUDIES.get(name.replace("_", "-"))
+def preset(name: str) -> Preset:
+    """A study by its name. Raises ``InputError`` for an unknown one."""
+    from .study import STUDIES
+
+    found = STUDIES.find(name.replace("_", "-"))
     if found is None:
         raise InputError(f"study {name}: no such study; use one of {', '.join(STUDIES)}")
-    return import_module(f"composcope.experiments.{found[0]}").PRESET
+    return found
 
 
 def register(app: typer.Typer) -> None:
@@ -78,7 +74,9 @@ def study(
 ) -> int:
     """A paper's analyses over one or several models: runs, tables beside the published numbers, figures, a page."""
     if list_ or name is None:
-        known = {n: about for n, (_, about) in STUDIES.items()} | {"calibration": CALIBRATION}
+        from .study import STUDIES
+
+        known = {n: study.about for n, study in STUDIES.items()} | {"calibration": CALIBRATION}
         rows = [{"study": n, "about": about} for n, about in known.items()]
         show({"schema": 1, "studies": rows} if json else [f"{r['study']}: {r['about']}" for r in rows], json)
         return 0

@@ -1,6 +1,6 @@
 """Opening a model up inside a study: which cases, and where the results go.
 
-A recipe's probe step gets an ``Opened``: the evaluated run with its model at hand. It chooses examples as its paper
+A study's probe step gets a ``ProbeContext``: the evaluated run with its model at hand. It chooses examples as its paper
 did and saves each probe's result into the run, where figures and report find it; what is unchanged is not run again.
 """
 
@@ -16,8 +16,8 @@ from ...evaluation.protocols.base import CaseSet, Entry
 from ...probes.examples import Example, from_case_sets
 from ...probes.result import ProbeResult
 from .. import investigate as job
-from .. import probing
 from ..config import Config
+from ..probing import run as probing
 from ..progress import Reporter
 from ..run.schema import Evaluated
 from ..run.writer import Run
@@ -25,7 +25,7 @@ from ..targets import Target
 
 
 @dataclass(frozen=True)
-class Opened:
+class ProbeContext:
     """An evaluated run with its model."""
 
     run: Run
@@ -75,7 +75,7 @@ class Opened:
         probing.run_one(self.run, self.lm, name, chosen, self.settings, made, self.reporter, options)
 
 
-def step(probe: Callable[[Opened], None] | None, limit: int | None) -> job.ProbeStep:
+def step(probe: Callable[[ProbeContext], None] | None, limit: int | None) -> job.ProbeStep:
     """A recipe's probes as the step of an investigation.
 
     What cannot be opened (a served model without weights here, an architecture that is not known, no case) is written
@@ -88,7 +88,7 @@ def step(probe: Callable[[Opened], None] | None, limit: int | None) -> job.Probe
             note = "nothing but the server knows this model; give its weights with --probe-model"
         elif probe is not None:
             try:
-                probe(Opened(run, settings, target, found, reporter, limit))
+                probe(ProbeContext(run, settings, target, found, reporter, limit))
             except ComposcopeError as e:
                 note = " ".join(str(e).split())
         if note is not None:

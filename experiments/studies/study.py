@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...registry import Registry
 from .. import exits
 from ..config import Asking
 from ..run.reader import RunData, read_run
-from .opening import Opened
+from .opening import ProbeContext
 from .spec import Spec, StudyModel
 
 Row = dict[str, Any]
@@ -40,7 +41,7 @@ class Preset:
     """Organism benchmarks of the paper's shape: what the study runs on without ``--data``."""
     tables: Callable[[Study], Sequence[Table]]
     figures: tuple[str, ...]
-    probe: Callable[[Opened], None] | None = None
+    probe: Callable[[ProbeContext], None] | None = None
     """How the paper opened models up; None where it did not."""
     format: str = "cot"
     prompting: str | None = None
@@ -55,8 +56,19 @@ class Preset:
     """The paper's grading and counting, shown beside ours."""
     notes: tuple[str, ...] = ()
     """What the preset does not reproduce, and why."""
+    about: str = ""
+    """What it shows, in the list of studies."""
+    order: int = 100
+    """Place in that list."""
     models: Callable[[Spec], Spec] | None = None
     """Checks the models before anything runs, and adds those of ``--series``; None: any models, no series."""
+
+
+STUDIES: Registry[Preset] = Registry(
+    "studies", lambda value: isinstance(value, Preset), __name__.rpartition(".studies")[0],
+    modules=("agentcoma", "compositional_gsm", "stad", "composition_collapse", "study_validity"),
+)  # fmt: skip
+"""Every study by its name; those of this package are scripts too: ``python -m composcope.experiments.stad``."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from composcope.errors import InputError
 from composcope.evaluation import Case
 from composcope.evaluation.benchmarks import load as load_cases
 from composcope.experiments import plugins
-from composcope.experiments.config import PLUGIN_PROBES, Config
+from composcope.experiments.cli import main
+from composcope.experiments.config import Config
+from composcope.experiments.probing.catalog import PROBES
 from composcope.experiments.run import provenance
 
 READER = "from composcope.evaluation import Case\n\ndef read(file):\n    return [Case('a', 'Q?', file)]\n\n"
@@ -30,13 +32,13 @@ def test_a_benchmark_of_a_plugin_is_read_by_its_name(tmp_path: Path) -> None:
     assert {"file": "mine.py"}.items() <= provenance.plugin_files()[-1].items() or len(provenance.plugin_files()) > 1
 
 
-def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path) -> None:
+def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PROBES, "added", {})
     with pytest.raises(InputError, match="no such probe"):
         Config(model="organism:control", benchmark="organism:mixed", probes=("pulse",))
     plugins.load(_file(tmp_path, "def pulse(lm, examples): ...\n\nPROBES = {'pulse': pulse}\n"))
     assert Config(model="organism:control", benchmark="organism:mixed", probes=("pulse",)).probes == ("pulse",)
     assert Config(model="organism:control", benchmark="organism:mixed").probes[-1] == "pulse"
-    del PLUGIN_PROBES["pulse"]
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,80 @@ def test_a_plugin_that_cannot_be_used_is_one_error_with_file_and_fix(tmp_path: P
 def test_a_plugin_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.py: no such file"):
         plugins.load(tmp_path / "nowhere.py")
+
+
+ONE_OF_EACH = """
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from composcope.evaluation import Case, Part
+from composcope.evaluation.benchmarks import Benchmark
+from composcope.evaluation.protocols import About, CaseSet, Entry, Reduction
+from composcope.evaluation.protocols.asking import ask_part, ask_whole, pending
+from composcope.evaluation.protocols.counting import items, rate
+from composcope.experiments.figures.drawing import drawn, need
+from composcope.experiments.figures.figure import figure
+from composcope.experiments.figures import style
+from composcope.experiments.probing.catalog import Probe
+from composcope.experiments.studies.study import Preset, Table
+
+
+def read(file):
+    return [Case(f"c{i}", "Is it?", file, parts=(Part("Part?", file),)) for i in range(4)]
+
+
+@dataclass(frozen=True)
+class Twice:
+    format: str = "plain"
+    max_tokens: int | None = None
+    compat: str | None = None
+    seed: int = 0
+    name: str = field(default="twice", init=False)
+    about: ClassVar = About(roles=("whole", "part:N"), asks_parts=True, columns=(("twice", "said yes", "rate"),))
+
+    def asks(self, case, graded):
+        parts = [ask_part(case, i, f"part:{i}", p.question, self.format, 8) for i, p in enumerate(case.parts)]
+        return pending([*parts, ask_whole(case, "whole", case.question, self.format, 8)], graded)
+
+    def reduce(self, rows, cases=None):
+        found = items(rows, cases)
+        return Reduction((rate("twice", [i.truth("whole") for i in found], {}, seed=0, clusters=None),))
+
+
+def measure(lm, examples, settings, reporter):
+    raise NotImplementedError
+
+
+@figure("twice-bars", "Said yes", "composcope evaluate -p twice -m MODEL -b CASES", "optional")
+def bars(runs):
+    rows = [{"run": r.name, **m.to_dict()} for r in runs for m in r.metrics if m.metric == "twice"]
+    need(rows, "No run here was asked twice.")
+    fig, ax = style.one_panel(3, 3)
+    return drawn(fig, rows, "Said yes.", runs)
+
+
+BENCHMARKS = [Benchmark("yes", read, answer_alone=True)]
+PROTOCOLS = [Twice]
+PROBES = [Probe("glance", measure, "Glance", "Does it look?", "Higher is more.", cost="{prompts} glances")]
+FIGURES = [bars]
+STUDIES = [Preset("twice-study", "Twice", "twice", ("yes:yes",), lambda study: [Table("t", "T", [])], ("twice-bars",),
+                  about="is it so twice?")]
+"""
+
+
+def test_one_file_brings_one_of_each_and_all_of_them_are_known_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(_file(tmp_path, ONE_OF_EACH, "each.py"))
+    run = str(tmp_path / "run")
+    how = ["-m", "organism:control", "-b", "yes:yes", "-p", "twice", "--plugin", path]
+    assert main(["evaluate", *how, "--out", run]) in (0, 2)
+    assert main(["investigate", *how, "--probes", "glance", "--dry-run"]) == 0
+    assert "  glance: 4 glances" in capsys.readouterr().out.replace("8 glances", "4 glances")
+    assert main(["plot", "twice-bars", run, "--plugin", path, "--out", str(tmp_path)]) == 0
+    assert "twice" in (tmp_path / "twice-bars.csv").read_text()
+    assert main(["report", run, "--out", str(tmp_path / "page"), "--plugin", path]) == 0
+    page = (tmp_path / "page" / "report.html").read_text()
+    assert "said yes" in page and "Said yes" in page
+    assert main(["study", "--list", "--plugin", path]) == 0
+    assert "twice-study: is it so twice?" in capsys.readouterr().out

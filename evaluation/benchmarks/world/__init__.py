@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ....errors import InputError, did_you_mean
 from ...cases import Case
+from ..catalog import benchmark
 from . import mixed, two_hop
 
 ASKED = {"protocol": "compositionality-gap", "format": "short"}
@@ -21,6 +22,7 @@ EXAMPLES = Path(__file__).with_name("examples.jsonl")
 """Worked examples about other entities than the cases (``few_shot.read``)."""
 
 
+@benchmark("world", ships=True, examples=EXAMPLES)
 def read_world(which: str = "") -> list[Case]:
     """The cases of the shapes, domains and families named in ``which`` (parted by commas), or all of them.
 

@@ -15,7 +15,7 @@ from composcope.evaluation.grading import grade
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols import few_shot, get
 from composcope.evaluation.protocols.base import Graded
-from composcope.evaluation.protocols.presenting import Presentation, Presented, examples_in
+from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation, examples_in
 from composcope.evaluation.protocols.reasoning_gap import co_present
 
 MIXED = Case(
@@ -44,13 +44,13 @@ CHAIN = Case(
 def asks_of(
     case: Case, protocol: str = "compositionality-gap", how: Presentation | None = None, **options
 ) -> dict[str, Ask]:
-    presented = Presented(get(protocol, **options), how or Presentation())
+    presented = FormattedProtocol(get(protocol, **options), how or Presentation())
     return {ask.role: ask for ask in presented.asks(case, {})}
 
 
 def test_the_defaults_leave_every_ask_as_the_protocol_made_it() -> None:
     protocol = get("compositionality-gap", also=("self-ask",))
-    assert Presented(protocol).asks(MIXED, {}) == protocol.asks(MIXED, {})
+    assert FormattedProtocol(protocol).asks(MIXED, {}) == protocol.asks(MIXED, {})
 
 
 def test_worked_examples_stand_before_the_question_in_the_kind_of_each_ask() -> None:
@@ -83,7 +83,7 @@ def test_without_preamble_only_examples_and_question_remain() -> None:
 
 
 def test_both_preambles_are_asked_and_counted_apart() -> None:
-    presented = Presented(get("compositionality-gap"), Presentation(preamble="both"))
+    presented = FormattedProtocol(get("compositionality-gap"), Presentation(preamble="both"))
     asks = presented.asks(MIXED, {})
     assert {a.role for a in asks} == {r for a in ("part:0", "part:1", "whole") for r in (a, f"no-preamble/{a}")}
     rows = [
@@ -194,7 +194,7 @@ def test_thinking_needs_the_chat_template() -> None:
 
 
 def test_wholes_with_their_steps_reversed_are_asked_and_counted_against_the_same_parts() -> None:
-    presented = Presented(get("compositionality-gap", reversed=True))
+    presented = FormattedProtocol(get("compositionality-gap", reversed=True))
     asks = presented.asks(MIXED, {})
     assert {a.role: a.gold for a in asks}["whole:reversed"] == "2"
     rows = [

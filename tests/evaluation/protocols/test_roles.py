@@ -11,7 +11,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Grade, Outcome
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols import PROTOCOLS, Graded, get, metrics_from_rows
-from composcope.evaluation.protocols.roles import ROLES, uncounted
+from composcope.evaluation.protocols.catalog import about, uncounted
 from composcope.experiments.analyzing import analyze
 from composcope.experiments.cli import main
 from composcope.experiments.importing import import_files
@@ -47,9 +47,7 @@ def test_every_role_that_a_protocol_asks_is_one_that_it_counts() -> None:
         "reasoning-gap": {"code": True},
         "scaffolding": {"ask_all": True},
     }
-    for name in PROTOCOLS:
-        if name not in options:
-            continue  # a plugin of another test
+    for name in PROTOCOLS.own:
         protocol, graded = get(name, **options[name]), {}
         while asks := protocol.asks(case, graded):
             graded.update({a.role: _grade(a, "incorrect") for a in asks})
@@ -57,7 +55,8 @@ def test_every_role_that_a_protocol_asks_is_one_that_it_counts() -> None:
         assert uncounted([Graded("a", role, "correct") for role in graded], name) == []
         bare = [Graded("a", f"no-preamble/{role}", "correct") for role in graded]
         assert uncounted([*GOOD, *bare], name) == []
-    assert set(ROLES) == set(options)
+        assert about(name).roles
+    assert set(PROTOCOLS.own) == set(options)
 
 
 def _grade(ask: Ask, outcome: Outcome) -> Grade:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from composcope.experiments.report import cases, evidence, pictures
+from composcope.experiments.probing.catalog import PROBES
+from composcope.experiments.report import cases, checks, pictures
 from composcope.experiments.report.encoding import packed
 from composcope.experiments.report.gates import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.run.reader import load
@@ -161,8 +162,8 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
                  "high": 1e-6, "interval": "t"})  # fmt: skip
     synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
     runs = load([folder])
-    identity, positive = evidence.own_checks(runs, "patching")
+    identity, positive = checks.own_checks(runs, PROBES["patching"])
     assert (identity["answer"], identity["value"], positive["answer"]) == ("no", "0.75", "yes")
-    neurons = evidence.own_checks(runs, "neurons")
+    neurons = checks.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
-    assert evidence.own_checks(runs, "lookback") == [] and evidence.NOTHING["lookback"]
+    assert checks.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from composcope.experiments.studies import cli
 from composcope.experiments.studies.published import beside, group_key, name_key, pair_name, table
+from composcope.experiments.studies.study import STUDIES
 
 _VALUE = re.compile(r"[-+]?\d+(\.\d+)?( to \d+(\.\d+)?)?")
 
@@ -14,7 +14,7 @@ def test_every_printed_number_is_a_number_with_a_source() -> None:
     rows = table()
     assert len(rows) > 400
     for row in rows:
-        assert row.study in cli.STUDIES, row
+        assert row.study in STUDIES, row
         assert _VALUE.fullmatch(row.value), row
         assert row.source and row.model and row.metric, row
         assert not row.n or int(row.n) > 0

@@ -10,6 +10,7 @@ from composcope.errors import InputError
 from composcope.experiments.studies import cli
 from composcope.experiments.studies.preset import config
 from composcope.experiments.studies.spec import Pair, from_flags, read_spec, slug
+from composcope.experiments.studies.study import STUDIES
 
 FILE = """
 data: [organism:temporal]
@@ -100,7 +101,7 @@ def test_folders_are_named_after_models_and_data() -> None:
 
 
 def test_every_study_has_a_preset_that_asks_as_its_paper_does() -> None:
-    presets = {name: cli.preset(name) for name in cli.STUDIES}
+    presets = {name: cli.preset(name) for name in STUDIES}
     assert all(p.name == name for name, p in presets.items())
     agentcoma = presets["agentcoma"].asking
     assert (agentcoma.few_shot, agentcoma.answer_tokens, agentcoma.also) == ("2", 2048, "self-ask")

@@ -12,25 +12,23 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..csv_files import read_csv, to_csv
-from ..errors import InputError, NoCasesError
-from ..probes.examples import Example
-from ..probes.families import corrected
-from ..probes.matching import match, spread_out
-from ..probes.result import ProbeResult
-from ..probes.spread import Fleet, call
-from .config import Config, plugin_probe
-from .progress import Reporter
-from .run import provenance, read_json, write_json
-from .run.folder import write_text
-from .run.writer import Run, save_probe
+from ...csv_files import read_csv, to_csv
+from ...errors import InputError, NoCasesError
+from ..config import Config
+from ..progress import Reporter
+from ..run import provenance, read_json, write_json
+from ..run.folder import write_text
+from ..run.writer import Run, save_probe
+from .catalog import PROBES, Probe
 
-READ_AT_SLOTS = ("neurons", "patching", "trajectory")
+if TYPE_CHECKING:
+    from ...probes.examples import Example
+    from ...probes.result import ProbeResult
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,8 @@ def choose(examples: Sequence[Example], n: int) -> Chosen:
 
     Without common support the first ``n`` cases of each group are kept: parts can still be compared with the whole.
     """
+    from ...probes.matching import match, spread_out
+
     matched = match(examples)
     if not matched.possible:
         return Chosen(tuple(_first_cases(examples, n)), matched.note, False)
@@ -84,9 +84,10 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
     ``keep`` makes a store and keeps it (a shard's measurements are of use to the run that it is merged into); else it
     is removed when all is done.
     """
-    from .distributed import FOLDER
-    from .distributed.store import Store
-    from .distributed.stored import Stored, scope
+    from ...probes.spread import Fleet
+    from ..distributed import FOLDER
+    from ..distributed.store import Store
+    from ..distributed.stored import Stored, scope
 
     lm, folder = target.hooks(), run / "probes" / FOLDER
     if not isinstance(lm, Fleet) and (keep or folder.is_dir()):
@@ -98,15 +99,15 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
 
 def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
     """Measure one shard's part of what the probes need into the run's store; a line per probe."""
-    from .distributed import FOLDER
-    from .distributed.store import Store
-    from .distributed.stored import Missing, Stored, scope
+    from ..distributed import FOLDER
+    from ..distributed.store import Store
+    from ..distributed.stored import Missing, Stored, scope
 
     lm = Stored(target.hooks(), Store(run / "probes" / FOLDER), scope(target), shard)
     lines = []
     for name in settings.probes:
         try:
-            _probe(name)(lm, chosen.examples, settings, Reporter(None))
+            _probe(name).run(lm, chosen.examples, settings, Reporter(None))
             lines.append(f"{name}: all is measured")
         except Missing as e:
             lines.append(f"{name}: {e}")
@@ -119,7 +120,7 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Config, reporter: Re
     """Run the probes asked for; those whose inputs are unchanged are left as they are. Returns the names that ran."""
 
     def ran(name: str) -> bool:
-        compute = partial(_probe(name), lm, chosen.examples, settings, reporter)
+        compute = partial(_probe(name).run, lm, chosen.examples, settings, reporter)
         return run_one(run, lm, name, chosen, settings, compute, reporter)
 
     return [name for name in settings.probes if ran(name)]
@@ -160,6 +161,8 @@ def run_one(
 
 def correct_together(run: Path) -> None:
     """Adjust the p-values in the tables of all probes of a run together, as ``probes.families`` declares."""
+    from ...probes.families import corrected
+
     tables: dict[Path, tuple[list[str], list[dict[str, Any]]]] = {}
     for path in sorted(run.glob("probes/*/table.csv")):
         names, rows = read_csv(path)
@@ -177,7 +180,7 @@ def correct_together(run: Path) -> None:
 
 def keep_cases(run: Run, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter) -> None:
     """Keep what a few single cases gave a probe, for the report; skipped where it is there already."""
-    from .by_case import write_cases
+    from ..by_case import write_cases
 
     folder = run.path / "probes" / name
     n = settings.case_details
@@ -197,9 +200,9 @@ def inputs_hash(name: str, examples: Sequence[Example], settings: Config, model:
     about = [name, settings.seed, settings.dtype, model, provenance.source_hash(("probes", "hooks"))]
     if settings.rows_dtype is not None:
         about.append(settings.rows_dtype)
-    if name in READ_AT_SLOTS:
+    if _probe(name).reads_at_slots:
         about.append(settings.position)
-    if name not in PROBES:
+    if name not in PROBES.own:
         about.append(provenance.plugin_files())
     return provenance.text_hash([json.dumps(about, sort_keys=True, default=str), *(repr(asdict(e)) for e in examples)])
 
@@ -210,72 +213,8 @@ def finished(folder: Path, inputs: str) -> bool:
     return done.is_file() and read_json(done).get("inputs") == inputs
 
 
-Probe = Callable[[Any, Sequence[Example], Config, Reporter], ProbeResult]
-
-
 def _probe(name: str) -> Probe:
-    """A probe of this package, or one from elsewhere, which takes the model and the examples only."""
-    if name in PROBES:
-        return PROBES[name]
-    found = plugin_probe(name)
+    found = PROBES.find(name)
     if found is None:
         raise InputError(f"--probes {name}: no such probe; name the file that defines it with --plugin FILE")
-
-    def elsewhere(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
-        if isinstance(lm, Fleet) and settings.serving.engine == "ray":
-            raise InputError(f"--probes {name}: is a plugin's, which workers do not have; leave out --engine ray")
-        return call(lm, found, examples)
-
-    return elsewhere
-
-
-def _neurons(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
-    from ..probes import neurons
-
-    return neurons.over_examples(
-        lm,
-        examples,
-        rows_dtype=settings.rows_dtype,
-        position=settings.position,
-        progress=reporter.patient_bar,
-    )
-
-
-def _lookback(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
-    from ..probes import lookback
-
-    return lookback.over_examples(lm, examples, progress=reporter.patient_bar)
-
-
-def _patching(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
-    from ..hooks.precision import widens
-    from ..probes import patching
-    from ..probes.spread import InDtype
-
-    wide = widens(lm, settings.rows_dtype)
-    model: Any = InDtype(lm, str(settings.rows_dtype)) if wide else lm
-    found = patching.over_examples(model, examples, position=settings.position, progress=reporter.patient_bar)
-    if not wide:
-        return found
-    return replace(found, settings={**found.settings, "rows_dtype": settings.rows_dtype})
-
-
-def _trajectory(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
-    from ..probes import trajectory
-
-    return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.patient_bar)
-
-
-def _min_k(lm: Any, examples: Sequence[Example], settings: Config, reporter: Reporter) -> ProbeResult:
-    from ..probes import min_k
-
-    return min_k.over_examples(lm, examples, progress=reporter.patient_bar)
-
-
-PROBES: dict[str, Probe] = {
-    "neurons": _neurons,
-    "lookback": _lookback,
-    "patching": _patching,
-    "trajectory": _trajectory,
-    "min-k": _min_k,
-}
+    return found

@@ -1,0 +1,86 @@
+"""Every probe by its name: how it runs, what it costs, and its part of the report.
+
+    PROBES["lookback"].title
+
+A probe describes itself in one object, see ``own`` for those of this package. Nothing here or in ``own`` needs torch
+before a probe runs, so a report can be written on a machine that could not probe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...registry import Registry
+
+Run = Callable[[Any, Sequence[Any], Any, Any], Any]
+"""``run(lm, examples, settings, reporter)`` returns a ``probes.result.ProbeResult``."""
+Cases = Callable[[Any, Sequence[Any], Sequence[Any], int, Path], Any]
+"""``cases(lm, few, every, n, folder)`` returns what single cases gave a probe (``by_case.entries.Found``)."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One probe."""
+
+    name: str
+    run: Run
+    title: str = ""
+    """Heading of its section in the report; empty: a plain section with its table."""
+    question: str = ""
+    """What it asks of the model."""
+    reading: str = ""
+    """How its numbers are read, and what they do not show."""
+    order: int = 100
+    """Place in lists and in the report."""
+    reads_at_slots: bool = False
+    """Whether its numbers depend on ``--position``."""
+    cost: str = "what its plugin does"
+    """Forwards at most, for a dry run: a format over prompts, cases, pairs and layers."""
+    cases: Cases | None = None
+    """What a few single cases give it, for the report."""
+    single: str = ""
+    """Heading of the view of single cases; empty where there is none."""
+    look: str = ""
+    """What that view shows."""
+    unchecked: str = ""
+    """What has to be said where a run has no control of it."""
+    checks: Callable[[Any], Iterator[dict[str, Any]]] | None = None
+    """The controls that ran beside it: rows like those of the validity study, made of its ``ProbeData``."""
+    given: Callable[..., Any] | None = None
+    """The function of a plugin, which takes the model and the examples only."""
+
+    def measure(self, lm: Any, examples: Sequence[Any]) -> Any:
+        """Its result without a run: the function of a plugin alone, else with no settings to look at."""
+        return self.run(lm, examples, None, None) if self.given is None else self.given(lm, examples)
+
+    @property
+    def folder(self) -> str:
+        """Its name in tables, where dashes are underscores."""
+        return self.name.replace("-", "_")
+
+
+def of_function(name: str, function: Callable[..., Any]) -> Probe:
+    """The probe of a plugin's function, which takes the model and the examples only."""
+
+    def run(lm: Any, examples: Sequence[Any], settings: Any, reporter: Any) -> Any:
+        from ...probes.spread import Fleet, call
+
+        if isinstance(lm, Fleet) and settings.serving.engine == "ray":
+            raise InputError(f"--probes {name}: is a plugin's, which workers do not have; leave out --engine ray")
+        return call(lm, function, examples)
+
+    return Probe(name, run, given=function)
+
+
+PROBES: Registry[Probe] = Registry(
+    "probes", lambda value: isinstance(value, Probe), __package__, of_function, modules=("own",)
+)
+
+
+def described() -> list[Probe]:
+    """The probes that have a section of their own in the report, in its order."""
+    return [probe for probe in PROBES.values() if probe.title]

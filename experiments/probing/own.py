@@ -1,0 +1,191 @@
+"""The five probes of this package, each in one object: how it runs, what it costs, how the report presents it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from .catalog import Probe
+
+EXACT = 1e-3
+"""Nats that count as none: float rounding of a softmax."""
+Few = Sequence[Any]
+
+
+def _neurons(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from ...probes import neurons
+
+    dtype, position = settings.rows_dtype, settings.position
+    return neurons.over_examples(lm, examples, rows_dtype=dtype, position=position, progress=reporter.patient_bar)
+
+
+def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
+    for row in data.rows("suppress_log_ratio_excess"):
+        kind, group = str(row.get("kind")), row.get("group")
+        if group not in ("failure", "success") or " - " in kind:
+            continue
+        low, high = row.get("low"), row.get("high")
+        verdict = "cannot say" if low is None or high is None else "yes" if high < 0 else "no" if low > 0 else "open"
+        yield {
+            "question": "does silencing the selected neurons hurt the answer?", **_numbers(row),
+            "statement": f"{kind}, {group}: log ratio beyond random neurons of the same layers, expected below 0",
+            "measure": "log ratio", "verdict": "cannot say" if verdict == "open" else verdict,
+        }  # fmt: skip
+
+
+NEURONS = Probe(
+    "neurons", _neurons, "Neurons",
+    "Which MLP neurons push the answer, and does the whole use those of its parts?",
+    "Attribution towards the gold answer selects neurons per task; the overlap is the share two tasks have in common. "
+    "A high overlap can come from a shared answer type alone.",
+    order=1,
+    reads_at_slots=True,
+    cost="{prompts} prompts, each with {layers} layers x 9 to 65 rows, forward and backward",
+    checks=_neuron_checks,
+)  # fmt: skip
+
+
+def _lookback(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from ...probes import lookback
+
+    return lookback.over_examples(lm, examples, progress=reporter.patient_bar)
+
+
+def _lookback_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from safetensors.torch import load_file
+
+    from ..by_case.tokens import look
+
+    path = folder / "tensors.safetensors"
+    tensors = load_file(path) if path.is_file() else {}
+    return look(lm, few, {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("difference.")})
+
+
+LOOKBACK = Probe(
+    "lookback", _lookback, "Lookback",
+    "How much does each head look back at the prompt while the answer is written?",
+    "Click a cell to see the head's numbers for every kind of question. Ratios fall with the length of the response, "
+    "so only like is compared with like.",
+    order=2,
+    cost="{prompts} prompts with their responses",
+    cases=_lookback_cases,
+    single="Which tokens does a head look at?",
+    look="Attention of one head while one token of the response is written, in single cases. Click a cell of the map "
+    "above, or choose case, head and step here.",
+    unchecked="Nothing in one run says whether a lookback ratio reflects use of the context: compare the means at "
+    "matched lengths, and read a head's map as where it looks, not as what it takes from there.",
+)  # fmt: skip
+
+
+def _patching(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from ...hooks.precision import widens
+    from ...probes import patching
+    from ...probes.spread import InDtype
+
+    wide = widens(lm, settings.rows_dtype)
+    model: Any = InDtype(lm, str(settings.rows_dtype)) if wide else lm
+    found = patching.over_examples(model, examples, position=settings.position, progress=reporter.patient_bar)
+    if not wide:
+        return found
+    return replace(found, settings={**found.settings, "rows_dtype": settings.rows_dtype})
+
+
+def _patching_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from ..by_case.patching import patch
+
+    return patch(lm, every, folder, n, {e.case for e in few})
+
+
+def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
+    own = data.rows("unchanged_rate", group="identity")
+    if own:
+        worst = min(own, key=lambda r: r["value"])
+        yield {
+            "question": "does a case's own state change nothing?", **_numbers(worst), "measure": "unchanged",
+            "statement": "identity control: share of continuations that stay the same, lowest over layers",
+            "verdict": "yes" if worst["value"] == 1 else "no",
+        }  # fmt: skip
+    whole = data.rows("kl_from_donor", group="positive")
+    if whole:
+        worst = max(whole, key=lambda r: r["value"])
+        yield {
+            "question": "does the donor's whole prompt bring the donor's next token?", **_numbers(worst),
+            "statement": "positive control: KL from the donor's prediction when all positions are replaced, largest "
+            "over layers, expected 0",
+            "measure": "nats", "verdict": "yes" if worst["value"] < EXACT else "no",
+        }  # fmt: skip
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: row.get(k) for k in ("n", "value", "low", "high", "interval")}
+
+
+PATCHING = Probe(
+    "patching", _patching, "Patching",
+    "Does the state that predicts the answer carry it?",
+    "The state of a success replaces that of a failure at one layer. The identity control must change nothing; a "
+    "random donor shows what any disturbance does.",
+    order=3,
+    reads_at_slots=True,
+    cost="{cases} prompts, {pairs} pairs x {layers} layers of rows with their continuations",
+    cases=_patching_cases,
+    single="Layer by layer, token by token",
+    look="Single failures: what is written after the patch, and, for prompts of equal length, which token's state in "
+    "which layer carries the donor's answer.",
+    checks=_patching_checks,
+)  # fmt: skip
+
+
+def _trajectory(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from ...probes import trajectory
+
+    return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.patient_bar)
+
+
+def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from ..by_case.tokens import move
+
+    return move(lm, [e for e in few if e.role == "whole"])
+
+
+TRAJECTORY = Probe(
+    "trajectory", _trajectory, "Trajectory",
+    "Do states that predict the answer differ between failures and successes, or move differently?",
+    "If failures and successes were apart, pairs across groups would be less alike than pairs within one.",
+    order=4,
+    reads_at_slots=True,
+    cost="{twice} prompts, half of them with their responses",
+    cases=_trajectory_cases,
+    single="One response at a time",
+    look="Cosine between consecutive states while one case is answered.",
+    unchecked="Nothing in one run checks a cosine against the truth: the separation is tested by exchanging the "
+    "labels of failures and successes (see the contrasts), which says whether it is chance, not what it means.",
+)  # fmt: skip
+
+
+def _min_k(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from ...probes import min_k
+
+    return min_k.over_examples(lm, examples, progress=reporter.patient_bar)
+
+
+def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from ..by_case.tokens import surprise
+
+    return surprise(lm, few)
+
+
+MIN_K = Probe(
+    "min-k", _min_k, "Exposure (Min-K%++)",
+    "Are compositions less familiar to the model than their parts?",
+    "The least likely fifth of a question's tokens, each against what the model expected at that place.",
+    order=5,
+    cost="{prompts} prompts",
+    cases=_min_k_cases,
+    single="Token by token",
+    look="Single questions, each token colored by how expected it was.",
+    unchecked="Nothing in one run says which questions the model was trained on: without known members and non-members "
+    "a higher score is no proof of exposure.",
+)  # fmt: skip
