@@ -2,7 +2,8 @@
 
 Modules: ``neurons`` (attribution), ``lookback`` (attention to the prompt), ``patching`` (prompt-end transplants),
 ``steering`` (directions added to states), ``trajectory`` (state cosines), ``min_k`` (membership), ``contrast`` (groups
-and roles), ``matching`` (failures to successes), ``validity`` (is it measuring anything?), ``examples`` and ``result``.
+and roles), ``matching`` (failures to successes), ``validity`` (is it measuring anything?), ``verdicts`` (the same over
+trainings), ``examples`` and ``result``.
 They are imported on first use, so that ``import composcope.probes`` does not load torch.
 """
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         steering,
         trajectory,
         validity,
+        verdicts,
     )
     from .contrast import between, map_test, paired
     from .examples import Example, from_case_sets
@@ -42,7 +44,7 @@ _NAMES = {
 }
 _MODULES = (
     "contrast", "effects", "examples", "lookback", "matching", "min_k", "neurons", "patching", "result", "steering",
-    "tables", "trajectory", "validity",
+    "tables", "trajectory", "validity", "verdicts",
 )  # fmt: skip
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "steering",
     "trajectory",
     "validity",
+    "verdicts",
 ]
 
 

@@ -1,0 +1,270 @@
+"""Verdicts over trainings that a null cannot pass: yes, no or cannot say, and what explains a yes away.
+
+    row = verdict(Observations(training, level, case, value, {"length": lengths}), quantity="lookback ratio")
+
+A question puts cases on levels: the dose that a model was trained with, or failure (1) against success (0). The unit is
+the training, not the case: each training gives one number (Kendall's tau-b or an AUROC). Cases are the same in every
+training, so that the interval also allows for which cases were drawn:
+
+    variance = variance over trainings / trainings + delete-a-group jackknife of the mean over groups of cases
+
+which counts what is both twice and so errs on the side of too wide. With fewer than ``TRAININGS`` trainings a row is
+descriptive and its verdict is that it cannot say.
+
+* **yes** (or reversed): the 95 % interval excludes no effect, an exact sign-flip test of the trainings does, the lowest
+  level alone does not make it (where that is asked), and it stays beyond every baseline.
+* **no**: the 90 % interval lies within bounds that were stated beforehand (two one-sided tests at 5 %).
+* **explained by ...**: a baseline (response length, the question's log-likelihood, ...) leaves less than half of it.
+* **cannot say**: anything else. That something is not significant is no "no".
+
+Beyond a baseline: the semi-partial correlation of the score's ranks with what is left of the level after a
+cubic in the baseline's ranks. A score that is a monotone function of the baseline has none, whatever its scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats as scipy_stats
+
+from ..errors import InputError, NoCasesError
+from .result import Row
+
+stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
+Array = NDArray[np.float64]
+Measure = Literal["trend", "auroc"]
+TRAININGS = 8
+"""Trainings from which on there is a verdict."""
+NOTHING: Mapping[str, float] = {"trend": 0.1, "auroc": 0.05}
+"""Half-width of what counts as no effect: tau within 0.1 of 0, AUROC within 0.05 of 0.5."""
+BEYOND = 0.05
+"""Semi-partial correlation that has to be left beyond a baseline."""
+GROUPS = 10
+"""Groups of cases that the jackknife leaves out one by one."""
+FEWEST, FEWEST_ADJUSTED = 3, 8
+"""Scores of a level, and of all levels for a baseline's cubic, below which a training has no number."""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """One number per training, level and case, with the baselines of the same response."""
+
+    training: Sequence[Hashable]
+    level: Sequence[float]
+    """Order of the dose; for two groups 1 for the one that should score higher, and 0."""
+    case: Sequence[Hashable]
+    """What cases share (a cluster) where they share anything, else the case."""
+    value: ArrayLike
+    baselines: Mapping[str, ArrayLike] = field(default_factory=dict)
+
+
+class Over(NamedTuple):
+    """The mean of one number per training."""
+
+    each: Mapping[Hashable, float]
+    value: float
+    error: float
+    freedom: float
+    null: float
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Student's interval; NaN below two trainings."""
+        half = float(stats.t.ppf((1 + level) / 2, self.freedom)) * self.error if len(self.each) > 1 else np.nan
+        return self.value - half, self.value + half
+
+    @property
+    def p(self) -> float:
+        """Exact sign-flip test: the share of the 2^n signs whose mean is as far from the null."""
+        x = np.array(list(self.each.values())) - self.null
+        signs = np.array(list(product((-1.0, 1.0), repeat=len(x)))) if len(x) <= 12 else _drawn_signs(len(x))
+        return float((np.abs(signs @ x) >= abs(x.sum()) * (1 - 1e-12)).mean())
+
+    def sign(self) -> int:
+        """1 or -1 where interval and test exclude the null, else 0."""
+        low, high = self.interval()
+        if (not low > self.null and not high < self.null) or self.p > 0.05:
+            return 0
+        return 1 if low > self.null else -1
+
+
+def _drawn_signs(n: int, draws: int = 4096) -> Array:
+    return np.vstack([np.ones(n), np.random.default_rng(0).choice([-1.0, 1.0], size=(draws, n))])
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The cases of one training: values and baselines by case, and the jackknife's group of each."""
+
+    level: Array
+    group: NDArray[np.intp]
+    value: Array
+    baselines: Mapping[str, Array]
+
+
+def verdict(
+    seen: Observations, *, measure: Measure = "trend", expected: str = "increasing", quantity: str = "score",
+    without_lowest: bool = False, fewest: int = TRAININGS,
+) -> Row:  # fmt: skip
+    """One row: mean over trainings with interval, number of each training, verdict.
+
+    ``expected`` was declared beforehand; ``without_lowest`` asks that the trend also holds without the lowest level.
+    Raises ``InputError`` for unequal lengths, ``NoCasesError`` where no training has a number.
+    """
+    if measure not in NOTHING or expected not in ("increasing", "decreasing"):
+        raise InputError(f"measure={measure!r}, expected={expected!r}; use trend or auroc, increasing or decreasing")
+    cells, left_out = _by_training(seen)
+    raw = _over(cells, lambda c: _concordance(c, measure), 0.0 if measure == "trend" else 0.5)
+    if not raw.each:
+        raise NoCasesError(f"{quantity}: no training has {FEWEST} scores at each of its levels")
+    low, high = raw.interval()
+    facing = 1 if expected == "increasing" else -1
+    row: Row = {
+        "quantity": f"{quantity}: over trainings", "group": f"{len(raw.each)} trainings", "n": len(raw.each),
+        "value": raw.value, "low": low, "high": high,
+        "interval": "t over trainings and cases" if len(raw.each) > 1 else "none",
+        "expected": expected, "as_expected": sum(facing * (v - raw.null) > 0 for v in raw.each.values()),
+        **{f"seed {t}": v for t, v in raw.each.items()},
+        "note": "; ".join(f"seed {t}: {why}" for t, why in left_out.items()) or None,
+    }  # fmt: skip
+    if len(raw.each) < fewest:
+        n = len(raw.each)
+        return {**row, "verdict": f"cannot say ({n} training{'s' if n > 1 else ''}; {fewest} are needed)"}
+    return {**row, "p": raw.p, "test": "exact sign flips of trainings",
+            **_judged(cells, raw, measure, facing, without_lowest)}  # fmt: skip
+
+
+def _judged(
+    cells: Mapping[Hashable, _Cells], raw: Over, measure: Measure, facing: int, without_lowest: bool
+) -> Row:  # fmt: skip
+    low, high = (x - raw.null for x in raw.interval(0.9))
+    bound = NOTHING[measure]
+    if max(-low, high) < bound:
+        return {"verdict": "no", "bounds": f"within {bound:g} of {raw.null:g}"}
+    sign = raw.sign()
+    if not sign:
+        return {"verdict": "cannot say"}
+    row: Row = {}
+    if without_lowest and len(set(next(iter(cells.values())).level)) > 2:
+        kept = _over({t: _above_lowest(c) for t, c in cells.items()}, lambda c: _concordance(c, measure), raw.null)
+        row |= {"without_lowest": kept.value, "without_lowest_low": kept.interval()[0],
+                "without_lowest_high": kept.interval()[1]}  # fmt: skip
+        if kept.sign() != sign:
+            return {**row, "verdict": "cannot say (rests on the lowest dose)"}
+    names = list(next(iter(cells.values())).baselines)
+    unadjusted = _over(cells, lambda c: _beyond(c, ()), 0.0)
+    missed: dict[str, float] = {}
+    for some in [*([name] for name in names), *([names] if len(names) > 1 else [])]:
+        left = _over(cells, lambda c, some=some: _beyond(c, some), 0.0)
+        key = some[0] if len(some) == 1 else "all baselines"
+        ends = left.interval()
+        row |= {f"beyond {key}": left.value, f"beyond {key}_low": ends[0], f"beyond {key}_high": ends[1]}
+        if not (ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND):
+            missed[key] = left.value / unadjusted.value if unadjusted.value else 0.0
+    single = [name for name in missed if name != "all baselines"] or list(missed)
+    if not missed:
+        return {**row, "verdict": "yes" if sign == facing else "yes, reversed"}
+    if any(not missed[name] >= 0.5 for name in single):  # NaN: the baseline alone tells the levels apart
+        return {**row, "verdict": f"explained by {'/'.join(n for n in single if not missed[n] >= 0.5)}"}
+    return {**row, "verdict": f"cannot say (not shown beyond {'/'.join(single)})"}
+
+
+def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hashable, str]]:
+    """The finite observations of each training that has every level; why the others are left out."""
+    value = np.asarray(seen.value, dtype=np.float64)
+    level = np.asarray(seen.level, dtype=np.float64)
+    known = {k: np.asarray(v, dtype=np.float64) for k, v in seen.baselines.items()}
+    sizes = {len(seen.training), len(seen.case), level.size, value.size, *(v.size for v in known.values())}
+    if len(sizes) > 1:
+        raise InputError(f"observations of lengths {sorted(sizes)}; give one training, level and case per value")
+    order = {c: i for i, c in enumerate(dict.fromkeys(seen.case))}
+    group = np.array([order[c] % min(GROUPS, len(order)) for c in seen.case], dtype=np.intp)
+    of = {t: i for i, t in enumerate(dict.fromkeys(seen.training))}
+    training = np.array([of[t] for t in seen.training])
+    levels = np.unique(level)
+    cells, left_out = {}, {}
+    for t, i in of.items():
+        mine = np.flatnonzero((training == i) & np.isfinite(value))
+        counts = [int((level[mine] == x).sum()) for x in levels]
+        if min(counts) < FEWEST or len(levels) < 2:
+            left_out[t] = f"{counts} scores at its levels"
+            continue
+        cells[t] = _Cells(level[mine], group[mine], value[mine], {k: v[mine] for k, v in known.items()})
+    return cells, left_out
+
+
+def _above_lowest(c: _Cells) -> _Cells:
+    keep = c.level > c.level.min()
+    return _Cells(c.level[keep], c.group[keep], c.value[keep], {k: v[keep] for k, v in c.baselines.items()})
+
+
+def _over(cells: Mapping[Hashable, _Cells], of: Callable[[_Cells], Array], null: float) -> Over:
+    """The mean over trainings of a number, ``of``, which gives it for all cases and without each group."""
+    found = {t: of(c) for t, c in cells.items()}
+    found = {t: x for t, x in found.items() if np.isfinite(x[0])}
+    if not found:
+        return Over({}, float("nan"), float("nan"), 1.0, null)
+    table = np.array(list(found.values()))
+    n, mean = len(table), float(table[:, 0].mean())
+    left = table[:, 1:][:, np.isfinite(table[:, 1:]).all(0)].mean(0)
+    g = left.size
+    across = float(table[:, 0].var(ddof=1)) / n if n > 1 else float("nan")
+    within = (g - 1) / g * float(((left - left.mean()) ** 2).sum()) if g > 1 else 0.0
+    below = across**2 / max(n - 1, 1) + within**2 / max(g - 1, 1)
+    freedom = (across + within) ** 2 / below if below > 0 else float(max(n - 1, 1))
+    return Over({t: float(x[0]) for t, x in found.items()}, mean, float(np.sqrt(across + within)), freedom, null)
+
+
+def _concordance(c: _Cells, measure: Measure) -> Array:
+    """Tau-b or AUROC of all cases, then without each group."""
+    signs = np.sign(c.value[:, None] - c.value), np.sign(c.level[:, None] - c.level)
+    member = (c.group == np.arange(int(c.group.max()) + 1)[:, None]).astype(float)
+
+    def sums(pairs: Array) -> Array:
+        by = member @ pairs @ member.T
+        return np.r_[by.sum(), by.sum() - by.sum(0) - by.sum(1) + np.diag(by)]
+
+    agree, apart = sums(signs[0] * signs[1]), sums(np.abs(signs[1]))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if measure == "auroc":
+            return (1 + agree / apart) / 2
+        differ = sums(np.abs(signs[0]))
+        return np.where(differ > 0, agree / np.sqrt(differ * apart), np.where(apart > 0, 0.0, np.nan))
+
+
+def _beyond(c: _Cells, names: Sequence[str]) -> Array:
+    """Semi-partial rank correlation of score and level beyond baselines, of all cases and without each group.
+
+    Ranks are those of all cases; sums of squares and products add up over groups.
+    """
+    keep = np.isfinite([c.baselines[n] for n in names]).all(0) if names else np.ones(c.level.size, dtype=bool)
+    groups = int(c.group.max()) + 1
+    if keep.sum() < FEWEST_ADJUSTED:
+        return np.full(groups + 1, np.nan)
+    columns = [np.ones((int(keep.sum()), 1)), *(_cubic(c.baselines[n][keep]) for n in names)]
+    k = sum(x.shape[1] for x in columns)
+    a = np.column_stack([*columns, c.level[keep], _ranks(c.value[keep])])
+    each = np.stack([a[c.group[keep] == g].T @ a[c.group[keep] == g] for g in range(groups)])
+    sums = np.concatenate([each.sum(0)[None], each.sum(0) - each])
+    cross = sums[:, :k, k:]
+    left = sums[:, k:, k:] - np.swapaxes(cross, 1, 2) @ np.linalg.pinv(sums[:, :k, :k], hermitian=True) @ cross
+    whole = sums[:, k:, k:] - np.swapaxes(sums[:, :1, k:], 1, 2) @ sums[:, :1, k:] / sums[:, :1, :1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = left[:, 0, 1] / np.sqrt(left[:, 0, 0] * whole[:, 1, 1])
+    # Where the baseline alone tells the levels apart nothing is left to compare; a constant score follows nothing.
+    found = np.where(left[:, 0, 0] <= 0.01 * whole[:, 0, 0], np.nan, found)
+    return np.where(whole[:, 1, 1] <= 1e-12, 0.0, found)
+
+
+def _ranks(x: Array) -> Array:
+    """Mid-ranks from -1 to 1."""
+    return (2 * stats.rankdata(x) - x.size - 1) / x.size
+
+
+def _cubic(z: Array) -> Array:
+    r = _ranks(z)
+    return np.stack([r, r**2, r**3], 1)

@@ -1,0 +1,131 @@
+"""Verdicts over trainings: nulls hardly ever pass, confounds are named, and what follows the dose is found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from composcope.errors import InputError, NoCasesError
+from composcope.probes.verdicts import Observations, verdict
+
+from .synthetic_trainings import World, confounds, nulls, world
+
+stats: Any = scipy_stats  # its result types do not declare statistic
+
+
+def _verdicts(draws: int, seed: int, cases: int = 40) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
+    null: dict[str, Counter[str]] = {}
+    confounded: dict[str, Counter[str]] = {}
+    for i in range(draws):
+        rng = np.random.default_rng([seed, i])
+        w = world(rng, cases=cases)
+        for into, some in ((null, nulls(rng, w)), (confounded, confounds(rng, w))):
+            for name, value in some:
+                said = verdict(w.seen(value), without_lowest=True)["verdict"]
+                into.setdefault(name, Counter())[str(said)] += 1
+    return null, confounded
+
+
+def _yes(said: Counter[str]) -> float:
+    return sum(n for verdict, n in said.items() if verdict.startswith("yes")) / said.total()
+
+
+@pytest.mark.slow
+def test_of_500_random_probes_at_most_7_percent_get_a_yes_and_every_confound_is_named() -> None:
+    null, confounded = _verdicts(500, 0)
+    assert all(_yes(said) <= 0.07 for said in null.values()), null
+    for name, said in confounded.items():
+        named = sum(n for v, n in said.items() if v.startswith("explained by") and name in v)
+        assert _yes(said) <= 0.07 and named / said.total() >= 0.9, (name, said)
+
+
+def test_random_probes_hardly_ever_pass_and_confounds_are_named() -> None:
+    null, confounded = _verdicts(15, 1, cases=24)
+    assert sum(_yes(said) * 15 for said in null.values()) <= 3
+    assert all(not _yes(said) for said in confounded.values())
+    assert all(sum(n for v, n in said.items() if name in v) >= 12 for name, said in confounded.items())
+
+
+def _made(seed: int = 0, **options: int) -> tuple[World, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    w = world(rng, **options)
+    return w, 0.8 * w.dose + rng.normal(size=w.dose.size)
+
+
+def test_what_follows_the_dose_beyond_the_baselines_is_a_yes_in_its_direction() -> None:
+    w, value = _made()
+    row = verdict(w.seen(value), without_lowest=True)
+    assert row["verdict"] == "yes" and row["n"] == 8 and row["as_expected"] == 8
+    assert row["p"] == pytest.approx(2 / 2**8)
+    taus = [stats.kendalltau(w.dose[w.training == t], value[w.training == t]).statistic for t in range(8)]
+    assert [row[f"seed {t}"] for t in range(8)] == pytest.approx(taus) and row["value"] == pytest.approx(np.mean(taus))
+    half = stats.t.ppf(0.975, 7) * np.std(taus, ddof=1) / np.sqrt(8)
+    assert row["low"] <= row["value"] - half * 0.8 and row["high"] - row["low"] >= 1.6 * half
+    assert min(row[f"beyond {b}_low"] for b in ("length", "likelihood", "confidence", "all baselines")) > 0.05
+    assert verdict(w.seen(-value), without_lowest=True)["verdict"] == "yes, reversed"
+    assert verdict(w.seen(-value), expected="decreasing", without_lowest=True)["verdict"] == "yes"
+
+
+def test_fewer_than_eight_trainings_say_nothing_and_bring_no_p() -> None:
+    for n, said in ((1, "cannot say (1 training; 8 are needed)"), (7, "cannot say (7 trainings; 8 are needed)")):
+        w, value = _made(trainings=n)
+        row = verdict(w.seen(value))
+        assert row["verdict"] == said and "p" not in row and np.isnan(row["low"]) == (n == 1)
+
+
+def test_no_needs_an_interval_within_the_bounds_and_is_not_what_is_left_when_nothing_is_found() -> None:
+    w, _ = _made()
+    rng = np.random.default_rng(5)
+    assert verdict(w.seen(rng.normal(size=w.dose.size)))["verdict"] == "no"
+    few, _ = _made(cases=6)
+    noisy = verdict(few.seen(rng.normal(size=few.dose.size) + rng.normal(size=(8, 4))[few.training, few.dose]))
+    assert noisy["verdict"] == "cannot say" and noisy["low"] < -0.1
+
+
+def test_a_trend_that_the_lowest_dose_alone_makes_is_no_yes() -> None:
+    w, _ = _made()
+    value = 3.0 * (w.dose == 0) + np.random.default_rng(2).normal(size=w.dose.size)
+    row = verdict(w.seen(value), expected="decreasing", without_lowest=True)
+    assert row["verdict"] == "cannot say (rests on the lowest dose)" and abs(row["without_lowest"]) < 0.1
+
+
+def test_an_auroc_over_trainings_is_that_of_each_and_a_label_by_length_is_explained() -> None:
+    rng = np.random.default_rng(3)
+    w = world(rng, doses=2)
+    value = w.dose + rng.normal(size=w.dose.size)
+    row = verdict(w.seen(value), measure="auroc")
+    of_first = [value[(w.training == 0) & (w.dose == d)] for d in (1, 0)]
+    wins = (of_first[0][:, None] > of_first[1]).mean()
+    assert row["seed 0"] == pytest.approx(wins) and row["value"] > 0.6
+    assert verdict(w.seen(w.baselines["length"]), measure="auroc")["verdict"].startswith("explained by length")
+
+
+def test_the_jackknife_over_cases_widens_what_cases_share_in_every_training() -> None:
+    w, _ = _made(cases=20, doses=2)
+    rng = np.random.default_rng(4)
+    # In every training the same cases fail, and the number is the case's own: eight trainings are no eight samples.
+    level = (w.case < 10).astype(float)
+    value = rng.normal(size=20)[w.case] + 0.01 * rng.normal(size=w.case.size)
+    row = verdict(Observations(w.training.tolist(), level.tolist(), w.case.tolist(), value), measure="auroc")
+    each = [row[f"seed {t}"] for t in range(8)]
+    assert np.std(each) < 0.02 and row["high"] - row["low"] > 0.25
+
+
+def test_a_training_that_lacks_a_level_is_left_out_and_named() -> None:
+    w, value = _made()
+    gone = (w.training == 3) & (w.dose == 2)
+    row = verdict(w.seen(np.where(gone, np.nan, value)))
+    assert row["n"] == 7 and "seed 3" in str(row["note"]) and row["verdict"].startswith("cannot say (7 trainings")
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(InputError, match="lengths"):
+        verdict(Observations([1, 1], [0, 1], ["a", "b"], [1.0]))
+    with pytest.raises(InputError, match="measure='mean'"):
+        verdict(Observations([1], [0], ["a"], [1.0]), measure="mean")  # type: ignore[arg-type]
+    with pytest.raises(NoCasesError, match="no training"):
+        verdict(Observations([1, 1], [0, 1], ["a", "b"], [1.0, 2.0]))
