@@ -359,7 +359,11 @@ def _measured(task: Task, setting: Setting, rounds: int, say: Callable[[str], No
     for i, way in enumerate(ways):
         cost = [(t.processor if on_cpu else t.wall) / way.share for t in took[i]]
         ratios = [c / (m.processor if on_cpu else m.wall) for c, m in zip(cost, mine, strict=False)]
-        agreed = "" if i == 0 else f"{peers.same(took[i][0].texts, mine[0].texts)}/{len(took[i][0].texts)}"
+        agreed = (
+            ""
+            if i == 0 or not took[i][0].texts
+            else f"{peers.same(took[i][0].texts, mine[0].texts)}/{len(took[i][0].texts)}"
+        )
         yield Row(
             task.name, way.name, way.batch, median(t.wall for t in took[i]) / way.share,
             median(t.processor for t in took[i]) / way.share, median(ratios) if i else None,
