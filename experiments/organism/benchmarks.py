@@ -226,11 +226,14 @@ def _chain(id: str, operation: str, first: str, second: str) -> Case:
 
 
 def _other_number(operation: str, x: int, tag: int) -> tuple[int, int]:
-    """The tag nearest to X that could stand in its place, and what comes out then: Q2 as if it had been changed."""
-    for other in sorted(world.TAGS, key=lambda t: (abs(t - x), t)):
+    """The tag nearest to X that could stand in its place, and what comes out then: Q2 as if it had been changed.
+
+    Where no other tag can (12 minus 11) it is the nearest number that is no tag.
+    """
+    for other in sorted(range(1, 2 * max(world.TAGS) + 1), key=lambda t: (t not in world.TAGS, abs(t - x), t)):
         if other != x and (result := world.apply(operation, other, tag)) is not None:
             return other, result
-    raise AssertionError(f"no other tag than {x} gives a result with {operation} {tag}")
+    raise AssertionError(f"no other number than {x} gives a result with {operation} {tag}")
 
 
 def ladders(n: int = 100, seed: int = 0) -> list[Case]:

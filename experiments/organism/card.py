@@ -275,6 +275,12 @@ mixed composition the operation on two random things of the table (a guesser who
 whole result reaches about 6 %); for residual failure: the failure of such a guesser. An interval over cases of one
 training is not an interval over trainings: see the spread over seeds below.
 
+**What the wrong lists are.** Sorted by rule: an event of the question is repeated (a loop), the list holds anything but
+events of the question (a format error), other events than asked for, another order. Nearly all rank failures of
+`control` and `low` are loops, and those of `none` lists that are too short or loops: on rank the residual failure is
+one of length and format. What is left without loops and format errors stands beside it; composition is in the
+successor and interval families.
+
 {tables}
 
 ## Formats to be careful with

@@ -192,16 +192,39 @@ def temporal(ask: Ask, n: int = 100, seed: int = 1000) -> list[Row]:
         rows.append(_residual(f"residual failure, interval, depth bin {bin}", inside))
     for bin in (2, 4, 6, 8):
         rows.append(_residual(f"residual failure, depth bin {bin}", [g for g in gated if g[0].depth_bin == bin]))
-    for depth in (4, 6, 8):
-        full = [(c, a) for c, a in gated if c.family == "rank" and c.depth == depth]
-        rows.append(
-            Row(
-                f"rank, depth {depth}: answers with that many events, two more or less",
-                sum(abs(len(a.split(", ")) - depth) <= 2 for _, a in full),
-                len(full),
-            )
-        )
+    for family in ("rank", "successor", "interval"):
+        for depth in (4, 6, 8):
+            rows += _errors(family, depth, [g for g in gated if g[0].family == family and g[0].depth == depth])
     return rows
+
+
+ERRORS = ("repeats an event", "no list of the question's events", "other events than asked for", "another order")
+"""What is wrong with a list, by rule: the first of these that holds. The first two are loops and format errors."""
+
+
+def error(case: Case, answer: str) -> str | None:
+    """Which of ``ERRORS`` a wrong answer of a list of events is; None where it is right."""
+    if right(case, answer):
+        return None
+    items, asked = answer.split(", "), {(p.atom or "").removeprefix("year:") for p in case.parts}
+    if len(set(items)) < len(items) and set(items) <= asked:
+        return ERRORS[0]
+    if not set(items) <= asked:
+        return ERRORS[1]
+    return ERRORS[2] if set(items) != set(case.answer.split(", ")) else ERRORS[3]
+
+
+def _errors(family: str, depth: int, gated: Sequence[tuple[Case, str]]) -> list[Row]:
+    """What wrong answers are, and residual failure where neither loop nor format error is in the way."""
+    kinds = [error(c, a) for c, a in gated]
+    wrong = [k for k in kinds if k is not None]
+    well_formed = [k for k in kinds if k not in ERRORS[:2]]
+    name = f"{family}, depth {depth}"
+    return [
+        *(Row(f"{name}: wrong answers, {kind}", wrong.count(kind), len(wrong)) for kind in ERRORS),
+        Row(f"residual failure without loops and format errors, {name}", sum(k is not None for k in well_formed),
+            len(well_formed)),
+    ]  # fmt: skip
 
 
 def _residual(name: str, gated: Sequence[tuple[Case, str]]) -> Row:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from composcope.evaluation.protocols import get
 from composcope.evaluation.protocols.asking import recommended_format
-from composcope.experiments.organism import benchmarks, world
+from composcope.experiments.organism import benchmarks, measure, world
 
 
 def test_a_reversed_whole_holds_the_same_words_with_the_sum_first() -> None:
@@ -43,3 +45,30 @@ def test_a_ladder_climbs_from_choosing_over_both_tags_to_the_sum() -> None:
 def test_every_benchmark_recommends_the_format_that_organisms_are_trained_in() -> None:
     for name, make in benchmarks.BENCHMARKS.items():
         assert recommended_format(make(2, 0)) == "plain", name
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_as_many_chains_as_are_asked_for_can_be_drawn_whatever_the_seed(seed: int) -> None:
+    cases = benchmarks.pairs(400, seed)
+    assert len(cases) == 400
+    for case in cases:
+        x, original = case.parts[0].answer, case.meta["original"]
+        number = str(original["question"]).removeprefix("What is ").partition(" ")[0]
+        assert number != x and int(original["answer"]) > 0
+
+
+def test_wrong_lists_are_sorted_by_rule_into_loops_format_errors_and_the_rest() -> None:
+    case = next(c for c in benchmarks.temporal(1) if c.family == "rank" and c.depth == 4)
+    a, b, c, d = case.answer.split(", ")
+    loop, form, other, order = measure.ERRORS
+    for answer, kind in (
+        (case.answer, None), (", ".join([a, a, b, c]), loop), (", ".join([a, b, c, d, d]), loop), ("1848", form),
+        (f"{a}, {b}, {c}, Nowherefair", form), (f"{a} {b}", form), (f"{a}, {b}, {c}", other),
+        (", ".join([b, a, c, d]), order),
+    ):  # fmt: skip
+        assert measure.error(case, answer) == kind, answer
+    rows = {r.measure: r for r in measure._errors("rank", 4, [(case, case.answer), (case, f"{a}, {a}, {b}, {c}"),
+                                                              (case, f"{b}, {a}, {c}, {d}")])}  # fmt: skip
+    assert (rows[f"rank, depth 4: wrong answers, {loop}"].k, rows[f"rank, depth 4: wrong answers, {loop}"].n) == (1, 2)
+    left = rows["residual failure without loops and format errors, rank, depth 4"]
+    assert (left.k, left.n) == (1, 2)
