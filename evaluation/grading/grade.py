@@ -19,7 +19,7 @@ from ..prompts import ABSTENTION
 from . import booleans, choices, cues, dates, echo, lists, mathematics, names, numbers, quantities, text
 from . import compat as published
 from .extract import CODE, Extracted, extract
-from .view import sentences, visible
+from .view import HALF, sentences, visible
 
 _DECLINED_WORDS = 40
 """Words of a response that is nothing but a refusal."""
@@ -192,8 +192,15 @@ def _number(said: _Said, asked: _Asked) -> _Verdict:
         return _undecided(said.text, "several numbers")
     if any(numbers.may_equal(found.number, w) for w in golds):
         return _undecided(said.text, "two readings")
+    if not found.number.word and any(numbers.equal(n, w) for n in _in_words(said.text) for w in golds):
+        return _undecided(said.text, "several numbers")  # digits were read, and the gold stands in words
     unit = found.number.dimension and golds[0].dimension and found.number.dimension != golds[0].dimension
     return _wrong(shown, "unit" if unit else None)
+
+
+def _in_words(text: str) -> list[numbers.Number]:
+    """Numbers written as words; "one" is as often a pronoun."""
+    return [n for n in numbers.find_all(numbers.normalized(text[:HALF])) if n.word and n.value != 1]
 
 
 def _no_number(segment: str, found: quantities.Reading, golds: Sequence[numbers.Number]) -> _Verdict:

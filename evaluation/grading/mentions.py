@@ -16,6 +16,8 @@ from typing import NamedTuple
 _TOKEN = re.compile(
     r"[\u3040-ヿ㐀-鿿가-\ud7af]|[^\W_\u3040-ヿ㐀-鿿가-\ud7af]+(?:'[^\W_]+)*(?:(?<=s)'(?=\s))?|[^\w\s]|_"
 )
+_INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,}")
+"""Initials are one word: "U.S.A.", "J. K." in "J. K. Rowling"."""
 _ARTICLES = frozenset({"a", "an", "the"})
 _LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
 """Marks that may stand between the words of one name: "Berkeley, California", "SR-71"."""
@@ -60,6 +62,9 @@ _DESCRIBING = frozenset("is was are were has had speaks uses belongs lies stands
 _PREPOSITIONS = frozenset("of in at on as by to with after before for from against than under over".split())
 _BETWEEN = frozenset("by with after before against than to".split())
 """Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
+_SMALL_WORDS = frozenset("us it in as at he be am no on so i who".split())
+"""Names that are also small words ("US", the symbol "He"): only their capital tells, and not at a sentence's start."""
+_SHORTEST = 3
 _LONGEST = 400
 """Words and marks of a sentence."""
 _PLACES = 8
@@ -71,6 +76,10 @@ _PLACING = frozenset(
 )
 """Words before a name that make it the name of something else, whatever it is: "New York", "Northern Ireland"."""
 _CONTINENTS = frozenset({("africa",), ("asia",), ("europe",)})
+
+
+_IRREGULAR = {"mouse": "mice", "goose": "geese", "foot": "feet", "tooth": "teeth", "child": "children", "ox": "oxen"}
+_IRREGULAR |= {"person": "people", "man": "men", "woman": "women"}
 
 
 class Role(IntEnum):
@@ -107,6 +116,7 @@ def fold(word: str) -> str:
 def tokens(sentence: str) -> list[Token]:
     """Words and marks of a ``plain`` sentence, which is read up to a length that no sentence has."""
     found = []
+    sentence = _INITIALS.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", sentence)
     for m in islice(_TOKEN.finditer(sentence), _LONGEST):
         raw = m[0]
         base = raw[:-2] if raw[-2:].casefold() == "'s" else raw[:-1] if raw.endswith("'") else None
@@ -123,7 +133,7 @@ def words(text: str) -> tuple[str, ...]:
 def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | None:
     """The strongest role in which a sentence mentions one of ``names``; None where it names none of them."""
     roles = [_role(sentence, i, j, names) for name in names for i, j in _places(sentence, name)]
-    if not roles and any(_stem(sentence, name) for name in names):
+    if not roles and any(_stem(sentence, name) or _fuller(sentence, name) for name in names):
         return Role.PASSING
     return max(roles, default=None)
 
@@ -132,9 +142,23 @@ def _stem(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
     return len(name) == 1 and len(name[0]) >= _STEM and any(t.word.startswith(name[0]) for t in sentence)
 
 
+def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
+    """Whether a sentence has a name with more names inside it ("Marie S. Curie"), or begins with a small one."""
+    if len(name) == 1:
+        return name[0] in _SMALL_WORDS and sentence[:1] != [] and sentence[0].word == name[0]
+    return any(
+        t.word == name[0] and later.word == name[-1] and all(x.capital for x in sentence[i + 1 : i + n])
+        for i, t in enumerate(sentence)
+        for n, later in enumerate(sentence[i + 1 : i + 4], 1)
+        if n > len(name) - 1
+    )
+
+
 def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
     """Where a sentence says a name, as (first, after the last) token; the last word may stand in the plural."""
     begins = (i for i, t in enumerate(sentence) if name and _same(t, name[0], len(name) == 1))
+    if len(name) == 1 and name[0] in _SMALL_WORDS and len(sentence) > _SHORTEST:
+        begins = (i for i in begins if i and sentence[i].capital)
     return list(islice(((i, j) for i in begins if (j := _end(sentence, i, name))), _PLACES))
 
 
@@ -153,9 +177,11 @@ def _same(token: Token, word: str, last: bool) -> bool:
     if token.word == word or token.owner == word:
         return True
     plural = len(word) > 2 and len(token.word) > 2 and not word[-1].isdigit()
-    return (
-        last and plural and (token.word in (word + "s", word + "es") or word in (token.word + "s", token.word + "es"))
-    )
+    return last and plural and (token.word in _plurals(word) or word in _plurals(token.word))
+
+
+def _plurals(word: str) -> tuple[str, ...]:
+    return word + "s", word + "es", re.sub("fe?$", "ves", word), re.sub("y$", "ies", word), _IRREGULAR.get(word, "")
 
 
 def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> Role:
