@@ -25,7 +25,28 @@ _SURELY = (
     r"|actually|technically|generally|usually|therefore|so|thus|it|is|that|that's|would|be|i|think|believe|say|sure|of"
     r"|course|maybe|perhaps|a|an|definite|resounding|the|answer|again|oh|ok|okay|hmm|sorry|to|not|really|quite)\b)*?"
 )
-_LEADING = re.compile(rf"^{_SURELY}(?P<word>{'|'.join(sorted(_VALUES, key=len, reverse=True))})(?!\w)", re.IGNORECASE)
+_LEADING = re.compile(
+    rf"^{_SURELY}(?P<word>{'|'.join(sorted(_VALUES, key=len, reverse=True))})(?!\w|\s+doubt\b)", re.IGNORECASE
+)
+_PHRASES = [
+    (
+        re.compile(
+            r"\W*(?:(?:absolutely|certainly|definitely|of\s+course)\s+not|not\s+(?:really|at\s+all)|no\s+way|wrong"
+            r"|that(?:'s|\s+is)\s+(?:wrong|not\s+right)|n)\s*(?:[,.!;:]|$)",
+            re.IGNORECASE,
+        ),
+        False,
+    ),
+    (
+        re.compile(
+            r"\W*(?:absolutely|certainly|definitely|of\s+course|exactly|right|that(?:'s|\s+is)\s+right|without\s+(?:a\s+)?doubt"
+            r"|no\s+doubt|y)\s*(?:[,.!;:]|$)",
+            re.IGNORECASE,
+        ),
+        True,
+    ),
+]
+"""Openings that answer without a word for yes or no: "Absolutely, ...", "Not really."."""
 _BOTH = re.compile(
     r"\b(?:yes\s*(?:and|or|/|&|\s)\s*no|no\s*(?:and|or|/|&|\s)\s*yes|true\s*(?:and|or|/|&)\s*false|both\s+yes|neither\s+yes|sometimes\s+yes"
     r"|it\s+depends|partly|partially\s+(?:true|correct)|not\s+necessarily|can(?:not|'t)\s+be\s+(?:determined|answered))\b",
@@ -58,6 +79,8 @@ def uncued(text: str) -> bool | None:
     """Yes or no in a text without a cue: what a conclusion says, else the word that opens it, else the only one."""
     plain = view.plain(text)
     parts = view.sentences(plain)
+    if len(parts) > 1 and parts[0].endswith("?"):
+        plain, parts = plain[plain.index("?") + 1 :], parts[1:]  # the question, put once more
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     if not parts:
         return None
@@ -88,7 +111,7 @@ def _corrected(plain: str) -> bool | None:
 def _opens(text: str) -> bool | None:
     m = _LEADING.match(text[:200])
     if m is None:
-        return None
+        return next((said for phrase, said in _PHRASES if phrase.match(text[:200])), None)
     before = text[: m.start("word")].casefold()
     negated = m["word"].casefold() in _ADJECTIVES and re.search(r"\bnot\b|n't\b", before) is not None
     return _VALUES[m["word"].casefold()] != negated

@@ -192,15 +192,13 @@ def _number(said: _Said, asked: _Asked) -> _Verdict:
         return _undecided(said.text, "several numbers")
     if any(numbers.may_equal(found.number, w) for w in golds):
         return _undecided(said.text, "two readings")
-    if not found.number.word and any(numbers.equal(n, w) for n in _in_words(said.text) for w in golds):
-        return _undecided(said.text, "several numbers")  # digits were read, and the gold stands in words
+    held = numbers.find_all(numbers.normalized(said.text[:HALF]))
+    if any(numbers.equal(n, w) and numbers.same_quantity(n, found.number) for n in held for w in golds):
+        return _right(shown, "numeric")  # 24 hours = 1440 minutes
+    if not found.number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
+        return _undecided(said.text, "several numbers")  # digits were read, the gold is in words; "one" is a pronoun
     unit = found.number.dimension and golds[0].dimension and found.number.dimension != golds[0].dimension
     return _wrong(shown, "unit" if unit else None)
-
-
-def _in_words(text: str) -> list[numbers.Number]:
-    """Numbers written as words; "one" is as often a pronoun."""
-    return [n for n in numbers.find_all(numbers.normalized(text[:HALF])) if n.word and n.value != 1]
 
 
 def _no_number(segment: str, found: quantities.Reading, golds: Sequence[numbers.Number]) -> _Verdict:

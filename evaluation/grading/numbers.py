@@ -74,6 +74,7 @@ def normalized(text: str) -> str:
     text = _TOO_LONG.sub("\u2026", text)
     text = _SPACES.sub("", text)
     text = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", text)
+    text = re.sub(r"(?<=\d)\s+and\s+(?:a|one)\s+(half|quarter)\b", lambda m: " 1/2" if m[1] == "half" else " 1/4", text)
     text = unicodedata.normalize("NFKC", text).replace("\u2044", "/").replace("\u2212", "-")
     for pattern, plain in _LATEX:
         text = pattern.sub(plain, text)
@@ -310,6 +311,11 @@ def equal(a: Number, gold: Number) -> bool:
     if _close(a.value, gold.value):
         return True
     return a.percent != gold.percent and _close(*(n.value * 100 if n.percent else n.value for n in (a, gold)))
+
+
+def same_quantity(a: Number, b: Number) -> bool:
+    """Whether two numbers with known units say the same ("24 hours", "1440 minutes")."""
+    return a.dimension is not None and a.dimension == b.dimension and _close(a.value * a.factor, b.value * b.factor)
 
 
 def may_equal(a: Number, gold: Number) -> bool:

@@ -273,7 +273,7 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
         return Reading(None, "bound", rivals=others)
     pair = chosen[position : position + 2] if first else chosen[max(0, position - 1) : position + 1]
     if len({n.value for n in pair}) == 2 and _HEDGE.match(sentence[pair[0].end : pair[1].start]):
-        if pair[0].dimension and len({(n.dimension, n.value * n.factor) for n in pair}) == 1:
+        if numbers.same_quantity(*pair):
             return Reading(number, same=tuple(pair))  # 45 minutes or 0.75 hours
         return Reading(number, same=same) if pair[1] in same else Reading(None, "hedged")
     if len({n.value for n in chosen}) > 1 and len(_MAYBE.findall(sentence)) > 1:
