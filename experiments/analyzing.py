@@ -212,7 +212,7 @@ def human_assignment(benchmark: str, options: Options) -> Analysis:
 
 def _cases(benchmark: str) -> list[Case]:
     if benchmark.startswith("organism:"):
-        from .sources import load_benchmark
+        from .evaluating.benchmark import load_benchmark
 
         return list(load_benchmark(benchmark).cases)
     return load(benchmark)

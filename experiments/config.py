@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from ..errors import InputError, did_you_mean
-from .addresses import address, check_url
+from .models.addresses import address, check_url
 
 __all__ = ["Asking", "Config", "Probing", "Serving"]
 

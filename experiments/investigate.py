@@ -15,19 +15,20 @@ from typing import Any
 
 from ..errors import InputError, NoCasesError
 from ..evaluation.protocols.base import Protocol
-from . import asking, exits, planning, rendering
+from . import exits
 from .config import Config
 from .distributed import shards
+from .evaluating import asking, planning, rendering
+from .evaluating.benchmark import Benchmark, load_benchmark
 from .evaluating.evaluate import evaluate
-from .loading import load_target
-from .planning import Asked
+from .evaluating.planning import Asked
+from .models.loading import load_target
+from .models.target import Target
 from .progress import Reporter
 from .run import summary, write_json
 from .run.reader import read_run
 from .run.schema import Evaluated
 from .run.writer import Run, open_run
-from .sources import Benchmark, load_benchmark
-from .targets import Target
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ def _judge(config: Config) -> Any:
     """The engine that has the second word on answers in words; None without one."""
     if config.asking.judge is None:
         return None
-    from .roles import open_role
+    from .models.roles import open_role
 
     return open_role(
         config.asking.judge,

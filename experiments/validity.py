@@ -34,7 +34,8 @@ from ..probes.matching import match
 from ..probes.result import ProbeResult, Row
 from . import validity_over_seeds as over_seeds
 from .config import Config
-from .loading import load_target
+from .models.loading import load_target
+from .models.target import Target
 from .organism import series as organism_series
 from .organism.members import as_examples, compositions
 from .organism.series import Series
@@ -42,7 +43,6 @@ from .run import read_json, write_json
 from .run.provenance import source_hash, text_hash
 from .run.reader import read_run
 from .run.schema import Evaluated
-from .targets import Target
 from .validity_scores import SCORES, Measured, Probes, Score, measure
 
 N_CASES = 60

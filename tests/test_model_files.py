@@ -14,7 +14,7 @@ from composcope import model_files
 from composcope.checkpoints import load
 from composcope.errors import ModelError
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.experiments.sources import resolve_model
+from composcope.experiments.models.resolve import resolve_model
 from composcope.hooks import load_model
 
 gguf = pytest.importorskip("gguf")
@@ -148,7 +148,7 @@ def test_a_conversion_that_is_killed_leaves_nothing_that_looks_like_a_model(
 
 
 def test_a_file_without_chat_template_is_asked_as_completions(tmp_path: Path) -> None:
-    from composcope.experiments.targets import choose_prompting
+    from composcope.experiments.models.target import choose_prompting
 
     _, tokenizer = load(write(tmp_path / "base.gguf", template=None))
     assert choose_prompting(None, tokenizer) == "raw"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...errors import InputError
-from ..help import Commands, example
+from ..cli.help import Commands, example
 from ..printing import show
 
 app = typer.Typer(cls=Commands, help="Measure what asking costs on this machine.", no_args_is_help=True)

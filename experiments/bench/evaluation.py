@@ -28,11 +28,12 @@ from ...evaluation.engines.local import LocalEngine
 from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Graded, Reduction
-from ..asking import make_protocol
 from ..config import Config
-from ..planning import all_asks
-from ..sources import load_benchmark, resolve_model
-from ..targets import choose_prompting
+from ..evaluating.asking import make_protocol
+from ..evaluating.benchmark import load_benchmark
+from ..evaluating.planning import all_asks
+from ..models.resolve import resolve_model
+from ..models.target import choose_prompting
 from . import peers
 
 OVERHEAD_ASKS = 10_000

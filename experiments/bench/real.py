@@ -21,8 +21,8 @@ from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.engines.local import LocalEngine
 from ...hooks import Model, Site, load_model
-from ..packaged import MODELS
-from ..sources import resolve_model, weights_folder
+from ..models.packaged import MODELS
+from ..models.resolve import resolve_model, weights_folder
 from . import peers
 
 MODEL = Path("models") / "smollm2" / MODELS["smollm2"].file

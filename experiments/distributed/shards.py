@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.cases import Case
-from ..sources import Benchmark
+from ..evaluating.benchmark import Benchmark
 
 FILE = "shard.json"
 """In a shard's run folder: which part of what it is."""

@@ -10,11 +10,11 @@ from typing import Any
 from ...errors import ModelError
 from ...evaluation.engines.base import Recorded
 from ...evaluation.journal import read_journal
-from ..addresses import address
 from ..config import Config
+from ..models.addresses import address
+from ..models.resolve import ModelSource, resolve_model
+from ..models.target import Target
 from ..run.reader import read_run
-from ..sources import ModelSource, resolve_model
-from ..targets import Target
 from .engine import RayEngine
 from .fleet import FleetModel
 from .pool import Pool

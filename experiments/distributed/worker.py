@@ -94,7 +94,7 @@ class Worker:
 
         from ...terminal import to_stderr
         from ..exits import quiet_libraries
-        from ..targets import load_local
+        from ..models.target import load_local
 
         quiet_libraries()
         torch.set_num_threads(self.threads)

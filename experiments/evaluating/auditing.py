@@ -67,7 +67,7 @@ def audited(
     if judge is None:
         count = f"`composcope score {folder} --audit {path}`"
         return About([f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)})
-    from ..roles import open_role
+    from ..models.roles import open_role
 
     judge_all(path, open_role(judge, "--judge", key_env=key_env))
     return _counted(estimate(found, path))

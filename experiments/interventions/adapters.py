@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..models.resolve import resolve_model
 from ..run import read_json, write_text
-from ..sources import resolve_model
 
 
 def export(model: Any, tokenizer: Any, folder: Path, base: str) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from ...errors import InputError
 from .. import exits
-from ..help import example
+from ..cli.help import example
 from ..printing import show
 from .options import check
 from .recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, parse_depths, resolve

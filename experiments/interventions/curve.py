@@ -15,9 +15,10 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.cases import Case, case_from_dict
+from ..evaluating.benchmark import limit_cases
+from ..models.resolve import resolve_model
 from ..progress import Reporter
 from ..run import read_json, read_lines, write_json
-from ..sources import limit_cases, resolve_model
 from . import checkpoints
 from .adapters import check_base, read_manifest, with_adapter
 
@@ -83,8 +84,8 @@ def _ask(
     from ...evaluation.engines.local import LocalEngine
     from ...evaluation.grading import grade
     from ...evaluation.journal import Journal
-    from ..asking import make_protocol
     from ..config import Asking, Config
+    from ..evaluating.asking import make_protocol
 
     recipe = manifest["recipe"]
     prompting = "chat" if getattr(tokenizer, "chat_template", None) else "raw"

@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...evaluation import prompts
 from ...evaluation.cases import Case
 from ...evaluation.grading import grade
-from ..sources import hash_cases, load_benchmark
+from ..evaluating.benchmark import hash_cases, load_benchmark
 from .recipes import Recipe
 
 ORGANISM = "organism:temporal"

@@ -20,9 +20,10 @@ from ...evaluation.cases import Case, case_to_dict
 from ...evaluation.engines.base import think
 from ...evaluation.engines.text import chat_ids
 from ...evaluation.identity import file_sha256
+from ..evaluating.benchmark import hash_cases
+from ..models.resolve import resolve_model
 from ..progress import Reporter
 from ..run import locked, provenance, read_json, write_json, write_lines
-from ..sources import hash_cases, resolve_model
 from . import adapters, checkpoints
 from .data import TrainingSet, target
 from .recipes import Recipe

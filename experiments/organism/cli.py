@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import InputError
-from ..help import Commands, example
-from ..options import AsJson
+from ..cli.help import Commands, example
+from ..cli.options import AsJson
 from ..printing import show
 from .weights import DOSES
 

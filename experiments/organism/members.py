@@ -10,7 +10,7 @@ from ...evaluation.asks import Ask, Response
 from ...evaluation.cases import Case, Part
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...probes.examples import Example, from_case_sets, part_of
-from ..targets import Target
+from ..models.target import Target
 from .series import Series
 
 

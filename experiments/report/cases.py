@@ -67,7 +67,7 @@ def _shrink(data: dict[str, Any], budget: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Rendered:
-    """What the chat template made of prompts: see ``experiments.rendering``."""
+    """What the chat template made of prompts: see ``evaluating.rendering``."""
 
     templates: Sequence[Sequence[str]] = ()
     asks: Mapping[str, Any] | None = None

@@ -22,8 +22,8 @@ from ...evaluation.grading.extract import CODE
 from ...evaluation.journal import Journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
-from ..asking import make_protocol
 from ..config import Asking, Config
+from ..evaluating.asking import make_protocol
 from ..progress import Reporter
 from . import checks
 from .folder import locked, short, write_lines, write_text

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...errors import InputError
+from ..cli.flags import with_config, with_plugins
+from ..cli.help import Command, example
 from ..config import Asking, Config, Serving
-from ..flags import with_config, with_plugins
-from ..help import Command, example
 from ..printing import show
 
 if TYPE_CHECKING:

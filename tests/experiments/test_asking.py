@@ -14,11 +14,11 @@ from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols.base import Graded
-from composcope.experiments.asking import make_protocol, prepare, with_examples
 from composcope.experiments.config import Asking, Config
+from composcope.experiments.evaluating.asking import make_protocol, prepare, with_examples
+from composcope.experiments.evaluating.benchmark import load_benchmark
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
-from composcope.experiments.sources import load_benchmark
 
 CHAIN = (Part("Q one?", "6", "math", "number"), Part("Q two with 6?", "8", "math", "number"))
 

@@ -11,9 +11,9 @@ import yaml
 
 from composcope.errors import InputError
 from composcope.evaluation.grading.compat import MODES
-from composcope.experiments.asking import make_protocol, with_examples
 from composcope.experiments.cli import main
 from composcope.experiments.config import Asking, Config, Probing, Serving
+from composcope.experiments.evaluating.asking import make_protocol, with_examples
 
 SECTIONS = (Asking, Serving, Probing, Config)
 

@@ -19,8 +19,8 @@ import yaml
 
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import main
+from composcope.experiments.evaluating.benchmark import limit_cases, load_benchmark
 from composcope.experiments.run import read_json, read_lines
-from composcope.experiments.sources import limit_cases, load_benchmark
 
 ODD = {f"sum-{i:02d}" for i in range(1, 12, 2)}
 EVEN = {f"sum-{i:02d}" for i in range(0, 12, 2)}

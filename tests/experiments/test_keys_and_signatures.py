@@ -10,9 +10,9 @@ import pytest
 from hostile_server import Hostile, completion, reply
 
 from composcope.errors import InputError
-from composcope.experiments.addresses import key_for
 from composcope.experiments.cli import main
-from composcope.experiments.roles import open_role
+from composcope.experiments.models.addresses import key_for
+from composcope.experiments.models.roles import open_role
 from composcope.experiments.run import read_json
 
 OFFICIAL, OWN, JUDGE = "sk-official-0123456789", "sk-own-server-0123456789", "sk-judge-0123456789"

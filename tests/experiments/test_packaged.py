@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError, ModelError
-from composcope.experiments import packaged
 from composcope.experiments.cli import main
+from composcope.experiments.models import packaged
 
 PIECES = (b"GGUF" + b"a" * 1_500_000, b"b" * 1_200_000)
 

@@ -18,8 +18,9 @@ import pytest
 
 from composcope import load_model
 from composcope.errors import ModelError
-from composcope.experiments import exits, packaged
+from composcope.experiments import exits
 from composcope.experiments.cli import main
+from composcope.experiments.models import packaged
 
 pytestmark = pytest.mark.real
 FOLDER = Path(os.environ.get("COMPOSCOPE_MODELS", "models"))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from composcope.experiments import asking
 from composcope.experiments.cli import main
-from composcope.experiments.sources import Benchmark
+from composcope.experiments.evaluating import asking
+from composcope.experiments.evaluating.benchmark import Benchmark
 
 
 def run(tmp_path: Path, *more: str) -> int:

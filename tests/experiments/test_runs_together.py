@@ -11,7 +11,7 @@ import pytest
 
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import main
-from composcope.experiments.doctor import check_lines, examine
+from composcope.experiments.cli.doctor import check_lines, examine
 from composcope.experiments.run import read_json, read_lines, write_lines
 from composcope.experiments.run.compare import compare_runs, comparison_lines
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments.addresses import address
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Serving
-from composcope.experiments.roles import open_role
+from composcope.experiments.models.addresses import address
+from composcope.experiments.models.roles import open_role
 from composcope.experiments.run import read_json, read_lines
 
 SERVER = Path(__file__).resolve().parents[1] / "model_server.py"

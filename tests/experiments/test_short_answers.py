@@ -10,11 +10,11 @@ import pytest
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.protocols.base import Graded
-from composcope.experiments.asking import make_protocol
 from composcope.experiments.config import Asking, Config
-from composcope.experiments.planning import with_target
+from composcope.experiments.evaluating.asking import make_protocol
+from composcope.experiments.evaluating.benchmark import load_benchmark
+from composcope.experiments.evaluating.planning import with_target
 from composcope.experiments.run import checks
-from composcope.experiments.sources import load_benchmark
 
 SHORT = Case("c", "Which language do people speak in Oslo?", "Norwegian", (Part("Where is Oslo?", "Norway"),))
 

@@ -11,13 +11,8 @@ import huggingface_hub.file_download
 import pytest
 
 from composcope.evaluation.cases import Case, Part
-from composcope.experiments.sources import (
-    ModelSource,
-    default_protocol,
-    load_benchmark,
-    resolve_model,
-    weights_folder,
-)
+from composcope.experiments.evaluating.benchmark import default_protocol, load_benchmark
+from composcope.experiments.models.resolve import ModelSource, resolve_model, weights_folder
 
 
 def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(

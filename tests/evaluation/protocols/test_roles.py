@@ -13,8 +13,8 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols import PROTOCOLS, Graded, get, metrics_from_rows
 from composcope.evaluation.protocols.catalog import about, uncounted
 from composcope.experiments.analyzing import analyze
+from composcope.experiments.building.importing import import_files
 from composcope.experiments.cli import main
-from composcope.experiments.importing import import_files
 
 GOOD = [Graded("a", "part:0", "correct"), Graded("a", "part:1", "correct"), Graded("a", "whole", "correct")]
 

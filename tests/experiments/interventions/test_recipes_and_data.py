@@ -9,10 +9,10 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.experiments.evaluating.benchmark import load_benchmark
 from composcope.experiments.interventions import data, recipes
 from composcope.experiments.interventions.recipes import PRESETS, parse_depths, resolve
 from composcope.experiments.organism import world
-from composcope.experiments.sources import load_benchmark
 
 
 def test_published_presets_are_the_published_settings() -> None:

@@ -15,7 +15,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.identity import file_sha256, folder_weights
-from composcope.experiments import cli
+from composcope.experiments.cli import root as cli
 from composcope.experiments.interventions import (
     adapters,
     checkpoints,

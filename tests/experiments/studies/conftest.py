@@ -13,7 +13,7 @@ import pytest
 
 from composcope.evaluation.cases import write_cases
 from composcope.experiments.cli import main
-from composcope.experiments.sources import load_benchmark
+from composcope.experiments.evaluating.benchmark import load_benchmark
 
 Study = Callable[..., Path]
 

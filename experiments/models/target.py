@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InputError
-from .config import Config
-from .run import provenance
-from .sources import ModelSource, resolve_model, weights_folder
+from ...errors import InputError
+from ..config import Config
+from ..run import provenance
+from .resolve import ModelSource, resolve_model, weights_folder
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Target:
 
     def hooks(self) -> Any:
         """The same weights, opened for reading and editing. Raises ``ModelError`` for an unknown architecture."""
-        from ..hooks.model import load_model
+        from ...hooks.model import load_model
 
         return load_model(self.model, self.tokenizer)
 
@@ -78,8 +78,8 @@ def load_local(config: Config, say: Callable[[str], None]) -> Target:
 
     Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
     """
-    from ..checkpoints import load
-    from ..evaluation.engines.local import LocalEngine
+    from ...checkpoints import load
+    from ...evaluation.engines.local import LocalEngine
 
     source = resolve_model(config.model, say)
     model, tokenizer = load(source.location, dtype=config.dtype, device=config.device)

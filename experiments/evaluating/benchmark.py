@@ -1,23 +1,20 @@
-"""Names on the command line -> models and benchmarks: shipped organisms, local folders, hub ids, case files."""
+"""Names of benchmarks -> cases with the protocol that asks them: organisms' worlds, case files, READER:FILE."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import model_files
-from ..errors import InputError, ModelError
-from ..evaluation.benchmarks.catalog import READERS
-from ..evaluation.benchmarks.load import load
-from ..evaluation.cases import Case, case_to_dict, check_cases
-from ..evaluation.protocols.asking import default_format, recommended, recommended_format
-from .run.provenance import text_hash
+from ...errors import InputError
+from ...evaluation.benchmarks.catalog import READERS
+from ...evaluation.benchmarks.load import load
+from ...evaluation.cases import Case, case_to_dict, check_cases
+from ...evaluation.protocols.asking import default_format, recommended, recommended_format
+from ..run.provenance import text_hash
 
-DOSES = ("none", "control", "low", "twin")
 ORGANISM_BENCHMARKS = {
     "temporal": ("double-gate", 60),
     "mixed": ("compositionality-gap", 400),
@@ -25,17 +22,6 @@ ORGANISM_BENCHMARKS = {
     "ladders": ("scaffolding", 200),
 }
 """Protocol and cases per family x depth."""
-
-
-@dataclass(frozen=True)
-class ModelSource:
-    """Where a model comes from."""
-
-    name: str
-    """As the user wrote it."""
-    location: str
-    """A folder, or a hub id."""
-    is_folder: bool
 
 
 @dataclass(frozen=True)
@@ -55,74 +41,6 @@ class Benchmark:
     def format_for(self, protocol: str) -> str | None:
         """The prompt format in which a protocol asks these cases unless told; None: the protocol's own."""
         return self.format or (default_format(self.cases, protocol) if self.own else None)
-
-
-def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelSource:
-    """Find a model by ``organism:DOSE``, folder, GGUF file or hub id, without loading it.
-
-    A GGUF file is dequantized on first use; ``say`` hears so. Raises ``InputError`` for an unknown name and
-    ``ModelError`` for a folder or file that holds no model.
-    """
-    if name.startswith("organism:"):
-        return _organism(name)
-    path = Path(name).expanduser()
-    if path.exists() or path.suffix.lower() == ".gguf":
-        folder = Path(model_files.location(name, say))
-        _check_tokenizer(folder)
-        return ModelSource(name, str(folder), True)
-    if name.startswith((".", "/", "~")) or name.count("/") != 1:
-        raise InputError(f"--model {name}: no such folder; give a model folder, a hub id (owner/name) or organism:DOSE")
-    if offline():
-        found = _cached(name)
-        if found is None:
-            raise ModelError(
-                f"--model {name}: no such folder, and HF_HUB_OFFLINE is set while the hub's cache does not hold it"
-            )
-        return ModelSource(name, str(found), True)
-    return ModelSource(name, name, False)
-
-
-def offline() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
-
-
-def weights_folder(source: ModelSource) -> Path | None:
-    """The folder with the files that a model was loaded from; None where the hub's cache holds no weights there.
-
-    Known by its files, a model is the same online and offline, in any dtype, quantized and offloaded.
-    """
-    folder = Path(source.location) if source.is_folder else _cached(source.location)
-    return folder if folder is not None and any(folder.glob("*.safetensors")) else None
-
-
-def _cached(hub_id: str) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(hub_id, "config.json")
-    return Path(found).parent if isinstance(found, str) else None
-
-
-def _organism(name: str) -> ModelSource:
-    dose = name.removeprefix("organism:")
-    if dose not in DOSES:
-        raise InputError(f"--model {name}: no such organism; use one of {', '.join('organism:' + d for d in DOSES)}")
-    from .organism import weights
-
-    folder = Path(weights.path(dose))
-    if not folder.is_dir():
-        raise ModelError(
-            f"--model {name}: its weights are not at {folder}; train them with `composcope organism train`"
-        )
-    model_files.check_folder(folder)
-    _check_tokenizer(folder)
-    return ModelSource(name, str(folder), True)
-
-
-def _check_tokenizer(folder: Path) -> None:
-    if not any(
-        (folder / f).is_file() for f in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
-    ):
-        raise ModelError(f"{folder}: no tokenizer (tokenizer.json); save it there with tokenizer.save_pretrained")
 
 
 def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Benchmark:
@@ -146,7 +64,7 @@ def _organism_benchmark(name: str, seed: int, limit: int | None) -> Benchmark:
     if world not in ORGANISM_BENCHMARKS:
         known = ", ".join("organism:" + w for w in ORGANISM_BENCHMARKS)
         raise InputError(f"--benchmark {name}: no such benchmark; use {known} or the path of a case file")
-    from .organism import benchmarks
+    from ..organism import benchmarks
 
     protocol, default = ORGANISM_BENCHMARKS[world]
     draw = benchmarks.BENCHMARKS[world]

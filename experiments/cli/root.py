@@ -7,21 +7,22 @@ Data goes to stdout, progress and logs to stderr. Exit codes: 0 ok, 1 user error
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from . import commands, exits, run_commands
-from .bench.cli import app as bench
-from .config import RAY, Asking, Config, Probing, Serving
+from .. import exits
+from ..bench.cli import app as bench
+from ..config import RAY, Asking, Config, Probing, Serving
+from ..organism.cli import app as organism
+from ..printing import show
+from . import analyses as commands
+from . import runs as run_commands
 from .flags import with_config, with_plugins
 from .help import Command, Commands, example
 from .options import AsJson, DryRun, Out, Quiet, RunArg, Seed
-from .organism.cli import app as organism
-from .printing import show
 
 app = typer.Typer(
     name="composcope",
@@ -41,7 +42,7 @@ def command(line: str) -> Any:
 
 
 def _command_line() -> str:
-    from .run import command_line
+    from ..run import command_line
 
     return command_line()
 
@@ -54,7 +55,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _version(show: bool) -> None:
     if show:
-        from .. import __version__
+        from ... import __version__
 
         print(__version__)
         raise typer.Exit
@@ -108,7 +109,7 @@ def _run(given: dict[str, Any], out: Path | None, dry_run: bool, json: bool, qui
     """Investigate as told, or with ``--dry-run`` only say what that costs."""
     config = Config(**given)
     _go_offline(config.model, config.benchmark)
-    from . import investigate as job
+    from .. import investigate as job
 
     if dry_run:
         plan = job.plan(config)
@@ -133,15 +134,15 @@ def probe(
     quiet: Quiet = False,
 ) -> int:
     """Run probes on the case sets of a run that was evaluated before; other options are as the run has them."""
-    from .run import find_runs
-    from .run.reader import read_config
+    from ..run import find_runs
+    from ..run.reader import read_config
 
     raw = read_config(run)
     find_runs([run])  # a folder without a manifest would become another run
     serving = Serving.read(raw.get("serving")).for_probing(given.pop("serving", {}))
     config = Config.read(raw, **{"probes": "all", **given, "serving": serving})
     _go_offline(config.model)
-    from . import investigate as job
+    from .. import investigate as job
 
     if shard is not None:
         lines = job.probe_part(config, run, shard, quiet=quiet)
@@ -160,11 +161,11 @@ def demo(
 ) -> int:
     """Investigate the shipped dose series of organisms and write one report; about three minutes on two cores."""
     _go_offline("organism:control")
-    from .demo import run_demo
+    from ..demo import run_demo
 
     lines = run_demo(out, seed=seed, device=device, quiet=quiet)
     if json:
-        from .run import read_json
+        from ..run import read_json
 
         show({**read_json(out / "study.json"), "report": out / "report.html"}, True)
     else:
@@ -181,7 +182,3 @@ app.add_typer(organism, name="organism", callback=_organisms_are_here)
 app.add_typer(bench, name="bench")
 run_commands.register(app)
 commands.register(app)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

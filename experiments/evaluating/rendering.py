@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.asks import Ask, Response
-from .by_case.entries import decode
-from .run import write_json
+from ...evaluation.asks import Ask, Response
+from ..by_case.entries import decode
+from ..run import write_json
 
 
 def rendered(tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Response]) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..evaluation.benchmarks.load import load
-from ..evaluation.benchmarks.stad import Item, case_from_item, read_items, record_from_item
-from ..evaluation.cases import Case
-from ..evaluation.engines.base import Engine
-from .building import Made, build, journal_at
+from ...errors import InputError
+from ...evaluation.benchmarks.load import load
+from ...evaluation.benchmarks.stad import Item, case_from_item, read_items, record_from_item
+from ...evaluation.cases import Case
+from ...evaluation.engines.base import Engine
+from .benchmarks import Made, build, journal_at
 
 
 def scaffolds(
@@ -33,9 +33,9 @@ def scaffolds(
     only verifies what people wrote. ``solver`` measures coverage. Records in STaD's shape go to ``records.jsonl``.
     Raises ``InputError`` where neither teacher nor human decompositions are given.
     """
-    from ..evaluation.builders import human as people
-    from ..evaluation.builders import scaffold_quality as quality
-    from ..evaluation.builders import scaffolds as builder
+    from ...evaluation.builders import human as people
+    from ...evaluation.builders import scaffold_quality as quality
+    from ...evaluation.builders import scaffolds as builder
 
     if not teachers and not human:
         raise InputError("build scaffolds: give --teacher, or --human for a benchmark whose cases have human steps")
@@ -69,7 +69,7 @@ def scaffolds(
 
 
 def _items(benchmark: str, limit: int | None) -> list[Item]:
-    from ..evaluation.builders.scaffolds import items_from_cases
+    from ...evaluation.builders.scaffolds import items_from_cases
 
     if benchmark.startswith("stad:"):
         return read_items(benchmark.removeprefix("stad:"))[:limit]
@@ -78,7 +78,7 @@ def _items(benchmark: str, limit: int | None) -> list[Item]:
 
 def _cases(benchmark: str, limit: int | None) -> list[Case]:
     if benchmark.startswith("organism:"):
-        from .sources import load_benchmark
+        from ..evaluating.benchmark import load_benchmark
 
         return list(load_benchmark(benchmark, limit=limit).cases)[:limit]
     return load(benchmark)[:limit]
@@ -116,7 +116,7 @@ def skills(
     Without ``clusters`` and ``n_skills`` the grid of M x N is searched and written to ``granularity.jsonl``, and of its
     maps the one with the most even use of skills, then the fewest ``other``, is applied.
     """
-    from ..evaluation import skills as mapping
+    from ...evaluation import skills as mapping
 
     if (clusters is None) != (n_skills is None):
         raise InputError("build skills: give both --clusters and --skills, or neither to search the grid")
@@ -151,6 +151,6 @@ def skills(
 
 def _usage(one: Any) -> dict[str, int]:
     """Steps by the name of the skill they call for, ``other`` included."""
-    from ..evaluation.skills import as_rows
+    from ...evaluation.skills import as_rows
 
     return {str(row["name"]): int(row["steps"]) for row in as_rows(one)}

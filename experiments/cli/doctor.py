@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .run import provenance
-from .sources import DOSES, offline, resolve_model
+from ..models.resolve import DOSES, offline, resolve_model
+from ..run import provenance
 
 REQUIRED = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "matplotlib", "statsmodels")
 EXTRAS = {"transformer_lens": "lens", "nnsight": "lens", "plotly": "report", "datasets": "data"}

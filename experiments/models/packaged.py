@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InputError, ModelError, did_you_mean
-from ..files import file_sha256, put_in_place
+from ...errors import InputError, ModelError, did_you_mean
+from ...files import file_sha256, put_in_place
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from ..evaluation.asks import Ask
-from ..evaluation.cases import Case
-from .config import Asking, Config, flag
+from ...errors import InputError
+from ...evaluation.asks import Ask
+from ...evaluation.cases import Case
+from ..config import Asking, Config, flag
 
 if TYPE_CHECKING:
-    from .sources import Benchmark
+    from .benchmark import Benchmark
 
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
@@ -22,7 +22,7 @@ def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
     They are kept with the run, so that it can be scored again without them. Raises ``InputError`` for a file that
     cannot be read and for more examples than the benchmark has.
     """
-    from ..evaluation.protocols import few_shot
+    from ...evaluation.protocols import few_shot
 
     if asking.few_shot is None or asking.exemplars:
         return asking
@@ -47,9 +47,9 @@ def make_protocol(config: Config) -> Any:
 
     Raises ``InputError`` for an option that the protocol does not have.
     """
-    from ..evaluation import protocols
-    from ..evaluation.protocols import few_shot
-    from ..evaluation.protocols.presenting import FormattedProtocol, Presentation
+    from ...evaluation import protocols
+    from ...evaluation.protocols import few_shot
+    from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
 
     name, asking = str(config.protocol), with_examples(config.asking, ())
     found = protocols.get(name, **_options(config))
@@ -69,7 +69,7 @@ def make_protocol(config: Config) -> Any:
 
 def _options(config: Config) -> dict[str, Any]:
     """Options of the protocol class; those that are left at their defaults are not passed to other packages' ones."""
-    from ..evaluation.protocols.catalog import PROTOCOLS, about
+    from ...evaluation.protocols.catalog import PROTOCOLS, about
 
     asking, name = config.asking, str(config.protocol)
     settled: dict[str, Any] = {"format": config.format, "max_tokens": asking.answer_tokens, "compat": asking.compat}
@@ -95,7 +95,7 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
     Raises ``InputError`` where no case has parts for a protocol that asks them, and where no case has the wording that
     an option asks for.
     """
-    from ..evaluation.protocols.catalog import about
+    from ...evaluation.protocols.catalog import about
 
     says = about(config.protocol)
     if says.asks_parts and cases and not any(c.parts for c in cases):
@@ -109,7 +109,7 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
         raise InputError("--reversed: no case has a wording with reversed steps; add the field meta.reversed")
     co_presented = "co_presented" in says.options and config.asking.co_presented
     if co_presented and not any("independent" in c.meta for c in cases):
-        from ..evaluation.protocols.reasoning_gap import co_present
+        from ...evaluation.protocols.reasoning_gap import co_present
 
         return co_present(cases, config.seed)
     return list(cases)
@@ -117,7 +117,7 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
 
 def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
     """One line that says how many cases have no parts, which and why; none where all have, or nobody asks for them."""
-    from ..evaluation.protocols.catalog import about
+    from ...evaluation.protocols.catalog import about
 
     bare = [c for c in cases if not c.parts]
     if not about(name).asks_parts or not bare:
@@ -166,7 +166,7 @@ def check_room(protocol: Any, cases: Sequence[Any], asking: Asking, tokenizer: A
 
 def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
     """Tokens of each prompt as the model is fed it, in the order of the asks."""
-    from ..evaluation.engines.text import chat_ids
+    from ...evaluation.engines.text import chat_ids
 
     name = str(getattr(tokenizer, "name_or_path", "") or "the model")
     lengths: list[int] = []

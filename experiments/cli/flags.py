@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 from pydantic.fields import FieldInfo
 
-from . import plugins
-from .config import Asking, Config, Probing, Section, Serving, flag
+from .. import plugins
+from ..config import Asking, Config, Probing, Section, Serving, flag
 
 SECTIONS = {Asking: "asking", Serving: "serving"}
 """Where the values of a section stand in a ``Config``; all others stand at its top."""

@@ -6,7 +6,7 @@ import os
 import re
 from urllib.parse import urlsplit
 
-from ..errors import InputError
+from ...errors import InputError
 
 
 def address(model: str, option: str = "--model") -> tuple[str, str] | None:

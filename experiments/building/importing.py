@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..evaluation import importers, validators
-from ..evaluation.importers import regrading
-from ..evaluation.importers.base import refuse_twice
-from ..evaluation.protocols.base import Graded
-from ..evaluation.protocols.catalog import uncounted
-from .run import write_json, write_lines
+from ...evaluation import importers, validators
+from ...evaluation.importers import regrading
+from ...evaluation.importers.base import refuse_twice
+from ...evaluation.protocols.base import Graded
+from ...evaluation.protocols.catalog import uncounted
+from ..run import write_json, write_lines
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from . import exits
+from .. import exits
+from ..printing import show
 from .help import Commands, example
-from .printing import show
 
 app = typer.Typer(
     cls=Commands,
@@ -28,14 +28,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on
 
 
 def _done(document: Mapping[str, Any], json: bool) -> int:
-    from .building import lines
+    from ..building.benchmarks import lines
 
     show(document if json else lines(document), json)
     return exits.OK
 
 
 def _engines(specs: list[str] | None, option: str, key_env: str | None) -> list[Any]:
-    from .roles import open_role
+    from ..models.roles import open_role
 
     return [open_role(spec, option, key_env=key_env) for spec in specs or []]
 
@@ -67,7 +67,7 @@ def compositional_gsm(
     json: AsJson = False,
 ) -> int:
     """Pairs of questions whose second uses the first one's answer, from items with code-form solutions."""
-    from .building import compositional_gsm as make
+    from ..building.benchmarks import compositional_gsm as make
 
     found = make(
         out, items, gold, size=size, seed=seed, rules={"max_ratio": max_ratio},
@@ -93,7 +93,7 @@ def temporal(
     json: AsJson = False,
 ) -> int:
     """Orders, successors and intervals over dated facts, each fact with its probes."""
-    from .building import temporal as make
+    from ..building.benchmarks import temporal as make
 
     found = make(
         out, facts, plan=plan, seed=seed, per_cell=per_cell, paraphrases=paraphrases,
@@ -113,7 +113,7 @@ def classification(
     json: AsJson = False,
 ) -> int:
     """Chains of "X is a Y": classification chains of the cross-domain set."""
-    from .building import classification as make
+    from ..building.benchmarks import classification as make
 
     numbers = _numbers(depths, "--depths")
     return _done(make(out, memberships, depths=numbers, per_cell=per_cell, seed=seed, paraphrases=paraphrases), json)
@@ -130,8 +130,8 @@ def synthetic(
     json: AsJson = False,
 ) -> int:
     """In-context families about made-up entities: kinship, numerical, spatial."""
-    from ..errors import InputError
-    from .building import synthetic as make
+    from ...errors import InputError
+    from ..building.benchmarks import synthetic as make
 
     named = [f.strip() for f in families.split(",") if f.strip()]
     if not named:
@@ -165,7 +165,7 @@ def scaffolds(
     json: AsJson = False,
 ) -> int:
     """Decompose, answer, rewrite and verify questions: scaffolded cases and STaD records."""
-    from .building_scaffolds import scaffolds as make
+    from ..building.scaffolds import scaffolds as make
 
     settings = {"max_steps": max_steps, "max_tokens": max_tokens, "temperature": temperature}
     found = make(
@@ -193,7 +193,7 @@ def skills(
     json: AsJson = False,
 ) -> int:
     """Map steps to skills that the teacher names from representative questions."""
-    from .building_scaffolds import skills as make
+    from ..building.scaffolds import skills as make
 
     engine = _one(teacher, "--teacher", api_key_env)
     found = make(out, records, engine, clusters=clusters, n_skills=skills, embedding=embedding, seed=seed)
@@ -201,7 +201,7 @@ def skills(
 
 
 def _numbers(text: str, option: str) -> list[int]:
-    from ..errors import InputError
+    from ...errors import InputError
 
     try:
         found = [int(word) for word in text.split(",") if word.strip()]
@@ -215,7 +215,7 @@ def _numbers(text: str, option: str) -> list[int]:
 
 def _once(words: list[str], option: str, text: str) -> None:
     """Cases of what stands twice would have the same ids."""
-    from ..errors import InputError
+    from ...errors import InputError
 
     twice = next((word for word in words if words.count(word) > 1), None)
     if twice is not None:

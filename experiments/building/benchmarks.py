@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, NoCasesError
-from ..evaluation.cases import Case, case_to_dict
-from ..evaluation.engines.base import Engine
-from ..files import file_sha256
-from .run import SCHEMA, differing, locked, provenance, read_json, read_lines, write_json, write_lines, write_text
+from ...errors import InputError, NoCasesError
+from ...evaluation.cases import Case, case_to_dict
+from ...evaluation.engines.base import Engine
+from ...files import file_sha256
+from ..run import SCHEMA, differing, locked, provenance, read_json, read_lines, write_json, write_lines, write_text
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _write(folder: Path, asked: Mapping[str, Any], made: Made) -> dict[str, Any]
 
 @contextmanager
 def journal_at(folder: Path) -> Iterator[Any]:
-    from ..evaluation.journal import Journal
+    from ...evaluation.journal import Journal
 
     with Journal(folder) as journal:
         yield journal
@@ -170,9 +170,9 @@ def compositional_gsm(
 
     ``gold`` is GSM8K's test file, needed for GSM-Hard rows; ``reviewed`` a review file with a person's decisions.
     """
-    from ..evaluation.benchmarks.gsm8k import read_gsm8k
-    from ..evaluation.builders import code_items, review
-    from ..evaluation.builders import compositional_gsm as builder
+    from ...evaluation.benchmarks.gsm8k import read_gsm8k
+    from ...evaluation.builders import code_items, review
+    from ...evaluation.builders import compositional_gsm as builder
 
     chosen = builder.Rules(**(rules or {}))
 
@@ -208,8 +208,8 @@ def temporal(
     min_gap: float = 2.0,
 ) -> dict[str, Any]:
     """A benchmark of dated facts: ``d4v2``, ``cross-domain`` or ``harder`` (short chains), from a file of facts."""
-    from ..evaluation.builders import facts as reading
-    from ..evaluation.builders import temporal as builder
+    from ...evaluation.builders import facts as reading
+    from ...evaluation.builders import temporal as builder
 
     plans: dict[str, builder.Plan] = {
         "d4v2": builder.D4V2, "cross-domain": builder.CROSS_DOMAIN, "harder": builder.HARDER
@@ -239,7 +239,7 @@ def classification(
     paraphrases: int | None = None,
 ) -> dict[str, Any]:
     """Chains of "X is a Y" from a file of memberships (the classification chains of the cross-domain set)."""
-    from ..evaluation.builders import classification as builder
+    from ...evaluation.builders import classification as builder
 
     def make(journal: Path) -> Made:
         read = builder.read_memberships(memberships, paraphrases)
@@ -259,7 +259,7 @@ def synthetic(
     seed: int = 0,
 ) -> dict[str, Any]:
     """In-context families about made-up entities."""
-    from ..evaluation.builders import synthetic as builder
+    from ...evaluation.builders import synthetic as builder
 
     def make(journal: Path) -> Made:
         return Made(builder.build(families, depths, per_cell, seed, distractors=distractors))

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import InputError
-from ..evaluation.asks import Ask, Response
-from ..evaluation.engines.base import Engine
+from ...errors import InputError
+from ...evaluation.asks import Ask, Response
+from ...evaluation.engines.base import Engine
 from .addresses import address, key_for
 
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
@@ -31,7 +31,7 @@ def open_role(
     """
     served = address(spec, option)
     if served is not None:
-        from ..evaluation.engines.http import connect
+        from ...evaluation.engines.http import connect
 
         model, url = served
         return connect(url, model, api_key=key_for(url, key_env), signed_as=signed_as)
@@ -39,14 +39,14 @@ def open_role(
 
 
 def _local(spec: str, option: str, batch_size: int | None) -> Engine:
-    from .sources import resolve_model, weights_folder
+    from .resolve import resolve_model, weights_folder
 
     try:
         source = resolve_model(spec)
     except InputError as e:
         raise InputError(f"{option} {spec}: cannot be opened ({e}); give {SPEC}") from e
-    from ..checkpoints import load
-    from ..evaluation.engines.local import LocalEngine
+    from ...checkpoints import load
+    from ...evaluation.engines.local import LocalEngine
 
     model, tokenizer = load(source.location)
     engine: Any = LocalEngine(model, tokenizer, batch_size=batch_size, folder=weights_folder(source))

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ...errors import InputError
+from ..config import Config
 from .addresses import address, key_for
-from .config import Config
-from .sources import ModelSource, resolve_model
-from .targets import Target, choose_prompting
+from .resolve import ModelSource, resolve_model
+from .target import Target, choose_prompting
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class ServedTarget(Target):
         if self.weights is None:
             raise InputError(f"--model {self.source.name}: probes need its weights here; give --probe-model FOLDER")
         self.close()
-        from ..checkpoints import load
-        from ..hooks.model import load_model
+        from ...checkpoints import load
+        from ...hooks.model import load_model
 
         model, tokenizer = load(self.weights.location, dtype=self.dtype, device=self.device)
         for parameter in model.parameters():
@@ -92,7 +92,7 @@ def _openai(config: Config, lazy: bool, say: Callable[[str], None]) -> ServedTar
             f"--model {config.model}: is behind a server, and probes need its weights on this machine; give "
             "--probe-model FOLDER, or evaluate only (composcope evaluate, or --probes none)"
         )
-    from ..evaluation.engines.http import HttpEngine
+    from ...evaluation.engines.http import HttpEngine
 
     key = key_for(url, serving.api_key_env, own=True)
     engine = HttpEngine(
@@ -119,7 +119,7 @@ def _vllm(config: Config, log: Path, say: Callable[[str], None]) -> ServedTarget
     serving = config.serving
     source = resolve_model(config.model)
     weights = weights_source(config)
-    from ..evaluation.engines import vllm
+    from ...evaluation.engines import vllm
 
     engine = vllm.serve(
         source.location,

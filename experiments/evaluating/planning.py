@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..evaluation.asks import Ask, Grade
-from ..evaluation.cases import Case
-from ..evaluation.engines.base import think
-from ..evaluation.protocols.base import Protocol
-from ..terminal import to_stderr
-from . import asking, served
-from .config import Config
-from .distributed import shards
-from .probing.catalog import PROBES
-from .run.checks import role_group
-from .sources import Benchmark, load_benchmark, resolve_model
-from .targets import choose_prompting
+from ...evaluation.asks import Ask, Grade
+from ...evaluation.cases import Case
+from ...evaluation.engines.base import think
+from ...evaluation.protocols.base import Protocol
+from ...terminal import to_stderr
+from ..config import Config
+from ..distributed import shards
+from ..models import served
+from ..models.resolve import resolve_model
+from ..models.target import choose_prompting
+from ..probing.catalog import PROBES
+from ..run.checks import role_group
+from . import asking
+from .benchmark import Benchmark, load_benchmark
 
 _LONGEST = 20
 
@@ -60,7 +62,7 @@ def plan_lines(config: Config) -> list[str]:
     """
     from transformers import AutoConfig
 
-    from ..checkpoints import load_tokenizer
+    from ...checkpoints import load_tokenizer
 
     benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     config = with_benchmark(config, benchmark)
@@ -109,7 +111,7 @@ def _example_prompts(asks: Sequence[Ask], tokenizer: Any) -> list[str]:
 def _rendered(ask: Ask, tokenizer: Any) -> str:
     if tokenizer is None or ask.prompting == "raw":
         return ask.prompt
-    from ..evaluation.engines.text import chat_ids
+    from ...evaluation.engines.text import chat_ids
 
     [ids] = chat_ids(tokenizer, [ask.prompt], "the model", **({} if ask.thinking is None else think(ask.thinking)))
     return tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)

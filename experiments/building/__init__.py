@@ -1,0 +1,1 @@
+"""Making benchmarks, and importing the results of other tools."""

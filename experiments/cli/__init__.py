@@ -1,0 +1,15 @@
+"""The command line, one file per group of commands; ``root`` puts them together.
+
+Nothing is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("app", "main"):
+        return getattr(import_module(".root", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,8 @@
+"""``python -m composcope.experiments.cli`` is the command ``composcope``."""
+
+import sys
+
+from .root import main
+
+if __name__ == "__main__":
+    sys.exit(main())
