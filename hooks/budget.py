@@ -44,6 +44,20 @@ def row_budget(
     return max(1, int(free // (per_row * max(1, n_queries))))
 
 
+def suffix_rows(lm: Model, length: int, width: int, *, decoded: int = 0) -> int:
+    """How many rows of the last ``width`` positions of a prompt of ``length`` tokens may run together.
+
+    One row holds its activations in one block, its keys and values in every layer, those of the prompt in one layer
+    (in every layer where tokens are decoded after it), and its logits at one position.
+    """
+    a = lm.anatomy
+    size = torch.finfo(lm.dtype).bits // 8
+    kept = 2 * a.n_kv_heads * a.d_head
+    block = width * (16 * a.d_model + 4 * a.d_mlp + 2 * a.n_heads * length + kept * a.n_layers)
+    cache = 2 * kept * (a.n_layers * (length + decoded) if decoded else length)
+    return max(1, int(_share(lm.device, 0) // (size * (block + cache) + 4 * a.vocab_size)))
+
+
 def prompt_tokens(lm: Model, *, limit: int | None = None) -> int:
     """How many prompt tokens, padding included, may run in one prefill: a quarter of the free memory, at most 8192.
 

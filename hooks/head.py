@@ -14,19 +14,21 @@ Chan, Golub and LeVeque (1983) in float64. That avoids the cancellation in E[l^2
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import InputError, ModelError
+from ..interrupts import held
 from . import placement
 from .length_limits import keep_rotary_angles
-from .parts import decoder_of, input_device
+from .parts import decoder_of, first_tensor, hidden_in, input_device
 from .surroundings import check_ready
 
 if TYPE_CHECKING:
@@ -69,6 +71,59 @@ class Head:
         if self.softcap is not None:
             x.div_(self.softcap).tanh_().mul_(self.softcap)
         return x
+
+
+@dataclass(frozen=True)
+class Unembedding:
+    """The map from the residual stream after the last block to logits: the final norm, then the head."""
+
+    final: tuple[nn.Module, ...]
+    """What runs between the last block and the head, in order."""
+    head: Head
+
+    @torch.no_grad()
+    def __call__(
+        self, resid: Float[Tensor, "*any d_model"], tokens: Sequence[int] | None = None
+    ) -> Float[Tensor, "*any token"]:
+        """Logits of some tokens, or of the full vocabulary, in float32 or float64."""
+        head, x = self.head, resid.reshape(-1, resid.shape[-1])
+        if tokens is not None:
+            index = torch.tensor(list(tokens), dtype=torch.long, device=head.weight.device)
+            head = replace(head, weight=head.weight[index], bias=None if head.bias is None else head.bias[index])
+        x = x.to(head.weight)
+        for module in self.final:
+            x = module(x)
+        return head.logits(x).reshape(*resid.shape[:-1], -1)
+
+
+@torch.no_grad()
+def unembedding_of(model: PreTrainedModel, last: nn.Module) -> Unembedding:
+    """The head, and what runs before it: found by following the states of two tokens from the ``last`` block on."""
+    head, decoder = head_of(model), decoder_of(model)
+    here: list[Tensor] = []
+    final: list[nn.Module] = []
+
+    def start(_module: nn.Module, _args: Any, output: Any) -> None:
+        here[:] = [y] if (y := first_tensor(output)) is not None else []
+
+    def follow(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
+        x, y = hidden_in(args, kwargs), first_tensor(output)
+        if here and x is not None and y is not None and x.shape == here[0].shape and torch.equal(x, here[0]):
+            here[:] = [y]
+            final.append(module)
+
+    ids = torch.tensor([[0, min(1, head.weight.shape[0] - 1)]], device=input_device(model))
+    with held(), ExitStack() as stack, keep_rotary_angles(model):
+        stack.callback(last.register_forward_hook(start).remove)
+        for child in decoder.children():
+            stack.callback(child.register_forward_hook(follow, with_kwargs=True).remove)
+        out = decoder(input_ids=ids, use_cache=False).last_hidden_state
+    if not here or here[0].shape != out.shape or not torch.equal(here[0], out):
+        raise ModelError(
+            f"{type(model).__name__}: what lies between its last block and its head could not be followed, so single "
+            "layers cannot be read through its head"
+        )
+    return Unembedding(tuple(final), head)
 
 
 def _option(config: Any, name: str) -> float | None:

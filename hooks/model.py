@@ -7,14 +7,14 @@ lm.run(*lm.pad([[5, 31, 77]]), read=[Site(0, "mlp_out")]).logits  # batch pos vo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import Cache, PreTrainedModel
@@ -28,6 +28,8 @@ from . import length_limits, placement
 from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
+from .generation import greedy
+from .head import Unembedding, unembedding_of
 from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
 from .surroundings import check_ready, check_unmasked, foreign_hooks
@@ -105,6 +107,21 @@ class Model:
                 plain = tensor.int_repr() if tensor.is_quantized else tensor
                 digest.update(plain.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
+
+    @cached_property
+    def unembedding(self) -> Unembedding:
+        """The final norm and the head."""
+        with self._alone():
+            return unembedding_of(self.model, self.anatomy.layers[-1].block)
+
+    def unembed(
+        self, resid: Float[Tensor, "*any d_model"], tokens: Sequence[int] | None = None
+    ) -> Float[Tensor, "*any token"]:
+        """Logits that the final norm and the head make of a residual stream after any block (the logit lens).
+
+        After the last block they are the model's own. ``tokens`` limits them to some of the vocabulary.
+        """
+        return self.unembedding(resid, tokens)
 
     def run(
         self,
@@ -186,6 +203,24 @@ class Model:
                 input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
             )
         return cache
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int, edit: Mapping[Site, Edit] | None = None,
+        stop_ids: Sequence[int] | None = None,
+    ) -> list[list[int]]:  # fmt: skip
+        """Greedy continuations of prompts, the token that ended one included.
+
+        ``edit``: as in ``run``; each function sees a prompt's activation (``batch pos ...``) once, and then that of
+        every new token (``batch 1 ...``), in batches of prompts of one length. ``stop_ids``: by default ``eos_ids``.
+        """
+        changes = dict(edit or {})
+        for site in changes:
+            check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
+        for prompt in prompts:
+            self._check_ids(torch.tensor(list(prompt)))
+        stops = self.eos_ids if stop_ids is None else stop_ids
+        with self._alone(), length_limits.keep_rotary_angles(self.model):
+            return greedy(self.model, self.anatomy, prompts, changes, max_new_tokens, stops)
 
     def pad(self, rows: Iterable[Iterable[int]]) -> tuple[Int[Tensor, "batch pos"], Int[Tensor, "batch pos"]]:
         """Rows of token ids, padded on the right: ids and mask."""

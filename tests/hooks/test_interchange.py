@@ -1,0 +1,261 @@
+"""Rows of edits against literal forward passes, one per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from composcope.errors import InputError, ModelError
+from composcope.hooks import Model, Site, load_model
+from composcope.hooks.edits import Edits, Knockout, Patch, Skip, back_patches, knockouts, noise_like, residual
+from composcope.hooks.exits import early_exits
+from composcope.hooks.interchange import continued, forced, groups, interchange, states
+
+from ..tiny_models import CONFIGS, tiny
+
+IDS = [5 + (7 * i) % 85 for i in range(14)]
+KINDS = ("resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out", "head", "neuron", "q", "k", "v")
+
+
+def literal(lm: Model, ids: list[int], row: Edits, edited: int | None = None) -> Tensor:
+    """Logits ``pos vocab`` of one forward pass with hooks, under one row of edits."""
+    edits: dict[Site, Callable[[Tensor], Tensor]] = {}
+
+    def then(site: Site, fn: Callable[[Tensor], Tensor]) -> None:
+        before = edits.get(site)
+        edits[site] = fn if before is None else lambda x: fn(before(x))
+
+    for edit in sorted(row, key=lambda e: isinstance(e, Patch)):  # a patch holds where a block is skipped, too
+        if isinstance(edit, Patch):
+            then(edit.site, _patched(edit))
+        elif isinstance(edit, Skip) and edit.head is not None:
+            then(Site(edit.layer, "head"), _without(edit, lm.anatomy.heads(edit.layer)[0]))
+        elif isinstance(edit, Skip):
+            seen: dict[str, Tensor] = {}
+
+            def note(x: Tensor, seen: dict[str, Tensor] = seen) -> Tensor:
+                seen["x"] = x.clone()
+                return x
+
+            def undo(x: Tensor, seen: dict[str, Tensor] = seen, at: int = edit.position) -> Tensor:
+                x[:, at] = seen["x"][:, at]
+                return x
+
+            then(Site(edit.layer, "resid_pre"), note)
+            then(Site(edit.layer, "resid_post"), undo)
+        else:
+            then(Site(edit.layer, "pattern"), _blind(edit))
+    with torch.no_grad():
+        return lm.run(torch.tensor([ids]), edit=edits).logits[0]
+
+
+def _patched(edit: Patch) -> Callable[[Tensor], Tensor]:
+    def fn(x: Tensor) -> Tensor:
+        y = x.transpose(1, 2).flatten(2) if edit.site.kind in ("q", "k", "v") else x
+        y[:, edit.position] = edit.value + (y[:, edit.position] if edit.add else 0)
+        return y.unflatten(2, (x.shape[1], -1)).transpose(1, 2) if edit.site.kind in ("q", "k", "v") else y
+
+    return fn
+
+
+def _without(edit: Skip, n: int) -> Callable[[Tensor], Tensor]:
+    def fn(x: Tensor) -> Tensor:
+        d = x.shape[-1] // n
+        x[:, edit.position, edit.head * d : (edit.head + 1) * d] = 0  # type: ignore[operator]
+        return x
+
+    return fn
+
+
+def _blind(edit: Knockout) -> Callable[[Tensor], Tensor]:
+    def fn(x: Tensor) -> Tensor:
+        x[:, :, edit.query] /= 1 - x[:, :, edit.query, edit.key, None]  # a sink, too, takes its share of the rest
+        x[:, :, edit.query, edit.key] = 0
+        return x
+
+    return fn
+
+
+def rows_for(lm: Model, kinds: tuple[str, ...] = KINDS) -> list[Edits]:
+    """Rows of every kind, at several layers and positions, alone and together."""
+    generator = torch.Generator().manual_seed(1)
+    n = lm.anatomy.n_layers
+    sites = [Site((i + more) % n, kind) for i, kind in enumerate(kinds) for more in range(3 if len(kinds) < 4 else 1)]  # type: ignore[arg-type]
+    rows: list[Edits] = [[]]
+    for i, site in enumerate(sites):
+        try:
+            width = _width(lm, site)
+        except ModelError:
+            continue  # this architecture has no such activation
+        value = torch.randn(width, generator=generator)
+        rows.append([Patch(site, (3, 9, 13)[i % 3], value, add=i % 2 == 0)])
+    d = lm.anatomy.d_model
+    value = torch.randn(4, d, generator=generator)
+    last = lm.anatomy.n_layers - 1
+    rows += [[Skip(layer, p) for p in some] for layer, some in ((0, [4]), (last, [8, 13]))]
+    rows += [
+        [Skip(0, 6), Skip(1, 6), Skip(2, 6)],
+        [Skip(1, 5, head=2)],
+        [Skip(last, 13, head=0), Skip(last, 13, head=1)],
+    ]
+    rows += [
+        [Patch(residual(-1), 2, value[0]), Patch(residual(1), 7, value[1], add=True)],
+        [Patch(residual(0), 4, value[2]), Skip(1, 4), Patch(residual(1), 9, value[3])],
+        [Patch(residual(0), 4, value[2]), Patch(residual(0), 4, value[3], add=True)],
+    ]
+    return rows
+
+
+def _width(lm: Model, site: Site) -> int:
+    x = lm.run(torch.tensor([IDS[:2]]), read=[site]).acts[site]
+    return x.shape[1] * x.shape[3] if site.kind in ("q", "k", "v") else x.shape[-1]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_rows_predict_what_one_forward_pass_per_row_does(name: str) -> None:
+    lm = load_model(tiny(name))
+    rows, read = rows_for(lm), [2, 4, 9, 13]
+    got = interchange(lm, IDS, rows, read, tokens=range(97), targets=IDS[:4], top=3)
+    assert got.log_probs is not None and got.target_log_probs is not None
+    for row, found, top, targets in zip(rows, got.log_probs, got.top_tokens, got.target_log_probs, strict=True):
+        expected = literal(lm, IDS, row).log_softmax(-1)[read]
+        assert torch.allclose(found, expected, atol=2e-4), row
+        assert torch.equal(found.argmax(-1), top[:, 0])
+        assert torch.equal(targets, found[range(4), IDS[:4]])
+    assert torch.equal(got.unchanged.log_probs, got.log_probs[0])  # type: ignore[arg-type]
+    changed = (got.log_probs[1:] - got.log_probs[0]).abs().flatten(1).amax(1) > 1e-3
+    assert float(changed.float().mean()) > 0.6  # some rows change the last block where nothing is read
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3", "mistral", "gemma2", "gemma3", "gpt2", "phi3", "gpt_oss"])
+def test_a_knocked_out_key_is_not_seen(name: str) -> None:
+    lm = load_model(tiny(name), backend="transformers")
+    rows = [*knockouts([9, 13], [2, 7], [[0], [1, 2]]), [Knockout(1, 13, 12), Skip(2, 13)], *knockouts([5], [4], [[2]])]
+    got = interchange(lm, IDS, rows, [5, 9, 13], tokens=range(97))
+    assert got.log_probs is not None
+    for row, found in zip(rows, got.log_probs, strict=True):
+        assert torch.allclose(found, literal(lm, IDS, row).log_softmax(-1)[[5, 9, 13]], atol=2e-4), row
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_last_layer_exits_with_the_logits_of_the_model(name: str) -> None:
+    lm = load_model(tiny(name))
+    with torch.no_grad():
+        run = lm.run(torch.tensor([IDS]), read=[residual(-1), residual(0)])
+    exits = early_exits(lm, IDS, [3, 13])
+    assert exits.shape == (lm.anatomy.n_layers + 1, 2, 97)
+    assert torch.allclose(exits[-1], run.logits[0, [3, 13]], atol=1e-4)
+    for i, site in enumerate((residual(-1), residual(0))):
+        with torch.no_grad():  # a model without its later blocks: their outputs are replaced by this state
+            last = Site(lm.anatomy.n_layers - 1, "resid_post")
+            cut = lm.run(torch.tensor([IDS]), edit={last: lambda _, x=run.acts[site]: x}).logits[0, [3, 13]]
+        assert torch.allclose(exits[i], cut, atol=1e-4)
+    assert torch.allclose(early_exits(lm, IDS, [3], [9, 4], [1])[0, 0], exits[2, 0, [9, 4]], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "gpt2", "qwen3_moe"])
+def test_rows_continue_as_full_recomputation_does(name: str) -> None:
+    lm = load_model(tiny(name))
+    rows = [[], *rows_for(lm, ("resid_post", "mlp_out", "k"))[1:12], [Knockout(1, 13, 3), Knockout(2, 13, 3)], []]
+    rows = [r for r in rows if not any(isinstance(e, Patch) and e.site.kind == "pattern" for e in r)]
+    free = continued(lm, IDS, rows, 6, [])
+    stops = [free[0][2], free[3][1]]
+    for got, ends in ((free, []), (continued(lm, IDS, rows, 6, stops, max_rows=4), stops)):
+        for row, tokens in zip(rows, got, strict=True):
+            assert tokens == by_hand(lm, row, 6, ends)
+
+
+def by_hand(lm: Model, row: Edits, new: int, stops: list[int]) -> list[int]:
+    """Greedy tokens, the whole sequence computed again for every one."""
+    tokens: list[int] = []
+    while len(tokens) < new and not (tokens and tokens[-1] in stops):
+        tokens.append(int(literal(lm, [*IDS, *tokens], row)[-1].argmax()))
+    return tokens
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma3", "gpt2"])
+def test_forced_tokens_have_the_probabilities_of_literal_passes(name: str) -> None:
+    lm = load_model(tiny(name))
+    rows, said = rows_for(lm, ("resid_post", "attn_out"))[:9], [[7, 8, 9], [11]]
+    for continuation, got in zip(said, forced(lm, IDS, said, rows), strict=True):
+        for row, found in zip(rows, got, strict=True):
+            logits = literal(lm, [*IDS, *continuation], row)[13 : 13 + len(continuation)].log_softmax(-1)
+            assert torch.allclose(found, logits[range(len(continuation)), continuation], atol=2e-4)
+
+
+def test_generation_applies_an_edit_to_the_prompt_and_to_every_new_token() -> None:
+    lm = load_model(tiny("llama"))
+    push = torch.randn(lm.anatomy.d_model, generator=torch.Generator().manual_seed(2))
+    edit = {Site(1, "resid_post"): lambda x: x + push}
+    prompts = [IDS, IDS[:6], [*IDS[:5], 9]]
+    for found, prompt in zip(lm.generate(prompts, 5, edit, []), prompts, strict=True):
+        ids = list(prompt)
+        for token in found:
+            with torch.no_grad():
+                assert token == int(lm.run(torch.tensor([ids]), edit=edit).logits[0, -1].argmax())
+            ids.append(token)
+    plain = lm.generate([IDS], 5, stop_ids=[])
+    assert plain == continued(lm, IDS, [[]], 5, [])
+    assert plain != lm.generate([IDS], 5, edit, [])
+    assert lm.generate([IDS], 5, stop_ids=[plain[0][0]]) == [plain[0][:1]]
+
+
+def test_states_of_unequal_prompts_are_those_of_single_passes() -> None:
+    lm = load_model(tiny("gemma3"))
+    prompts, where = [IDS, IDS[:5]], [[13, 0, 4], [2]]
+    for prompt, positions, got in zip(prompts, where, states(lm, prompts, where), strict=True):
+        sites = [residual(layer) for layer in range(-1, lm.anatomy.n_layers)]
+        with torch.no_grad():
+            acts = lm.run(torch.tensor([prompt]), read=sites).acts
+        assert torch.allclose(got, torch.stack([acts[s][0, positions] for s in sites]), atol=1e-5)
+
+
+def test_a_later_state_goes_in_earlier() -> None:
+    lm = load_model(tiny("llama"))
+    (own,) = states(lm, [IDS], [[6, 9]])
+    rows = back_patches(own, [6, 9], [(2, 0), (1, -1)])
+    assert [[(e.site, e.position) for e in r if isinstance(e, Patch)] for r in rows] == [
+        [(Site(0, "resid_post"), 6), (Site(0, "resid_post"), 9)], [(Site(0, "resid_pre"), 6), (Site(0, "resid_pre"), 9)]
+    ]  # fmt: skip
+    assert all(torch.equal(e.value, own[3, i]) for i, e in enumerate(rows[0]) if isinstance(e, Patch))
+    noise = noise_like(own, own + 1, seed=0)
+    assert torch.allclose((noise - own).norm(dim=-1), torch.full((4, 2), lm.anatomy.d_model**0.5))
+    with pytest.raises(InputError, match="late"):
+        back_patches(own, [6, 9], [(0, 0)])
+
+
+def test_rows_that_begin_late_do_not_wait_for_early_ones() -> None:
+    def patch(layer: int, position: int) -> Edits:
+        return [Patch(residual(layer), position, torch.zeros(1))]
+
+    rows = [patch(2, 50), [], patch(0, 50), patch(1, 3), patch(4, 5), *[patch(3, 9)] * 8]
+    found = list(groups(rows, 60, lambda _: 3))
+    assert found[0] == ([3, 4], 3)  # two positions of one more row cost less than a pass of their own
+    assert [start for _, start in found] == [3, 9, 9, 9, 50]
+    assert found[-1] == ([2, 0], 50)  # neighbours by layer
+    assert sorted(i for some, _ in found for i in some) == [0, *range(2, 13)]
+    assert list(groups(rows, 4, lambda _: 3)) == [([3], 3)]  # nothing is read after the others
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ([Patch(residual(1), 14, torch.zeros(32))], "position 14"),
+        ([Patch(residual(1), 3, torch.zeros(31))], "31"),
+        ([Patch(residual(1), 3, torch.full((32,), torch.nan))], "NaN"),
+        ([Patch(Site(1, "neuron"), 3, torch.zeros(9))], "56"),
+        ([Patch(Site(1, "pattern"), 3, torch.zeros(9))], "pattern"),
+        ([Patch(residual(1), 3, torch.zeros(32)), Patch(Site(2, "resid_pre"), 3, torch.ones(32))], "twice"),
+        ([Skip(3, 4)], "layer 3"),
+        ([Skip(1, 4, head=4)], "head 4"),
+        ([Knockout(1, 4, 4)], "key 4"),
+        (["x"], "str"),
+    ],
+)
+def test_edits_that_cannot_be_made_are_named(row: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        interchange(load_model(tiny("llama")), IDS, [[], row], [13])
