@@ -23,6 +23,8 @@ LARGEST, WORTHWHILE = 224 * 2**20, 512
 """Bytes for rows on a CPU, and a number of rows that may always run together: more is not faster."""
 MAX_TOKENS = 8192
 """Prompt tokens in one prefill at most."""
+SUFFIX_TOKENS = 1024
+"""Positions of rows that run together on a CPU at most: more are not faster, for their activations leave the cache."""
 
 
 def row_budget(
@@ -55,7 +57,8 @@ def suffix_rows(lm: Model, length: int, width: int, *, decoded: int = 0) -> int:
     kept = 2 * a.n_kv_heads * a.d_head
     block = width * (16 * a.d_model + 4 * a.d_mlp + 2 * a.n_heads * length + kept * a.n_layers)
     cache = 2 * kept * (a.n_layers * (length + decoded) if decoded else length)
-    return max(1, int(_share(lm.device, 0) // (size * (block + cache) + 4 * a.vocab_size)))
+    fitting = int(_share(lm.device, 0) // (size * (block + cache) + 4 * a.vocab_size))
+    return max(1, min(fitting, SUFFIX_TOKENS // width) if lm.device.type == "cpu" else fitting)
 
 
 def prompt_tokens(lm: Model, *, limit: int | None = None) -> int:

@@ -83,7 +83,8 @@ def _forward(
     start, (rows, width) = int(cache.get_seq_length()), ids.shape
     positions = torch.arange(start, start + width, device=ids.device).expand(rows, width)
 
-    options: dict[str, Any] = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
+    of_any: Any = model
+    options: dict[str, Any] = {"logits_to_keep": 1} if of_any._supports_logits_to_keep() else {}
 
     def run() -> Tensor:
         return model(input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True, **options).logits[

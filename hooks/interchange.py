@@ -238,8 +238,8 @@ def _continue(
 ) -> list[list[int]]:
     cache, n = empty_cache(lm.model), len(got.final)
     for layer, (k, v) in enumerate(zip(got.keys, got.values, strict=True)):
-        before = (x[layer][:, :, :start].expand(n, -1, -1, -1) for x in (prefix.keys, prefix.values))
-        cache.update(*(torch.cat([a, b], 2) for a, b in zip(before, (k, v), strict=True)), layer)
+        before = [x[layer][:, :, :start].expand(n, -1, -1, -1) for x in (prefix.keys, prefix.values)]
+        cache.update(torch.cat([before[0], k], 2), torch.cat([before[1], v], 2), layer)
     logits = lm.unembed(got.final[:, -1])
     with lm._alone(), keep_rotary_angles(lm.model):
         return follow(lm.model, lm.anatomy, logits, cache, max_new_tokens, stops)
