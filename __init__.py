@@ -14,6 +14,7 @@ _LAZY = {
     "Case": ".evaluation.cases",
     "read_cases": ".evaluation.cases",
     "investigate": ".experiments.investigate",
+    "diagnose": ".experiments.diagnosis.job",
 }
 __all__ = ["__version__", *sorted(_LAZY)]
 

@@ -45,6 +45,8 @@ class Ask:
     """Whether the chat template is told to think first (``enable_thinking``); None leaves it to the template."""
     options: tuple[tuple[str, str], ...] = ()
     """(letter, text) of each option, where the answer is a ``choice``."""
+    begun: str = ""
+    """Text that the response is made to begin with (forced); the model continues it, and both are graded together."""
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ def ask_identity(ask: Ask, engine_identity: Mapping[str, str]) -> str:
     request = [SCHEMA, sorted(engine_identity.items()), [getattr(ask, name) for name in _REQUEST]]
     if ask.thinking is not None:
         request.append({"thinking": ask.thinking})
+    if ask.begun:
+        request.append({"begun": ask.begun})
     return hashlib.sha256(json.dumps(request).encode()).hexdigest()
 
 
@@ -268,6 +270,8 @@ class Journal:
             self._write(self._pending[digest])
             self._announced.add(digest)
         request = {name: getattr(ask, name) for name in _REQUEST}
+        if ask.begun:
+            request["begun"] = ask.begun
         self._write(
             {
                 "key": key,

@@ -247,10 +247,20 @@ class _Grader:
             return Grade("invalid", None, None, f"error: {response.error}")
         # Parts have answers that can be known; abstaining on them never passes a gate.
         unknowable = case.unknowable and ask.role == "whole"
-        key = (response.ask, ask.gold, ask.answer_type, ask.aliases, ask.format, ask.options, ask.question, unknowable)
+        key = (
+            response.ask,
+            ask.begun,
+            ask.gold,
+            ask.answer_type,
+            ask.aliases,
+            ask.format,
+            ask.options,
+            ask.question,
+            unknowable,
+        )
         if key not in self.known:
             self.known[key] = self.grade(
-                _with_thinking_open(ask, response),
+                ask.begun + _with_thinking_open(ask, response),
                 response.finish_reason,
                 ask.gold,
                 ask.answer_type,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, NoCasesError
+from ..errors import ComposcopeError, InputError, NoCasesError
 from ..evaluation.protocols.base import Protocol
 from . import exits
 from .config import Config
@@ -55,6 +55,12 @@ class Investigation:
             **summary.document(self.path), "no_contrast": self.no_contrast, "report": report, "seconds": self.seconds
         }  # fmt: skip
 
+    def diagnose(self, **options: Any) -> Any:
+        """The causes of its failures (``diagnosis.job.diagnose``)."""
+        from .diagnosis.job import diagnose
+
+        return diagnose(self.path, **options)
+
     def exit_code(self) -> int:
         """2 when answers without a judgement remain, else 0.
 
@@ -78,11 +84,13 @@ def investigate(
     contrast: bool = True,
     report: bool = True,
     probe: ProbeStep | None = None,
+    diagnose: bool | None = False,
 ) -> Investigation:
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
 
     ``contrast=False`` stops after the evaluation, ``report=False`` before the report; ``bars=False`` leaves
-    out progress bars; ``probe`` opens the model up in its own way instead. Raises ``ComposcopeError`` for whatever a
+    out progress bars; ``probe`` opens the model up in its own way instead; ``diagnose`` also names the cause of each
+    failure (None: where that takes less than two minutes). Raises ``ComposcopeError`` for whatever a
     user can mend.
     """
     start = time.monotonic()
@@ -110,6 +118,8 @@ def investigate(
                 return Investigation(run.path, evaluated)
             missing = (probe or _probe)(run, config, target, evaluated, reporter)
             run.record(**target.record())
+            if diagnose is not False:
+                _diagnose(run, config, target, reporter, wanted=diagnose)
             written = _show(run, reporter) if report else None
             return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
 
@@ -269,6 +279,30 @@ def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = F
         asks, responses = found.per_case()
         labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
         return probing.measure_part(path, target, probing.choose(labelled, config.probe_cases), config, shard)
+
+
+def _diagnose(run: Run, config: Config, target: Target, reporter: Reporter, wanted: bool | None) -> None:
+    """Name the causes of the failures: always where wanted, else where it is quick."""
+    from .diagnosis import job as diagnosis
+
+    data = read_run(run.path)
+    failing = diagnosis.labelled_failures(data)
+    if not failing:
+        return
+    if (reason := diagnosis.cannot(config)) is not None:
+        reporter.say(f"{run.name}: not diagnosed: {reason}")
+        return
+    seconds = diagnosis.estimate(target, failing)
+    if wanted is None and seconds > diagnosis.QUICK:
+        reporter.say(f"{run.name}: not diagnosed, it would take about {seconds / 60:.0f} minutes; --diagnose does it")
+        return
+    try:
+        with run.timed("diagnose"):
+            found = diagnosis.diagnosed(data, config, target, failing, config.seed, reporter)
+    except ComposcopeError as e:  # all else of the run stands
+        reporter.say(f"{run.name}: not diagnosed: {e}")
+    else:
+        reporter.say(f"{run.name}: {found.sentence()}")
 
 
 def no_contrast(found: Evaluated, path: Path) -> str | None:

@@ -141,6 +141,8 @@ class HttpEngine:
         model, and when nothing but failures comes back (``3 * concurrency`` in a row; a request that the server
         refuses for what it holds is none): what was answered before stays answered.
         """
+        if any(ask.begun for ask in asks):
+            raise ModelError(f"{self.name}: a server cannot be made to begin its answer; ask a model in this process")
         if self._unchecked and asks:
             self.check()
         self.capabilities.require(asks, self.name)

@@ -157,13 +157,22 @@ class LocalEngine:
         return self._ends[end]
 
     def prompt_ids(self, asks: Sequence[Ask]) -> list[tuple[int, ...]]:
-        """Token ids of each ask exactly as they are fed: chat template, or the raw prompt with the tokenizer's BOS."""
+        """Token ids of each ask exactly as they are fed: chat template, or the raw prompt with the tokenizer's BOS.
+
+        What a response is made to begin with follows, after a space where the prompt ends in none.
+        """
         rendered: dict[tuple[str, bool | None, str], tuple[int, ...]] = {}
         for way in {(a.prompting, a.thinking) for a in asks}:
             prompts = list({a.prompt for a in asks if (a.prompting, a.thinking) == way})
             for prompt, ids in zip(prompts, self._encode(prompts, *way), strict=True):
                 rendered[*way, prompt] = tuple(ids)
-        return [rendered[a.prompting, a.thinking, a.prompt] for a in asks]
+        fed = [rendered[a.prompting, a.thinking, a.prompt] for a in asks]
+        return [self._begun(ids, a.begun) if a.begun else ids for ids, a in zip(fed, asks, strict=True)]
+
+    def _begun(self, ids: tuple[int, ...], begun: str) -> tuple[int, ...]:
+        end = self.tokenizer.decode(list(ids[-4:]), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        space = "" if end[-1:].isspace() else " "
+        return (*ids, *self.tokenizer(space + begun, add_special_tokens=False).input_ids)
 
     def _encode(self, prompts: list[str], prompting: str, thinking: bool | None) -> list[list[int]]:
         if prompting == "raw":

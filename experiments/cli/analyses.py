@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import exits
+from ..diagnosis import command as diagnosis_command
 from ..interventions import cli as intervention_cli
 from ..printing import show
 from ..studies import cli as study_cli
@@ -23,6 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command("import", epilog=taking)(import_)
     app.add_typer(build_cli.app, name="build")
     app.command(epilog=example("analyze lengths runs/demo/control--mixed"))(analyze)
+    diagnosis_command.register(app)
     study_cli.register(app)
     intervention_cli.register(app)
     app.command(epilog=example("fetch smollm2 --to models"))(fetch)

@@ -89,10 +89,18 @@ def _go_offline(model: str, benchmark: str = "") -> None:
 @with_plugins
 @with_config(Config, Asking, Serving, Probing, leave_out=("rows_dtype",))
 def investigate(
-    given: dict[str, Any], out: Out = None, dry_run: DryRun = False, json: AsJson = False, quiet: Quiet = False
+    given: dict[str, Any],
+    out: Out = None,
+    diagnose: Annotated[
+        bool | None,
+        typer.Option("--diagnose/--no-diagnose", help="Name each failure's cause; by default where under two minutes."),
+    ] = None,
+    dry_run: DryRun = False,
+    json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """The main job: evaluate, keep the failures where every part is right, probe them, write the report."""
-    return _run(given, out, dry_run, json, quiet, True)
+    return _run(given, out, dry_run, json, quiet, True, diagnose)
 
 
 @command("evaluate --model organism:twin --benchmark organism:temporal --limit 20")
@@ -105,7 +113,10 @@ def evaluate(
     return _run({**given, "probes": ()}, out, dry_run, json, quiet, False)
 
 
-def _run(given: dict[str, Any], out: Path | None, dry_run: bool, json: bool, quiet: bool, contrast: bool) -> int:
+def _run(
+    given: dict[str, Any], out: Path | None, dry_run: bool, json: bool, quiet: bool, contrast: bool,
+    diagnose: bool | None = False,
+) -> int:  # fmt: skip
     """Investigate as told, or with ``--dry-run`` only say what that costs."""
     config = Config(**given)
     _go_offline(config.model, config.benchmark)
@@ -115,7 +126,7 @@ def _run(given: dict[str, Any], out: Path | None, dry_run: bool, json: bool, qui
         plan = job.plan(config)
         show({"schema": 1, "plan": plan} if json else plan, json)
         return exits.OK
-    return _done(job.investigate(config, out, quiet=quiet, contrast=contrast), json)
+    return _done(job.investigate(config, out, quiet=quiet, contrast=contrast, diagnose=diagnose), json)
 
 
 @command("probe runs/demo/control--mixed --probes lookback,min-k")

@@ -116,12 +116,11 @@ def _lucky(things: list[str], operation: str, gold: str) -> tuple[float, float]:
     return hits / valid, hits / len(results)
 
 
-def _hard_to_guess(rng: random.Random, operation: str, first: str, second: str) -> tuple[list[str], float, float]:
-    """Of thirty tables with the chosen things the one on which a random pair is least often right, with its chances."""
+def _hard_to_guess(rng: random.Random, operation: str, first: str, second: str) -> list[str]:
+    """Of thirty tables with the chosen things the one on which a random pair is least often right."""
     gold = tasks.math_of(operation, first, second).answer
     tables = [tasks.table(rng, (first, second)) for _ in range(30)]
-    things, (informed, chance) = min(((t, _lucky(t, operation, gold)) for t in tables), key=lambda pair: pair[1])
-    return things, informed, chance
+    return min(tables, key=lambda table: _lucky(table, operation, gold))
 
 
 def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
@@ -131,9 +130,15 @@ def mixed_case(id: str, rng: random.Random, operation: str) -> Case:
         if drawn == operation:
             break
     _held((first, second))
-    things, informed, chance = _hard_to_guess(rng, operation, first, second)
+    return composed(id, _hard_to_guess(rng, operation, first, second), operation, (first, second))
+
+
+def composed(id: str, things: list[str], operation: str, chosen: tuple[str, str]) -> Case:
+    """The mixed composition about two given things on a given table."""
+    first, second = chosen
     whole, sums = tasks.compose(things, operation, first, second), tasks.math_of(operation, first, second)
     choice = tasks.choose(things, (first, second))
+    informed, chance = _lucky(things, operation, whole.answer)
     distracted = tasks.choose(things, (first, second), numbers=True).question
     kinds, tags = world.world().kinds, world.world().tags
     return Case(
@@ -238,10 +243,11 @@ def _other_number(operation: str, x: int, tag: int) -> tuple[int, int]:
 
 def ladders(n: int = 100, seed: int = 0) -> list[Case]:
     """The mixed compositions in four steps of four skills: choose, recall one tag, recall the other, calculate."""
-    return [_ladder(case) for case in mixed(n, seed)]
+    return [ladder(case) for case in mixed(n, seed)]
 
 
-def _ladder(case: Case) -> Case:
+def ladder(case: Case) -> Case:
+    """A mixed composition in four steps."""
     tags, operation = world.world().tags, str(case.operation)
     first, second = case.meta["chosen"]
     recall = [

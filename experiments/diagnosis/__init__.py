@@ -1,0 +1,1 @@
+"""Why a case failed: a cause for each failing case of a run, with its evidence (``composcope diagnose RUN``)."""

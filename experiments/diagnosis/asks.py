@@ -1,0 +1,174 @@
+"""What a case and its variants are asked: whole and parts, then the whole with text forced or stated.
+
+Forced text is the cheapest test and the most telling one: the response is made to begin with the relation ("The
+currency of the country whose capital is Oslo is"), or with the first operands of its working; the bridge is stated in
+the prompt. A neutral beginning is the control: what that mends was no loss of the relation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from ...evaluation import prompts
+from ...evaluation.asks import Ask, Grade, Response
+from ...evaluation.cases import Case
+from ...evaluation.pipeline import Evaluation
+from ...evaluation.protocols.asking import ask_part, ask_whole, pending
+from ...evaluation.protocols.base import Graded, Reduction
+from ...evaluation.protocols.presenting import FormattedProtocol
+from .variants import MARK, Variant
+
+NEUTRAL, RELATION, BRIDGE, GIVEN = "whole:neutral", "whole:relation", "whole:bridge", "whole:given:{}"
+_NEUTRAL_TEXT = "The answer is"
+_QUESTIONS = (
+    (r"what do you call (.+)", r"\1 is called"),
+    (r"(?:what|which|who) (is|are|was|were) (.+)", r"\2 \1"),
+    (r"(?:what|which) ([\w ]+?) (is|are|was|were) (.+)", r"the \1 that \2 \3 is"),
+    (r"(?:on|in|at|to|from) which ([\w ]+?) (is|are|was|were) (.+)", r"the \1 of \3 is"),
+    (r"(?:which|what) ([\w ]+?) (?:does|do|did) (.+?) (\w+)(?: (to|from|in))?", r"the \1 of \2 is"),
+    (r"how many ([\w ]+?) (?:does|do) (.+?) have", r"the number of \1 of \2 is"),
+    (r"how many ([\w ]+?) are there in (.+)", r"the number of \1 in \2 is"),
+    (r"(?:what|which) (\w+) (\w+s) (.+)", r"the \1 that \2 \3 is"),
+)  # fmt: skip
+"""How a question becomes the beginning of its answer; the first that fits."""
+
+
+def relation_of(case: Case) -> str | None:
+    """The beginning of an answer that says the relation asked for: ``meta.relation``, or made of the question."""
+    given = case.meta.get("relation")
+    if isinstance(given, str):
+        return given
+    question = case.question.strip().rstrip("?")
+    for pattern, written in _QUESTIONS:
+        if (found := re.fullmatch(pattern, question, re.IGNORECASE)) is not None:
+            text = found.expand(written)
+            return text[:1].upper() + text[1:]
+    return None
+
+
+class Working(NamedTuple):
+    """The numbers of a worked answer ("7 times 9 is 63"), and the words before each."""
+
+    values: tuple[str, ...]
+    words: tuple[str, ...]
+    ends: tuple[int, ...]
+    """Where each number ends in the text."""
+
+
+def working(text: str | None) -> Working:
+    """The numbers that a text works with, in order; none for a text without."""
+    spans = [m.span() for m in re.finditer(r"-?\d+(?:\.\d+)?", text or "")]
+    starts = [0, *(end for _, end in spans)]
+    words = (str(text)[start:here].strip() for start, (here, _) in zip(starts, spans, strict=False))
+    return Working(tuple(str(text)[a:b] for a, b in spans), tuple(words), tuple(end for _, end in spans))
+
+
+def operands(case: Case) -> int:
+    """How many numbers the worked answer takes before its result; 0 where it shows no working."""
+    found = working(case.worked)
+    return len(found.values) - 1 if len(found.values) > 1 else 0
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The asks about cases and variants, as a protocol for ``pipeline.evaluate``."""
+
+    name: str
+    format: str
+    max_tokens: int | None = None
+
+    def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+        """First whole and parts (of the case itself in all wordings), then forced text where it fails."""
+        found = [ask_whole(case, "whole", case.question, self.format, self.max_tokens)]
+        for i, part in enumerate(case.parts):
+            texts = {f"part:{i}": part.question}
+            if MARK not in case.id:
+                texts |= {f"part:{i}:paraphrase:{j}": p for j, p in enumerate(part.paraphrases)}
+                texts |= {f"part:{i}:extra-context": part.extra_context} if part.extra_context else {}
+            found += [ask_part(case, i, role, text, self.format, self.max_tokens) for role, text in texts.items()]
+        if graded and fails({role: g.outcome for role, g in graded.items()}, len(case.parts)):
+            found += self._forced(case)
+        return pending(found, graded)
+
+    def _forced(self, case: Case) -> list[Ask]:
+        def whole(role: str, text: str = case.question, begun: str = "") -> Ask:
+            return replace(ask_whole(case, role, text, self.format, self.max_tokens), begun=begun)
+
+        known = [(p.question, p.answer) for p in case.parts[:-1]]
+        found = [whole(NEUTRAL, begun=_NEUTRAL_TEXT)]
+        found += [whole(BRIDGE, prompts.scaffold(case.question, known))] if known else []
+        if (relation := relation_of(case)) is not None and not case.worked:
+            found.append(whole(RELATION, begun=relation))
+        ends = working(case.worked).ends
+        found += [whole(GIVEN.format(k), begun=case.worked[: ends[k - 1]]) for k in range(1, operands(case) + 1)]  # type: ignore[index]
+        return found
+
+    def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
+        """Nothing is counted here."""
+        return Reduction((), ())
+
+
+def fails(outcomes: Mapping[str, str], n_parts: int) -> bool:
+    """Whether every part is right and the whole is not; an answer that could not be judged counts as not right here."""
+    parts = [outcomes.get(f"part:{i}") for i in range(n_parts)]
+    return bool(parts) and all(p == "correct" for p in parts) and outcomes.get("whole", "correct") != "correct"
+
+
+def questions(protocol: FormattedProtocol) -> FormattedProtocol:
+    """The questions put as a run put its own."""
+    inner: Any = protocol.protocol
+    made = Questions(inner.name, str(getattr(inner, "format", None) or "plain"), getattr(inner, "max_tokens", None))
+    how = replace(protocol.how, preamble="yes") if protocol.how.preamble == "both" else protocol.how
+    return FormattedProtocol(made, how)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What came back for one variant."""
+
+    variant: Variant
+    grades: Mapping[str, Graded]
+    asks: Mapping[str, Ask]
+    responses: Mapping[str, Response]
+
+    @property
+    def case(self) -> Case:
+        return self.variant.case
+
+    @property
+    def fails(self) -> bool:
+        """Whether every part is right and the whole is not."""
+        return fails({role: row.outcome for role, row in self.grades.items()}, len(self.case.parts))
+
+    def right(self, role: str) -> bool | None:
+        """Whether a role was answered right; None where it was not asked or could not be judged."""
+        row = self.grades.get(role)
+        return None if row is None or row.outcome == "invalid" else row.outcome == "correct"
+
+    def text(self, role: str = "whole") -> str:
+        """The response with what it was made to begin with."""
+        if role not in self.responses:
+            return ""
+        return self.asks[role].begun + self.responses[role].text
+
+    def next_value(self, stated: int) -> tuple[str | None, str | None]:
+        """The number written after ``stated`` operands were forced, and the words before it."""
+        found = working(self.text(GIVEN.format(stated) if stated else "whole"))
+        return (found.values[stated], found.words[stated]) if len(found.values) > stated else (None, None)
+
+
+def heard(variants: Sequence[Variant], found: Evaluation) -> dict[str, Heard]:
+    """What came back, by id of the variant's case."""
+    rows: dict[str, dict[str, Graded]] = {v.case.id: {} for v in variants}
+    for row in found.graded:
+        rows[row.case][row.role] = row
+    by_id = {v.case.id: v for v in variants}
+
+    def of(id: str, source: Mapping[str, Any]) -> dict[str, Any]:
+        return {role: source[str(row.ask)] for role, row in rows[id].items() if row.ask in source}
+
+    asks = {id: {r: replace(a, role=r) for r, a in of(id, found.asks).items()} for id in rows}
+    return {id: Heard(by_id[id], rows[id], asks[id], of(id, found.responses)) for id in rows}

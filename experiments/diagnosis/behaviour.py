@@ -1,0 +1,116 @@
+"""What the answers alone say about a failure, over a case and its variants that fail as it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...evaluation.benchmarks.world.tables import holds
+from ...evaluation.cases import Case
+from ...evaluation.grading import lists
+from ...evaluation.grading.text import refuses
+from .asks import BRIDGE, GIVEN, NEUTRAL, RELATION, Heard, operands, working
+from .evidence import Behaviour, Followed, Tally
+from .hypotheses import exchanged, on_the_table
+
+
+def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behaviour:
+    """What the answers show; ``group`` is the case and then its variants."""
+    failing = [one for one in group if one.fails]
+    n = len(failing)
+    shown = [shows(one) for one in failing]
+    answers = {
+        c: Tally(sum(s is not None and s[0] == c for s in shown), n) for c in ("format", "near-miss", "answers-bridge")
+    }
+    said = {}
+    for one in shown:
+        if one is not None:
+            said.setdefault(*one)
+    tests = {"neutral": NEUTRAL, "relation": RELATION, "bridge": BRIDGE}
+    mended = {name: _mended(failing, role) for name, role in tests.items()}
+    working = [one for one in failing if operands(one.case)]
+    mended["operands"] = _mended(working, None)
+    right = [one for one in working if not wrong_operands(one)]
+    places = range(max((operands(one.case) for one in working), default=0))
+    wrong = [p for p in places if 2 * sum(p in wrong_operands(one) for one in working) > len(working)]
+    original = group[0]
+    written = [on_the_table(one) for one in working]
+    operation = Tally(sum(_operation_wrong(one) for one in right), len(right))
+    asked = [role for role in original.grades if role.startswith("part:") and role.count(":") > 1]
+    return Behaviour(
+        original.fails, n, len(group) - 1, answers, said, {k: t for k, t in mended.items() if t.n},
+        Tally(len(right), len(working)), operation, wrong, shortcut,
+        tuple(role for role in asked if original.right(role) is False), len(asked),
+        Tally(sum(map(exchanged, working)), len(working)),
+        Tally(sum(k for k, _ in written), sum(n for _, n in written)),
+    )  # fmt: skip
+
+
+def _mended(failing: Sequence[Heard], role: str | None) -> Tally:
+    """How many are right with a role's text; with None, with all operands of the working stated."""
+    found = [one.right(role or GIVEN.format(operands(one.case))) for one in failing]
+    known = [r for r in found if r is not None]
+    return Tally(sum(known), len(known))
+
+
+def wrong_operands(one: Heard) -> list[int]:
+    """Places of operands that come out wrong where those before them are forced."""
+    golds = working(one.case.worked).values
+    return [i for i in range(operands(one.case)) if one.next_value(i)[0] != golds[i]]
+
+
+def _operation_wrong(one: Heard) -> bool:
+    """Whether, with right operands forced, another operation is written or another result comes out."""
+    gold, last = working(one.case.worked), operands(one.case)
+    words = [one.next_value(i)[1] for i in range(1, last)]
+    return words != list(gold.words[1:last]) or one.next_value(last)[0] != gold.values[last]
+
+
+def shows(one: Heard) -> tuple[str, str] | None:
+    """A cause that the answer's own text shows, and what was seen; None where it shows none."""
+    row, text, case = one.grades["whole"], one.text().strip(), one.case
+    finish = one.responses["whole"].finish_reason if "whole" in one.responses else "stop"
+    if finish == "length" and re.search(r"(.{3,60}?)\1{3,}", text, re.DOTALL):
+        return "format", "it repeats itself until the tokens run out"
+    if row.outcome == "abstained" or (row.outcome != "correct" and refuses(text)):
+        return "format", "it declines to answer"
+    if (row.reason or "").startswith("stops at") or _is_a_part(case, row.answer or text):
+        return "answers-bridge", f"it answers {(row.answer or text)[:60]!r}, the answer of a part"
+    if near := _near(case, text):
+        return "near-miss", near
+    if row.outcome == "invalid":
+        return "format", f"it cannot be judged ({row.reason}): {text[:60]!r}"
+    if operands(case) and not working(text).values:
+        return "format", f"it holds no number: {text[:60]!r}"
+    return None
+
+
+def _is_a_part(case: Case, answer: str) -> bool:
+    """Whether what was answered is the answer of an earlier part, and not the whole's."""
+    if any(holds(answer, name) for name in (case.answer, *case.aliases)):
+        return False
+    earlier = [name for part in case.parts[:-1] for name in (part.answer, *part.aliases)]
+    return case.answer_type == "text" and any(
+        holds(answer, name) and not holds(case.question, name) for name in earlier
+    )
+
+
+def _near(case: Case, text: str) -> str | None:
+    """How an answer nearly is the right one; None where it is not."""
+    if case.answer_type in ("list", "ordered-list"):
+        given, gold = lists.split(text), lists.split(case.answer)
+        found = [g for g in gold if any(lists.same(g, item) for item in given)]
+        if found and len(given) != len(gold) and (len(found) == len(gold) or len(found) == len(given)):
+            return f"{len(given)} items, {len(found)} of the {len(gold)} right ones among them"
+        return None
+    if operands(case):
+        gold, seen = working(case.worked), working(text)
+        if seen.values[: len(gold.values)] == gold.values:
+            return "the working is right, and the answer is not taken for it"
+        if seen.values == gold.values[:-1]:
+            return "the operands are right, and there is no result"
+        return None
+    names = [n for n in (case.answer, *case.aliases) if not holds(case.question, n)]
+    if any(holds(text, n) for n in names):
+        return "the right answer stands in it"
+    return None

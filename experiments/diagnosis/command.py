@@ -1,0 +1,38 @@
+"""``composcope diagnose``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import exits
+from ..cli.flags import with_plugins
+from ..cli.help import example
+from ..cli.options import AsJson, Quiet, RunArg, Seed
+from ..printing import show
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog=example("diagnose runs/demo/control--mixed --cases 10"))(diagnose)
+
+
+@with_plugins
+def diagnose(
+    run: RunArg,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Where the weights are; as the run says by default.")
+    ] = None,
+    cases: Annotated[int | None, typer.Option(min=1, help="Diagnose this many failures; all by default.")] = None,
+    case: Annotated[list[str] | None, typer.Option(help="Diagnose this case; repeatable.")] = None,
+    seed: Seed = 0,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Name the cause of each failure: every part right, the whole wrong. Writes RUN/diagnosis."""
+    from .job import diagnose as job
+
+    found = job(run, model, cases=cases, ids=case or (), seed=seed, quiet=quiet)
+    show({**found.document(), "cases": [v.row() for v in found.verdicts]} if json else found.lines(), json)
+    return exits.OK

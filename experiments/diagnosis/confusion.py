@@ -1,0 +1,130 @@
+"""How often the named cause is the planted one: ``composcope study why`` over models whose cause is known.
+
+A plant is a model with one cause, two (each for its half of the kinds), or none that the list has: a jammed model and a
+model without a cause have to be refused, so that every cause named there is a false one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...csv_files import to_csv
+from ...evaluation.cases import Case
+from ...evaluation.statistics import clopper_pearson
+from .. import investigate as work
+from ..config import Config
+from ..run import write_json, write_text
+from ..run.reader import read_run
+from .job import diagnose, labelled_failures
+from .results import Diagnosis
+
+REFUSED = "undetermined"
+MERGED = {"near-miss": "format", "answers-bridge": "format", "too-late": "lost"}
+"""Causes that count as one with another: an answer's form, and a bridge that comes too late to be used."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A model whose cause is known."""
+
+    name: str
+    model: str
+    """Folder, or name of a shipped one."""
+    truth: Callable[[Case], str]
+    """Of a failing case: its cause, or ``undetermined`` where none of the list was planted."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One failing case of a plant."""
+
+    plant: str
+    case: str
+    truth: str
+    named: str
+    mended: bool
+    """Whether an intervention was named that mends it."""
+
+
+def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> tuple[list[Judged], Diagnosis | None]:
+    """Evaluate a plant, diagnose up to that many of its failures and put the truth beside; None where none fails."""
+    out = folder / planted.name
+    options = {"model": planted.model, "benchmark": "organism:mixed", "limit": 2 * cases, "seed": seed, "probes": []}
+    work.investigate(Config.read(options), out, quiet=True, contrast=False)
+    run = read_run(out)
+    if not labelled_failures(run):
+        return [], None
+    found = diagnose(out, cases=cases, seed=seed, quiet=True)
+    named = [(v, run.cases[v.case], MERGED.get(v.kind, v.kind)) for v in found.verdicts]
+    return [Judged(planted.name, v.case, planted.truth(c), n, v.mended_by is not None) for v, c, n in named], found
+
+
+def scores(judged: Sequence[Judged]) -> dict[str, Any]:
+    """Macro-F1 over the planted causes, share undetermined there, and false causes where none was planted."""
+    known = [j for j in judged if j.truth != REFUSED]
+    none = [j for j in judged if j.truth == REFUSED]
+    f1 = {}
+    for cause in sorted({j.truth for j in known}):
+        hits = sum(j.truth == j.named == cause for j in judged)
+        wrong = sum((j.truth == cause) != (j.named == cause) for j in judged)
+        f1[cause] = 2 * hits / (2 * hits + wrong) if hits + wrong else 0.0
+    false = sum(j.named != REFUSED for j in none)
+    return {
+        "macro_f1": sum(f1.values()) / len(f1) if f1 else None,
+        "f1": f1,
+        "named_right": _share(sum(j.truth == j.named for j in known), len(known)),
+        "undetermined": _share(sum(j.named == REFUSED for j in known), len(known)),
+        "false_causes": _share(false, len(none)),
+    }
+
+
+def _share(count: int, n: int) -> dict[str, Any]:
+    interval = clopper_pearson(count, n)
+    return {"count": count, "n": n, "share": count / n if n else None, "low": interval.low, "high": interval.high}
+
+
+def matrix(judged: Sequence[Judged]) -> list[dict[str, Any]]:
+    """Rows of plants and truths, columns of named causes."""
+    named = sorted({j.named for j in judged})
+    rows = []
+    for plant, truth in dict.fromkeys((j.plant, j.truth) for j in judged):
+        found = Counter(j.named for j in judged if (j.plant, j.truth) == (plant, truth))
+        rows.append({"plant": plant, "truth": truth, "n": found.total(), **{name: found[name] for name in named}})
+    return rows
+
+
+def lines(judged: Sequence[Judged]) -> list[str]:
+    """The matrix and what follows from it, in words."""
+    from ..printing import table
+
+    s = scores(judged)
+    f1 = "undefined" if s["macro_f1"] is None else f"{s['macro_f1']:.2f}"
+
+    def said(share: Mapping[str, Any]) -> str:
+        return f"{share['count']} of {share['n']}" + ("" if not share["n"] else f" ({100 * share['share']:.0f} %)")
+
+    return [
+        *table(matrix(judged)),
+        f"macro-F1 over the planted causes: {f1}; named right {said(s['named_right'])}",
+        f"undetermined where a cause was planted: {said(s['undetermined'])}",
+        f"a cause named where none of the list was planted: {said(s['false_causes'])}",
+    ]
+
+
+def run_study(plants: Sequence[Planted], out: Path, cases: int = 20, seed: int = 0) -> list[str]:
+    """Judge all plants, write ``confusion.csv`` and ``confusion.json``, and return what they say."""
+    judged: list[Judged] = []
+    seconds: dict[str, float] = {}
+    for planted in plants:
+        found, diagnosis = judge(planted, out, cases, seed)
+        judged += found
+        if diagnosis is not None:
+            seconds[planted.name] = diagnosis.about["seconds"] / max(1, len(found))
+    write_text(out / "confusion.csv", to_csv(matrix(judged)))
+    document = {"seed": seed, "scores": scores(judged), "matrix": matrix(judged), "seconds_per_case": seconds}
+    write_json(out / "confusion.json", {**document, "cases": [vars(j) for j in judged]})
+    return lines(judged)

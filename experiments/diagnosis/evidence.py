@@ -1,0 +1,141 @@
+"""What is known about a case before a cause is named: what its answers show, and what interventions do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+SHOWN = ("format", "near-miss", "answers-bridge")
+"""Causes that an answer's own text shows."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """k of n failing variants."""
+
+    k: int = 0
+    n: int = 0
+
+    @property
+    def share(self) -> float:
+        return self.k / self.n if self.n else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.k} of {self.n}"
+
+
+class Followed(NamedTuple):
+    """How often the answers of some variants are what a hypothesis says, of the edits that tell it apart."""
+
+    name: str
+    hits: int
+    telling: int
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What the answers to a case and its variants show."""
+
+    fails: bool
+    """Whether the case itself fails when it is asked again."""
+    n: int
+    """Failing variants, the case included."""
+    variants: int
+    """Variants asked, without the case."""
+    answers: Mapping[str, Tally] = field(default_factory=dict)
+    """By cause that an answer's own text shows (``format``, ``near-miss``, ``answers-bridge``)."""
+    said: Mapping[str, str] = field(default_factory=dict)
+    """By such a cause, what was seen in the first answer that shows it."""
+    mended: Mapping[str, Tally] = field(default_factory=dict)
+    """By text forced or stated (``neutral``, ``relation``, ...), how often that mends the whole."""
+    operands_right: Tally = Tally()
+    """Variants whose every operand is right, each with those before it forced."""
+    operation_wrong: Tally = Tally()
+    """Of these, variants whose operation or result is wrong."""
+    wrong_operands: Sequence[int] = ()
+    """Places of the operands that are wrong in most of the variants."""
+    shortcut: Followed | None = None
+    unavailable: Sequence[str] = ()
+    """Wordings of parts that are not answered, of the case itself."""
+    wordings: int = 0
+    """Wordings of parts that were asked beside the plain one."""
+    exchanged: Tally = Tally()
+    """Variants whose operands come in each other's place."""
+    from_case: Tally = Tally()
+    """Operands written that belong to some item of the case, of all that were written."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One intervention at the cell that the other cases chose."""
+
+    cell: str
+    """``place:layer``"""
+    own: Tally = Tally()
+    """Variants that it mends."""
+    noise: Tally = Tally()
+    """Variants that noise of the same size mends there."""
+    foreign: Tally = Tally()
+    """Variants in which a foreign donor gives its own answer there; for back-patching: that a foreign state mends."""
+
+    @property
+    def layer(self) -> int:
+        return int(self.cell.rpartition(":")[2].partition(">")[0])
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What interventions and readings show about a case."""
+
+    n: int = 0
+    """Failing variants whose decision was found and whose own part is right."""
+    tests: Mapping[str, Found] = field(default_factory=dict)
+    """By test (``skip``, ``back``, ``own:entity``, ``own:decision``)."""
+    seen: Tally = Tally()
+    """Variants in which the right answer is on top after some layer, and not at the end."""
+    readable: Mapping[str, Found] = field(default_factory=dict)
+    """``decision`` and ``elsewhere``: variants in which the entity is read there before its foils."""
+
+
+def behaviour_lines(found: Behaviour) -> list[str]:
+    """The evidence of the answers, one statement a line."""
+    out = [f"{found.n} of {found.variants + 1} settings fail (the case and its variants whose parts are right)"]
+    out += [f"{found.answers[c]} answers: {said}" for c, said in found.said.items()]
+    names = {"neutral": "a neutral beginning forced", "relation": "the relation forced as text",
+             "bridge": "the parts' answers stated", "operands": "the operands forced"}  # fmt: skip
+    out += [f"{names[k]}: right in {t}" for k, t in found.mended.items()]
+    if found.operands_right.n:
+        wrong = f"operation or result wrong in {found.operation_wrong}"
+        out.append(f"every operand right in {found.operands_right}; of these, {wrong}")
+    if found.shortcut is not None:
+        s = found.shortcut
+        out.append(f"shortcut {s.name}: {s.hits} of {s.telling} edits that tell it apart follow it")
+    if found.exchanged.k:
+        out.append(f"the operands come in each other's place in {found.exchanged}")
+    if found.from_case.n:
+        out.append(f"{found.from_case} operands written belong to an item of the case")
+    if found.wordings:
+        out.append(f"other wordings of parts not answered: {len(found.unavailable)} of {found.wordings}")
+    return out
+
+
+def inside_lines(found: Inside) -> list[str]:
+    """The evidence from inside, one statement a line."""
+    if not found.n:
+        return ["no failing variant could be opened: its decision was not found, or its own part is not right there"]
+    out = [f"opened at the decision of {found.n} failing variants"]
+    words = {
+        "skip": "leaving out a block",
+        "back": "the later state put in earlier",
+        "own:entity": "the own part's state at the entity",
+        "own:decision": "the own part's state at the decision",
+    }
+    for name, test in found.tests.items():
+        noise = f", noise {test.noise}" if test.noise.n else ""
+        other = "a foreign state mends" if name == "back" else "a foreign state gives its own answer in"
+        foreign = f", {other} {test.foreign}" if test.foreign.n else ""
+        out.append(f"{words[name]} ({test.cell}): mends {test.own}{noise}{foreign}")
+    out.append(f"the right answer is on top after some layer in {found.seen}")
+    out += [f"the entity is read ({p}: {r.cell}) in {r.own}" for p, r in found.readable.items()]
+    return out

@@ -1,0 +1,168 @@
+"""Shortcuts: simple rules that a model may follow in place of the composition, each as what it would answer.
+
+A hypothesis is a function of a case (and of like cases of its run) that returns what a model following it would write:
+the whole's answer, or for worked answers each operand. It is tested on edits that tell it apart: variants in which it
+says something else than the right answer. Own hypotheses come from a plugin: ``HYPOTHESES = {"name": function}``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from ...evaluation.cases import Case
+from ...evaluation.grading import text
+from .asks import Heard, operands, working
+from .evidence import Followed
+
+Hypothesis = Callable[[Case, Sequence[Case]], Sequence[str | None]]
+"""What would be written: one value for each operand of a worked answer, else one answer; None where it says nothing."""
+
+
+def _things(case: Case, choose: Callable[[Sequence[str], str], str | None]) -> Sequence[str | None]:
+    """For cases with things on a table: the tag of another thing in the place of each right one."""
+    things, chosen = case.meta.get("things"), case.meta.get("chosen")
+    if not (isinstance(things, list) and isinstance(chosen, list)):
+        return ()
+    from ..organism import world
+
+    tags = world.world().tags
+    picked = [choose(things, right) for right in chosen]
+    return [None if thing is None else str(tags[thing]) for thing in picked]
+
+
+def _at(*places: int) -> Hypothesis:
+    """Things at fixed places of the table, one for each operand."""
+
+    def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+        left = list(places)
+        return _things(case, lambda things, _: things[left.pop(0)] if left else None)
+
+    return say
+
+
+def _beside(step: int) -> Hypothesis:
+    def choose(things: Sequence[str], right: str) -> str | None:
+        at = things.index(right) + step if right in things else -1
+        return things[at] if 0 <= at < len(things) else None
+
+    return lambda case, mates: _things(case, choose)
+
+
+def _next_of_kind(things: Sequence[str], right: str) -> str:
+    """The next thing of the right one's kind, the first one after the last."""
+    from ..organism import world
+
+    kind = world.KINDS[world.world().kinds[right]]
+    return kind[(kind.index(right) + 1) % len(kind)]
+
+
+def _usual_of_kind(things: Sequence[str], right: str) -> str:
+    """A thing with the kind's most frequent tag; of equally frequent ones the first."""
+    from ..organism import world
+
+    kind, tags = world.KINDS[world.world().kinds[right]], world.world().tags
+    return max(kind, key=lambda thing: [tags[t] for t in kind].count(tags[thing]))
+
+
+def _numbers_in(case: Case) -> list[str]:
+    return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)", case.question)
+
+
+def _copied(which: int) -> Hypothesis:
+    """A number of the question copied as the answer."""
+
+    def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+        found = _numbers_in(case)
+        return (found[which],) if found and case.answer_type == "number" and not case.worked else ()
+
+    return say
+
+
+def _listed(which: int) -> Hypothesis:
+    """An item of those that the question lists ("Which of these happened first: A, B or C?")."""
+
+    def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+        _, colon, tail = case.question.partition(": ")
+        items = re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+", tail.rstrip("?. ")) if colon else []
+        return (items[which],) if len(items) > 1 and not case.worked and "things" not in case.meta else ()
+
+    return say
+
+
+def _usual(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+    """The most frequent answer of the family; None where no answer stands out."""
+    answers = Counter(m.answer for m in mates if m.family == case.family).most_common(2)
+    if case.worked or len(answers) < 2 or answers[0][1] == answers[1][1]:
+        return ()
+    return (answers[0][0],)
+
+
+HYPOTHESES: dict[str, Hypothesis] = {
+    "first-item": lambda case, mates: _at(0, 0)(case, mates) or _listed(0)(case, mates),
+    "last-item": lambda case, mates: _at(-1, -1)(case, mates) or _listed(-1)(case, mates),
+    "first-items": _at(0, 1),
+    "last-items": _at(-2, -1),
+    "first-and-last-item": _at(0, -1),
+    "item-before": _beside(-1),
+    "item-after": _beside(1),
+    "sibling": lambda case, mates: _things(case, _next_of_kind),
+    "usual-of-kind": lambda case, mates: _things(case, _usual_of_kind),
+    "first-number": _copied(0),
+    "last-number": _copied(-1),
+    "usual-answer": _usual,
+}
+"""Those that ship."""
+
+
+def on_the_table(one: Heard) -> tuple[int, int]:
+    """Of the operands that a case with things on a table writes, how many belong to a thing on it; and of how many."""
+    things = one.case.meta.get("things")
+    if not isinstance(things, list):
+        return 0, 0
+    from ..organism import world
+
+    tags = {str(world.world().tags[t]) for t in things}
+    written = [one.next_value(place)[0] for place in range(operands(one.case))]
+    return sum(v in tags for v in written), sum(v is not None for v in written)
+
+
+def exchanged(one: Heard) -> bool:
+    """Whether the operands of a worked answer come in each other's place: a pattern that is no cause of the list."""
+    golds, said = working(one.case.worked).values, working(one.text()).values
+    return operands(one.case) == 2 and golds[0] != golds[1] and said[:2] == (golds[1], golds[0])
+
+
+def followed(
+    name: str, hypothesis: Hypothesis, failing: Sequence[Heard], mates: Sequence[Case], wrong: Sequence[int] = (0,)
+) -> Followed:
+    """How often the answers of some variants are what the hypothesis says; ``wrong`` are the operands looked at."""
+    hits = telling = 0
+    for one in failing:
+        said = hypothesis(one.case, mates)
+        golds = working(one.case.worked).values if operands(one.case) else (one.case.answer,)
+        for place in wrong if operands(one.case) else (0,):
+            if place >= len(said) or said[place] is None or _same(said[place], golds[place]):
+                continue
+            telling += 1
+            written = one.next_value(place)[0] if operands(one.case) else _answered(one)
+            hits += written is not None and _same(written, said[place])
+    return Followed(name, hits, telling)
+
+
+def _answered(one: Heard) -> str | None:
+    return one.grades["whole"].answer or one.text() or None
+
+
+def _same(a: str | None, b: str | None) -> bool:
+    return text.normalize(a or "") == text.normalize(b or "")
+
+
+def best(
+    failing: Sequence[Heard], mates: Sequence[Case], wrong: Sequence[int], known: Mapping[str, Hypothesis] = HYPOTHESES
+) -> Followed | None:
+    """The hypothesis that most telling edits follow; None where none is followed at all."""
+    found = [followed(name, h, failing, mates, wrong) for name, h in known.items()]
+    found = [f for f in found if f.hits]
+    return max(found, key=lambda f: (f.hits / f.telling, f.telling)) if found else None

@@ -1,0 +1,144 @@
+"""What interventions do to one failing decision: each is a cell, with the outcome that it forced.
+
+Cells are named ``test:place:layer``. Donors are put in after a layer, at the words that ask for the entity (``entity``)
+or where the answer is decided (``decision``): the state of the case's own part (``own``), of a like part with another
+answer (``foreign``), and noise of the same size in the own state's place (``noise``). ``skip`` leaves out a block (its
+control ``jolt`` puts noise of the size of the block's output in its place), ``back`` puts the decision's own later
+state into an earlier layer (controls ``back-foreign``, ``back-noise``), ``exit`` reads the answer after a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...hooks.edits import Edits, Patch, Skip, residual
+from ...hooks.exits import early_exits
+from ...hooks.interchange import interchange, states
+from .places import Decision
+
+FIXED = 8
+"""Layers at which donors are put in; all of them in smaller models."""
+DONORS = 2
+"""Foreign donors a decision."""
+
+
+Outcomes = Mapping[str, str]
+"""By cell: ``gold``, ``donor`` (the foreign donor's answer), ``wrong`` (unchanged) or ``other``."""
+Donor = tuple[Decision, Tensor]
+"""A decision and its states, ``layer position width``."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A failing decision with its donors."""
+
+    whole: Decision
+    own: Decision
+    foreign: Sequence[Decision]
+    answers: Sequence[int]
+    """First tokens of the answers that compete."""
+    names: Mapping[str, int]
+    """First token of each entity's name."""
+
+
+def fixed_layers(n_layers: int) -> list[int]:
+    """The layers at which donors are put in, fixed beforehand: evenly spread, the last one left out."""
+    n = min(n_layers - 1, FIXED)
+    return sorted({round(i * (n_layers - 2) / max(1, n - 1)) for i in range(n)})
+
+
+def measure(lm: Any, setting: Setting, seed: int = 0) -> dict[str, str] | None:
+    """Interventions on one decision; None where it is right as it stands, or the own part's is not.
+
+    Costs about (11 layers + 27) rows of the prompt from the entity on.
+    """
+    whole, answers = setting.whole, list(setting.answers)
+    prompts = [setting.own, *setting.foreign]
+    held = states(lm, [d.ids for d in (whole, *prompts)], [[*d.at, d.last] for d in (whole, *prompts)])
+    said = [_top(lm.unembed(x[-1, -1]), answers) for x in held]
+    if said[0] == whole.gold or said[1] != setting.own.gold or whole.gold != setting.own.gold:
+        return None
+    foreign = [(d, x) for d, x, top in zip(setting.foreign, held[2:], said[2:], strict=True) if top == d.gold]
+    foreign = [(d, x) for d, x in foreign if d.gold != whole.gold][:DONORS]
+    rows = list(_rows(lm, whole, (setting.own, held[1]), foreign, held[0], seed))
+    found = interchange(lm, whole.ids, [edits for _, edits, _ in rows], [whole.last], tokens=answers, top=1)
+    assert found.log_probs is not None
+    outcomes: dict[str, str] = {}
+    for (cell, _, donor), scores in zip(rows, found.log_probs[:, 0], strict=True):
+        outcome = _outcome(answers[int(scores.argmax())], whole.gold, donor, said[0])
+        outcomes[cell] = outcome if outcomes.get(cell, outcome) == outcome else "other"
+    exits = early_exits(lm, whole.ids, [whole.last], answers)
+    for layer in range(len(exits)):
+        outcomes[f"exit:decision:{layer - 1}"] = _outcome(
+            answers[int(exits[layer, 0].argmax())], whole.gold, None, said[0]
+        )
+    return outcomes
+
+
+def _top(logits: Tensor, answers: Sequence[int]) -> int:
+    return answers[int(logits[torch.tensor(list(answers))].argmax())]
+
+
+def _outcome(token: int, gold: int, donor: int | None, wrong: int) -> str:
+    return "gold" if token == gold else "donor" if token == donor else "wrong" if token == wrong else "other"
+
+
+def lens(lm: Any, whole: Decision, names: Mapping[str, int]) -> dict[str, Tensor]:
+    """Logits of the entities' names after each layer (``layer name``), where the entity is looked for."""
+    places = whole.readings()
+    [held] = states(lm, [whole.ids], [list(places.values())])
+    logits = lm.unembed(held, list(names.values())).float().cpu()  # layer pos name
+    return {place: logits[:, i] for i, place in enumerate(places)}
+
+
+def _rows(
+    lm: Any, whole: Decision, own: Donor, foreign: Sequence[Donor], here: Tensor, seed: int
+) -> Iterator[tuple[str, Edits, int | None]]:
+    """(cell, edits, token that a foreign donor would give) of every row."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def jolted(center: Tensor, size: Tensor) -> Tensor:
+        noise = torch.randn(center.shape, generator=generator).to(center)
+        return center + noise / noise.norm() * size.norm()
+
+    n_layers = lm.anatomy.n_layers
+    places: dict[str, tuple[Sequence[int], int]] = {"decision": ([whole.last], -1)}
+    if whole.at and own[0].at:
+        places["entity"] = (whole.at, -2)
+    for place, (positions, index) in places.items():
+        if place == "entity" and any(not d.at for d, _ in foreign):
+            continue
+        for layer in fixed_layers(n_layers):
+            mine, there = own[1][layer + 1, index], here[layer + 1, index]
+
+            def put(value: Tensor, at: Sequence[int] = positions, after: int = layer) -> Edits:
+                return [Patch(residual(after), p, value) for p in at]
+
+            yield f"own:{place}:{layer}", put(mine), None
+            yield f"noise:{place}:{layer}", put(jolted(there, mine - there)), None
+            for donor, state in foreign:
+                yield f"foreign:{place}:{layer}", put(state[layer + 1, index]), donor.gold
+    for layer in range(n_layers):
+        before, after = here[layer, -1], here[layer + 1, -1]
+        yield f"skip:decision:{layer}", [Skip(layer, whole.last)], None
+        yield f"skip:everywhere:{layer}", [Skip(layer, p) for p in range(len(whole.ids))], None
+        yield f"jolt:decision:{layer}", [Patch(residual(layer), whole.last, jolted(before, after - before))], None
+    late = sorted({n_layers // 2, 3 * n_layers // 4, n_layers - 1})
+    for source in late:
+        for target in sorted({0, n_layers // 4, n_layers // 2}):
+            if target >= source:
+                continue
+            for place, (positions, index) in places.items():
+                value = here[source + 1, index]
+                pair = f"{place}:{source}>{target}"
+                yield f"back:{pair}", [Patch(residual(target), p, value) for p in positions], None
+                noise = jolted(here[target + 1, index], value - here[target + 1, index])
+                yield f"back-noise:{pair}", [Patch(residual(target), p, noise) for p in positions], None
+                for donor, state in foreign[:1]:
+                    edits = [Patch(residual(target), p, state[source + 1, index]) for p in positions]
+                    yield f"back-foreign:{pair}", edits, donor.gold

@@ -1,0 +1,192 @@
+"""``composcope diagnose RUN``: ask the failing cases and their variants again, open the model, name causes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...evaluation import pipeline
+from ...evaluation.cases import Case
+from ...evaluation.journal import Journal
+from ..config import Config
+from ..evaluating import asking
+from ..models.target import Target, load_local
+from ..progress import Reporter
+from ..run import find_runs, locked, provenance, write_lines
+from ..run.reader import RunData, read_run
+from . import asks, behaviour, hypotheses, opening, results, rule, variants
+from .asks import Heard
+from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, inside_lines
+from .results import FOLDER, Diagnosis
+from .rule import Verdict
+
+QUICK = 120.0
+"""Seconds up to which ``investigate`` diagnoses unasked."""
+ADMITTED, FEW = 0.25, 4
+"""A shortcut is looked for in a case where at least this share of the cases follow it; fewer cases admit any."""
+
+
+def diagnose(
+    run: str | Path | RunData,
+    model: str | None = None,
+    *,
+    cases: int | None = None,
+    ids: Sequence[str] = (),
+    seed: int = 0,
+    quiet: bool = False,
+) -> Diagnosis:
+    """Name the cause of each failing case of an evaluated run: every part right, the whole wrong.
+
+    ``model`` is where the weights are, where the run does not say it; ``cases`` diagnoses that many failures, ``ids``
+    those named. Answers and measurements that are there from before are kept. Raises ``InputError`` for a run without
+    failures, an unknown case, and a run of a server whose weights nobody named.
+    """
+    data = run if isinstance(run, RunData) else read_run(find_runs([run])[0])
+    failing = failures(data, ids)[: cases or None]
+    config = _config(data, model)
+    reporter = Reporter(data.path / "log.txt", quiet=quiet)
+    with closing(load_local(config, reporter.say)) as target, locked(data.path):
+        _same_model(data, target, model)
+        return diagnosed(data, config, target, failing, seed, reporter)
+
+
+def failures(data: RunData, ids: Sequence[str] = ()) -> list[Case]:
+    """The cases to diagnose, in the run's order. Raises ``InputError`` where there is none."""
+    for id in ids:
+        if id not in data.cases:
+            raise InputError(
+                f"--case {id}: {data.path.name} has no such case (its first one is {next(iter(data.cases), 'none')!r})"
+            )
+    found = [c for c in labelled_failures(data) if not ids or c.id in ids]
+    if not found:
+        what = f"--case {', '.join(ids)}: did not fail" if ids else f"{data.path}: no case failed"
+        raise InputError(f"{what} with every part right; there is no failure of composition to explain")
+    return found
+
+
+def labelled_failures(data: RunData) -> list[Case]:
+    """Cases whose every part is right and whose whole is not, also where the whole could not be judged."""
+    labelled = data.evaluated().ids("failure")
+    grades: dict[str, dict[str, str]] = {}
+    for row in data.graded:
+        grades.setdefault(row.case, {})[row.role] = row.outcome
+    found = [c for c in data.cases.values() if c.id in labelled or asks.fails(grades.get(c.id, {}), len(c.parts))]
+    return [c for c in found if c.parts]
+
+
+def cannot(config: Config) -> str | None:
+    """Why the model that answered cannot be opened; None where it can."""
+    served = config.serving.engine not in ("transformers", "ray") or "://" in config.model
+    return "a server answered, and a cause needs weights" if served else None
+
+
+def _config(data: RunData, model: str | None) -> Config:
+    if data.config is None:
+        raise InputError(
+            f"{data.path}: its rows were imported, and no model of ours answered; evaluate the cases first"
+        )
+    config, given = data.config, model or data.config.serving.probe_model
+    if given is None and (reason := cannot(config)) is not None:
+        raise InputError(f"{data.path}: {reason}; give them with --model FOLDER")
+    return config.replace(model=given or config.model, serving=type(config.serving)(), max_asks=None)
+
+
+def _same_model(data: RunData, target: Target, model: str | None) -> None:
+    known = data.manifest.identity.get("weights")
+    if known and len(known) == 64 and target.who != known:
+        named = f"--model {model}" if model else str(data.config and data.config.model)
+        raise InputError(
+            f"{named}: other weights than those that answered in {data.path.name}; give the folder of these"
+        )
+
+
+def estimate(target: Target, failing: Sequence[Case]) -> float:
+    """About how many seconds a diagnosis takes on two cores: as measured, by the size of the model."""
+    millions = sum(p.numel() for p in target.model.parameters()) / 1e6
+    return len(failing) * (0.5 + 0.3 * millions)
+
+
+def diagnosed(
+    data: RunData, config: Config, target: Target, failing: Sequence[Case], seed: int, reporter: Reporter
+) -> Diagnosis:
+    """Diagnose these cases of a run that this process holds, with its model loaded."""
+    start, folder = time.monotonic(), data.path / FOLDER
+    folder.mkdir(exist_ok=True)
+    known = list(data.cases.values())
+    groups = {case.id: variants.of(case, known, seed) for case in failing}
+    everyone = [v for group in groups.values() for v in group]
+    write_lines(folder / "variants.jsonl", map(variants.as_row, everyone))
+    answered = _ask(data, config, target, everyone, reporter)
+    heard = {id: [answered[v.case.id] for v in group] for id, group in groups.items()}
+    behaviours = behave(heard, known)
+    left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
+    opened = opening.open_cases(target, left, list(answered.values()), folder, reporter, seed) if left else {}
+    verdicts = [_verdict(id, behaviours[id], opened.get(id)) for id in groups]
+    about = _about(data, target, seed, behaviours.values(), time.monotonic() - start)
+    found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
+    results.write(found)
+    return found
+
+
+def _ask(
+    data: RunData, config: Config, target: Target, everyone: Sequence[variants.Variant], reporter: Reporter
+) -> dict[str, Heard]:
+    """Put all questions; what the journal of an earlier diagnosis holds is not asked again."""
+    protocol = asks.questions(asking.make_protocol(config.replace(prompting=target.prompting)))
+    with Journal(data.path / FOLDER / "journal") as journal, reporter.bar("asking", len(everyone)) as advance:
+        found = pipeline.evaluate([v.case for v in everyone], protocol, target.engine, journal)
+        advance(len(everyone))
+    return asks.heard(everyone, found)
+
+
+def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[str, Behaviour]:
+    """What the answers show, with the shortcut that most edits of a case follow where enough cases follow it."""
+    failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
+    wrong = {id: behaviour.behaviour(group).wrong_operands for id, group in heard.items()}
+    followed = {
+        name: {id: hypotheses.followed(name, h, ones, known, wrong[id]) for id, ones in failing.items()}
+        for name, h in hypotheses.HYPOTHESES.items()
+    }
+
+    def follows(f: Followed) -> bool:
+        return f.telling >= rule.TELLING and f.hits >= rule.FOLLOWED * f.telling
+
+    admitted = [
+        name for name, by_case in followed.items()
+        if len(failing) <= FEW or sum(map(follows, by_case.values())) >= ADMITTED * len(failing)
+    ]  # fmt: skip
+    out = {}
+    for id, group in heard.items():
+        found = [by_case[id] for name, by_case in followed.items() if name in admitted and by_case[id].hits]
+        best = max(found, key=lambda f: (f.hits / f.telling, f.telling), default=None)
+        out[id] = behaviour.behaviour(group, best)
+    return out
+
+
+def _verdict(id: str, found: Behaviour, inside: Inside | None) -> Verdict:
+    settled, evidence = rule.from_behaviour(found), tuple(behaviour_lines(found))
+    if settled is not None:
+        cause, shown = settled
+        return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found))
+    evidence += tuple(inside_lines(inside)) if inside is not None else ()
+    if inside is not None and (shown_inside := rule.from_inside(inside)) is not None:
+        cause, shown, mends, block = shown_inside
+        return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)
+    return Verdict(id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=rule.open_question(found, inside))
+
+
+def _about(data: RunData, target: Target, seed: int, behaviours: Any, seconds: float) -> dict[str, Any]:
+    total: dict[str, Tally] = {}
+    for found in behaviours:
+        for name, tally in found.mended.items():
+            total[name] = Tally(total.get(name, Tally()).k + tally.k, total.get(name, Tally()).n + tally.n)
+    made_with = {**data.manifest.made_with(), "composcope": provenance.code(), "versions": provenance.libraries(),
+                 "numerics": dict(target.numerics())}  # fmt: skip
+    return {
+        "seed": seed, "model": target.label, "seconds": round(seconds, 2), "made_with": made_with,
+        "mended": {name: {"count": t.k, "n": t.n} for name, t in total.items()},
+    }  # fmt: skip

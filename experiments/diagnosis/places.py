@@ -1,0 +1,104 @@
+"""Where a failing answer is decided: token ids up to the decision, what belongs there, and where its entity stands.
+
+A case with a worked answer decides every operand by itself ("7 times 9 is 63"): the decision is the first operand that
+comes out wrong, with those before it forced. Any other case decides its answer behind the forced relation. The same is
+made of a part (the last one, which names the entity), so that states of both can be interchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...evaluation.asks import Ask
+from ...evaluation.cases import Case
+from ...evaluation.grading import lists
+from .asks import operands, relation_of, working
+from .variants import phrase_of
+
+AFTER = 4
+"""Positions behind an entity's phrase, and before the prompt's end, at which it is looked for."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One prompt up to where a token is decided."""
+
+    ids: tuple[int, ...]
+    gold: int
+    """First token of what belongs there."""
+    value: str
+    entity: str
+    """What the decision is about: the bridge, or the item whose number the operand is."""
+    at: tuple[int, ...]
+    """Positions at which the entity, or the phrase that stands for it, ends."""
+    prompt: int
+    """Length of the prompt, without what the response begins with."""
+
+    @property
+    def last(self) -> int:
+        return len(self.ids) - 1
+
+    def readings(self) -> dict[str, int]:
+        """Positions at which the entity is looked for, by where they stand: behind its phrase, at the prompt's end."""
+        found = {f"entity+{j}": self.at[0] + j for j in range(AFTER)} if self.at else {}
+        found |= {f"end-{j}": self.prompt - j for j in range(1, AFTER + 3)}
+        return {"decision": self.last, **{k: p for k, p in found.items() if 0 < p < self.last}}
+
+
+def of_whole(engine: Any, ask: Ask, case: Case, operand: int) -> Decision | None:
+    """Where the whole decides; None where that cannot be told. ``ask`` is the whole as it was put."""
+    begun, value = _written(case.worked, case.answer, relation_of(case), operand)
+    if begun is None:
+        return None
+    entity = _entity(case, operand)
+    kinds = case.meta.get("kinds")
+    phrase = f"{kinds[operand]} one" if isinstance(kinds, list) and operand < len(kinds) else phrase_of(case)
+    return _made(engine, replace(ask, begun=begun), value, entity, phrase or "")
+
+
+def of_part(engine: Any, ask: Ask, case: Case, operand: int) -> Decision | None:
+    """Where the last part decides the same, its entity named; ``ask`` is that part as it was put."""
+    part = case.parts[-1]
+    begun, value = _written(part.worked, part.answer, relation_of(replace(case, question=part.question)), operand)
+    entity = _entity(case, operand)
+    return None if begun is None else _made(engine, replace(ask, begun=begun), value, entity, entity)
+
+
+def _written(worked: str | None, answer: str, relation: str | None, operand: int) -> tuple[str | None, str]:
+    """What the response begins with before the decision, and what is decided there."""
+    found = working(worked)
+    if len(found.values) > 1:
+        before = found.ends[operand - 1] if operand else 0
+        return f"{str(worked)[:before]} {found.words[operand]}".strip(), found.values[operand]
+    return relation, answer
+
+
+def _entity(case: Case, operand: int) -> str:
+    items = lists.split(case.parts[0].answer) if case.parts else []
+    return items[operand] if operands(case) and operand < len(items) else case.parts[0].answer
+
+
+def _made(engine: Any, ask: Ask, value: str, entity: str, phrase: str) -> Decision | None:
+    ids = engine.prompt_ids([ask])[0]
+    through = engine.prompt_ids([replace(ask, begun=f"{ask.begun} {value}".strip())])[0]
+    if through[: len(ids)] != ids or len(through) <= len(ids):
+        return None
+    ends = _ends(engine.tokenizer, ids, phrase, entity)
+    bare = engine.prompt_ids([replace(ask, begun="")])[0]
+    return Decision(ids, through[len(ids)], value, entity, ends, len(bare))
+
+
+def _ends(tokenizer: Any, ids: Sequence[int], *texts: str) -> tuple[int, ...]:
+    """Positions of the tokens with which the first of the texts that occurs ends, everywhere in the prompt."""
+    whole, reached = "", []
+    for n in range(1, len(ids) + 1):
+        whole = tokenizer.decode(list(ids[:n]), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        reached.append(len(whole))
+    for text in filter(None, texts):
+        found = [m.end() for m in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", whole)]
+        if found:
+            return tuple(dict.fromkeys(next(i for i, n in enumerate(reached) if n >= end) for end in found))
+    return ()

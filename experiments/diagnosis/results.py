@@ -1,0 +1,155 @@
+"""What a diagnosis found, as files of the run and read back: ``diagnosis/{cases.jsonl,table.csv,summary.json}``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...csv_files import read_csv, to_csv
+from ...errors import InputError
+from ...evaluation.cases import Case, shares
+from ...evaluation.statistics import rate_interval
+from ..run import read_json, read_lines, write_json, write_lines, write_text
+from ..run.provenance import write_beside
+from .rule import CAUSES, Verdict
+
+FOLDER = "diagnosis"
+GROUPS = ("all", "family", "depth")
+AGAIN = "run `composcope diagnose RUN` again"
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of one cause among the failing cases of a group."""
+
+    group: str
+    """``all``, ``family`` or ``depth``."""
+    value: str
+    """Which family or depth; empty for all."""
+    cause: str
+    count: int
+    n: int
+    share: float
+    low: float | None
+    high: float | None
+    interval: str
+
+    def __str__(self) -> str:
+        between = "" if self.low is None or self.high is None else f" [{100 * self.low:.0f}, {100 * self.high:.0f}]"
+        return f"{self.cause}: {self.count} of {self.n} ({100 * self.share:.0f} %{between})"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The causes of a run's failures."""
+
+    path: Path
+    """The run folder."""
+    verdicts: Sequence[Verdict]
+    shares: Sequence[Share]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """Model, data, code, seed, versions, settings, seconds, and how often each text forced mends (``mended``)."""
+
+    def of(self, case: str) -> Verdict | None:
+        """The verdict on a case."""
+        return next((v for v in self.verdicts if v.case == case), None)
+
+    def causes(self, group: str = "all", value: str = "") -> list[Share]:
+        """Shares in a group, the most frequent cause first."""
+        found = [s for s in self.shares if (s.group, s.value) == (group, value) and s.count]
+        return sorted(found, key=lambda s: (-s.count, CAUSES.index(s.cause.partition(":")[0])))
+
+    def sentence(self) -> str:
+        """One sentence: of how many failures, which causes."""
+        if not self.verdicts:
+            return "No case failed with every part right."
+        named = [f"{s.count} {s.cause}" for s in self.causes() if s.cause != "undetermined"]
+        left = sum(v.cause == "undetermined" for v in self.verdicts)
+        found = ", ".join(named) if named else "no cause was shown"
+        return f"Causes of {len(self.verdicts)} failures: {found}" + (f"; {left} undetermined." if left else ".")
+
+    def lines(self) -> list[str]:
+        """The summary in words."""
+        out = [f"{self.path}: {self.sentence()}"]
+        out += [f"  {share} ({share.interval})" for share in self.causes()]
+        for group in ("family", "depth"):
+            values = list(dict.fromkeys(s.value for s in self.shares if s.group == group))
+            if len(values) > 1:
+                out += [f"  {group} {v}: " + "; ".join(map(str, self.causes(group, v))) for v in values]
+        for name, tally in self.about.get("mended", {}).items():
+            out.append(f"  over all failing settings, {name} mends {tally['count']} of {tally['n']}")
+        return out
+
+    def document(self) -> dict[str, Any]:
+        """The same for machines: ``summary.json``."""
+        return {
+            "schema": 1, "run": self.path.name, "sentence": self.sentence(), "n": len(self.verdicts),
+            "shares": [vars(s) for s in self.shares], **self.about,
+        }  # fmt: skip
+
+
+def count(verdicts: Sequence[Verdict], cases: Mapping[str, Case]) -> list[Share]:
+    """Shares of the causes over all cases, by family and by depth; intervals respect what cases share."""
+    out: list[Share] = []
+    for group in GROUPS:
+        values: dict[str, list[Verdict]] = {}
+        for v in verdicts:
+            value = "" if group == "all" else getattr(cases[v.case], group)
+            if value is not None:
+                values.setdefault(str(value), []).append(v)
+        for value, members in values.items():
+            labels = [shares(cases[v.case].cluster, cases[v.case].crossed) for v in members]
+            for cause in dict.fromkeys(v.cause for v in members):
+                hits = [v.cause == cause for v in members]
+                interval = rate_interval(hits, labels)
+                ends = interval.low, interval.high, interval.method
+                out.append(Share(group, value, cause, sum(hits), len(hits), sum(hits) / len(hits), *ends))
+    return out
+
+
+def write(found: Diagnosis) -> None:
+    """Write the three files."""
+    folder = found.path / FOLDER
+    write_lines(folder / "cases.jsonl", (v.row() for v in found.verdicts))
+    write_text(folder / "table.csv", to_csv([vars(s) for s in found.shares]))
+    write_beside(folder / "table.csv", found.about.get("made_with", {}))
+    write_json(folder / "summary.json", found.document())
+
+
+def read_diagnosis(run: str | Path) -> Diagnosis | None:
+    """What ``composcope diagnose`` found on a run; None where it has not been diagnosed.
+
+    Raises ``InputError`` for a file that is broken.
+    """
+    path = Path(run).resolve()
+    folder = path / FOLDER
+    if not (folder / "summary.json").is_file():
+        return None
+    verdicts = [_verdict(row, folder / "cases.jsonl") for row in read_lines(folder / "cases.jsonl")]
+    table = [_share(row, folder / "table.csv") for row in read_csv(folder / "table.csv")[1]]
+    about = read_json(folder / "summary.json")
+    known = ("schema", "run", "sentence", "n", "shares")
+    return Diagnosis(path, verdicts, table, {k: v for k, v in about.items() if k not in known})
+
+
+def _verdict(row: Mapping[str, Any], file: Path) -> Verdict:
+    try:
+        if str(row["cause"]).partition(":")[0] not in CAUSES:
+            raise ValueError(f"field 'cause' is {row['cause']!r}; it is one of {', '.join(CAUSES)}")
+        return Verdict(
+            str(row["case"]), str(row["cause"]), tuple(map(str, row["evidence"])), float(row["confidence"]),
+            row["mended_by"], row["block"], row.get("settle"),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError) as e:
+        raise InputError(f"{file}: {type(e).__name__}: {e}; {AGAIN}") from e
+
+
+def _share(row: Mapping[str, Any], file: Path) -> Share:
+    try:
+        low, high = (None if row[k] in ("", "None") else float(row[k]) for k in ("low", "high"))
+        return Share(row["group"], row["value"], row["cause"], int(row["count"]), int(row["n"]), float(row["share"]),
+                     low, high, row["interval"])  # fmt: skip
+    except (KeyError, TypeError, ValueError) as e:
+        raise InputError(f"{file}: {type(e).__name__}: {e}; {AGAIN}") from e

@@ -1,0 +1,151 @@
+"""The rule: from evidence to a cause. All thresholds stand here; nothing is measured here.
+
+A cause is named where most failing variants show it, by a positive demonstration that its controls do not share;
+where none is shown, the cause is ``undetermined``, with what would settle it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+from .evidence import Behaviour, Found, Inside, Tally
+
+CAUSES = (
+    "format", "near-miss", "answers-bridge", "relation-lost", "wrong-operation", "shortcut", "part-unavailable",
+    "bridge-not-computed", "bridge-not-routed", "lost", "too-late", "fragile", "undetermined",
+)  # fmt: skip
+"""In the order in which they are considered."""
+MOST = 0.6
+"""Share of the failing variants that has to show a cause."""
+CONTROL = 0.3
+"""Share that a control may reach."""
+FOLLOWED, TELLING = 0.8, 3
+"""Share of the edits that tell a shortcut apart which follow it, and the fewest such edits."""
+OWN, UNLIKELY = 0.9, 0.05
+"""Share of the operands written that belong to items of the case where the case reaches the answer at all, and how
+unlikely as few as there are have to be for it to be said that it does not."""
+FEWEST = 2
+"""Failing variants, the case included, below which only the answer's own text settles a case."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Why a case failed."""
+
+    case: str
+    cause: str
+    """One of ``CAUSES``; a shortcut with its name (``shortcut:last-item``)."""
+    evidence: tuple[str, ...]
+    confidence: float = 0.0
+    """Share of the failing variants that show it, drawn to one half where they are few: (k + 1) / (n + 2)."""
+    mended_by: str | None = None
+    """The smallest intervention that mends most of the failing variants; None where none does."""
+    block: int | None = None
+    """Of ``lost``: the block from which on it is lost, from 0."""
+    settle: str | None = None
+    """Of ``undetermined``: what would settle it."""
+
+    @property
+    def kind(self) -> str:
+        """The cause without the shortcut's name."""
+        return self.cause.partition(":")[0]
+
+    def row(self) -> dict[str, Any]:
+        """The line of ``cases.jsonl``."""
+        more = {"settle": self.settle} if self.settle else {}
+        return {"case": self.case, "cause": self.cause, "block": self.block, "confidence": self.confidence,
+                "mended_by": self.mended_by, "evidence": list(self.evidence), **more}  # fmt: skip
+
+
+def confidence(shown: Tally) -> float:
+    return round((shown.k + 1) / (shown.n + 2), 2)
+
+
+def mostly(shown: Tally, fewest: int = FEWEST) -> bool:
+    return shown.n >= fewest and shown.share >= MOST
+
+
+def mended_by(found: Behaviour) -> str | None:
+    """The smallest change of text that mends most of the failing variants."""
+    smallest = ("neutral", "relation", "operands", "bridge")
+    return next((name for name in smallest if name in found.mended and mostly(found.mended[name], 1)), None)
+
+
+def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
+    """The cause that the answers settle, with how many show it; None where the model has to be opened."""
+    if not found.fails:
+        return None
+    for cause in ("format", "near-miss", "answers-bridge"):
+        shown = found.answers.get(cause, Tally())
+        if shown.share >= MOST and shown.k:
+            return cause, shown
+    relation, neutral = found.mended.get("relation", Tally()), found.mended.get("neutral", Tally())
+    if mostly(neutral):
+        return "format", neutral
+    if mostly(relation) and relation.share - neutral.share >= CONTROL:
+        return "relation-lost", relation
+    if found.shortcut is not None and found.shortcut.telling >= TELLING:
+        if found.shortcut.hits >= FOLLOWED * found.shortcut.telling:
+            return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
+    if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
+        return "wrong-operation", found.operation_wrong
+    if found.wordings and 2 * len(found.unavailable) > found.wordings:
+        return "part-unavailable", Tally(len(found.unavailable), found.wordings)
+    return None
+
+
+def from_inside(found: Inside) -> tuple[str, Tally, str | None, int | None] | None:
+    """Cause, how many show it, what mends it and the block, from interventions; None where none is demonstrated."""
+    none = Found("none:0")
+    skip, back = found.tests.get("skip", none), found.tests.get("back", none)
+    entity, decision = found.tests.get("own:entity", none), found.tests.get("own:decision", none)
+    if mostly(skip.own) and skip.noise.share <= CONTROL:
+        return "lost", skip.own, f"skip block {skip.layer}", skip.layer
+    if mostly(back.own) and max(back.noise.share, back.foreign.share) <= CONTROL:
+        return "too-late", back.own, f"back-patch {back.cell}", None
+    for test in (entity, decision):
+        if mostly(test.noise):
+            return "fragile", test.noise, f"noise {test.cell}", None
+    if not demonstrated(decision):
+        return None
+    held = {p: r.own for p, r in found.readable.items()}
+    if mostly(held.get("decision", Tally())):
+        return "lost", held["decision"], f"own state {decision.cell}", found.readable["decision"].layer + 1
+    if mostly(held.get("elsewhere", Tally())):
+        return "bridge-not-routed", held["elsewhere"], f"own state {decision.cell}", None
+    return "bridge-not-computed", decision.own, f"own state {decision.cell}", None
+
+
+def to_open(found: Behaviour) -> bool:
+    """Whether the answers leave a case open, and there are enough of them to go on."""
+    return found.fails and found.n >= FEWEST and outside(found) is None and from_behaviour(found) is None
+
+
+def outside(found: Behaviour) -> str | None:
+    """A pattern of the answers that no cause of the list has, so that none is looked for; None where there is none."""
+    if mostly(found.exchanged):
+        return "the operands come in each other's place, which is no cause of the list"
+    k, n = found.from_case.k, found.from_case.n
+    if n and sum(comb(n, i) * OWN**i * (1 - OWN) ** (n - i) for i in range(k + 1)) < UNLIKELY:
+        return "what is written does not come from the items of the case, whichever part of it is lost"
+    return None
+
+
+def open_question(found: Behaviour, inside: Inside | None) -> str:
+    """What would settle an undetermined case."""
+    if not found.fails:
+        return "asked again it does not fail: ask several times, in float32"
+    if (pattern := outside(found)) is not None:
+        return pattern
+    if found.n < FEWEST:
+        return f"{found.n} of {found.variants + 1} settings fail: more variants (meta.variants of the case)"
+    if inside is None or not inside.n:
+        return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
+    return "no intervention mends most variants beyond its controls: a cause that the list does not have, or several"
+
+
+def demonstrated(test: Found) -> bool:
+    """The own state mends, a foreign one gives its own answer, noise does not mend."""
+    return mostly(test.own) and test.foreign.share >= MOST and test.noise.share <= CONTROL

@@ -1,0 +1,150 @@
+"""Like cases of a case: the same question in another setting (gold-keeping), or about a like entity (gold-following).
+
+One case that fails may fail by chance, and a reading of one case may hit by luck. A cause is claimed where it shows in
+several variants of the case that fail as it does. Where variants come from:
+
+* ``meta.variants`` of the case: a list of objects with the fields that differ (``question``, ``answer``, ...);
+* shipped benchmarks of the organisms: other distractors on the table, and a thing swapped for one of its kind;
+* two-hop cases: the whole in the words of the second part's paraphrases, and cases of the same family.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+from typing import Any
+
+from ...errors import InputError
+from ...evaluation.benchmarks.world.tables import plain
+from ...evaluation.cases import Case, case_from_dict, case_to_dict
+
+MOST = 4
+MARK = "~"
+"""Stands between the id of a case and the number of its variant."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A like case; the case itself is its own first one."""
+
+    case: Case
+    edit: str
+    """What was changed; ``original`` for the case itself."""
+    keeps_gold: bool = True
+
+    @property
+    def source(self) -> str:
+        """Id of the case that it is a variant of."""
+        return self.case.id.partition(MARK)[0]
+
+
+def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> list[Variant]:
+    """The case and up to ``most`` variants, kept and followed gold in turn; ``mates`` are like cases of its run.
+
+    Raises ``InputError`` for a ``meta.variants`` that cannot be used.
+    """
+    rng = random.Random(f"{seed}/variants/{case.id}")
+    if "variants" in case.meta:
+        found = _stated(case)
+    elif case.benchmark in ("organism-mixed", "organism-ladders"):
+        found = _of_organism(case, rng)
+    else:
+        found = _of_chain(case, mates, rng)
+    original = Variant(case, "original")
+    chosen = islice((v for v in found if v.case.question != case.question), most)
+    return [original, *(replace(v, case=replace(v.case, id=f"{case.id}{MARK}{i}")) for i, v in enumerate(chosen, 1))]
+
+
+def _stated(case: Case) -> Iterator[Variant]:
+    given = case.meta["variants"]
+    where = f"case {case.id!r}: meta.variants"
+    if not isinstance(given, list):
+        raise InputError(f"{where} is {given!r}; give a list of objects with the fields that differ")
+    base = {k: v for k, v in case_to_dict(case).items() if k != "depth_bin"}
+    base["meta"] = {k: v for k, v in case.meta.items() if k != "variants"}
+    for i, fields in enumerate(given):
+        if not isinstance(fields, Mapping) or "question" not in fields:
+            raise InputError(f"{where}[{i}] is {fields!r}; give an object with the field 'question'")
+        edit = str(fields.get("edit", "as the case file has it"))
+        changed = {k: v for k, v in fields.items() if k != "edit"}
+        made = case_from_dict({**base, **changed, "id": case.id}, f"{where}[{i}]")
+        yield Variant(made, edit, made.answer == case.answer)
+
+
+def _of_organism(case: Case, rng: random.Random) -> Iterator[Variant]:
+    from ..organism import benchmarks, tasks, world
+
+    first, second = case.meta["chosen"]
+    tags, kinds, operation = world.world().tags, world.world().kinds, str(case.operation)
+
+    def made(edit: str, chosen: tuple[str, str]) -> Variant:
+        found = benchmarks.composed(case.id, tasks.table(rng, chosen), operation, chosen)
+        found = benchmarks.ladder(found) if case.benchmark == "organism-ladders" else found
+        return Variant(replace(found, id=case.id), edit, found.answer == case.answer)
+
+    swaps = []
+    for place, old in enumerate((first, second)):
+        for new in world.KINDS[kinds[old]]:
+            pair = (new, second) if place == 0 else (first, new)
+            a, b = (tags[t] for t in pair)
+            if tags[new] != tags[old] and a != b and world.apply(operation, a, b) is not None:
+                swaps.append((pair, f"{old} swapped for {new}"))
+    rng.shuffle(swaps)
+    for swap in (*swaps, None, None):
+        yield made("other things on the table", (first, second))
+        if swap is not None:
+            yield made(swap[1], swap[0])
+
+
+def _of_chain(case: Case, mates: Sequence[Case], rng: random.Random) -> Iterator[Variant]:
+    like = [m for m in mates if m.family == case.family and m.benchmark == case.benchmark and m.id != case.id]
+    like = [m for m in like if m.answer != case.answer]
+    rng.shuffle(like)
+    swapped = [Variant(m, f"the case {m.id} instead", False) for m in like]
+    reworded = [Variant(replace(case, question=text), "other words") for text in reworded_wholes(case)]
+    for pair in zip_longest(reworded[:2], swapped):
+        yield from (v for v in pair if v is not None)
+
+
+def phrase_of(case: Case) -> str | None:
+    """What stands in the whole for the first part's answer ("the country whose capital is Oslo"); None if unclear.
+
+    Known where the whole is the last part's question with that answer replaced by words.
+    """
+    if len(case.parts) != 2:
+        return None
+    bridge, last = case.parts[0], case.parts[1].question
+    for name in sorted((bridge.answer, *bridge.aliases), key=len, reverse=True):
+        for found in re.finditer(rf"(?:\b(?:the|an?) )?(?<!\w){re.escape(name)}(?!\w)", last, re.IGNORECASE):
+            before, after = last[: found.start()], last[found.end() :]
+            whole = case.question
+            long = len(whole) > len(before) + len(after)
+            if long and whole[: len(before)].lower() == before.lower() and whole.endswith(after):
+                return whole[len(before) : len(whole) - len(after)]
+    return None
+
+
+def reworded_wholes(case: Case) -> list[str]:
+    """The whole in the words of the last part's paraphrases."""
+    phrase = phrase_of(case)
+    if phrase is None:
+        return []
+    bridge = case.parts[0]
+    names = "|".join(re.escape(n) for n in sorted((bridge.answer, *bridge.aliases), key=len, reverse=True))
+    pattern = re.compile(rf"(?:\b(?:the|an?) )?(?<!\w)(?:{names})(?!\w)", re.IGNORECASE)
+    made = (pattern.sub(lambda _: str(phrase), p, count=1) for p in case.parts[1].paraphrases)
+    found = [text[:1].upper() + text[1:] for text in made if plain(phrase) in plain(text)]
+    return [text for text in dict.fromkeys(found) if text != case.question]
+
+
+def as_row(variant: Variant) -> dict[str, Any]:
+    """What ``variants.jsonl`` says of it."""
+    return {
+        "case": variant.source,
+        "edit": variant.edit,
+        "keeps_gold": variant.keeps_gold,
+        **case_to_dict(variant.case),
+    }

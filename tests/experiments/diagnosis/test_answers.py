@@ -1,0 +1,218 @@
+"""What the answers alone settle: variants, forced text, shortcuts, and the rule's first half."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.benchmarks.load import load
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.grading import grade
+from composcope.evaluation.protocols.base import Graded
+from composcope.experiments.config import Config
+from composcope.experiments.diagnosis import asks, behaviour, hypotheses, results, rule, variants
+from composcope.experiments.diagnosis.behaviour import Behaviour, Tally
+from composcope.experiments.diagnosis.job import diagnose
+from composcope.experiments.investigate import investigate
+from composcope.experiments.organism import benchmarks, world
+
+MIXED = benchmarks.mixed(12)
+WORLD = load("world:capital-currency,capital-continent")
+OSLO = next(c for c in WORLD if c.id == "capital-currency-oslo")
+
+
+def heard(case: Case, texts: dict[str, str], finish: str = "stop") -> asks.Heard:
+    """A case whose parts are right and whose other roles were answered with these texts."""
+    told = {f"part:{i}": p.answer for i, p in enumerate(case.parts)} | texts
+    made = {
+        a.role: a for a in (*asks.Questions("x", "plain").asks(case, {}), *asks.Questions("x", "plain")._forced(case))
+    }
+    rows, responses = {}, {}
+    for role, text in told.items():
+        ask: Ask = made[role]
+        found = grade(ask.begun + text, finish, ask.gold, ask.answer_type, ask.aliases, question=ask.question)
+        rows[role] = Graded.of(case, ask, found, ask_id=role, model=None, run=None)
+        responses[role] = Response(role, text, finish, 1, 1)  # type: ignore[arg-type]
+    return asks.Heard(variants.Variant(case, "original"), rows, made, responses)
+
+
+def wrote(case: Case, *operands: str) -> dict[str, str]:
+    """Answers of a model that writes these operands, whatever is forced, and calculates with what it sees."""
+    gold = asks.working(case.worked)
+    texts = {"whole": f" {operands[0]} {case.operation} {operands[1]} is 999"}
+    texts["whole:given:1"] = f" {case.operation} {operands[1]} is 999"
+    texts["whole:given:2"] = f" is {gold.values[2]}"
+    return texts
+
+
+def test_variants_of_a_shipped_case_keep_the_gold_or_swap_a_thing_for_one_of_its_kind() -> None:
+    found = variants.of(MIXED[2], [])
+    assert [v.keeps_gold for v in found] == [True, True, False, True, False]
+    assert [v.case.id for v in found] == [MIXED[2].id, *(f"{MIXED[2].id}~{i}" for i in range(1, 5))]
+    kinds = {tuple(v.case.meta["kinds"]) for v in found}
+    assert kinds == {tuple(MIXED[2].meta["kinds"])}
+    for v in found:
+        tags = [str(world.world().tags[t]) for t in v.case.meta["chosen"]]
+        assert asks.working(v.case.worked).values[:2] == tuple(tags)
+        assert set(v.case.meta["chosen"]) <= set(v.case.meta["things"])
+
+
+def test_variants_of_a_two_hop_case_are_other_words_and_other_cases_of_its_family() -> None:
+    found = variants.of(OSLO, WORLD)
+    assert found[1].case.question == "Which currency is used in the country whose capital is Oslo?"
+    assert [v.keeps_gold for v in found[1:]] == [True, False, True, False]
+    assert all(v.case.answer != OSLO.answer for v in found if not v.keeps_gold)
+
+
+def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused() -> None:
+    own = replace(OSLO, meta={"variants": [{"question": "Oslo's country pays with what?"}]})
+    (_, stated) = variants.of(own, WORLD)
+    assert stated.case.question == "Oslo's country pays with what?"
+    assert stated.case.answer == OSLO.answer
+    with pytest.raises(InputError, match=r"capital-currency-oslo.*meta\.variants\[0\].*question"):
+        variants.of(replace(OSLO, meta={"variants": [{"answer": "krone"}]}), WORLD)
+
+
+@pytest.mark.parametrize(
+    ("question", "begun"),
+    [
+        ("What is the currency of Norway?", "The currency of Norway is"),
+        ("On which continent is Norway?", "The continent of Norway is"),
+        ("How many legs does a spider have?", "The number of legs of a spider is"),
+        ("What do you call the young of a goat?", "The young of a goat is called"),
+        ("Which month comes right after August?", "The month that comes right after August is"),
+        ("Say it.", None),
+    ],
+)
+def test_the_relation_is_made_of_the_question(question: str, begun: str | None) -> None:
+    assert asks.relation_of(Case("a", question, "x")) == begun
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("The country is Norway.", "answers-bridge"),
+        ("Oslo Oslo Oslo Oslo Oslo Oslo Oslo Oslo", "format"),
+        ("I cannot help with that.", "format"),
+        ("In Norway people pay with the krone or the euro, opinions differ", "near-miss"),
+        ("The dollar.", None),
+    ],
+)
+def test_an_answer_shows_a_cause_by_its_own_text(text: str, cause: str | None) -> None:
+    one = heard(OSLO, {"whole": text}, "length" if text.startswith("Oslo") else "stop")
+    found = behaviour.shows(one)
+    assert (found and found[0]) == cause
+
+
+def _case(followed: str) -> list[asks.Heard]:
+    """A case and its variants, answered by a shortcut, a wrong operation, or one wrong operand."""
+    group = []
+    for v in variants.of(MIXED[2], []):
+        case = v.case
+        tags, things = world.world().tags, case.meta["things"]
+        gold = asks.working(case.worked).values
+        last = str(tags[things[-1]])
+        wrong = next(str(t) for t in world.TAGS if str(t) not in (*gold, last))
+        texts = {
+            "last-item": lambda c=case, x=last: wrote(c, x, x),
+            "operation": lambda c=case, g=gold: (
+                wrote(c, g[0], g[1]) | {"whole:given:1": f" plus {g[1]} is 999", "whole:given:2": " is 999"}
+            ),
+            "nothing": lambda c=case, g=gold, w=wrong: wrote(c, w, g[1]),
+        }[followed]()
+        group.append(replace(heard(case, texts), variant=v))
+    return group
+
+
+@pytest.mark.parametrize(
+    ("followed", "cause"), [("last-item", "shortcut:last-item"), ("operation", "wrong-operation"), ("nothing", None)]
+)
+def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed: str, cause: str | None) -> None:
+    group = _case(followed)
+    places = behaviour.behaviour(group).wrong_operands
+    best = hypotheses.best(group, MIXED, places)
+    found = rule.from_behaviour(behaviour.behaviour(group, best))
+    assert (found and found[0]) == cause
+
+
+TABLE = [
+    (Behaviour(False, 3, 4, mended={"relation": Tally(3, 3)}), None),
+    (Behaviour(True, 3, 4, mended={"relation": Tally(3, 3), "neutral": Tally(0, 3)}), "relation-lost"),
+    (Behaviour(True, 3, 4, mended={"relation": Tally(3, 3), "neutral": Tally(3, 3)}), "format"),
+    (Behaviour(True, 1, 4, mended={"relation": Tally(1, 1)}), None),
+    (Behaviour(True, 4, 4, answers={"near-miss": Tally(3, 4)}), "near-miss"),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 2, 2)), None),
+    (Behaviour(True, 4, 4, unavailable=("part:0:paraphrase:0", "part:0:paraphrase:1"), wordings=3), "part-unavailable"),
+]
+
+
+@pytest.mark.parametrize(("found", "cause"), TABLE)
+def test_a_cause_needs_most_variants_and_controls_that_do_not_share_it(found: Behaviour, cause: str | None) -> None:
+    settled = rule.from_behaviour(found)
+    assert (settled and settled[0]) == cause
+
+
+def test_forced_text_is_fed_after_the_prompt_and_is_another_ask() -> None:
+    from composcope.evaluation.engines.local import LocalEngine
+    from composcope.evaluation.journal import ask_identity
+    from composcope.experiments.organism import weights
+
+    engine = LocalEngine(weights.path("control"))
+    plain = Ask("a", "whole", MIXED[2].question, MIXED[2].answer, "number")
+    forced = replace(plain, begun="4 times")
+    (bare,), (fed,) = engine.prompt_ids([plain]), engine.prompt_ids([forced])
+    assert engine.tokenizer.decode(list(fed[len(bare) :])) == " 4 times"
+    assert fed[: len(bare)] == bare
+    assert ask_identity(plain, {}) != ask_identity(forced, {})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "control"
+    config = Config.read({"model": "organism:control", "benchmark": "organism:mixed", "limit": 12, "probes": []})
+    investigate(config, out, quiet=True, contrast=False)
+    return out
+
+
+def test_a_diagnosis_is_written_read_back_and_repeated_without_asking(run: Path) -> None:
+    found = diagnose(run, quiet=True)
+    again = diagnose(run, quiet=True)
+    read = results.read_diagnosis(run)
+    assert read is not None
+    assert [v.row() for v in found.verdicts] == [v.row() for v in again.verdicts] == [v.row() for v in read.verdicts]
+    rows = [json.loads(line) for line in (run / "diagnosis" / "cases.jsonl").read_text().splitlines()]
+    assert {"case", "cause", "block", "confidence", "mended_by", "evidence"} <= set(rows[0])
+    assert sum(s.count for s in found.causes()) == len(found.verdicts)
+    assert sum(s.share for s in found.causes("family", "mixed")) == pytest.approx(1)
+    assert {"run", "model", "data", "seed", "versions"} <= set(found.about["made_with"])
+
+
+def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--case mixed-9999: control has no such case"):
+        diagnose(run, ids=["mixed-9999"], quiet=True)
+    right = tmp_path / "right"
+    cases = tmp_path / "cases.jsonl"
+    part = Part("What is the tag of the knife?", str(world.world().tags["knife"]), answer_type="number")
+    variants_of = [Case("a", "What is the tag of the knife?", part.answer, (part,), answer_type="number")]
+    from composcope.evaluation.cases import write_cases
+
+    write_cases(variants_of, cases)
+    config = {"model": "organism:control", "benchmark": str(cases), "format": "plain", "probes": []}
+    investigate(Config.read(config), right, quiet=True, contrast=False)
+    with pytest.raises(InputError, match="no case failed with every part right"):
+        diagnose(right, quiet=True)
+    served = (run / "config.yaml").read_text().replace("engine: transformers", "engine: openai")
+    other = tmp_path / "served"
+    import shutil
+
+    shutil.copytree(run, other)
+    (other / "config.yaml").write_text(served)
+    with pytest.raises(InputError, match="a server answered, and a cause needs weights; give them with --model"):
+        diagnose(other, quiet=True)
+    with pytest.raises(InputError, match="other weights than those that answered"):
+        diagnose(run, "organism:low", quiet=True)
