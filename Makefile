@@ -9,6 +9,7 @@
 #   make test-vllm                 the vLLM engine against a real vLLM, in an environment of its own (3.5 GB)
 #   make soak                      20 000 asks over HTTP with and without faults, and twenty times kill -9 (40 minutes)
 #   make crashpoints               a run killed or refused at each of its file calls, resumed and compared (an hour)
+#   make mutants                   faults put into the product one at a time: do the tests notice? (most of an hour)
 #   make studies                   the four papers' analyses and the validity study on the organisms: runs/studies/*
 #   make interventions             recipes, depth mixes and seeds trained and compared: runs/interventions (an hour)
 #   make bench                     asks per second, and the cost of journal and grading
@@ -44,7 +45,7 @@ MODEL ?= smollm2
 REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
 REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,company-currency --few-shot 4
 
-.PHONY: demo real studies interventions test test-real test-slow test-gpu test-vllm soak crashpoints size lint wheel-test bench bench-real install clean
+.PHONY: demo real studies interventions test test-real test-slow test-gpu test-vllm soak crashpoints mutants size lint wheel-test bench bench-real install clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -85,6 +86,9 @@ soak: install
 
 crashpoints: install
 	$(RUN) tests/soak/crashpoints.py
+
+mutants: install
+	$(RUN) tests/soak/mutants.py
 
 bench: install
 	$(RUN) -m composcope.experiments.cli bench evaluation

@@ -92,6 +92,13 @@ def test_paired_difference_without_discordant_pairs_does_not_claim_certainty() -
     assert one_sided.low == pytest.approx(-1.0) and one_sided.high == pytest.approx(-1 + 2 * upper)
 
 
+def test_pairs_without_discordance_count_as_many_as_there_are_clusters() -> None:
+    right = [True] * 60
+    alone = st.paired_difference(right, right, seed=0)
+    shared = st.paired_difference(right, right, seed=0, clusters=[i // 10 for i in range(60)])
+    assert (alone.high, shared.high) == pytest.approx((1 - 0.025 ** (1 / 60), 1 - 0.025 ** (1 / 6)))
+
+
 def test_bootstrap_of_a_mean_agrees_with_the_normal_approximation() -> None:
     rng = np.random.default_rng(3)
     x = rng.random(400)

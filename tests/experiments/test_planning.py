@@ -33,6 +33,14 @@ def test_a_plan_says_how_many_cases_the_probes_can_run_on_at_most(
     assert any(f"single cases for the report: {few} prompts" in line for line in lines)
 
 
+def test_an_ask_that_cases_share_is_planned_once(tmp_path: Path) -> None:
+    shared = Part("What is one?", "1")
+    cases = [Case(f"c{i}", f"What is {i}?", "3", (shared, Part(f"What is two, {i}?", "2"))) for i in range(5)]
+    write_cases(cases, tmp_path / "cases.jsonl")
+    lines = plan_lines(Config(model="organism:control", benchmark=str(tmp_path / "cases.jsonl"), probes=()))
+    assert "asks: 11 if all answers are right, 11 if all are wrong (identical asks once)" in lines
+
+
 def test_a_plan_shows_the_prompt_of_each_role_as_the_model_is_given_it(tmp_path: Path) -> None:
     parts = (Part("What is one?", "1", paraphrases=("Name one!", "Say one!")), Part("What is two?", "2"))
     write_cases([Case(f"c{i}", f"What is {i}?", "3", parts) for i in range(3)], tmp_path / "cases.jsonl")

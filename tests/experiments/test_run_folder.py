@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import stat
 import subprocess
 import sys
 import warnings
@@ -27,6 +28,21 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> No
         write_text(path, "new \ud800")
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_file_is_synced_before_it_gets_its_name_and_its_folder_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.txt"
+    done: list[tuple[str, bool]] = []
+
+    def sync(fd: int) -> None:
+        kind = "folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file"
+        done.append((kind, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_text(path, "new")
+    assert done == [("file", False), ("folder", True)]
 
 
 def test_json_lines_carry_a_schema_and_survive_unicode_line_separators(tmp_path: Path) -> None:

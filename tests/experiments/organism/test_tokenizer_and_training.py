@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -99,6 +101,38 @@ def test_seeds_and_doses_give_different_weights_and_a_seed_the_same(tmp_path: Pa
     assert torch.equal(first, weights("twin", 0, "b"))
     assert not torch.equal(first, weights("none", 0, "a"))
     assert not torch.equal(first, weights("twin", 1, "a"))
+
+
+def test_answer_tokens_weigh_1_prompt_tokens_less_and_padding_nothing() -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(2, 4, 5)
+
+    class Fixed:
+        def __call__(self, **_: object) -> SimpleNamespace:
+            return SimpleNamespace(logits=logits)
+
+    ids = torch.tensor([[1, 2, 3, 4], [2, 0, 1, -1]])
+    answered = torch.tensor([[False, False, True, True], [False, True, True, False]])
+    total = weights = 0.0
+    for row in range(2):
+        for at in range(1, 4):
+            if ids[row, at] >= 0:
+                weight = 1.0 if answered[row, at] else 0.1
+                total += weight * -float(logits[row, at - 1].log_softmax(-1)[ids[row, at]])
+                weights += weight
+    model: Any = Fixed()
+    assert float(train.loss_of(model, ids, answered, 0.1)) == pytest.approx(total / weights, rel=1e-5)
+
+
+def test_the_learning_rate_warms_up_stays_and_falls_to_its_share() -> None:
+    stage = train.Stage(100, 2.0, 0.5, final=0.25, warmup=10)
+    found = {step: train.rate(stage, step) for step in (0, 9, 50, 75, 100)}
+    assert found == pytest.approx({0: 0.2, 9: 2.0, 50: 2.0, 75: 1.25, 100: 0.5})
+
+
+def test_the_seed_decides_the_first_weights(tokenizer) -> None:
+    first, second, again = (train.new_model(TINY, tokenizer, seed).model.embed_tokens.weight for seed in (0, 1, 0))
+    assert torch.equal(first, again) and not torch.equal(first, second)
 
 
 def test_training_lowers_the_loss(tmp_path: Path) -> None:

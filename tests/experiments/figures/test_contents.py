@@ -1,0 +1,59 @@
+"""Marks of figures whose csv holds more than one number that could be drawn: the right one is."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any
+
+import pytest
+from matplotlib.axes import Axes
+
+from composcope.experiments import figures
+
+
+@pytest.fixture(scope="module")
+def runs(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[figures.RunData]:
+    folder, gap = tmp_path_factory.mktemp("study"), "compositionality-gap"
+    synthetic.make_run(folder / "gate", n=160, probes=(), failure=0.7)
+    for i, name in enumerate(("none", "twin")):
+        made = {"model": f"organism:{name}", "failure": 0.3 + 0.4 * i, "seed": i}
+        synthetic.make_run(folder / name, n=80, probes=(), protocol=gap, **made)
+    return figures.load([folder])
+
+
+def _bars(ax: Axes) -> list[float]:
+    return [bar.get_width() for bar in ax.patches if bar.get_width() > 0]
+
+
+def test_bars_of_the_funnel_are_as_long_as_their_counts(runs: list[figures.RunData]) -> None:
+    drawing = figures.draw("gate-funnel", runs)
+    for ax, model in zip(drawing.figure.axes, dict.fromkeys(r["model"] for r in drawing.rows), strict=False):
+        mine = [r for r in drawing.rows if r["model"] == model]
+        assert _bars(ax) == pytest.approx([r["count"] for r in mine])
+        assert [t.get_text() for t in ax.texts] == [str(r["count"]) for r in mine]
+        assert len({r["count"] for r in mine}) > 2 and any(r["count"] != r["n"] for r in mine)
+
+
+def test_bars_of_the_quadrants_are_as_long_as_their_shares_and_make_up_a_whole(runs: list[figures.RunData]) -> None:
+    drawing = figures.draw("failure-quadrants", runs)
+    found = _bars(drawing.figure.axes[0])
+    assert sorted(found) == pytest.approx(sorted(r["value"] for r in drawing.rows if r["value"]))
+    assert sum(found) == pytest.approx(2)
+
+
+def test_the_scatter_over_steps_is_at_the_geometric_mean_of_the_steps(runs: list[figures.RunData]) -> None:
+    chosen = [r for r in runs if r.one("step:0")]
+    drawing = figures.draw("gap-scatter", chosen)
+    assert len(drawing.rows) == 2
+    for run, row in zip(chosen, drawing.rows, strict=True):
+        first, second = run.one("step:0"), run.one("step:1")
+        assert first is not None and second is not None and first.value and second.value
+        assert row["x"] == pytest.approx(math.sqrt(first.value * second.value), abs=1e-9)
+        assert row["x_low"] < row["x"] < row["x_high"]
+    places = {(round(x, 9), round(y, 9)) for x, y in _marks(drawing.figure.axes[0])}
+    assert {(round(r["x"], 9), round(r["value"], 9)) for r in drawing.rows} <= places
+
+
+def _marks(ax: Any) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for line in ax.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]

@@ -1,0 +1,193 @@
+"""Every option of a run reaches what it is for: one row per option, and a row that is missing fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import ModelError
+from composcope.evaluation.asks import Ask, Grade
+from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.evaluation.protocols.base import Graded
+from composcope.experiments.config import Asking, Config, Probing, Section, Serving
+from composcope.experiments.investigate import investigate
+from composcope.experiments.planning import what_is_asked, with_benchmark
+from composcope.experiments.run import read_json
+from composcope.experiments.run.reader import read_about
+from composcope.experiments.sources import load_benchmark
+from composcope.experiments.targets import load_local
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def steps(i: int) -> tuple[Part, ...]:
+    first = f"How many are {i} + 3?"
+    extra = f"There are 9 lamps. {first}"
+    return Part(first, str(i + 3), "math", "number", extra_context=extra), Part(
+        "How many are 5 + 4?", "9", "math", "number"
+    )
+
+
+def cases() -> list[Case]:
+    """Two families of six, answerable by every protocol."""
+    meta = {"question_2": "How many are X + 4?", "reversed": "First the second?"}
+    plain = [Case(f"c{i}", f"How many in {i}?", "9", steps(i), answer_type="number", meta=meta) for i in range(12)]
+    return [replace(c, benchmark="sums", family="ab"[i % 2], depth=2) for i, c in enumerate(plain)]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a configuration leads to, without a model."""
+
+    asks: Sequence[Ask]
+    cases: Sequence[Case]
+    counted: Any
+    """The protocol that counts."""
+
+    def roles(self) -> set[str]:
+        return {a.role for a in self.asks}
+
+    def of(self, role: str) -> Ask:
+        return next(a for a in self.asks if a.role == role)
+
+
+def seen(benchmark: str, protocol: str, options: dict[str, Any]) -> Seen:
+    asking = {k: v for k, v in options.items() if k in Asking.model_fields}
+    rest = {"format": "cot", **{k: v for k, v in options.items() if k not in Asking.model_fields}}
+    config = Config(model="m", benchmark=benchmark, protocol=protocol, asking=Asking(**asking), **rest)
+    found = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
+    asked = what_is_asked(with_benchmark(config, found), found)
+    ways = [_rounds(c, asked.protocol, whole) for whole in ("correct", "incorrect") for c in asked.cases]
+    return Seen([a for asks in ways for a in asks], asked.cases, asked.protocol.protocol)
+
+
+def _rounds(case: Case, protocol: Any, whole: Any) -> list[Ask]:
+    """Every ask of all rounds where only the whole's answer may be wrong."""
+    graded: dict[str, Grade] = {}
+    asks: list[Ask] = []
+    while new := [a for a in protocol.asks(case, graded) if a.role not in graded]:
+        graded |= {a.role: Grade(whole if a.role == "whole" else "correct", a.gold) for a in new}
+        asks += new
+    return asks
+
+
+GAP, PAIR, STAD = "compositionality-gap", "reasoning-gap", "scaffolding"
+Shows = Callable[[Seen], bool]
+REACHES: dict[str, tuple[str, Any, Shows]] = {
+    "few_shot": (PAIR, "8", lambda s: s.of("part:0").prompt.count("Question: ") == 9),
+    "preamble": (GAP, "no", lambda s: s.of("whole").prompt == "How many in 0?"),
+    "also": (GAP, "self-ask", lambda s: "self-ask" in s.roles()),
+    "thinking": (GAP, True, lambda s: all(a.thinking for a in s.asks)),
+    "cot_tokens": (GAP, 55, lambda s: {a.max_tokens for a in s.asks} == {55}),
+    "answer_tokens": (GAP, 9, lambda s: {a.max_tokens for a in s.asks} == {9}),
+    "reversed": (GAP, True, lambda s: s.of("whole").prompt != "" and "whole:reversed" in s.roles()),
+    "extra_context": (GAP, False, lambda s: "part:0:extra-context" not in s.roles()),
+    "code": (PAIR, True, lambda s: "code" in s.roles()),
+    "co_presented": (PAIR, False, lambda s: "co-presented" not in s.roles()),
+    "ask_all": (STAD, True, lambda s: sum(a.role == "scaffold:1" for a in s.asks) == 2 * len(s.cases)),
+    "placeholders": (STAD, False, lambda s: not any(r.startswith("placeholder") for r in s.roles())),
+    "compat": (GAP, "stad", lambda s: _invalid_whole(s.counted) == (1, 0)),
+    "seed": (PAIR, 5, lambda s: s.counted.seed == 5),
+    "limit": (GAP, 2, lambda s: [c.id for c in s.cases] == ["c0", "c1", "c2", "c3"]),
+    "shard": (GAP, "1/2", lambda s: 0 < len(s.cases) < 12),
+    "prompting": (GAP, "raw", lambda s: {a.prompting for a in s.asks} == {"raw"}),
+    "format": (GAP, "xml", lambda s: "<answer>" in s.of("whole").prompt),
+}
+"""Option -> protocol, value, and what only shows with that value."""
+ELSEWHERE = {
+    **dict.fromkeys(("judge",), "experiments/test_keys_and_signatures.py"),
+    **dict.fromkeys(("protocol", "model", "benchmark", "max_asks"), "experiments/test_investigate.py"),
+    **dict.fromkeys(("base_url", "probe_model", "vllm_python", "engine"), "experiments/test_served.py"),
+    **dict.fromkeys(("api_key_env",), "experiments/test_keys_and_signatures.py"),
+    **dict.fromkeys(("signed_as",), "experiments/test_served.py"),
+    **dict.fromkeys(("concurrency",), "evaluation/engines/test_http.py"),
+    **dict.fromkeys(("vllm_args", "vllm_timeout"), "evaluation/engines/test_vllm.py"),
+    **dict.fromkeys(("workers", "gpus_per_worker", "ray_address"), "experiments/distributed/test_ray.py"),
+    **dict.fromkeys(("reuse",), "evaluation/test_journal.py"),
+}
+"""Options that take a server, workers or a journal, and the tests that have them."""
+HERE = {"thinking_tokens", "batch_size", "dtype", "device", "pad_token"}
+HERE |= {"probes", "probe_cases", "case_details", "position", "rows_dtype"}
+"""Options with a test of their own below."""
+
+
+def _invalid_whole(protocol: Any) -> tuple[int, int]:
+    """n and number of unknowns of the whole's accuracy where one answer is invalid."""
+    rows = [Graded("c", role, "correct") for role in ("part:0", "part:1")] + [Graded("c", "whole", "invalid")]
+    found = next(m for m in protocol.reduce(rows).metrics if m.metric == "composition")
+    return found.n, found.n_invalid
+
+
+def _said(*sections: type[Section]) -> set[str]:
+    return {name for s in sections for name, field in s.model_fields.items() if field.description}
+
+
+def test_every_option_of_a_run_has_its_row_or_its_test() -> None:
+    named = [*REACHES, *ELSEWHERE, *HERE]
+    assert set(named) == _said(Asking, Serving, Probing, Config) and len(named) == len(set(named))
+    for option, file in ELSEWHERE.items():
+        text = (TESTS / file).read_text(encoding="utf-8")
+        flags = (f"--{option.replace('_', '-')}", f"{option}=", f'"{option}"', f'"-{option[0]}"')
+        assert any(flag in text for flag in flags), (option, file)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("cases") / "cases.jsonl"
+    write_cases(cases(), path)
+    return str(path)
+
+
+@pytest.mark.parametrize("option", REACHES)
+def test_an_option_reaches_its_effect_and_without_it_there_is_none(option: str, file: str) -> None:
+    protocol, value, shows = REACHES[option]
+    assert shows(seen(file, protocol, {option: value})), value
+    assert not shows(seen(file, protocol, {})), "shows without the option, too"
+
+
+def test_the_budget_of_thinking_is_that_of_asks_with_thinking_only(file: str) -> None:
+    found = seen(file, GAP, {"also": "thinking", "thinking_tokens": 77})
+    assert {a.max_tokens == 77 for a in found.asks if a.thinking} == {True}
+    assert 77 not in {a.max_tokens for a in found.asks if not a.thinking}
+
+
+@pytest.mark.parametrize("name", ["organism:pairs", "world", "a case file"])
+def test_a_limit_keeps_as_many_cases_of_each_family_and_depth_of_every_kind_of_benchmark(name: str, file: str) -> None:
+    found = Counter((c.family, c.depth) for c in load_benchmark(file if " " in name else name, limit=1).cases)
+    assert len(found) > 1 or name == "organism:pairs"
+    assert set(found.values()) == {1}
+
+
+def test_the_seed_of_a_run_draws_the_independent_questions(file: str) -> None:
+    drawn = [[c.meta["independent"] for c in seen(file, PAIR, {"seed": seed}).cases] for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_options_of_the_weights_reach_the_loaded_model() -> None:
+    options: dict[str, Any] = {"dtype": "bfloat16", "batch_size": 3, "pad_token": "<eos>"}
+    plain = load_local(Config(model="organism:control", benchmark="b", device="cpu"), print)
+    assert str(plain.model.dtype) == "torch.float32" and plain.engine.batch_size != 3
+    assert plain.tokenizer.pad_token != "<eos>" and plain.model.device.type == "cpu"
+    found = load_local(Config(model="organism:control", benchmark="b", **options), print)
+    assert (str(found.model.dtype), found.engine.batch_size) == ("torch.bfloat16", 3)
+    assert found.tokenizer.pad_token == "<eos>"
+    with pytest.raises(ModelError, match="nowhere"):
+        load_local(Config(model="organism:control", benchmark="b", device="nowhere"), print)
+
+
+def test_options_of_the_probes_reach_what_is_measured(taught: Path, case_file: Path, tmp_path: Path) -> None:
+    how: Any = {"dtype": "bfloat16", "rows_dtype": "float32", "position": "prompt-end", "format": "plain"}
+    few: Any = {"probes": "neurons,trajectory", "probe_cases": 2, "case_details": 0}
+    investigate(Config(model=str(taught), benchmark=str(case_file), **how, **few), tmp_path, quiet=True, report=False)
+    groups = read_json(tmp_path / "probes" / "examples.json")["groups"]
+    assert {len(cases) for cases in groups.values()} == {2}
+    assert sorted(p.parent.name for p in tmp_path.glob("probes/*/values.csv")) == ["neurons", "trajectory"]
+    about = read_about(tmp_path / "probes" / "neurons").settings
+    assert (about["rows_dtype"], about["position"]) == ("float32", "prompt-end")
+    kept = read_json(tmp_path / "probes" / "trajectory" / "cases" / "index.json")
+    assert kept["entries"] == []

@@ -1,0 +1,153 @@
+# ruff: noqa: E501
+"""The table of ``mutants.py``: faults that somebody could make, each with the tests that ought to notice."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """``was`` stands in exactly one file of the product; ``tests`` are words for pytest."""
+
+    package: str
+    name: str
+    was: str
+    now: str
+    tests: str
+
+
+E, H, P, X = "evaluation", "hooks", "probes", "experiments"
+STATISTICS = "tests/evaluation/test_statistics.py"
+GAP = "tests/evaluation/protocols/test_compositionality_gap.py"
+GATE = "tests/evaluation/protocols/test_double_gate.py"
+PAIRS = "tests/evaluation/protocols/test_reasoning_gap.py"
+STAD = "tests/evaluation/protocols/test_scaffolding.py"
+JOURNAL = "tests/evaluation/test_journal.py -k 'not ten_thousand and not process and not beside'"
+PIPELINE = "tests/evaluation/test_pipeline.py -k 'not killed and not end_to_end'"
+PROFILES = "tests/evaluation/analyses/test_profiles.py"
+PATCHING = "tests/probes/test_patching.py"
+MATCHING = "tests/probes/test_matching.py"
+REFERENCES = "tests/probes/test_references.py"
+CONTRASTS = "tests/probes/test_contrasts.py"
+NEURONS = "tests/probes/test_neurons.py"
+MASSES = "tests/hooks/test_masses_and_capture.py"
+READING = "tests/hooks/test_reading_and_editing.py"
+SURROUNDINGS = "tests/hooks/test_surroundings.py"
+EFFECTS = "tests/experiments/test_options_reach.py"
+FIGURES = "tests/experiments/figures/test_figures.py"
+CONTENTS = "tests/experiments/figures/test_contents.py"
+TRAINING = "tests/experiments/organism/test_tokenizer_and_training.py"
+RECIPES = "tests/experiments/interventions/test_recipes_and_data.py"
+REWARD = "tests/experiments/interventions/test_reward.py"
+
+# fmt: off
+MUTANTS = (
+    # statistics
+    Mutant(E, "bootstrap seed ignored", "draws = np.random.default_rng(seed).multinomial(", "draws = np.random.default_rng(0).multinomial(", STATISTICS + " -k seed"),
+    Mutant(E, "equal pairs bounded over cases, not clusters", "int(dependence.effective(clusters)) if clusters and shared else len(difference)", "len(difference)", STATISTICS + " -k discordant"),
+    Mutant(E, "Holm multiplies by all tests", "(len(known) - rank) for rank, i", "len(known) for rank, i", STATISTICS + " -k holm"),
+    Mutant(E, "Holm without its running maximum", "np.minimum(np.maximum.accumulate(steps), 1)", "np.minimum(np.asarray(steps), 1)", STATISTICS + " -k holm"),
+    Mutant(E, "Holm counts tests that were not made", "steps = [float(p_values[i] or 0) * (len(known) - rank)", "steps = [float(p_values[i] or 0) * (len(p_values) - rank)", STATISTICS + " -k holm"),
+    Mutant(E, "McNemar on all pairs", "stats.binomtest(a_only, n, 0.5)", "stats.binomtest(a_only, len(a), 0.5)", STATISTICS + " -k mcnemar"),
+    Mutant(E, "Korn and Graubard without the ratio of t quantiles", "min(float(known) * ratio**2, float(n))", "min(float(known), float(n))", STATISTICS + " -k 'rate_over or clusters'"),
+    Mutant(E, "d50 at one half or above", "if rate > 0.5:", "if rate >= 0.5:", STATISTICS + " -k d50"),
+    Mutant(E, "d50 band with its ends swapped", "crossing(d, [limit.high for limit in limits])", "crossing(d, [limit.low for limit in limits])", STATISTICS + " -k d50"),
+    Mutant(E, "linearized error not scaled by n", "dependence.mean(n * (columns @ slopes), clusters)", "dependence.mean(columns @ slopes, clusters)", STATISTICS + " -k 'bootstrap or cluster'"),
+    # protocols
+    Mutant(E, "gap divided by all cases", "count=count,\n        value=count / n if n else None,\n        interval=interval.method", "count=count,\n        value=count / total if n else None,\n        interval=interval.method", GAP),
+    Mutant(E, "abstaining where nobody can know is not right", 'or (row.outcome == "abstained" and row.unknowable)', "", GATE),
+    Mutant(E, "parts count as unknowable", 'unknowable = case.unknowable and ask.role == "whole"', "unknowable = case.unknowable", PIPELINE),
+    Mutant(E, "conflicting atoms resolved towards right", "order = {False: 0, None: 1, True: 2}", "order = {False: 2, None: 1, True: 0}", GATE),
+    Mutant(E, "second hop also after a wrong first", 'values = [item.truth("whole") if item.truth("pair:q1") else None for item in hop]', 'values = [item.truth("whole") for item in hop]', PAIRS),
+    Mutant(E, "second hop over cases whose first is wrong", 'if item.truth("pair:q1") is not False]', "]", PAIRS),
+    Mutant(E, "co-presented partner without its seed", "random.Random(seed).shuffle(order)\n    partner", "random.Random(0).shuffle(order)\n    partner", PAIRS),
+    Mutant(E, "any step right counts as both", "        if value is False:\n            return False\n        if value is None:", "        if value is True:\n            return True\n        if value is None:", GAP),
+    Mutant(E, "invalid answers are wrong", '    if row.outcome == "invalid":\n        return None', '    if row.outcome == "invalid":\n        return False', GAP),
+    Mutant(E, "upper bound without the open cases", "bound_high=(k + unknown) / total if total else None", "bound_high=k / total if total else None", GAP),
+    Mutant(E, "Press gap over all cases", "inside = [(w, item) for (gate, w), item in zip(outcomes, items, strict=True) if gate is True]", "inside = [(w, item) for (gate, w), item in zip(outcomes, items, strict=True)]", GAP),
+    Mutant(E, "independence gap without its product", "means[..., 0] - np.prod(means[..., 1:], axis=-1)", "means[..., 0] - np.min(means[..., 1:], axis=-1)", GAP),
+    Mutant(E, "quadrants read right for wrong", 'return "".join("1" if s else "0" for s in steps)', 'return "".join("0" if s else "1" for s in steps)', GAP),
+    Mutant(E, "conflation with its sign turned", "return s[..., 1] / s[..., 0] - s[..., 3] / s[..., 2]\n\n    single", "return s[..., 3] / s[..., 2] - s[..., 1] / s[..., 0]\n\n    single", GATE),
+    Mutant(E, "code gain relative to code", "return (s[..., 0] - s[..., 1]) / s[..., 1]\n\n    right", "return (s[..., 0] - s[..., 1]) / s[..., 0]\n\n    right", PAIRS),
+    Mutant(E, "channels compared at any distance of knowledge", "abs(atom.value) <= MATCHED_WITHIN + 1e-9", "abs(atom.value) <= 1", GATE),
+    Mutant(E, "k is the last level that helps", "for j, right in enumerate(levels, 1):\n        if right is not False:\n            possible.add(j)", "for j, right in enumerate(levels, 1):\n        if right is None:\n            possible.add(j)", STAD),
+    Mutant(E, "scaffolds of invalid wholes are not asked", 'if self.ask_all or whole.outcome != "correct":', 'if self.ask_all or whole.outcome == "incorrect":', STAD),
+    Mutant(E, "Holm skipped in profiles", 'zip(rows, statistics.holm([r["p"] for r in rows]), strict=True):', 'zip(rows, [r["p"] for r in rows], strict=True):', PROFILES),
+    Mutant(E, "profiles permuted without their seed", "    rng = np.random.default_rng(seed)\n    hits = 1", "    rng = np.random.default_rng(0)\n    hits = 1", PROFILES),
+    # asking
+    Mutant(E, "late error beside an answer counts as failure", "        if key not in contents.responses:\n            contents.failures[key] = response", "        contents.failures[key] = response", JOURNAL),
+    Mutant(E, "the later of two answers counts", "kept = contents.responses.setdefault(key, response)", "kept = contents.responses[key] = response", JOURNAL),
+    Mutant(E, "journal not synced when it is closed", "        if self._fd is not None:\n            os.fsync(self._fd)\n", "", JOURNAL),
+    Mutant(E, "the temperature is no part of an ask", '"stop", "temperature", "seed", "repeat")', '"stop", "seed", "repeat")', JOURNAL),
+    Mutant(E, "the same random number at every step", 'random.Random(f"{row.seed}:{len(row.generated)}")', 'random.Random(f"{row.seed}")', "tests/evaluation/engines/test_local.py -k samples"),
+    Mutant(E, "temperature multiplied", "logits.double() / row.temperature", "logits.double() * row.temperature", "tests/evaluation/engines/test_local.py -k samples"),
+    Mutant(E, "identical asks put for every case", "unique.setdefault(key, ask)", "unique[key + case.id] = ask", PIPELINE),
+    Mutant(E, "refused asks stand first when a run goes on", "for key in sorted(todo, key=failed.__contains__)", "for key in todo", "tests/evaluation/engines/test_hostile_servers.py -k failed_before"),
+    Mutant(E, "an error beside the choices is no error", 'if getattr(reply, "error", None):', 'if getattr(reply, "errors", None):', "tests/evaluation/engines/test_odd_replies.py"),
+    Mutant(E, "divergence is where the shorter answer ends", "        if x != y:\n            return i\n    return None if len(a)", "        if x != y:\n            return min(len(a), len(b))\n    return None if len(a)", "tests/evaluation/engines/test_divergence.py"),
+    # hooks
+    Mutant(H, "masses one row late", "for first in range(window.first, window.last, chunk):\n        rows = torch.arange(first, min(first + chunk, window.last), device=q.device)", "for first in range(window.first, window.last, chunk):\n        rows = torch.arange(first, min(first + chunk, window.last), device=q.device).sub(1).clamp_min(0)", MASSES),
+    Mutant(H, "masses without attention sinks", "total = total + (sinks.to(scores.dtype).view(-1, 1, 1) - top).exp()", "pass", MASSES),
+    Mutant(H, "masses without the soft cap", 'scores.div_(options["softcap"]).tanh_().mul_(options["softcap"])', "pass", MASSES),
+    Mutant(H, "sliding window one key wider", "hidden |= keys <= rows[:, None] - window", "hidden |= keys < rows[:, None] - window", MASSES),
+    Mutant(H, "rows see one key too many of a sliding window", "visible = visible & (j > at + offset - window)", "visible = visible & (j >= at + offset - window)", f"{PATCHING} {REFERENCES}"),
+    Mutant(H, "rows without the soft cap", "scores = torch.tanh(scores / softcap) * softcap", "pass", f"{REFERENCES} {PATCHING}"),
+    Mutant(H, "rows see their own position twice", "visible = j < at\n", "visible = j <= at\n", REFERENCES),
+    Mutant(H, "a row may differ from the full pass by half", "limit = 1e-3 if prefix.final.dtype in (torch.float32, torch.float64) else 0.1", "limit = 0.5", "tests/hooks/test_placement.py tests/hooks/test_experts.py -k 'recomputed or experts'"),
+    Mutant(H, "head without the soft cap", "x.div_(self.softcap).tanh_().mul_(self.softcap)", "pass", REFERENCES),
+    Mutant(H, "variance of merged tiles without the difference of means", "+ delta.square() * mass_a * mass_b / safe", "", f"{REFERENCES} tests/probes/test_readings.py"),
+    Mutant(H, "padding on the left is read as text", "if int(leading[row]) > (padding in ends):", "if int(leading[row]) > 99:", SURROUNDINGS),
+    Mutant(H, "autocast is let through", 'if device != "meta" and torch.is_autocast_enabled(device):', "if False:", SURROUNDINGS),
+    Mutant(H, "hooks of others are not recorded", "return run._replace(hooks=hooks)", "return run", SURROUNDINGS),
+    Mutant(H, "weight of the expert left out", "delta = ((new - z) @ down(module, e).T) * sent.weight[tokens, slots, None]", "delta = (new - z) @ down(module, e).T", "tests/hooks/test_experts.py"),
+    Mutant(H, "widened weights stay widened", "            fields[name] = weight\n            self.changed.pop()", "            self.changed.pop()", "tests/hooks/test_precision.py"),
+    Mutant(H, "the shortest sequence of a batch comes first", "sorted(together, key=lambda i: (-len(requests[i].ids), i))", "sorted(together, key=lambda i: (len(requests[i].ids), i))", MASSES),
+    # probes
+    Mutant(P, "KL reversed", '"kl": divergence(log_q, log_p),\n        "kl_from_donor"', '"kl": divergence(log_p, log_q),\n        "kl_from_donor"', PATCHING),
+    Mutant(P, "KL of positions reversed", '"kl": divergence(log_q, log_p),\n        "logit', '"kl": divergence(log_p, log_q),\n        "logit', PATCHING),
+    Mutant(P, "equal tokens after the first difference count", "agree = (tokens == base).long().cumprod(-1)", "agree = (tokens == base).long()", PATCHING),
+    Mutant(P, "length ignored in matching", "return depth + (a.operation != b.operation) + length + OTHER_TOKEN", "return depth + (a.operation != b.operation) + OTHER_TOKEN", MATCHING),
+    Mutant(P, "pairs beyond the caliper are kept", "for i, j in zip(rows, columns, strict=True) if allowed[i, j]]", "for i, j in zip(rows, columns, strict=True)]", MATCHING),
+    Mutant(P, "question span one short", "a, b = (1, len(ids)) if span is None else (max(1, span[0]), span[1])", "a, b = (1, len(ids)) if span is None else (max(1, span[0]), max(span[0] + 2, span[1] - 1))", "tests/probes/test_readings.py"),
+    Mutant(P, "reference rule with 10 nodes", '(20 if rule == "reference" else NODES)', '(10 if rule == "reference" else NODES)', f"{NEURONS} {REFERENCES}"),
+    Mutant(P, "floor of completeness a hundred times higher", "clamp_max(1e-6)\n    return tolerance", "clamp_max(1e-4)\n    return tolerance", NEURONS),
+    Mutant(P, "Min-K rounds up", "count = int(len(values) * k)", "count = math.ceil(len(values) * k)", REFERENCES),
+    Mutant(P, "z by the variance", "sigma = np.maximum(np.sqrt(variance), sigma_floor)", "sigma = np.maximum(variance, sigma_floor)", REFERENCES),
+    Mutant(P, "NAICA above and below zero", "kept = [(n, x) for n, x in naica.items() if x > 0]", "kept = list(naica.items())", NEURONS),
+    Mutant(P, "overlap by the larger set", "both / min(len(x), len(y)), both / len(x | y)", "both / max(len(x), len(y)), both / len(x | y)", NEURONS),
+    Mutant(P, "a flip where the donor's answer was given before", 'flip=_known(others, "correct") if before[1].outcome != "correct" else _column(nan)', 'flip=_known(others, "correct")', "tests/probes/test_patching_answers.py"),
+    Mutant(P, "a position's recovered share without its start", "recovered = (difference - spread[1]) / scale", "recovered = difference / scale", PATCHING),
+    Mutant(P, "steps of cosines one late", 'return Request([*prompt, *kept[:-1]], states=(n - 1, n - 1 + len(kept)))', 'return Request([*prompt, *kept[:-1]], states=(n, n - 1 + len(kept)))', REFERENCES),
+    Mutant(P, "effect without Hedges' factor", "return (1 - 3 / (4 * df - 1)) * difference / sd", "return difference / sd", CONTRASTS),
+    Mutant(P, "AUROC where ties count nothing", "wins = (x[:, None] > y[None]) + 0.5 * (x[:, None] == y[None])", "wins = (x[:, None] > y[None]) + 0.0 * (x[:, None] == y[None])", CONTRASTS),
+    Mutant(P, "sign flips without their seed", "signs = np.random.default_rng(seed).choice([-1.0, 1.0]", "signs = np.random.default_rng(0).choice([-1.0, 1.0]", CONTRASTS),
+    Mutant(P, "the first number after a cue is not the answer", "return None if not spans else min(spans) if cued else max(spans)", "return None if not spans else max(spans)", "tests/probes/test_answer_spans.py"),
+    # experiments
+    Mutant(X, "--limit dropped for case files", "kept, format = tuple(limit_cases(found, limit)), recommended_format(found)", "kept, format = tuple(found), recommended_format(found)", f"tests/experiments/test_sources.py {EFFECTS}"),
+    Mutant(X, "--limit over the whole file", "key = (case.family, case.depth)\n        seen[key] += 1", "key = (None, None)\n        seen[key] += 1", "tests/experiments/test_sources.py"),
+    Mutant(X, "co-presented partner without the run's seed", "return co_present(cases, config.seed)", "return co_present(cases)", f"tests/experiments/test_asking.py {EFFECTS}"),
+    Mutant(X, "the protocol counts without the run's seed", 'settled |= {"seed": config.seed or None}', "", f"tests/experiments/test_asking.py {EFFECTS}"),
+    Mutant(X, "--answer-tokens dropped", '"max_tokens": asking.answer_tokens, "compat"', '"compat"', f"tests/experiments/test_asking.py {EFFECTS}"),
+    Mutant(X, "--thinking-tokens dropped", "        thinking_tokens=asking.thinking_tokens,\n", "", f"tests/experiments/test_asking.py {EFFECTS}"),
+    Mutant(X, "shared asks counted twice in the plan", "found.update({(ask.prompt, ask.repeat): ask for ask in new if", "found.update({(case.id + ask.prompt, ask.repeat): ask for ask in new if", "tests/experiments/test_planning.py"),
+    Mutant(X, "Holm skipped in compare", 'zip(table, statistics.holm([r["p"] for r in table]), strict=True):', 'zip(table, [r["p"] for r in table], strict=True):', "tests/experiments/test_runs_together.py"),
+    Mutant(X, "answer and prompt loss weights swapped", "torch.where(answered[:, 1:], 1.0, prompt_weight)", "torch.where(answered[:, 1:], prompt_weight, 1.0)", TRAINING),
+    Mutant(X, "organisms trained without their seed", "torch.manual_seed(seed)\n    vocabulary = tokenizer.get_vocab()\n    return Llama", "torch.manual_seed(0)\n    vocabulary = tokenizer.get_vocab()\n    return Llama", TRAINING),
+    Mutant(X, "learning rate never falls", "return stage.learning_rate * min(1.0, (step + 1) / stage.warmup) * (1 - fall * (1 - stage.final))", "return stage.learning_rate * min(1.0, (step + 1) / stage.warmup)", TRAINING),
+    Mutant(X, "the question is learned, too", "completion_only_loss=True", "completion_only_loss=False", "tests/experiments/interventions/test_trainers.py"),
+    Mutant(X, "interventions trained without their seed", "seed=how.seed, data_seed=how.seed", "seed=0, data_seed=0", "tests/experiments/interventions/test_trainers.py"),
+    Mutant(X, "truncation ignored in the reward", 'finish = "length" if truncated else "stop"', 'finish = "stop"', REWARD),
+    Mutant(X, "truncation one token late in the reward", "truncated=len(i) >= self.max_tokens", "truncated=len(i) > self.max_tokens", REWARD),
+    Mutant(X, "the echo costs nothing", "MATCH, TAG, ECHO = 1.0, 0.1, -0.2", "MATCH, TAG, ECHO = 1.0, 0.1, 0.0", REWARD),
+    Mutant(X, "training draw without its seed", 'rng = random.Random(f"{seed}/training")', 'rng = random.Random("training")', RECIPES),
+    Mutant(X, "funnel drawn from the wrong column", 'ax.barh(i, row["count"], alpha=0.9', 'ax.barh(i, row["n"], alpha=0.9', f"{FIGURES} {CONTENTS}"),
+    Mutant(X, "quadrants drawn from the wrong column", 'ax.barh(y, row["value"], left=left, height=0.62', 'ax.barh(y, row["count"], left=left, height=0.62', f"{FIGURES} {CONTENTS}"),
+    Mutant(X, "scatter without the root", "root = math.sqrt((first.value or 0) * (second.value or 0))", "root = (first.value or 0) * (second.value or 0)", f"{FIGURES} {CONTENTS}"),
+    Mutant(X, "interval of the scatter without the root", "return np.sqrt(sums[..., 1] * sums[..., 2]) / sums[..., 0]", "return sums[..., 1] * sums[..., 2] / sums[..., 0]", f"{FIGURES} {CONTENTS}"),
+    Mutant(X, "steps revealed counted at the last level", "k = right[0] if right else -1", "k = right[-1] if right else -1", FIGURES),
+    Mutant(X, "a dose is known where any part is right", "return [case for case, right in parts.items() if all(right)]", "return [case for case, right in parts.items() if any(right)]", "tests/experiments/test_demo.py tests/experiments/test_validity_of_own_probes.py"),
+    Mutant(X, "checkpoints count a sub-question for every case", "parts[row.atom or row.ask] = right", "parts[row.case, row.role] = right", "tests/experiments/interventions/test_study_tables.py"),
+    Mutant(X, "files are not synced before they get their name", "            f.flush()\n            os.fsync(f.fileno())\n", "", "tests/experiments/test_run_folder.py"),
+    Mutant(X, "names of files are not synced", "    made.replace(path)\n    sync_folder(path.parent)\n", "    made.replace(path)\n", "tests/experiments/test_run_folder.py"),
+    Mutant(X, "audits drawn without their seed", "for rows in _shares(strata, n, random.Random(seed))", "for rows in _shares(strata, n, random.Random(0))", "tests/experiments/test_auditing.py"),
+)
