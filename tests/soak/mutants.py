@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mutant_table import MUTANTS, Mutant  # beside this file
@@ -201,7 +202,7 @@ def judged(mutants: Sequence[Mutant], tree: Path, results: Path, again: bool, ou
     return done
 
 
-def _read(results: Path) -> dict[str, dict[str, object]]:
+def _read(results: Path) -> dict[str, dict[str, Any]]:
     rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
     return {row.pop("key"): row for row in rows}
 

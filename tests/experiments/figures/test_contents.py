@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from composcope.experiments import figures
 
@@ -23,7 +24,8 @@ def runs(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> lis
 
 
 def _bars(ax: Axes) -> list[float]:
-    return [bar.get_width() for bar in ax.patches if bar.get_width() > 0]
+    widths = [bar.get_bbox().width for bar in ax.patches if isinstance(bar, Rectangle)]
+    return [w for w in widths if w > 0]
 
 
 def test_bars_of_the_funnel_are_as_long_as_their_counts(runs: list[figures.RunData]) -> None:
