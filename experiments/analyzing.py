@@ -27,7 +27,7 @@ from ..evaluation.benchmarks.load import load
 from ..evaluation.cases import Case
 from ..evaluation.metrics import Metric, quoted
 from ..evaluation.protocols.catalog import uncounted
-from .printing import table
+from .console.printing import table
 from .run import find_runs, read_lines, write_json, write_lines
 
 

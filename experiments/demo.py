@@ -18,9 +18,9 @@ from typing import Any
 
 from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric
-from . import exits
+from .console import exits
+from .console.progress import Reporter
 from .organism.weights import DOSES
-from .progress import Reporter
 from .run import command_line, locked, write_json
 from .run.provenance import machine
 from .run.reader import read_run
@@ -58,7 +58,8 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
         jobs = [Job(dose, world, str(folder), seed, device, quiet) for dose in DOSES for world in LIMITS]
         _run_jobs(jobs, reporter)
         runs = [job.folder for job in jobs]
-        from . import report, validity
+        from . import report
+        from .validity import over_doses as validity
 
         reporter.say("validity of the probes on the dose series")
         found = validity.examine(folder, {dose: folder / f"{dose}--mixed" for dose in DOSES}, seed=seed, device=device)

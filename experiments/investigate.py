@@ -15,8 +15,9 @@ from typing import Any
 
 from ..errors import ComposcopeError, InputError, NoCasesError
 from ..evaluation.protocols.base import Protocol
-from . import exits
 from .config import Config
+from .console import exits
+from .console.progress import Reporter
 from .distributed import shards
 from .evaluating import asking, planning, rendering
 from .evaluating.benchmark import Benchmark, load_benchmark
@@ -24,7 +25,6 @@ from .evaluating.evaluate import evaluate
 from .evaluating.planning import Asked
 from .models.loading import load_target
 from .models.target import Target
-from .progress import Reporter
 from .run import summary, write_json
 from .run.reader import read_run
 from .run.schema import Evaluated

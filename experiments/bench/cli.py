@@ -9,7 +9,7 @@ import typer
 
 from ...errors import InputError
 from ..cli.help import Commands, example
-from ..printing import show
+from ..console.printing import show
 
 app = typer.Typer(cls=Commands, help="Measure what asking costs on this machine.", no_args_is_help=True)
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import exits
+from ..console import exits
+from ..console.printing import show
 from ..diagnosis import command as diagnosis_command
 from ..interventions import cli as intervention_cli
-from ..printing import show
 from ..studies import cli as study_cli
 from . import build as build_cli
 from .help import example

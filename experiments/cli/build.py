@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import exits
-from ..printing import show
+from ..console import exits
+from ..console.printing import show
 from .help import Commands, example
 
 app = typer.Typer(

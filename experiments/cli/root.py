@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import exits
 from ..bench.cli import app as bench
 from ..config import RAY, Asking, Config, Probing, Serving
+from ..console import exits
+from ..console.printing import show
 from ..organism.cli import app as organism
-from ..printing import show
 from . import analyses as commands
 from . import runs as run_commands
 from .flags import with_config, with_plugins

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from .. import exits
-from ..printing import show
+from ..console import exits
+from ..console.printing import show
 from .flags import with_plugins
 from .help import example
 from .options import AsJson, Compat, Out, Quiet, RunArg, RunArgs
@@ -51,8 +51,8 @@ def score(
     quiet: Quiet = False,
 ) -> int:
     """Grade and count a run again from its journal, without a model."""
+    from ..console.progress import Reporter
     from ..evaluating.auditing import audited
-    from ..progress import Reporter
     from ..run.rescore import rescore
     from ..run.summary import document, lines
 
@@ -72,7 +72,7 @@ def verify(
     json: AsJson = False,
 ) -> int:
     """Check that every row, cell and case set of a run follows from the answers in its journal."""
-    from ..printing import table
+    from ..console.printing import table
     from ..run.verify import trace
     from ..run.verify import verify as check
 
@@ -132,7 +132,7 @@ def plot(
     json: AsJson = False,
 ) -> int:
     """Draw one figure (png, svg and the csv behind it) from one or more runs."""
-    from ..plotting import draw, figure_names
+    from ..figures.plotting import draw, figure_names
 
     if list_ or figure is None:
         found = figure_names()
@@ -185,7 +185,7 @@ def merge(
     quiet: Quiet = False,
 ) -> int:
     """Merge runs of one model, benchmark and protocol (shards, machines) into a new one and score it."""
-    from ..progress import Reporter
+    from ..console.progress import Reporter
     from ..run.merge import merge_runs
     from ..run.summary import document, lines
 

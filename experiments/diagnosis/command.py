@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from .. import exits
 from ..cli.flags import with_plugins
 from ..cli.help import example
 from ..cli.options import AsJson, Quiet, RunArg, Seed
-from ..printing import show
+from ..console import exits
+from ..console.printing import show
 
 
 def register(app: typer.Typer) -> None:

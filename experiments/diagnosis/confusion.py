@@ -99,7 +99,7 @@ def matrix(judged: Sequence[Judged]) -> list[dict[str, Any]]:
 
 def lines(judged: Sequence[Judged]) -> list[str]:
     """The matrix and what follows from it, in words."""
-    from ..printing import table
+    from ..console.printing import table
 
     s = scores(judged)
     f1 = "undefined" if s["macro_f1"] is None else f"{s['macro_f1']:.2f}"

@@ -13,9 +13,9 @@ from ...evaluation import pipeline
 from ...evaluation.cases import Case
 from ...evaluation.journal import Journal
 from ..config import Config
+from ..console.progress import Reporter
 from ..evaluating import asking
 from ..models.target import Target, load_local
-from ..progress import Reporter
 from ..run import find_runs, locked, provenance, write_lines
 from ..run.reader import RunData, read_run
 from . import asks, behaviour, hypotheses, opening, results, rule, variants

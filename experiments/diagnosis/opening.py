@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.cases import Case
+from ..console.progress import Reporter
 from ..models.target import Target
-from ..progress import Reporter
 from ..run import read_lines
 from ..run.provenance import text_hash
 from . import places

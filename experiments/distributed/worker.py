@@ -93,7 +93,7 @@ class Worker:
         import torch
 
         from ...terminal import to_stderr
-        from ..exits import quiet_libraries
+        from ..console.exits import quiet_libraries
         from ..models.target import load_local
 
         quiet_libraries()

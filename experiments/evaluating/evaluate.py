@@ -21,7 +21,7 @@ from ...evaluation.grading.extract import CODE
 from ...evaluation.journal import Journal
 from ...evaluation.protocols.base import Protocol
 from ...evaluation.statistics import clopper_pearson
-from ..progress import Reporter
+from ..console.progress import Reporter
 from ..run import checks, write_lines
 from ..run.rescore import finish, grader
 from ..run.schema import Evaluated

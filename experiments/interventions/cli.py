@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from ...errors import InputError
-from .. import exits
 from ..cli.help import example
-from ..printing import show
+from ..console import exits
+from ..console.printing import show
 from .options import check
 from .recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, parse_depths, resolve
 
@@ -85,7 +85,7 @@ def intervene(
     if model is None or out is None:
         raise InputError(f"--recipe {recipe}: give --model (what is trained) and --out (where it goes)")
     _offline(model)
-    from ..progress import Reporter
+    from ..console.progress import Reporter
     from . import training
     from .data import training_set
 
@@ -117,7 +117,7 @@ def _infer(
     if cases < 1:
         raise InputError(f"--cases {cases}: give a whole number of at least 1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from ..progress import Reporter
+    from ..console.progress import Reporter
     from . import inference
 
     result = inference.intervene(

@@ -15,9 +15,9 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.cases import Case, case_from_dict
+from ..console.progress import Reporter
 from ..evaluating.benchmark import limit_cases
 from ..models.resolve import resolve_model
-from ..progress import Reporter
 from ..run import read_json, read_lines, write_json
 from . import checkpoints
 from .adapters import check_base, read_manifest, with_adapter

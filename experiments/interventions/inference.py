@@ -25,7 +25,7 @@ from ...evaluation.prompts import FORMATS
 from ...evaluation.statistics import clopper_pearson
 from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
-from ..progress import Reporter
+from ..console.progress import Reporter
 
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
 

@@ -18,7 +18,7 @@ from ...evaluation.protocols.base import CaseSet, Entry
 from ...files import file_sha256
 from ...probes.effects import mean_interval
 from ...probes.examples import Example, from_case_sets
-from ..progress import Reporter
+from ..console.progress import Reporter
 from ..run import provenance, read_json, write_json
 from ..run.reader import read_run
 from ..run.schema import Evaluated
@@ -61,7 +61,7 @@ def compare(
 
 def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
     """The first ``n`` cases above depth 2 whose every part all models have right, families and depths in turn."""
-    from ..validity import parts_right
+    from ..validity.over_doses import parts_right
 
     known = [set(parts_right(run)) for run in runs]
     turns: dict[Any, int] = {}

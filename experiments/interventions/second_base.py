@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...files import put_in_place
-from ..progress import Reporter
+from ..console.progress import Reporter
 from ..run import locked, write_json
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..config import Asking, Config
-from ..progress import Reporter
+from ..console.progress import Reporter
 from ..run import locked
 from . import curve, study_tables, study_text, training
 from .data import ORGANISM, training_set

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...evaluation.cases import Case
 from ...evaluation.engines.base import think
-from ..progress import Reporter
+from ..console.progress import Reporter
 from . import checkpoints
 from .data import question
 from .recipes import Recipe

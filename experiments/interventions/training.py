@@ -20,9 +20,9 @@ from ...evaluation.cases import Case, case_to_dict
 from ...evaluation.engines.base import think
 from ...evaluation.engines.text import chat_ids
 from ...evaluation.identity import file_sha256
+from ..console.progress import Reporter
 from ..evaluating.benchmark import hash_cases
 from ..models.resolve import resolve_model
-from ..progress import Reporter
 from ..run import locked, provenance, read_json, write_json, write_lines
 from . import adapters, checkpoints
 from .data import TrainingSet, target

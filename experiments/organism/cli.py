@@ -10,7 +10,7 @@ import typer
 from ...errors import InputError
 from ..cli.help import Commands, example
 from ..cli.options import AsJson
-from ..printing import show
+from ..console.printing import show
 from .weights import DOSES
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ...csv_files import read_csv, to_csv
 from ...errors import InputError, NoCasesError
 from ..config import Config
-from ..progress import Reporter
+from ..console.progress import Reporter
 from ..run import provenance, read_json, write_json
 from ..run.folder import write_text
 from ..run.writer import Run, save_probe

@@ -13,8 +13,8 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.cases import Case, case_to_dict
+from ..console.progress import Reporter
 from ..distributed import FOLDER, shards
-from ..progress import Reporter
 from .folder import find_runs, read_json, short, write_lines
 from .provenance import text_hash
 from .reader import RunData, read_config

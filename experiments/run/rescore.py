@@ -23,8 +23,8 @@ from ...evaluation.journal import Journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
 from ..config import Asking, Config
+from ..console.progress import Reporter
 from ..evaluating.asking import make_protocol
-from ..progress import Reporter
 from . import checks
 from .folder import locked, short, write_lines, write_text
 from .reader import RunData, read_config

@@ -20,7 +20,7 @@ from ...evaluation import protocols
 from ...evaluation.journal import Contents, read_journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Graded
-from ..progress import Reporter
+from ..console.progress import Reporter
 from .reader import RunData
 from .rescore import rescore
 

@@ -13,7 +13,7 @@ from ...errors import InputError
 from ..cli.flags import with_config, with_plugins
 from ..cli.help import Command, example
 from ..config import Asking, Config, Serving
-from ..printing import show
+from ..console.printing import show
 
 if TYPE_CHECKING:
     from .study import Preset

@@ -17,9 +17,9 @@ from ...probes.examples import Example, from_case_sets
 from ...probes.result import ProbeResult
 from .. import investigate as job
 from ..config import Config
+from ..console.progress import Reporter
 from ..models.target import Target
 from ..probing import run as probing
-from ..progress import Reporter
 from ..run.schema import Evaluated
 from ..run.writer import Run
 

@@ -15,8 +15,8 @@ from typing import Any
 from ...csv_files import to_csv
 from ...errors import ComposcopeError, NotAskedError
 from ...evaluation.metrics import Metric, find, quoted
+from ..console.progress import Reporter
 from ..figures.drawing import encodable
-from ..progress import Reporter
 from ..run import write_json, write_text
 from ..run.rescore import recount
 from .published import beside

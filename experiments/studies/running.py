@@ -15,11 +15,11 @@ from typing import Any
 from ...errors import ComposcopeError, InputError
 from ...files import write_text
 from .. import investigate as job
+from ..console.exits import disk_is_full
+from ..console.progress import Reporter
 from ..evaluating.benchmark import load_benchmark
-from ..exits import disk_is_full
 from ..models.addresses import address
 from ..models.resolve import resolve_model
-from ..progress import Reporter
 from ..run import command_line, differing, locked, read_json, write_json
 from . import opening, results
 from .preset import config

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...registry import Registry
-from .. import exits
 from ..config import Asking
+from ..console import exits
 from ..run.reader import RunData, read_run
 from .opening import ProbeContext
 from .spec import Spec, StudyModel
@@ -66,7 +66,7 @@ class Preset:
 
 STUDIES: Registry[Preset] = Registry(
     "studies", lambda value: isinstance(value, Preset), __name__.rpartition(".studies")[0],
-    modules=("agentcoma", "compositional_gsm", "stad", "composition_collapse", "study_validity"),
+    modules=("agentcoma", "compositional_gsm", "stad", "composition_collapse", "validity.study"),
 )  # fmt: skip
 """Every study by its name; those of this package are scripts too: ``python -m composcope.experiments.stad``."""
 

@@ -16,8 +16,8 @@ import pytest
 from typer.main import get_command
 
 from composcope.errors import InputError
-from composcope.experiments import exits
 from composcope.experiments.cli import app, main
+from composcope.experiments.console import exits
 
 COMMANDS = "investigate evaluate probe score metrics report plot compare ls doctor merge demo organism".split()
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / ".site")}

@@ -11,11 +11,12 @@ from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import Graded, Reduction
-from composcope.experiments import demo, validity
+from composcope.experiments import demo
 from composcope.experiments.cli import main
 from composcope.experiments.organism import documents, weights, world
 from composcope.experiments.run import read_json
 from composcope.experiments.run.schema import Evaluated
+from composcope.experiments.validity import over_doses as validity
 
 
 def _trained_texts(n: int) -> set[str]:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from composcope.experiments import exits
+from composcope.experiments.console import exits
 
 SITE = Path(__file__).resolve().parents[2] / ".site"
 WAITS = """
 import signal, sys, time
-from composcope.experiments import exits
+from composcope.experiments.console import exits
 from composcope.interrupts import held
 
 def call():

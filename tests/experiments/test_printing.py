@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments import exits
-from composcope.experiments.printing import show
-from composcope.experiments.progress import Reporter
+from composcope.experiments.console import exits
+from composcope.experiments.console.printing import show
+from composcope.experiments.console.progress import Reporter
 from composcope.terminal import to_stderr
 
 

@@ -14,8 +14,8 @@ from composcope.evaluation import protocols, sandbox
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.journal import ask_identity
+from composcope.experiments.console.progress import Reporter
 from composcope.experiments.evaluating.evaluate import evaluate
-from composcope.experiments.progress import Reporter
 from composcope.experiments.run.writer import open_run
 
 CASES = [

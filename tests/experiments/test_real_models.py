@@ -18,8 +18,8 @@ import pytest
 
 from composcope import load_model
 from composcope.errors import ModelError
-from composcope.experiments import exits
 from composcope.experiments.cli import main
+from composcope.experiments.console import exits
 from composcope.experiments.models import packaged
 
 pytestmark = pytest.mark.real

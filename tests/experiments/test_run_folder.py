@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from composcope.errors import InputError, JournalError
-from composcope.experiments.progress import Reporter
+from composcope.experiments.console.progress import Reporter
 from composcope.experiments.run import differing, find_runs, locked, read_json, read_lines, write_lines, write_text
 from composcope.experiments.run.reader import read_config
 from composcope.experiments.run.writer import open_run

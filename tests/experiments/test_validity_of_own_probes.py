@@ -10,9 +10,11 @@ import pytest
 import torch
 
 from composcope.errors import InputError
-from composcope.experiments import validity, validity_over_seeds, validity_scores
 from composcope.experiments.cli import main
 from composcope.experiments.run import read_json
+from composcope.experiments.validity import over_doses as validity
+from composcope.experiments.validity import over_seeds as validity_over_seeds
+from composcope.experiments.validity import scores as validity_scores
 from composcope.probes import Example, ProbeResult
 from composcope.probes import validity as known_answers
 

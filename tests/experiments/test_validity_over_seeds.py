@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from composcope.experiments import validity_over_seeds as over_seeds
+from composcope.experiments.validity import over_seeds as over_seeds
 
 
 def _row(question: str, model: str, value: float | None, **more: Any) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.cases import Case
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config
+from composcope.experiments.console.progress import Reporter
 from composcope.experiments.distributed.shards import Shard, parse, positions
 from composcope.experiments.evaluating.planning import plan_lines
-from composcope.experiments.progress import Reporter
 from composcope.experiments.run import read_json, read_lines
 from composcope.experiments.run.merge import merge_runs
 

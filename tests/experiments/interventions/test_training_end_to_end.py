@@ -16,6 +16,7 @@ from composcope.evaluation.asks import Ask
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.identity import file_sha256, folder_weights
 from composcope.experiments.cli import root as cli
+from composcope.experiments.console.progress import Reporter
 from composcope.experiments.interventions import (
     adapters,
     checkpoints,
@@ -31,7 +32,6 @@ from composcope.experiments.interventions.recipes import Recipe, resolve
 from composcope.experiments.interventions.reward import score
 from composcope.experiments.interventions.trainers import How, batching
 from composcope.experiments.organism import weights
-from composcope.experiments.progress import Reporter
 from composcope.experiments.run import read_json, read_lines
 from composcope.hooks import load_model
 from composcope.probes.examples import Example

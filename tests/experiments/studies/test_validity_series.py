@@ -13,13 +13,15 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from composcope.errors import InputError
-from composcope.experiments import figures, study_validity, validity
+from composcope.experiments import figures
 from composcope.experiments.cli import main
 from composcope.experiments.organism import documents, series, weights
 from composcope.experiments.organism.series import Series
 from composcope.experiments.report import checks
 from composcope.experiments.run import read_json
 from composcope.experiments.studies.spec import from_flags, read_spec
+from composcope.experiments.validity import over_doses as validity
+from composcope.experiments.validity import study as study_validity
 
 DOSES = ("none", "twin")
 NAMES = ["organism:none", "organism:twin"]

@@ -1,12 +1,12 @@
 """The validity study: dose series of organisms, and whether each probe follows what is known by construction.
 
-``python -m composcope.experiments.study_validity --out runs/validity``
+``python -m composcope.experiments.validity.study --out runs/validity``
 
 Organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Questions
 to every probe, each with a known right answer: does it follow the dose, does it tell the twin from control, failures
 from matched successes, training members from held-out cases, and how large an effect would it have found (see
-``validity``)? Probes of a ``--plugin`` file are asked the same. With ``--series`` also of further trainings of the same
-doses, and then over trainings.
+``over_doses``)? Probes of a ``--plugin`` file are asked the same. With ``--series`` also of further trainings of the
+same doses, and then over trainings.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from .organism import series as organism_series
-from .organism.series import Series
-from .organism.weights import DOSES
-from .probing.catalog import PROBES
-from .run import read_json
-from .studies.results import metric_rows
-from .studies.spec import Spec, StudyModel
-from .studies.study import Preset, Row, Study, Table
+from ...errors import InputError
+from ..organism import series as organism_series
+from ..organism.series import Series
+from ..organism.weights import DOSES
+from ..probing.catalog import PROBES
+from ..run import read_json
+from ..studies.results import metric_rows
+from ..studies.spec import Spec, StudyModel
+from ..studies.study import Preset, Row, Study, Table
 
 MODELS = tuple(f"organism:{dose}" for dose in DOSES)
 
@@ -69,7 +69,7 @@ def _trainings(spec: Spec) -> list[Series]:
 
 def tables(study: Study) -> list[Table]:
     """What each dose does, and each probe's answers with n, interval and verdict; of several trainings over them."""
-    from . import validity
+    from . import over_doses as validity
 
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
     examined = _examined(study)
@@ -133,6 +133,6 @@ PRESET = Preset(
 )
 
 if __name__ == "__main__":
-    from .studies.script import main
+    from ..studies.script import main
 
     raise SystemExit(main(PRESET.name))

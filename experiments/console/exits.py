@@ -22,8 +22,8 @@ from itertools import pairwise
 from types import FrameType
 from typing import Any
 
-from ..errors import ComposcopeError, InputError
-from ..terminal import plain, to_stderr
+from ...errors import ComposcopeError, InputError
+from ...terminal import plain, to_stderr
 
 OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED = 0, 1, 2, 130
 DEBUG = "COMPOSCOPE_DEBUG"

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from ..terminal import plain
+from ...terminal import plain
 
 Advance = Callable[[float], None]
 PATIENCE = 3.0

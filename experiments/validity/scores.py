@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..probes.examples import Example
-from ..probes.result import ProbeResult
+from ...errors import InputError
+from ...probes.examples import Example
+from ...probes.result import ProbeResult
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ def _own(name: str, result: ProbeResult, examples: Sequence[Example]) -> dict[Sc
 
 
 def _min_k(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
-    from ..probes import min_k
+    from ...probes import min_k
 
     tokens = min_k.token_scores(lm, [e.prompt_ids for e in wholes], [e.question_span for e in wholes])
     return {"Min-K%++ of the question": _by_case(wholes, min_k.aggregate(tokens).min_k_pp)}
 
 
 def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
-    from ..probes import lookback
+    from ...probes import lookback
 
     prompts, responses = [e.prompt_ids for e in wholes], [e.response_ids for e in wholes]
     found = lookback.masses(lm, prompts, responses, [e.cue_tokens for e in wholes])
@@ -103,7 +103,7 @@ def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -
 
 
 def _trajectory(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
-    from ..probes import trajectory
+    from ...probes import trajectory
 
     found = trajectory.step_cosines(lm, [e.prompt_ids for e in wholes], [e.response_ids for e in wholes])
     means = [float(s.cosines.mean()) if s.cosines.numel() else np.nan for s in found]
@@ -112,7 +112,7 @@ def _trajectory(lm: Any, wholes: Sequence[Example], examples: Sequence[Example])
 
 def _neurons(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
     """Overlap of the whole's key neurons with those of each kind of part, within cases (gold answers' first token)."""
-    from ..probes import neurons
+    from ...probes import neurons
 
     sets = neurons.key_neurons(lm, examples)
     whole = {e.case: s for e, s in zip(examples, sets, strict=True) if e.role == "whole"}

@@ -25,25 +25,25 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..evaluation.protocols.base import CaseSet, Entry
-from ..files import file_sha256
-from ..probes import validity as known_answers
-from ..probes.examples import Example, from_case_sets
-from ..probes.matching import match
-from ..probes.result import ProbeResult, Row
-from . import validity_over_seeds as over_seeds
-from .config import Config
-from .models.loading import load_target
-from .models.target import Target
-from .organism import series as organism_series
-from .organism.members import as_examples, compositions
-from .organism.series import Series
-from .run import read_json, write_json
-from .run.provenance import source_hash, text_hash
-from .run.reader import read_run
-from .run.schema import Evaluated
-from .validity_scores import SCORES, Measured, Probes, Score, measure
+from ...errors import InputError
+from ...evaluation.protocols.base import CaseSet, Entry
+from ...files import file_sha256
+from ...probes import validity as known_answers
+from ...probes.examples import Example, from_case_sets
+from ...probes.matching import match
+from ...probes.result import ProbeResult, Row
+from ..config import Config
+from ..models.loading import load_target
+from ..models.target import Target
+from ..organism import series as organism_series
+from ..organism.members import as_examples, compositions
+from ..organism.series import Series
+from ..run import read_json, write_json
+from ..run.provenance import source_hash, text_hash
+from ..run.reader import read_run
+from ..run.schema import Evaluated
+from . import over_seeds as over_seeds
+from .scores import SCORES, Measured, Probes, Score, measure
 
 N_CASES = 60
 """Cases per dose and label, members and non-members."""
@@ -57,7 +57,7 @@ def examine(
     """Answers for every probe and question over the runs of a dose series (lowest dose first; by default the shipped).
 
     ``probes`` are those of your own, by name: functions of ``(lm, examples)`` that return a ``ProbeResult``; each of
-    their tensors with one number per example is examined like the numbers here (see ``validity_scores``).
+    their tensors with one number per example is examined like the numbers here (see ``scores``).
 
     Written as ``validity.json`` (what the report shows) and ``validity/table.csv`` (with each dose's mean); computed
     again only when the models, their answers or the code have changed.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import InputError
-from .run import is_run
+from ...errors import InputError
+from ..run import is_run
 
 
 def figure_names() -> dict[str, str]:
     """Every figure id with its title."""
-    from .figures.catalog import FIGURES
+    from .catalog import FIGURES
 
     return {name: figure.title for name, figure in FIGURES.items()}
 
@@ -31,8 +31,8 @@ def draw(
     Raises ``InputError`` for an unknown figure or option, without runs, and for runs that have nothing to draw: then
     with the command that makes it.
     """
-    from .figures import catalog
-    from .figures.drawing import write
+    from . import catalog
+    from .drawing import write
 
     if not runs:
         raise InputError(f"plot {figure}: no run given; give one or more run folders")

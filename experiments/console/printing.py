@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..terminal import in_json, plain
+from ...terminal import in_json, plain
 
 
 def show(value: Any, as_json: bool) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..probes import validity as known_answers
-from ..probes.effects import mean_interval
-from ..probes.result import Row
+from ...probes import validity as known_answers
+from ...probes.effects import mean_interval
+from ...probes.result import Row
 
 Answers = Mapping[int, Sequence[Row]]
 """Seed of a training -> its rows."""
