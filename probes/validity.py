@@ -1,6 +1,7 @@
 """Does a probe measure what it says? Known answers put to it: doses, members, shuffled labels, planted effects.
 
-All functions take plain numbers (one score per case or text), so any user can run them on any probe.
+All functions take plain numbers, one score per case or text, so any user can run them on any probe. What they say of
+one training describes it: its cases do not vary trainings. Verdicts are over trainings (``verdicts``).
 """
 
 from __future__ import annotations
@@ -97,10 +98,9 @@ def membership_auroc(
 
 def model_auroc(
     higher: ArrayLike, lower: ArrayLike, *, names: tuple[str, str] = ("twin", "control"), expected: str = "increasing",
-    quantity: str = "score", clusters: tuple[Clusters, Clusters] = (None, None), permutations: int = 2000,
-    seed: int = 0,
+    quantity: str = "score", clusters: tuple[Clusters, Clusters] = (None, None), seed: int = 0,
 ) -> ProbeResult:  # fmt: skip
-    """Does the score tell two models apart, one number per case from each? AUROC with a shuffled-label p.
+    """Does the score tell two models apart, one number per case from each? AUROC, without a p: two are two trainings.
 
     ``higher`` is the model with more of what the score should follow; ``expected="decreasing"``: it should score lower,
     and the AUROC is that of the other one.
@@ -109,7 +109,7 @@ def model_auroc(
         raise InputError(f"expected is {expected!r}; use 'increasing' or 'decreasing'")
     sides = ((names[0], higher, clusters[0]), (names[1], lower, clusters[1]))
     (first, a, near), (second, b, far) = sides if expected == "increasing" else sides[::-1]
-    return _two_sided_auroc(first, second, a, b, quantity, (near, far), permutations, seed)
+    return _two_sided_auroc(first, second, a, b, quantity, (near, far), 0, seed)
 
 
 def _two_sided_auroc(
@@ -122,32 +122,16 @@ def _two_sided_auroc(
     row: Row = {
         "quantity": f"{quantity}: auroc", "group": f"{first} - {second}", "n": int(x.size + y.size),
         "n_first": int(x.size), "n_second": int(y.size), **_columns(found), "effect": g.value, "effect_low": g.low,
-        "effect_high": g.high, "effect_size": "hedges_g", "test": "label permutation",
-        "p": shuffled_p(x, y, permutations=permutations, seed=seed, clusters=clusters),
-        "verdict": _unless_few(_verdict(found, 0.5), int(x.size), int(y.size)),
+        "effect_high": g.high, "effect_size": "hedges_g",
     }  # fmt: skip
+    if permutations:
+        p = shuffled_p(x, y, permutations=permutations, seed=seed, clusters=clusters)
+        row |= {"test": "label permutation", "p": p}
     return ProbeResult("validity", [row], settings={"permutations": permutations, "seed": seed})
 
 
 def _columns(e: Estimate) -> Row:
     return {"value": e.value, "low": e.low, "high": e.high, "interval": e.interval}
-
-
-def _verdict(e: Estimate, null: float) -> str:
-    if not (np.isfinite(e.low) and np.isfinite(e.high)):
-        return "cannot say (no interval)"
-    if e.low > null:
-        return "yes"
-    return "yes, reversed" if e.high < null else "no"
-
-
-ENOUGH = 15
-"""Scores a side from which on an interval that holds 0.5 is read as no, not as too little to say."""
-
-
-def _unless_few(verdict: str, first: int, second: int) -> str:
-    """Not finding a difference among a handful is no finding; finding one is, its interval being as wide as it is."""
-    return f"cannot say ({first} against {second})" if verdict == "no" and min(first, second) < ENOUGH else verdict
 
 
 def shuffled_p(
@@ -190,15 +174,13 @@ def _auroc_of(ranks: Array, first: NDArray[np.bool_]) -> Array:
 
 def dose_series(
     doses: Mapping[str, ArrayLike], *, quantity: str = "score", expected: str = "increasing",
-    clusters: Mapping[str, Clusters] | None = None, permutations: int = 2000, seed: int = 0,
+    clusters: Mapping[str, Clusters] | None = None, seed: int = 0,
 ) -> ProbeResult:  # fmt: skip
     """Does the score follow the dose? ``doses`` maps models, lowest dose first, to one score per case.
 
     Rows: each dose's mean; ``trend`` = Kendall's tau-b between dose order and score over all cases (its interval by
-    resampling clusters or cases within doses); the Jonckheere-Terpstra statistic as a permutation p, one-sided for
-    ``expected`` ("increasing" or "decreasing", declared beforehand) ; ``monotone`` = whether the means are strictly
-    ordered that way. Of one training per dose this is descriptive, since cases do not vary trainings: see
-    ``over_trainings``.
+    resampling clusters or cases within doses); ``monotone`` = whether the means are strictly ordered as ``expected``
+    ("increasing" or "decreasing", declared beforehand). Of one training per dose this is descriptive: ``verdicts``.
     """
     if expected not in ("increasing", "decreasing"):
         raise InputError(f"expected is {expected!r}; use 'increasing' or 'decreasing'")
@@ -207,61 +189,20 @@ def dose_series(
         raise NoCasesError(f"doses have {[int(v.size) for v in values.values()]} scores; give at least two doses")
     near: dict[str, Clusters] = {k: None if clusters is None else clusters.get(k) for k in values}
     rows: list[Row] = []
-    fewest = min(v.size for v in values.values())
     for name, v in values.items():
         mean = _columns(mean_interval(v, near[name]))
         rows.append({"quantity": quantity, "group": name, "n": int(v.size), **mean})
     order = np.concatenate([np.full(v.size, i, float) for i, v in enumerate(values.values())])
     pooled = np.concatenate(list(values.values()))
     trend = _trend(order, pooled, near, values, seed)
-    p = _jonckheere_p(order, pooled, _units(values, near), expected, permutations, seed)
     means = [float(v.mean()) for v in values.values()]
     sign = 1 if expected == "increasing" else -1
-    verdict = _verdict(trend if sign > 0 else Estimate(-trend.value, -trend.high, -trend.low, ""), 0.0)
     rows.append({
         "quantity": f"{quantity}: trend", "group": " < ".join(values), "n": int(pooled.size), **_columns(trend),
-        "effect": trend.value, "effect_size": "kendall_tau_b", "test": "Jonckheere-Terpstra, label permutation",
-        "p": p, "monotone": all(sign * (b - a) > 0 for a, b in pairwise(means)), "expected": expected,
-        "verdict": f"cannot say ({fewest} at a dose)" if verdict == "no" and fewest < ENOUGH else verdict,
+        "effect": trend.value, "effect_size": "kendall_tau_b",
+        "monotone": all(sign * (b - a) > 0 for a, b in pairwise(means)), "expected": expected,
     })  # fmt: skip
-    return ProbeResult("validity", rows, settings={"permutations": permutations, "seed": seed, "expected": expected})
-
-
-def over_trainings(
-    values: ArrayLike, *, null: float = 0.0, expected: str = "increasing", bounds: tuple[float, float] | None = None,
-    quantity: str = "score",
-) -> ProbeResult:  # fmt: skip
-    """One number per training (a trend, an AUROC): does it hold over trainings?
-
-    One row: the mean with Student's 95 % interval, ``n`` trainings (no interval below two of them, or where they do not
-    differ), cut at ``bounds``, the range of what is possible; ``as_expected`` = how many lie on the expected side of
-    ``null`` ("increasing": above). The verdict is yes or reversed where the interval excludes ``null``; else it cannot
-    say, for a handful of trainings never shows that there is nothing.
-    """
-    if expected not in ("increasing", "decreasing"):
-        raise InputError(f"expected is {expected!r}; use 'increasing' or 'decreasing'")
-    x = finite(values, quantity)
-    if not x.size:
-        raise NoCasesError(f"{quantity}: no training has a value")
-    lowest, highest = bounds or (-np.inf, np.inf)
-    if x.min() < lowest or x.max() > highest:
-        raise InputError(f"{quantity}: values from {x.min():g} to {x.max():g} are outside {lowest:g} to {highest:g}")
-    found = mean_interval(x)
-    sign = 1 if expected == "increasing" else -1
-    low, high = np.clip([found.low, found.high], lowest, highest)
-    kept = Estimate(found.value, float(low), float(high), found.interval)
-    facing = kept if sign > 0 else Estimate(-kept.value, -kept.high, -kept.low, "")
-    verdict = _verdict(facing, sign * null)
-    row: Row = {
-        "quantity": f"{quantity}: over trainings", "group": f"{x.size} trainings", "n": int(x.size), **_columns(kept),
-        "sd": float(x.std(ddof=1)) if x.size > 1 else float("nan"), "null": null, "expected": expected,
-        "as_expected": int((sign * (x - null) > 0).sum()),
-        "verdict": f"cannot say ({x.size} training{'s' if x.size > 1 else ''})" if verdict == "no" else verdict,
-    }  # fmt: skip
-    if found.interval == "t":
-        cut = (kept.low, kept.high) != (found.low, found.high)
-        row["interval"] = "Student t over trainings" + (f", cut at {lowest:g} and {highest:g}" if cut else "")
-    return ProbeResult("validity", [row], settings={"null": null, "expected": expected, "bounds": bounds})
+    return ProbeResult("validity", rows, settings={"seed": seed, "expected": expected})
 
 
 def _trend(
@@ -294,35 +235,6 @@ def _resample(values: Array, group: NDArray[np.intp] | None, rng: np.random.Gene
         return values[rng.integers(values.size, size=values.size)]
     members = [np.flatnonzero(group == g) for g in range(int(group.max()) + 1)]
     return values[np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])]
-
-
-def _units(values: Mapping[str, Array], clusters: Mapping[str, Clusters]) -> NDArray[np.intp]:
-    """What carries one label: every case, or the cases of a cluster within a dose together."""
-    found, start = [], 0
-    for name, v in values.items():
-        group = codes(clusters[name], v.size, name)
-        found.append(start + (np.arange(v.size) if group is None else group))
-        start = int(found[-1].max()) + 1
-    return np.concatenate(found)
-
-
-def _jonckheere_p(
-    order: Array, values: Array, unit: NDArray[np.intp], expected: str, permutations: int, seed: int
-) -> float:
-    """Permutation p of J = sum over dose pairs of Mann-Whitney counts, in the expected direction."""
-    levels = np.unique(order)
-    sign = np.sign(values[None, :] - values[:, None])
-    rng = np.random.default_rng(seed)
-
-    def statistic(o: Array) -> float:
-        member = (o[:, None] == levels).astype(float)
-        counts = member.T @ sign @ member
-        return float(np.triu(counts, 1).sum()) * (1 if expected == "increasing" else -1)
-
-    own = statistic(order)
-    of_unit = order[np.unique(unit, return_index=True)[1]]
-    null = np.array([statistic(rng.permutation(of_unit)[unit]) for _ in range(permutations)])
-    return float((1 + (null >= own - 1e-9).sum()) / (1 + permutations))
 
 
 def planted_recovery(

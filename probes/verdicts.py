@@ -102,6 +102,7 @@ class _Cells:
 
     level: Array
     group: NDArray[np.intp]
+    groups: int
     value: Array
     baselines: Mapping[str, Array]
 
@@ -133,7 +134,7 @@ def verdict(
     }  # fmt: skip
     if len(raw.each) < fewest:
         n = len(raw.each)
-        return {**row, "verdict": f"cannot say ({n} training{'s' if n > 1 else ''}; {fewest} are needed)"}
+        return {**row, "verdict": f"cannot say: {n} training{'s' if n > 1 else ''} ({fewest} are needed)"}
     return {**row, "p": raw.p, "test": "exact sign flips of trainings",
             **_judged(cells, raw, measure, facing, without_lowest)}  # fmt: skip
 
@@ -182,7 +183,8 @@ def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hasha
     if len(sizes) > 1:
         raise InputError(f"observations of lengths {sorted(sizes)}; give one training, level and case per value")
     order = {c: i for i, c in enumerate(dict.fromkeys(seen.case))}
-    group = np.array([order[c] % min(GROUPS, len(order)) for c in seen.case], dtype=np.intp)
+    groups = min(GROUPS, len(order))
+    group = np.array([order[c] % groups for c in seen.case], dtype=np.intp)
     of = {t: i for i, t in enumerate(dict.fromkeys(seen.training))}
     training = np.array([of[t] for t in seen.training])
     levels = np.unique(level)
@@ -193,13 +195,13 @@ def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hasha
         if min(counts) < FEWEST or len(levels) < 2:
             left_out[t] = f"{counts} scores at its levels"
             continue
-        cells[t] = _Cells(level[mine], group[mine], value[mine], {k: v[mine] for k, v in known.items()})
+        cells[t] = _Cells(level[mine], group[mine], groups, value[mine], {k: v[mine] for k, v in known.items()})
     return cells, left_out
 
 
 def _above_lowest(c: _Cells) -> _Cells:
     keep = c.level > c.level.min()
-    return _Cells(c.level[keep], c.group[keep], c.value[keep], {k: v[keep] for k, v in c.baselines.items()})
+    return _Cells(c.level[keep], c.group[keep], c.groups, c.value[keep], {k: v[keep] for k, v in c.baselines.items()})
 
 
 def _over(cells: Mapping[Hashable, _Cells], of: Callable[[_Cells], Array], null: float) -> Over:
@@ -222,7 +224,7 @@ def _over(cells: Mapping[Hashable, _Cells], of: Callable[[_Cells], Array], null:
 def _concordance(c: _Cells, measure: Measure) -> Array:
     """Tau-b or AUROC of all cases, then without each group."""
     signs = np.sign(c.value[:, None] - c.value), np.sign(c.level[:, None] - c.level)
-    member = (c.group == np.arange(int(c.group.max()) + 1)[:, None]).astype(float)
+    member = (c.group == np.arange(c.groups)[:, None]).astype(float)
 
     def sums(pairs: Array) -> Array:
         by = member @ pairs @ member.T
@@ -242,7 +244,7 @@ def _beyond(c: _Cells, names: Sequence[str]) -> Array:
     Ranks are those of all cases; sums of squares and products add up over groups.
     """
     keep = np.isfinite([c.baselines[n] for n in names]).all(0) if names else np.ones(c.level.size, dtype=bool)
-    groups = int(c.group.max()) + 1
+    groups = c.groups
     if keep.sum() < FEWEST_ADJUSTED:
         return np.full(groups + 1, np.nan)
     columns = [np.ones((int(keep.sum()), 1)), *(_cubic(c.baselines[n][keep]) for n in names)]

@@ -10,8 +10,10 @@ One number per case and probe, chosen beforehand and without looking at labels, 
 * planted: how large an effect, added to one model's numbers, would the contrast of failures with as many matched
   successes have found?
 
-The answer is a row with n and interval also where it is no. Of one training per dose it is descriptive; several of them
-(``examine_series``) are examined each by itself, and then give rows over trainings.
+Of one training per dose a row describes that training: no p, no verdict. Several of them (``examine_series``) are
+examined each by itself, and give rows over trainings, whose verdict (``probes.verdicts``) needs eight. The numbers of
+each case behind every row are kept (``validity/values.csv``). Numbers whose answer is known are asked the same
+(``validity_scores``).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from ...probes import validity as known_answers
 from ...probes.examples import Example, from_case_sets
 from ...probes.matching import match
 from ...probes.result import ProbeResult, Row
+from ...probes.verdicts import TRAININGS
 from ..config import Config
 from ..models.loading import load_target
 from ..models.target import Target
@@ -85,19 +88,21 @@ def examine_series(
     settings = {"n": n, "seed": seed, "series": {str(s): d["settings"] for s, d in found.items()}}
     if len(found) == 1:
         (only,) = found.values()
-        _write(Path(out), only["rows"], only["means"], {**settings, **only["settings"]}, [*only["notes"], *said], None)
+        said = [*only["notes"], *said]
+        _write(Path(out), (only["rows"], only["means"], only["cases"]), {**settings, **only["settings"]}, said, None)
         return only["rows"]
     answers, means = {s: d["rows"] for s, d in found.items()}, {s: d["means"] for s, d in found.items()}
+    cases = [{"seed": s, **row} for s, d in found.items() for row in d["cases"]]
     every = list(dict.fromkeys(dose for _, paths in runs for dose in paths))
     lacking = {one.seed: [d for d in every if d not in paths] for one, paths in runs}
     said += [f"Seed {s}: no run of {', '.join(doses)}; its trend over doses is in no row over trainings."
              for s, doses in lacking.items() if doses]  # fmt: skip
     said += organism_series.different_recipes([one for one, _ in runs])
     chosen = any(one.shipped for one, _ in runs)
-    over = over_seeds.rows(answers, {s for s, doses in lacking.items() if doses})
+    over = over_seeds.rows(answers, cases, {s for s, doses in lacking.items() if doses})
     rows = [*over, *over_seeds.of_seeds(answers)]
     notes = [NOTES[0], over_seeds.note(list(found), chosen), *NOTES[1:], *said]
-    return _write(Path(out), rows, over_seeds.means(means), settings, notes, None)["rows"]
+    return _write(Path(out), (rows, over_seeds.means(means), cases), settings, notes, None)["rows"]
 
 
 def _examined(
@@ -112,36 +117,50 @@ def _examined(
     shared = shared_cases(evaluated)[:n]
     values: dict[str, Measured] = {}
     rows: list[Row] = []
-    for dose, run in evaluated.items():
+    cases: list[Row] = []
+    for i, (dose, run) in enumerate(evaluated.items()):
         target = load_target(Config(model=series.model(dose), benchmark="organism:mixed", device=device))
         lm = target.hooks()
         examples = opened(target, run, n, shared)
         values[dose] = found = measure(lm, examples, probes)
         scores = [*SCORES, *found.own]
-        rows += _failure_rows(dose, _labelled(run, examples), found, scores, seed)
+        near = {e.case: e.cluster for e in examples}
+        cases += _case_rows("dose", None, (i, dose), shared, found, near)
+        if dose in PAIR:
+            cases += _case_rows("pair", ", ".join(PAIR), (PAIR.index(dose), dose), shared, found, near)
+        pairs = match(labelled).pairs if (labelled := _labelled(run, examples)) else ()
+        for level, label in ((1, "failure"), (0, "success")):
+            cases += _case_rows("failure", dose, (level, label), [pair[1 - level] for pair in pairs], found, near)
+        rows += _failure_rows(dose, pairs, found, scores, seed)
         if dose == ("control" if "control" in evaluated else list(evaluated)[-1]):
-            rows += _planted_rows(dose, _labelled(run, examples), found, scores, seed)
+            rows += _planted_rows(dose, labelled, len(pairs), found, [s for s in scores if s.kind == "probe"], seed)
         if dose in ("none", "twin"):
-            sides = [measure(lm, as_examples(target, cases), probes) for cases in compositions(n, seed, series)]
+            asked = compositions(n, seed, series)
+            sides = [measure(lm, as_examples(target, some), probes) for some in asked]
+            for level, (some, side) in enumerate(zip(asked[::-1], sides[::-1], strict=True)):
+                about = {c.id: c.cluster for c in some}
+                cases += _case_rows("members", dose, (level, ("held out", "member")[level]), list(about), side, about)
             rows += _member_rows(dose, sides[0], sides[1], seed)
     known = [*SCORES, *dict.fromkeys(score for found in values.values() for score in found.own)]
     rows = [*_dose_rows(values, known, shared, seed), *_pair_rows(values, known, shared, seed), *rows]
     settings = {"n": n, "seed": seed, "trained": series.seed, "shared_cases": len(shared), "doses": list(runs),
                 "own_probes": list(probes)}  # fmt: skip
     means, answers = [r for r in rows if not r.get("verdict")], [r for r in rows if r.get("verdict")]
-    return _write(out, answers, means, settings, [NOTES[0], ONE_TRAINING, *NOTES[1:]], inputs)
+    return _write(out, (answers, means, cases), settings, [NOTES[0], ONE_TRAINING, *NOTES[1:]], inputs)
 
 
 def _write(
-    out: Path, answers: Sequence[Row], means: Sequence[Row], settings: Mapping[str, Any], notes: Sequence[str],
-    inputs: str | None,
+    out: Path, found: tuple[Sequence[Row], Sequence[Row], Sequence[Row]], settings: Mapping[str, Any],
+    notes: Sequence[str], inputs: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """``validity/table.csv`` with everything, and ``validity.json``, which says that all is there."""
-    ProbeResult("validity", [*means, *answers], settings=settings).save(out / "validity")
+    """Answers, means and numbers of cases: ``validity/``, and ``validity.json``, which says that all is there."""
+    answers, means, cases = found
+    ProbeResult("validity", [*means, *answers], settings=settings, values=list(cases)).save(out / "validity")
     document = {
         "inputs": inputs, "settings": dict(settings), "rows": [_finite_row(r) for r in answers],
         "means": [_finite_row(r) for r in means], "notes": list(notes),
     }  # fmt: skip
+    document |= {"cases": [_finite_row(r) for r in cases]} if inputs is not None else {}
     write_json(out / "validity.json", document)
     return document
 
@@ -163,9 +182,10 @@ def _code(probe: object) -> str:
 
 
 ONE_TRAINING = (
-    "One training per dose: a trend over its models is descriptive; another seed may give another one "
-    "(`composcope study validity --series`)."
+    "One training per dose: what stands here describes it; another seed may give something else. Verdicts need eight "
+    "trainings (`composcope study validity --trainings 8`)."
 )
+PAIR = ("control", "twin")
 NOTES = [
     "One number per case and probe, chosen before looking at labels; expected directions were declared beforehand.",
     "Members are compositions in the twin's training documents, non-members held-out ones drawn alike; what tells them "
@@ -215,6 +235,17 @@ def _labelled(run: Evaluated, examples: Sequence[Example]) -> list[Example]:
     return [e for e in examples if e.case in known]
 
 
+def _case_rows(
+    question: str, model: str | None, level: tuple[int, str], cases: Sequence[str], found: Measured,
+    near: Mapping[str, str | None],
+) -> Iterator[Row]:  # fmt: skip
+    """The numbers of each case that a row over trainings is made of."""
+    for case in cases:
+        about = {"question": QUESTIONS[question], "model": model or "all doses", "group": level[1], "level": level[0]}
+        about |= {"case": case, "cluster": near.get(case) or case}
+        yield {**about, **{quantity: values.get(case) for quantity, values in found.values.items()}}
+
+
 def _dose_rows(
     values: Mapping[str, Measured], scores: Sequence[Score], shared: Sequence[str], seed: int
 ) -> Iterator[Row]:
@@ -225,29 +256,28 @@ def _dose_rows(
             continue
         found = known_answers.dose_series(series, quantity=score.quantity, expected=score.expected, seed=seed)
         for row in found.table:
-            yield _row(row, score, "dose", headline="verdict" in row)
+            yield _row(row, score, "dose", headline="monotone" in row, answer="monotone" in row)
 
 
 def _pair_rows(
     values: Mapping[str, Measured], scores: Sequence[Score], shared: Sequence[str], seed: int
 ) -> Iterator[Row]:
     """The two models that differ most while both know their parts, on the same cases."""
-    if not {"control", "twin"} <= set(values):
+    if not set(PAIR) <= set(values):
         return
     for score in scores:
-        sides = [_finite([values[dose].of(score, c) for c in shared]) for dose in ("twin", "control")]
+        sides = [_finite([values[dose].of(score, c) for c in shared]) for dose in PAIR[::-1]]
         if min(map(len, sides)) < 2:
             yield _undefined(score, "pair", "too few cases have every part right in every dose", "control, twin")
             continue
         table = known_answers.model_auroc(*sides, expected=score.expected, quantity=score.quantity, seed=seed).table
-        yield from (_row(row, score, "pair", "control, twin") for row in table)
+        yield from (_row(row, score, "pair", "control, twin", answer=True) for row in table)
 
 
 def _planted_rows(
-    dose: str, examples: Sequence[Example], found: Measured, scores: Sequence[Score], seed: int
+    dose: str, examples: Sequence[Example], n: int, found: Measured, scores: Sequence[Score], seed: int
 ) -> Iterator[Row]:
-    """The curve of planted effects at as many cases a side as there are matched pairs, and the smallest one found."""
-    n = len(match(examples).pairs) if examples else 0
+    """The curve of planted effects at ``n`` cases a side, as many as matched pairs, and the smallest one found."""
     cases = dict.fromkeys(e.case for e in examples)
     for score in scores:
         baseline = _finite([found.of(score, c) for c in cases])
@@ -268,16 +298,15 @@ PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
 
 def _failure_rows(
-    dose: str, examples: Sequence[Example], found: Measured, scores: Sequence[Score], seed: int
+    dose: str, pairs: Sequence[tuple[str, str]], found: Measured, scores: Sequence[Score], seed: int
 ) -> Iterator[Row]:
-    pairs = match(examples).pairs if examples else ()
     for score in scores:
         sides = [_finite([found.of(score, pair[i]) for pair in pairs]) for i in (0, 1)]
         if min(map(len, sides)) < 2:
             yield _undefined(score, "failure", f"{len(pairs)} matched pairs", dose)
             continue
-        table = known_answers.failure_auroc(*sides, quantity=score.quantity, seed=seed).table
-        yield from (_row(row, score, "failure", dose, headline=dose == "control") for row in table)
+        table = known_answers.failure_auroc(*sides, quantity=score.quantity, permutations=0, seed=seed).table
+        yield from (_row(row, score, "failure", dose, headline=dose == "control", answer=True) for row in table)
 
 
 def _member_rows(dose: str, members: Measured, others: Measured, seed: int) -> Iterator[Row]:
@@ -286,8 +315,8 @@ def _member_rows(dose: str, members: Measured, others: Measured, seed: int) -> I
         if min(map(len, sides)) < 2:
             yield _undefined(score, "members", "too few scores", dose)
             continue
-        table = known_answers.membership_auroc(*sides, quantity=score.quantity, seed=seed).table
-        yield from (_row(row, score, "members", dose, headline=dose == "twin") for row in table)
+        table = known_answers.membership_auroc(*sides, quantity=score.quantity, permutations=0, seed=seed).table
+        yield from (_row(row, score, "members", dose, headline=dose == "twin", answer=True) for row in table)
 
 
 QUESTIONS = {
@@ -304,13 +333,21 @@ MEASURES = {
 MEANS = {"planted": "share of trials found"}
 
 
-def _row(row: Row, score: Score, question: str, dose: str | None = None, headline: bool = False) -> Row:
+ALONE = f"cannot say: 1 training ({TRAININGS} are needed)"
+
+
+def _row(
+    row: Row, score: Score, question: str, dose: str | None = None, *, headline: bool = False, answer: bool = False
+) -> Row:
+    """A row of one training; where it answers a question its verdict is that one training cannot say."""
+    row = {**row, "verdict": ALONE} if answer else row
     about: Row = {
         "probe": score.probe,
+        "kind": score.kind,
         "short": score.short,
         "question": QUESTIONS[question],
         "model": dose or "all doses",
-        "headline": headline,
+        "headline": headline and score.kind == "probe",
     }
     said = score.quantity
     if question in ("dose", "pair"):
@@ -318,9 +355,8 @@ def _row(row: Row, score: Score, question: str, dose: str | None = None, headlin
     if question == "dose":
         doses = str(row.get("group") or "").split(" < ")
         said += f"; {row['n'] // len(doses)} cases at each of {len(doses)} doses" if len(doses) > 1 else ""
-    p = f"; {'one-sided ' if question == 'dose' else ''}p = {row['p']:.2g}" if row.get("p") is not None else ""
     measure = MEASURES[question] if "verdict" in row else MEANS.get(question, "mean over cases")
-    return {**about, "measure": measure, "statement": said + p, **row}
+    return {**about, "measure": measure, "statement": said, **row}
 
 
 def _undefined(score: Score, question: str, why: str, dose: str | None = None) -> Row:

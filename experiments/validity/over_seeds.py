@@ -1,23 +1,28 @@
 """Rows over trainings: what the answers of several dose series, each examined by itself, come to.
 
-The unit is the training. A trend or an AUROC of one training is one number here, however many cases it rests on.
+The unit is the training. A trend or an AUROC of one training is one number here, however many cases it rests on; what
+the rows say is decided by ``probes.verdicts`` from the numbers of each case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ...probes import validity as known_answers
+import numpy as np
+
+from ...errors import NoCasesError
 from ...probes.effects import mean_interval
 from ...probes.result import Row
+from ...probes.verdicts import NOTHING, TRAININGS, Observations, verdict
+from .scores import BASELINES
 
 Answers = Mapping[int, Sequence[Row]]
 """Seed of a training -> its rows."""
 _TREND = "Kendall's tau-b"
 
 
-def rows(answers: Answers, without_trend: Collection[int] = ()) -> list[Row]:
-    """One row for each number, question and dose: the mean over trainings, and whether it excludes no effect.
+def rows(answers: Answers, cases: Sequence[Row], without_trend: Collection[int] = ()) -> list[Row]:
+    """One row for each number, question and dose: the mean over trainings, and what they say together.
 
     ``without_trend`` are trainings that lack a dose: a trend over fewer doses is another number.
     """
@@ -26,36 +31,56 @@ def rows(answers: Answers, without_trend: Collection[int] = ()) -> list[Row]:
         for row in mine:
             if row["measure"] == "AUROC" or (row["measure"] == _TREND and seed not in without_trend):
                 found.setdefault((row["question"], row["model"], row["short"]), {})[seed] = row
-    return [_over(by_seed, list(answers)) for by_seed in found.values()]
+    tables: dict[tuple[str, str], list[Row]] = {}
+    for row in cases:
+        tables.setdefault((row["question"], row["model"]), []).append(row)
+    return [_over(by_seed, list(answers), tables.get(about[:2], [])) for about, by_seed in found.items()]
 
 
-def _over(by_seed: Mapping[int, Row], seeds: Sequence[int]) -> Row:
+def _over(by_seed: Mapping[int, Row], seeds: Sequence[int], cases: Sequence[Row]) -> Row:
     first = next(iter(by_seed.values()))
     quantity = str(first["quantity"]).split(":")[0]
     trend = first["measure"] == _TREND
     expected = str(next((r["expected"] for r in by_seed.values() if r.get("expected")), "increasing"))
-    values = {s: float(r["value"]) for s, r in by_seed.items() if r.get("value") is not None}
-    absent = [f"seed {s}: {by_seed[s].get('note') or 'undefined' if s in by_seed else 'not examined'}"
-              for s in seeds if s not in values]  # fmt: skip
-    about = {k: first[k] for k in ("probe", "short", "question", "model", "headline")}
-    if values:
-        (made,) = known_answers.over_trainings(
-            list(values.values()), null=0.0 if trend else 0.5, expected=expected if trend else "increasing",
-            bounds=(-1.0, 1.0) if trend else (0.0, 1.0), quantity=quantity,
-        ).table  # fmt: skip
-    else:
+    try:
+        made = verdict(
+            _seen(quantity, [r for r in cases if r["seed"] in by_seed]), measure="trend" if trend else "auroc",
+            expected=expected, quantity=quantity, without_lowest=trend,
+        )  # fmt: skip
+    except NoCasesError as e:
         made = {"quantity": f"{quantity}: over trainings", "n": 0, "value": None, "low": None, "high": None,
-                "interval": "none", "as_expected": 0, "verdict": "cannot say (0 trainings)"}  # fmt: skip
-    signs = f"{made['as_expected']} of {len(values)}"
-    said = f"expected {expected}, sign as expected in {signs}" if trend else f"above 0.5 in {signs}"
-    each = ", ".join(f"seed {s}: {v:.3f}" for s, v in values.items())
+                "interval": "none", "as_expected": 0, "note": str(e),
+                "verdict": f"cannot say: 0 trainings ({TRAININGS} are needed)"}  # fmt: skip
+    absent = [f"seed {s}: {_why(by_seed.get(s))}" for s in seeds if f"seed {s}" not in made]
+    about = {k: first[k] for k in ("probe", "short", "question", "model", "headline", "kind") if k in first}
+    null = 0 if trend else 0.5
+    said = f"expected {expected}, as expected in {made['as_expected']} of {made['n']}"
+    each = [f"seed {s}: {made[f'seed {s}']:.3f}" for s in seeds if f"seed {s}" in made]
     return {
         **about, "measure": f"{first['measure']}, mean over trainings",
-        "statement": "; ".join([f"{quantity}, {said}", *([each] if each else []), *absent]),
-        **made, "group": "seeds " + ", ".join(map(str, values)), "expected": expected if trend else None,
-        "as_expected": signs, **{f"seed {s}": values.get(s) for s in seeds}, "seed": "all",
+        "statement": "; ".join([f"{quantity}, {said}", *([", ".join(each)] if each else []), *absent]),
+        **made, "group": "seeds " + ", ".join(str(s) for s in seeds if f"seed {s}" in made),
+        "as_expected": f"{made['as_expected']} of {made['n']}", **{f"seed {s}": made.get(f"seed {s}") for s in seeds},
+        "nothing": f"within {NOTHING['trend' if trend else 'auroc']:g} of {null:g}", "seed": "all",
         "note": "; ".join(absent) or None,
     }  # fmt: skip
+
+
+def _why(row: Row | None) -> str:
+    return "not examined" if row is None else str(row.get("note") or "too few cases")
+
+
+def _seen(quantity: str, cases: Sequence[Row]) -> Observations:
+    """What is observed of one number, with the baselines; of a baseline itself it is one as well."""
+
+    def column(name: str) -> np.ndarray:
+        return np.array([np.nan if r.get(name) is None else r[name] for r in cases], dtype=float)
+
+    known = {name: column(of) for name, of in BASELINES.items()}
+    return Observations(
+        [r["seed"] for r in cases], [r["level"] for r in cases], [r["cluster"] for r in cases], column(quantity),
+        {name: x for name, x in known.items() if np.isfinite(x).any()},
+    )  # fmt: skip
 
 
 def of_seeds(answers: Answers) -> list[Row]:
@@ -87,9 +112,11 @@ def note(seeds: Sequence[int], shipped: bool) -> str:
     """What a reader of the rows has to know about them."""
     text = (
         f"{len(seeds)} trainings per dose (seeds {', '.join(map(str, seeds))}), each examined by itself on the same "
-        "cases. Rows over trainings have n = trainings and Student's interval over them, which is wide for so few; "
-        "they say yes or reversed only where it excludes no effect, and are not corrected for their number. Intervals "
-        "of a seed's own rows are over cases of that one training."
+        f"cases. A verdict needs {TRAININGS} of them. Yes: interval and sign-flip test over trainings exclude no "
+        "effect, also "
+        "without the lowest dose and beyond length, first-token confidence and the question's log-likelihood. No: "
+        "the 90 % interval lies within the bounds. Verdicts are not corrected for their number; nulls and confounds, "
+        "whose answer is known, stand among them. A seed's own rows are over cases of that one training."
     )
     chosen = (
         " The shipped seed was chosen for doses that are well apart; `--only-series` leaves it out." if shipped else ""

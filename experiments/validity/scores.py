@@ -3,13 +3,18 @@
 Of the probes here the numbers are those of ``SCORES``. Of a probe from elsewhere, ``probe(lm, examples)``, they are the
 tensors of its result with one number per example: their values on wholes. How they should move with the dose stands in
 the result's settings, ``{"expected": {TENSOR: "decreasing"}}``; increasing where nothing does.
+
+Beside them stand numbers whose answer is known: what every verdict has to beat (``BASELINES``), which are confounds
+where they are put as a probe, and nulls, which measure nothing (random directions of the prompt-end state, an offset of
+each model with noise).
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,6 +33,8 @@ class Score:
     """How it should move with the dose, declared beforehand: ``increasing`` or ``decreasing``."""
     short: str
     """For lines with many of them."""
+    kind: Literal["probe", "null", "confound"] = "probe"
+    """Nulls and confounds are no probes: a verdict of yes on them would say that verdicts are wrong."""
 
 
 Values = Mapping[str, Mapping[str, float]]
@@ -58,7 +65,7 @@ def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) 
     wholes, found = [e for e in examples if e.role == "whole"], Measured()
     if len(wholes) < 2:
         return found
-    for probe in (_min_k, _lookback, _neurons, _trajectory):
+    for probe in (_min_k, _lookback, _neurons, _trajectory, _baselines, _nulls):
         found.values.update(probe(lm, wholes, examples))
     for name, function in (probes or {}).items():
         own = _own(name, function(lm, examples), examples)
@@ -99,7 +106,40 @@ def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -
 
     prompts, responses = [e.prompt_ids for e in wholes], [e.response_ids for e in wholes]
     found = lookback.masses(lm, prompts, responses, [e.cue_tokens for e in wholes])
-    return {"mean lookback ratio": _by_case(wholes, [float(m.ratio().double().nanmean()) for m in found])}
+    ratios = [m.ratio().double() for m in found]
+    return {
+        "mean lookback ratio": _by_case(wholes, [float(r.nanmean()) for r in ratios]),
+        # One token of every response: the mean over responses of different lengths falls with the length.
+        "lookback ratio, length-matched": _by_case(wholes, [float(r[..., :1].nanmean()) for r in ratios]),
+    }
+
+
+def _baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
+    """What is cheaper to know than any probe: how sure, how long, how likely the question."""
+    from ..probes import min_k
+
+    question = min_k.token_scores(lm, [e.prompt_ids for e in wholes], [e.question_span for e in wholes])
+    asked = [e for e in wholes if e.response_ids]
+    spans = [(len(e.prompt_ids), len(e.prompt_ids) + 1) for e in asked]
+    first = min_k.token_scores(lm, [[*e.prompt_ids, e.response_ids[0]] for e in asked], spans)
+    return {
+        BASELINES["confidence"]: _by_case(asked, [s.log_prob[0] for s in first]),
+        BASELINES["length"]: _by_case(wholes, [len(e.response_ids) for e in wholes]),
+        BASELINES["likelihood"]: _by_case(wholes, min_k.aggregate(question).log_prob),
+    }
+
+
+def _nulls(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
+    """Numbers that measure nothing: the same at every call for the same weights."""
+    from ..probes.patching.engine import prompt_end_states
+
+    states = prompt_end_states(lm, [e.prompt_ids for e in wholes], [lm.anatomy.n_layers // 2])[:, 0].double().cpu()
+    directions = np.random.default_rng(0).normal(size=(states.shape[1], DIRECTIONS))
+    along = states.numpy() @ (directions / np.linalg.norm(directions, axis=0))
+    weights = next(p for p in lm.model.parameters() if p.ndim == 2).detach().float().cpu().numpy()
+    rng = np.random.default_rng(int.from_bytes(hashlib.sha256(weights.tobytes()).digest()[:8], "big"))
+    found = {f"random direction {i + 1}": _by_case(wholes, along[:, i]) for i in range(DIRECTIONS)}
+    return {**found, "offset noise": _by_case(wholes, 2 * rng.normal() + rng.normal(size=len(wholes)))}
 
 
 def _trajectory(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
@@ -128,10 +168,22 @@ def _by_case(wholes: Sequence[Example], values: Any) -> dict[str, float]:
     return {e.case: float(v) for e, v in zip(wholes, values, strict=True)}
 
 
+DIRECTIONS = 3
+BASELINES = {
+    "confidence": "first-token confidence", "length": "response length", "likelihood": "question log-likelihood",
+}  # fmt: skip
+"""What a verdict has to be beyond, by the name that stands in it."""
 SCORES: tuple[Score, ...] = (
     Score("min-k", "Min-K%++ of the question", "increasing", "min-k"),
     Score("lookback", "mean lookback ratio", "increasing", "lookback"),
+    Score("lookback", "lookback ratio, length-matched", "increasing", "lookback/first token"),
     Score("neurons", "neurons shared with math", "decreasing", "neurons/math"),
     Score("neurons", "neurons shared with commonsense", "increasing", "neurons/commonsense"),
     Score("trajectory", "mean step cosine", "increasing", "cosine"),
+    *(Score("confound", quantity, "increasing", name, "confound") for name, quantity in BASELINES.items()),
+    *(
+        Score("null", f"random direction {i + 1}", "increasing", f"direction {i + 1}", "null")
+        for i in range(DIRECTIONS)
+    ),
+    Score("null", "offset noise", "increasing", "offset", "null"),
 )

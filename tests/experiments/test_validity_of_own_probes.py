@@ -65,11 +65,16 @@ def test_control_is_told_from_twin_on_the_cases_that_both_know() -> None:
     low, high = rng.normal(size=20), rng.normal(2, size=20)
     values = {"control": _measured(low), "twin": _measured(high)}
     (row,) = validity._pair_rows(values, [SCORE], [f"c{i}" for i in range(20)], 0)
-    assert row["verdict"] == "yes" and row["value"] == known_answers.auroc(high, low).value and not row["headline"]
+    assert (
+        row["verdict"] == validity.ALONE
+        and "p" not in row
+        and row["value"] == known_answers.auroc(high, low).value
+        and not row["headline"]
+    )
     assert row["question"] == validity.QUESTIONS["pair"] and row["n"] == 40
     assert not list(validity._pair_rows({"none": values["control"]}, [SCORE], ["c0"], 0))
     down = known_answers.model_auroc(high, low, expected="decreasing").table[0]
-    assert down["verdict"] == "yes, reversed" and down["group"] == "control - twin"
+    assert down["value"] == pytest.approx(1 - row["value"]) and down["group"] == "control - twin"
     with pytest.raises(InputError, match="expected is 'up'"):
         known_answers.model_auroc(high, low, expected="up")
 
@@ -77,15 +82,15 @@ def test_control_is_told_from_twin_on_the_cases_that_both_know() -> None:
 def test_planted_effects_give_a_curve_and_the_smallest_that_is_found() -> None:
     examples = [_example(i, group="failure" if i % 2 else "success") for i in range(40)]
     found = _measured(np.random.default_rng(1).normal(size=40))
-    *curve, last = validity._planted_rows("control", examples, found, [SCORE], 0)
+    *curve, last = validity._planted_rows("control", examples, 20, found, [SCORE], 0)
     assert [r["effect"] for r in curve] == list(validity.PLANTED) and all("verdict" not in r for r in curve)
     assert curve[0]["value"] < 0.15 and curve[-1]["value"] > 0.95 and curve[0]["n"] == 20
     assert 0.7 < last["value"] < 1.2 and last["verdict"] == f"from {last['value']:.2f} sd (n=20 a side)"
-    *_, few = validity._planted_rows("control", examples[:4], found, [SCORE], 0)
+    *_, few = validity._planted_rows("control", examples[:4], 2, found, [SCORE], 0)
     assert few["verdict"] == "none up to 2 sd (n=2 a side)"
-    (none,) = validity._planted_rows("control", examples, _measured(np.ones(40)), [SCORE], 0)
+    (none,) = validity._planted_rows("control", examples, 20, _measured(np.ones(40)), [SCORE], 0)
     assert none["verdict"] == "cannot say" and not none["headline"]
-    over = validity_over_seeds.rows({1: [*curve, last]})
+    over = validity_over_seeds.rows({1: [*curve, last]}, [])
     assert over == []  # effects found are no trend and no AUROC
 
 

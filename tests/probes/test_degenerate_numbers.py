@@ -66,9 +66,9 @@ def test_welch_is_the_librarys_without_its_warnings() -> None:
 
 def test_scores_that_all_tie_say_nothing_however_many_they_are() -> None:
     row = _last(validity.failure_auroc([1.0] * 20, [1.0] * 20))
-    assert row["value"] == 0.5 and math.isnan(row["low"]) and row["verdict"].startswith("cannot say")
+    assert row["value"] == 0.5 and math.isnan(row["low"])
     row = _last(validity.dose_series({"a": [1.0] * 20, "b": [1.0] * 20}))
-    assert row["value"] == 0 and math.isnan(row["low"]) and row["verdict"].startswith("cannot say")
+    assert row["value"] == 0 and math.isnan(row["low"])
 
 
 def test_labels_are_shuffled_over_clusters_where_there_are_any() -> None:
@@ -80,14 +80,6 @@ def test_labels_are_shuffled_over_clusters_where_there_are_any() -> None:
     assert math.isnan(validity.shuffled_p(low, high, clusters=(list("aabb"), list("bbdd"))))
     row = _last(validity.failure_auroc(high, low, clusters=clusters))
     assert row["low"] == pytest.approx(0.025**0.5) and row["p"] > 0.2
-    doses = {"a": low, "b": high}
-    alone = _last(validity.dose_series(doses))["p"]
-    together = _last(validity.dose_series(doses, clusters={"a": clusters[0], "b": clusters[1]}))["p"]
-    assert alone < 0.05 < together
-
-
-def test_a_trend_over_a_handful_is_not_called_a_no() -> None:
-    assert _last(validity.dose_series({"a": [1.0, 2.0], "b": [3.0, 2.0]}))["verdict"] == "cannot say (2 at a dose)"
 
 
 def test_cells_that_differ_without_any_spread_are_found() -> None:

@@ -71,7 +71,7 @@ def test_what_follows_the_dose_beyond_the_baselines_is_a_yes_in_its_direction() 
 
 
 def test_fewer_than_eight_trainings_say_nothing_and_bring_no_p() -> None:
-    for n, said in ((1, "cannot say (1 training; 8 are needed)"), (7, "cannot say (7 trainings; 8 are needed)")):
+    for n, said in ((1, "cannot say: 1 training (8 are needed)"), (7, "cannot say: 7 trainings (8 are needed)")):
         w, value = _made(trainings=n)
         row = verdict(w.seen(value))
         assert row["verdict"] == said and "p" not in row and np.isnan(row["low"]) == (n == 1)
@@ -119,7 +119,7 @@ def test_a_training_that_lacks_a_level_is_left_out_and_named() -> None:
     w, value = _made()
     gone = (w.training == 3) & (w.dose == 2)
     row = verdict(w.seen(np.where(gone, np.nan, value)))
-    assert row["n"] == 7 and "seed 3" in str(row["note"]) and row["verdict"].startswith("cannot say (7 trainings")
+    assert row["n"] == 7 and "seed 3" in str(row["note"]) and row["verdict"].startswith("cannot say: 7 trainings")
 
 
 def test_what_cannot_be_is_refused() -> None:

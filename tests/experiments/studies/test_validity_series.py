@@ -73,6 +73,11 @@ def _table(study: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(f))
 
 
+def _means(study: Path) -> list[dict[str, str]]:
+    with (study / "validity" / "table.csv").open(encoding="utf-8", newline="") as f:
+        return [r for r in csv.DictReader(f) if not r["verdict"]]
+
+
 def test_every_training_is_asked_the_same_and_stands_in_the_rows_over_trainings(made: Path) -> None:
     runs = read_json(made / "study.json")["runs"]
     assert runs == ["none--mixed", "twin--mixed", "none-seed-12--mixed", "twin-seed-12--mixed"]
@@ -84,9 +89,21 @@ def test_every_training_is_asked_the_same_and_stands_in_the_rows_over_trainings(
     alone = {(r["question"], r["model"], r["short"]): r["value"] for r in _table(made, "validity")}
     for row in over:
         for seed in ("1", "12"):
-            assert row[f"seed {seed}"] == alone[row["question"], f"{row['model']}, seed {seed}", row["short"]]
+            own = alone[row["question"], f"{row['model']}, seed {seed}", row["short"]]
+            if row[f"seed {seed}"]:  # FEWEST scores a level are needed for a number over trainings
+                assert float(row[f"seed {seed}"]) == pytest.approx(float(own))
     defined = [r for r in over if r["seed 1"] and r["seed 12"]]
     assert defined and {r["n"] for r in defined} == {"2"}
+    assert {r["verdict"] for r in defined} == {"cannot say: 2 trainings (8 are needed)"} and "p" not in over[0]
+    assert {r["short"] for r in over} >= {"length", "likelihood", "confidence", "direction 1", "offset"}
+    table = list(csv.DictReader((made / "validity" / "values.csv").open(encoding="utf-8", newline="")))
+    of_dose = [r for r in table if r["question"] == validity.QUESTIONS["dose"] and r["seed"] == "12"]
+    assert {r["group"] for r in of_dose} == set(DOSES) and all(float(r["response length"]) > 0 for r in of_dose)
+    length = {d: [float(r["response length"]) for r in of_dose if r["group"] == d] for d in DOSES}
+    (mean,) = [
+        r for r in _means(made) if r["quantity"] == "response length" and r["seed"] == "12" and r["group"] == "twin"
+    ]
+    assert float(mean["value"]) == pytest.approx(sum(length["twin"]) / len(length["twin"]))
     page = (made / "study.md").read_text()
     assert "Prompt-end patching" not in page and "--only-series` leaves it out" in page
     assert "2 trainings per dose (seeds 1, 12)" in page and "One training per dose" not in page
@@ -164,7 +181,8 @@ def test_a_training_that_lacks_a_dose_is_in_no_trend_over_trainings(
     shipped, further = _trainings(study, other)
     rows = validity.examine_series(study, [shipped, (further[0], {"none": further[1]["none"]})], n=3)
     trends = [r for r in rows if r["seed"] == "all" and r["question"] == validity.QUESTIONS["dose"]]
-    assert trends and all(r["n"] == 1 and "seed 12: not examined" in r["note"] for r in trends)
+    assert trends and all(r["n"] <= 1 and "seed 12: not examined" in r["note"] for r in trends)
+    assert any(r["n"] == 1 for r in trends)
     assert any("Seed 12: no run of twin" in n for n in read_json(study / "validity.json")["notes"])
 
 
