@@ -18,6 +18,7 @@ from typing import Any
 
 from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric
+from ..probes.verdicts import TRAININGS
 from .console import exits
 from .console.progress import Reporter
 from .organism.weights import DOSES
@@ -151,7 +152,7 @@ def work(jobs: Sequence[Job], threads: int | None) -> None:
 
 
 def summary(jobs: Sequence[Job], validity: Sequence[Mapping[str, Any]], report: Path, seconds: float) -> list[str]:
-    """Ten lines: four doses on two worlds, the validity of the probes, duration and report."""
+    """Ten lines: four doses on two worlds, what the probes show of one training, duration and report."""
     mixed = [_mixed_line(job) for job in jobs if job.world == "mixed"]
     temporal = [_temporal_line(job) for job in jobs if job.world == "temporal"]
     return [*mixed, *temporal, _validity_line(validity), f"{seconds:.0f} s; report: {report}"]
@@ -180,10 +181,12 @@ def _rate(row: Metric | None) -> str:
 
 
 def _validity_line(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Which probes follow the dose, tell failure from success, tell members from the rest."""
-    verdicts: dict[str, list[str]] = {}
+    """How the probes' numbers move with the dose and between labels in this one training: values, no verdicts."""
+    shown: dict[str, list[str]] = {}
     for row in rows:
         if row.get("headline"):
             where = "" if row["model"] == "all doses" else f" ({row['model']})"
-            verdicts.setdefault(f"{row['question']}{where}", []).append(f"{row['short']} {row['verdict']}")
-    return "validity " + "; ".join(f"{question}: {', '.join(found)}" for question, found in verdicts.items())
+            value = "undefined" if row["value"] is None else f"{row['value']:.2f}"
+            shown.setdefault(f"{row['question']}{where}, {row['measure']}", []).append(f"{row['short']} {value}")
+    found = "; ".join(f"{question}: {', '.join(values)}" for question, values in shown.items())
+    return f"probes in this one training, no verdict ({TRAININGS} are needed): {found}"

@@ -40,7 +40,7 @@ def check(row: Row) -> Row:
         "model": str(row.get("model") or ""), "quantity": str(row.get("quantity") or "").split(":")[0],
         "statement": str(row.get("statement") or ""),
         "n": row.get("n"), "answer": answer,
-        "kind": _CLASSES.get(answer, "reversed" if "reversed" in answer else "open"),
+        "kind": _CLASSES.get(answer, "reversed" if answer.startswith(("yes, reversed", "explained")) else "open"),
         "measure": str(row.get("measure") or ""), "value": number_text("value", row.get("value")),
         "interval": f"[{', '.join(interval)}]" if all(interval) else "", "method": str(row.get("interval") or ""),
         "headline": bool(row.get("headline", True)),

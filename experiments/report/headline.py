@@ -187,8 +187,14 @@ def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
         )
     else:
         out.append("No probe ran: this report says where the model fails, not why.")
-    if any(v["headline"] and v["kind"] != "yes" for v in validity):
-        out.append("Not every probe measures what it is read as: see under Validity which answers are no or reversed.")
+    kinds = {v["kind"] for v in validity if v["headline"]}
+    if kinds & {"no", "reversed"}:
+        out.append(
+            "Not every probe measures what it is read as: see under Validity which answers are no, reversed, or "
+            "explained by length or likelihood."
+        )
+    elif "open" in kinds:
+        out.append("What the probes measure is described under Validity, not concluded: verdicts need eight trainings.")
     elif not validity and any(r.probe_names for r in runs):
         out.append("Without models of known exposure there is no validity check here: read probe differences as leads.")
     return out

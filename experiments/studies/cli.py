@@ -65,6 +65,10 @@ def study(
     only_series: Annotated[
         bool, typer.Option("--only-series", help="validity: leave the shipped training out.")
     ] = False,
+    trainings: Annotated[
+        int | None,
+        typer.Option(min=1, help="validity: train all doses of N seeds in OUT/trainings, without the shipped one."),
+    ] = None,
     draws: Annotated[int, typer.Option(min=1, help="calibration: simulated data sets per scenario.")] = 500,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html over all runs.")] = True,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
@@ -87,6 +91,8 @@ def study(
 
     of_study: dict[str, Any] = {"data": tuple(data or ()), "limit": limit, "probe_cases": probe_cases, "seed": seed}
     of_study |= {"series": tuple(map(str, series or ())), "only_series": only_series}
+    if trainings is not None:
+        of_study |= _train(name, trainings, out or Path("runs") / name, of_study["series"], quiet)
     if models is not None and model:
         raise InputError("--model and --models: give one of them; a models file holds all models")
     if models is not None:
@@ -108,6 +114,16 @@ def study(
         show((folder / "study.md").read_text(encoding="utf-8"), False)
         show(f"written: {folder / 'study.md'}", False)
     return found.exit_code()
+
+
+def _train(name: str, n: int, out: Path, series: tuple[str, ...], quiet: bool) -> dict[str, Any]:
+    """What ``--trainings`` gives the study: the folder of the trainings, which are run or continued before it."""
+    if name != "validity":
+        raise InputError(f"--trainings {n}: study {name} trains nothing; use it with `composcope study validity`")
+    from ..organism.trainings import conduct
+
+    folder = conduct(n, out / "trainings", lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
+    return {"series": (*series, str(folder)), "only_series": True}
 
 
 def _calibration(folder: Path, draws: int, seed: int, *, json: bool, quiet: bool) -> int:

@@ -116,7 +116,7 @@ def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -
 
 def _baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
     """What is cheaper to know than any probe: how sure, how long, how likely the question."""
-    from ..probes import min_k
+    from ...probes import min_k
 
     question = min_k.token_scores(lm, [e.prompt_ids for e in wholes], [e.question_span for e in wholes])
     asked = [e for e in wholes if e.response_ids]
@@ -131,7 +131,7 @@ def _baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) 
 
 def _nulls(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
     """Numbers that measure nothing: the same at every call for the same weights."""
-    from ..probes.patching.engine import prompt_end_states
+    from ...probes.patching.engine import prompt_end_states
 
     states = prompt_end_states(lm, [e.prompt_ids for e in wholes], [lm.anatomy.n_layers // 2])[:, 0].double().cpu()
     directions = np.random.default_rng(0).normal(size=(states.shape[1], DIRECTIONS))

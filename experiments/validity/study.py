@@ -5,8 +5,8 @@
 Organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Questions
 to every probe, each with a known right answer: does it follow the dose, does it tell the twin from control, failures
 from matched successes, training members from held-out cases, and how large an effect would it have found (see
-``over_doses``)? Probes of a ``--plugin`` file are asked the same. With ``--series`` also of further trainings of the
-same doses, and then over trainings.
+``over_doses``)? Probes of a ``--plugin`` file are asked the same. ``--trainings 8`` trains eight more seeds of all doses,
+``--series`` takes trainings that are there; verdicts are over trainings, and one training only describes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..run import read_json
 from ..studies.results import metric_rows
 from ..studies.spec import Spec, StudyModel
 from ..studies.study import Preset, Row, Study, Table
+from .scores import BASELINES
 
 MODELS = tuple(f"organism:{dose}" for dose in DOSES)
 
@@ -92,7 +93,8 @@ def tables(study: Study) -> list[Table]:
         Table("validity-seeds", f"{title} Over {len(seeds)} trainings", [_plain(r) for r in over],
               note,
               ("short", "question", "model", "measure", *(f"seed {s}" for s in seeds), "shown", "interval", "n",
-               "as_expected", "verdict", "note")),
+               "as_expected", "p", "without_lowest", *(f"beyond {name}" for name in BASELINES), "nothing", "verdict",
+               "note")),
         Table("validity", f"{title} Each training by itself", [r for r in shown if r["seed"] != "all"],
               "Intervals are over the cases of one training.", columns),
     ]  # fmt: skip

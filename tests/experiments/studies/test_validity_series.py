@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 from composcope.errors import InputError
 from composcope.experiments import figures
 from composcope.experiments.cli import main
-from composcope.experiments.organism import documents, series, weights
+from composcope.experiments.organism import documents, series, trainings, weights
 from composcope.experiments.organism.series import Series
+from composcope.experiments.organism.train import Recipe, Stage
 from composcope.experiments.report import checks
 from composcope.experiments.run import read_json
 from composcope.experiments.studies.spec import from_flags, read_spec
@@ -220,9 +221,32 @@ def test_series_can_stand_in_the_models_file_without_models(other: Path, tmp_pat
             read_spec(file)
 
 
+def test_trainings_are_run_in_the_folder_of_the_study_and_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = Recipe(Stage(2, 4e-3, 0.3, batch=8), Stage(20, 3e-3, 0.7), width=16, layers=2, heads=2, mlp=16)
+    monkeypatch.setattr(trainings, "RECIPE", recipe)
+    words = ["study", "validity", "--trainings", "1", "--limit", "1", "--probe-cases", "2", "--no-report",
+             "--out", str(tmp_path / "v")]  # fmt: skip
+    assert main(words) in (0, 2)
+    assert "1 trainings of 4 doses" in (said := capsys.readouterr().err) and "0 of 4 models are there" in said
+    about = {d: tmp_path / "v" / "trainings" / "seed-0" / d / "model" / "organism.json" for d in weights.DOSES}
+    assert all(json.loads(p.read_text())["recipe"]["base"]["steps"] == 2 for p in about.values())
+    rows = _table(tmp_path / "v", "validity")
+    assert rows and all(r["verdict"].startswith(("cannot say", "none up to", "from ")) for r in rows)
+    monkeypatch.setattr(trainings, "train", _refuse)
+    assert main(words) in (0, 2) and "4 of 4 models are there" in capsys.readouterr().err
+
+
+def test_a_series_of_trainings_leaves_out_the_seed_that_was_chosen() -> None:
+    shipped = series.shipped(DOSES).seed
+    assert len(trainings.seeds(8)) == 8 and shipped not in trainings.seeds(8) and trainings.seeds(8)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["agentcoma", "--trainings", "2"], "study agentcoma trains nothing"),
         (["agentcoma", "--series", "OTHER"], "study agentcoma: takes no --series"),
         (["validity", "--series", "OTHER"], "lacks control, low"),
         (["validity", "--series", "OTHER", "--series", "OTHER", *"-m organism:none".split()], "both have seed 12"),
