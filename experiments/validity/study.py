@@ -5,7 +5,7 @@
 Organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Questions
 to every probe, each with a known right answer: does it follow the dose, does it tell the twin from control, failures
 from matched successes, training members from held-out cases, and how large an effect would it have found (see
-``over_doses``)? Probes of a ``--plugin`` file are asked the same. ``--trainings 8`` trains eight more seeds of all doses,
+``over_doses``)? Probes of a ``--plugin`` file are asked the same. ``--trainings 8`` trains eight seeds of all doses,
 ``--series`` takes trainings that are there; verdicts are over trainings, and one training only describes.
 """
 
