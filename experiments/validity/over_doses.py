@@ -46,6 +46,7 @@ from ..run.provenance import source_hash, text_hash
 from ..run.reader import read_run
 from ..run.schema import Evaluated
 from . import over_seeds as over_seeds
+from .controls import own_part_donors
 from .scores import SCORES, Measured, Probes, Score, measure
 
 N_CASES = 60
@@ -132,6 +133,7 @@ def _examined(
         for level, label in ((1, "failure"), (0, "success")):
             cases += _case_rows("failure", dose, (level, label), [pair[1 - level] for pair in pairs], found, near)
         rows += _failure_rows(dose, pairs, found, scores, seed)
+        rows += _control_rows(dose, own_part_donors(lm, labelled, n))
         if dose == ("control" if "control" in evaluated else list(evaluated)[-1]):
             rows += _planted_rows(dose, labelled, len(pairs), found, [s for s in scores if s.kind == "probe"], seed)
         if dose in ("none", "twin"):
@@ -190,8 +192,8 @@ NOTES = [
     "One number per case and probe, chosen before looking at labels; expected directions were declared beforehand.",
     "Members are compositions in the twin's training documents, non-members held-out ones drawn alike; what tells them "
     "apart in the model that saw none of them is not membership.",
-    "Prompt-end patching has no single-case number and is not asked here: its clean and corrupted ends are in its "
-    "table.",
+    "Prompt-end patching has no single-case number: it is asked how many failures a state of the case's own last part "
+    "puts right at the prompt's end (a positive control), and one of another case's last part.",
 ]
 
 
@@ -319,16 +321,25 @@ def _member_rows(dose: str, members: Measured, others: Measured, seed: int) -> I
         yield from (_row(row, score, "members", dose, headline=dose == "twin", answer=True) for row in table)
 
 
+def _control_rows(dose: str, found: Sequence[Row]) -> Iterator[Row]:
+    """What patching puts right where the donor is known to carry what is missing, and where it is not."""
+    for row in found:
+        about = {"probe": "patching", "short": f"{row['group']}, layer {row['layer']}", "kind": "control"}
+        about |= {"question": QUESTIONS["donors"], "model": dose, "headline": False, "measure": MEASURES["donors"]}
+        yield {**about, "statement": row["quantity"], **row, "verdict": f"{row['count']} of {row['n']} put right"}
+
+
 QUESTIONS = {
     "dose": "follows the dose",
     "failure": "tells failure from success",
     "members": "tells training members from held-out ones",
     "pair": "tells control from twin",
     "planted": "finds planted effects",
+    "donors": "puts failures right (positive control)",
 }
 MEASURES = {
     "dose": "Kendall's tau-b", "failure": "AUROC", "members": "AUROC", "pair": "AUROC",
-    "planted": "smallest effect found, sd",
+    "planted": "smallest effect found, sd", "donors": "share put right",
 }  # fmt: skip
 MEANS = {"planted": "share of trials found"}
 

@@ -15,14 +15,18 @@ from safetensors.torch import load_file, save_file
 from composcope.errors import InputError
 from composcope.experiments import figures
 from composcope.experiments.cli import main
+from composcope.experiments.config import Config
+from composcope.experiments.models.loading import load_target
 from composcope.experiments.organism import documents, series, trainings, weights
 from composcope.experiments.organism.series import Series
 from composcope.experiments.organism.train import Recipe, Stage
 from composcope.experiments.report import checks
 from composcope.experiments.run import read_json
+from composcope.experiments.run.reader import read_run
 from composcope.experiments.studies.spec import from_flags, read_spec
 from composcope.experiments.validity import over_doses as validity
 from composcope.experiments.validity import study as study_validity
+from composcope.experiments.validity.controls import own_part_donors
 
 DOSES = ("none", "twin")
 NAMES = ["organism:none", "organism:twin"]
@@ -84,9 +88,9 @@ def test_every_training_is_asked_the_same_and_stands_in_the_rows_over_trainings(
     assert runs == ["none--mixed", "twin--mixed", "none-seed-12--mixed", "twin-seed-12--mixed"]
     assert len({(made / r / "cases.jsonl").read_bytes() for r in runs}) == 1
     over = _table(made, "validity-seeds")
-    asked = set(validity.QUESTIONS.values()) - {validity.QUESTIONS["pair"]}  # no control here
+    asked = set(validity.QUESTIONS.values()) - {validity.QUESTIONS[q] for q in ("pair", "donors")}  # no control here
     assert {r["question"] for r in over} == asked - {validity.QUESTIONS["planted"]}  # neither a trend nor an AUROC
-    assert {r["question"] for r in _table(made, "validity")} == asked
+    assert {r["question"] for r in _table(made, "validity")} - {validity.QUESTIONS["donors"]} == asked
     alone = {(r["question"], r["model"], r["short"]): r["value"] for r in _table(made, "validity")}
     for row in over:
         for seed in ("1", "12"):
@@ -229,11 +233,13 @@ def test_trainings_are_run_in_the_folder_of_the_study_and_not_run_again(
     words = ["study", "validity", "--trainings", "1", "--limit", "1", "--probe-cases", "2", "--no-report",
              "--out", str(tmp_path / "v")]  # fmt: skip
     assert main(words) in (0, 2)
-    assert "1 trainings of 4 doses" in (said := capsys.readouterr().err) and "0 of 4 models are there" in said
+    assert "1 training of 4 doses" in (said := capsys.readouterr().err) and "0 of 4 models are there" in said
     about = {d: tmp_path / "v" / "trainings" / "seed-0" / d / "model" / "organism.json" for d in weights.DOSES}
     assert all(json.loads(p.read_text())["recipe"]["base"]["steps"] == 2 for p in about.values())
     rows = _table(tmp_path / "v", "validity")
-    assert rows and all(r["verdict"].startswith(("cannot say", "none up to", "from ")) for r in rows)
+    assert rows and all(
+        r["verdict"].startswith(("cannot say", "none up to", "from ")) or "put right" in r["verdict"] for r in rows
+    )
     monkeypatch.setattr(trainings, "train", _refuse)
     assert main(words) in (0, 2) and "4 of 4 models are there" in capsys.readouterr().err
 
@@ -263,3 +269,29 @@ def test_what_cannot_be_examined_is_said_before_anything_runs(
     error = capsys.readouterr().err
     assert said in error and len(error.strip().splitlines()) == 1
     assert not list(tmp_path.glob("s/*--*"))
+
+
+def test_a_state_of_the_cases_own_last_part_puts_more_failures_right_than_another_cases(tmp_path: Path) -> None:
+    words = [
+        "evaluate",
+        "-m",
+        "organism:control",
+        "-b",
+        "organism:mixed",
+        "--limit",
+        "40",
+        "--out",
+        str(tmp_path / "r"),
+    ]
+    assert main([*words, "-q"]) in (0, 2)
+    run = read_run(tmp_path / "r").evaluated()
+    target = load_target(Config(model="organism:control", benchmark="organism:mixed"))
+    examples = validity._labelled(run, validity.opened(target, run, 20, []))
+    found = {(r["group"], r["layer"]): (r["count"], r["n"]) for r in own_part_donors(target.hooks(), examples, 20)}
+    layers = range(target.hooks().anatomy.n_layers)
+    assert set(found) == {(g, i) for g in ("own part", "another case's part") for i in layers}
+    for layer in layers:
+        (own, n), (other, _) = found["own part", layer], found["another case's part", layer]
+        assert own >= 0.2 * n > 0 and own > other
+    rows = list(validity._control_rows("control", own_part_donors(target.hooks(), examples, 20)))
+    assert all(r["verdict"].endswith("put right") and not r["headline"] for r in rows)
