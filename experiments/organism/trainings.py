@@ -41,9 +41,11 @@ def conduct(
     wanted = [(seed, dose) for seed in seeds(n) for dose in DOSES]
     left = [(seed, dose) for seed, dose in wanted if not _done(folder / f"seed-{seed}" / dose / "model", recipe)]
     steps = f"{recipe.base.steps} steps of a shared base and {recipe.dose.steps} of each dose"
-    said(f"{n} training{"s" if n > 1 else ""} of {len(DOSES)} doses in {folder} (seeds {', '.join(map(str, seeds(n)))}; {steps}): "
-         f"{len(wanted) - len(left)} of {len(wanted)} models are there"
-         + (f"; about {MINUTES} processor minutes a seed; the same command continues" if left else ""))  # fmt: skip
+    more = f"; about {MINUTES} processor minutes a seed; the same command continues" if left else ""
+    said(
+        f"{n} training{'s' if n > 1 else ''} of {len(DOSES)} doses in {folder} (seeds {', '.join(map(str, seeds(n)))}; "
+        f"{steps}): {len(wanted) - len(left)} of {len(wanted)} models are there{more}"
+    )
     for i, (seed, dose) in enumerate(left, 1):
         train(dose, seed, folder, recipe, device, _progress(said, seed))
         said(f"seed {seed}, {dose}: trained ({i} of {len(left)})")
