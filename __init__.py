@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .evaluation.cases import Case, read_cases, write_cases
+    from .experiments.diagnosis.job import diagnose
+    from .experiments.investigate import investigate
+    from .experiments.notebook import evaluate, open_run, plot
+    from .hooks import Site, load_model
 
 __version__ = "0.1.0"
 
 # Name -> module. Nothing is imported before it is used, so that `import composcope` stays free of torch.
 _LAZY = {
-    "load_model": ".hooks",
-    "Site": ".hooks",
     "Case": ".evaluation.cases",
-    "read_cases": ".evaluation.cases",
-    "investigate": ".experiments.investigate",
+    "Site": ".hooks",
     "diagnose": ".experiments.diagnosis.job",
+    "evaluate": ".experiments.notebook",
+    "investigate": ".experiments.investigate",
+    "load_model": ".hooks",
+    "open_run": ".experiments.notebook",
+    "plot": ".experiments.notebook",
+    "read_cases": ".evaluation.cases",
+    "write_cases": ".evaluation.cases",
 }
-__all__ = ["__version__", *sorted(_LAZY)]
+__all__ = [
+    "Case",
+    "Site",
+    "__version__",
+    "diagnose",
+    "evaluate",
+    "investigate",
+    "load_model",
+    "open_run",
+    "plot",
+    "read_cases",
+    "write_cases",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(import_module(_LAZY[name], __name__), name)
+        found = getattr(import_module(_LAZY[name], __name__), name)
+        globals()[name] = found  # found at once from now on
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,24 +85,26 @@ def investigate(
     report: bool = True,
     probe: ProbeStep | None = None,
     diagnose: bool | None = False,
+    benchmark: Benchmark | None = None,
+    target: Target | None = None,
 ) -> Investigation:
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
 
     ``contrast=False`` stops after the evaluation, ``report=False`` before the report; ``bars=False`` leaves
     out progress bars; ``probe`` opens the model up in its own way instead; ``diagnose`` also names the cause of each
-    failure (None: where that takes less than two minutes). Raises ``ComposcopeError`` for whatever a
-    user can mend.
+    failure (None: where that takes less than two minutes). ``benchmark`` and ``target`` are there already where the
+    configuration only names them; such a target is left open. Raises ``ComposcopeError`` for whatever a user can mend.
     """
     start = time.monotonic()
     folder = Path(out) if out is not None else config.default_folder()
-    benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
+    benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     shard = None if config.shard is None else shards.parse(config.shard)
     mine = shards.of(benchmark, config.shard)
     config = planning.with_benchmark(config, benchmark)
     # What is refused is refused before the run's folder is made: first what needs no model, then what does.
     planning.what_is_asked(config, benchmark)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
-    with closing(load_target(config, folder, reporter.say)) as target:
+    with closing(load_target(config, folder, reporter.say)) if target is None else nullcontext(target) as target:
         config = planning.with_target(config, target.prompting, target.tokenizer)
         asked = planning.what_is_asked(config, benchmark)
         _check(asked, config, target)

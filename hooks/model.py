@@ -24,15 +24,18 @@ from ..devices import available
 from ..errors import ModelError
 from ..interrupts import uninterrupted
 from ..model_files import location
+from ..terminal import to_stderr
 from . import length_limits, placement
 from .anatomy import Anatomy, resolve
 from .backends import libraries
 from .backends import transformers as backend_transformers
 from .generation import greedy
 from .head import Unembedding, unembedding_of
+from .heads import split
 from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
 from .surroundings import check_ready, check_unmasked, foreign_hooks
+from .wrapped import unwrapped
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """Models for which it was tried whether left padding changes their numbers."""
@@ -151,9 +154,11 @@ class Model:
         """
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         changes = dict(edit or {})
+        given = changes, {s: f for s, f in wanted.items() if f is not None}
+        wanted, changes, with_heads = split(wanted, changes, self.anatomy)
         for site in (*wanted, *changes):
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
-        for what, functions in (("edit", changes), ("read", {s: f for s, f in wanted.items() if f is not None})):
+        for what, functions in zip(("edit", "read"), given, strict=True):
             for site, function in functions.items():
                 if not callable(function):
                     raise ModelError(f"{what} of {site}: {type(function).__name__}; give a function of the activation")
@@ -174,7 +179,7 @@ class Model:
                 run = self.library.run(ids, mask, wanted, changes, past)
             else:
                 run = backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
-        return run._replace(hooks=hooks)
+        return run._replace(acts=with_heads(run.acts), hooks=hooks)
 
     def read_trunk(
         self, ids: Int[Tensor, "batch pos"], read: Iterable[Site] | Mapping[Site, Reducer | None]
@@ -213,7 +218,7 @@ class Model:
         ``edit``: as in ``run``; each function sees a prompt's activation (``batch pos ...``) once, and then that of
         every new token (``batch 1 ...``), in batches of prompts of one length. ``stop_ids``: by default ``eos_ids``.
         """
-        changes = dict(edit or {})
+        changes = split({}, dict(edit or {}), self.anatomy)[1]
         for site in changes:
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
         for prompt in prompts:
@@ -221,6 +226,15 @@ class Model:
         stops = self.eos_ids if stop_ids is None else stop_ids
         with self._alone(), length_limits.keep_rotary_angles(self.model):
             return greedy(self.model, self.anatomy, prompts, changes, max_new_tokens, stops)
+
+    def tokens(self, text: str | Sequence[str]) -> Int[Tensor, "batch pos"]:
+        """Token ids of one text or several, as the tokenizer begins a text, padded on the right: what ``run`` takes.
+
+        Raises ``ModelError`` without a tokenizer, and for a text without a token.
+        """
+        if self.tokenizer is None:
+            raise ModelError("no tokenizer: give load_model one (tokenizer=...), or token ids in place of text")
+        return self.pad(self.tokenizer(text).input_ids for text in ([text] if isinstance(text, str) else text))[0]
 
     def pad(self, rows: Iterable[Iterable[int]]) -> tuple[Int[Tensor, "batch pos"], Int[Tensor, "batch pos"]]:
         """Rows of token ids, padded on the right: ids and mask."""
@@ -292,6 +306,7 @@ def load_model(
     """
     if backend is not None and backend not in libraries.BACKENDS:
         raise ModelError(f'backend "{backend}": use one of {", ".join(libraries.BACKENDS)}')
+    path_or_object, notes = unwrapped(path_or_object)
     home = libraries.backend_of(path_or_object)
     if home != "transformers":
         if backend not in (None, home) or dtype is not None or device is not None:
@@ -305,7 +320,11 @@ def load_model(
                 f"dtype {dtype}: the model in memory is {path_or_object.dtype}; convert it before handing it over"
             )
         model = path_or_object if device is None else path_or_object.to(available(device))  # type: ignore[arg-type]
-        return Model(model, _tokenizer(tokenizer), anatomy, backend)
+        found = Model(model, _tokenizer(tokenizer), anatomy, backend)
+        for note in notes:
+            to_stderr(note)
+        found.notes += notes
+        return found
     if not isinstance(path_or_object, str | Path):
         raise ModelError(
             f"model of type {type(path_or_object).__name__}; need a path or a transformers PreTrainedModel"

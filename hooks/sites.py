@@ -25,16 +25,20 @@ class Site(NamedTuple):
     Shapes: residual stream and block outputs ``batch pos d_model``; ``q`` ``batch head pos d_head``, ``k`` and ``v``
     ``batch kv_head pos d_head`` (before rotary embedding); ``head`` = input of the attention output projection,
     ``batch pos head*d_head``; ``pattern`` ``batch head query key``; ``neuron`` = input of the MLP down projection,
-    ``batch pos d_mlp``.
+    ``batch pos d_mlp``. With ``head=h`` the part of one head, without the axis of heads: ``head`` ``batch pos d_head``,
+    ``pattern`` ``batch query key``, ``q``, ``k`` and ``v`` ``batch pos d_head``.
     """
 
     layer: int
     kind: Kind
     expert: int | None = None
     """The expert whose neurons are meant, in mixtures of experts."""
+    head: int | None = None
+    """The head that is meant, of ``head``, ``pattern`` and ``q``; of ``k`` and ``v`` the key-value head."""
 
     def __str__(self) -> str:
         tail = "" if self.expert is None else f", expert={self.expert}"
+        tail += "" if self.head is None else f", head={self.head}"
         return f'Site({self.layer}, "{self.kind}"{tail})'
 
 
@@ -56,6 +60,8 @@ def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
     """Raise ``ModelError`` for a site that a model of this size does not have."""
     if not isinstance(site, Site) or not isinstance(site.layer, int):
         raise ModelError(f'{site!r}: not a site; give a set, list or mapping of Site(layer, "kind")')
+    if site.head is not None:
+        raise ModelError(f"{site}: single heads are for lm.run; give the whole site here, and take the head's part")
     if site.kind not in KINDS:
         raise ModelError(f"{site}: no such kind; use one of {', '.join(KINDS)}")
     if not 0 <= site.layer < n_layers:

@@ -21,7 +21,7 @@ DPI, DPI_OF_MANY, MANY = 160, 110, 8
 _DARK = {style.INK: "#e6edf3", style.MUTED: "#9198a1", style.GRID: "#3d444d", style.PAPER: "#151b23"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Drawing:
     """What a figure function returns."""
 
@@ -35,6 +35,9 @@ class Drawing:
     """Of each run that is drawn: which model, data and code it is of; written beside the csv."""
     empty: str | None = None
     """Why there is nothing to draw; None when there is."""
+
+    def __repr__(self) -> str:
+        return f"<drawing of {len(self.rows)} rows: {self.caption[:80]}>"
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows of it, whatever its matplotlib backend."""

@@ -1,0 +1,125 @@
+"""How a notebook gets at results: evaluate a model now, or open a run that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...evaluation.cases import Case, check_cases
+from ...evaluation.protocols.asking import recommended_format
+from ..config import Asking, Config, Probing, Serving
+from ..evaluating.benchmark import Benchmark, default_protocol, hash_cases, limit_cases
+from ..models.resolve import ModelSource
+from ..models.target import Target, choose_prompting
+from ..run.reader import read_config, read_run
+from .results import RunResults
+
+_OF_A_FILE = ("dtype", "device", "pad_token")
+
+
+def evaluate(
+    model: Any,
+    cases: Iterable[Case] | str | Path,
+    *,
+    out: str | Path | None = None,
+    tokenizer: Any = None,
+    quiet: bool = False,
+    **options: Any,
+) -> RunResults:
+    """Ask a model every part and every whole, grade the answers, and open the run.
+
+    Args:
+        model: a folder, hub id or ``organism:DOSE``; or a model in memory: a transformers model with its ``tokenizer``,
+            or what ``load_model`` returns.
+        cases: cases (``read_cases``), the path of a case file, or the name of a benchmark.
+        out: the run's folder; ``runs/MODEL--CASES-HASH--PROTOCOL`` by default. The same call later takes the answers
+            from there and asks only what is missing.
+        options: those of ``composcope evaluate``, such as ``protocol``, ``limit``, ``few_shot``, ``seed``.
+
+    Raises ``ComposcopeError`` for whatever a user can mend.
+    """
+    from ..investigate import investigate
+
+    settings = _settings(options)
+    benchmark = None if isinstance(cases, str | Path) else _benchmark(list(cases), settings.get("limit"))
+    named = isinstance(model, str | Path)
+    if not named and (given := [n for n in _OF_A_FILE if settings.get(n) is not None]):
+        raise InputError(f"{given[0]}={settings[given[0]]!r}: is for models that are loaded; this one is in memory")
+    name = str(model) if named else _name_of(model)
+    config = Config(**settings, model=name, benchmark=str(cases) if benchmark is None else benchmark.name, probes=())
+    folder = Path(out) if out is not None else config.default_folder()
+    if benchmark is not None:
+        benchmark = replace(benchmark, name=str(folder / "cases.jsonl"))  # where the run keeps them
+        config = config.replace(benchmark=benchmark.name)
+    target = None if named else in_memory(model, tokenizer, config)
+    investigate(config, folder, quiet=quiet, contrast=False, benchmark=benchmark, target=target)
+    return RunResults(read_run(folder), None if named else model, tokenizer, target)
+
+
+def open_run(folder: str | Path, model: Any = None, tokenizer: Any = None) -> RunResults:
+    """Open a run folder. Nothing is loaded but what is asked for; the model only to probe.
+
+    ``model`` (with ``tokenizer``) is a model in memory, or the place where the run's model is now. Raises
+    ``InputError`` for a folder that is no evaluated run.
+    """
+    found = read_run(folder)
+    found.counted_now()
+    return RunResults(found, model, tokenizer)
+
+
+def load(run: RunResults) -> Target:
+    """The model of a run, or the one given in its place."""
+    from ..models.loading import load_target
+
+    config = run_config(run)
+    if run.model is not None and not isinstance(run.model, str | Path):
+        return in_memory(run.model, run.tokenizer, config)
+    return load_target(config, run.data.path)
+
+
+def run_config(run: RunResults) -> Config:
+    """The options of a run, with the model that was given for it where that is a path."""
+    raw = read_config(run.data.path)
+    return Config.read(raw, **({"model": str(run.model)} if isinstance(run.model, str | Path) else {}))
+
+
+def in_memory(model: Any, tokenizer: Any, config: Config) -> Target:
+    """A model in memory as the target of a run. Raises ``ModelError`` for an object that cannot be opened."""
+    from ...evaluation.engines.local import LocalEngine
+    from ...hooks.model import Model, load_model
+
+    lm = model if isinstance(model, Model) else load_model(model, tokenizer)
+    if lm.tokenizer is None:
+        raise InputError("tokenizer: none is given with a model in memory; give the one that it was trained with")
+    engine = LocalEngine(lm.model, lm.tokenizer, batch_size=config.batch_size)
+    source = ModelSource(config.model, config.model, False)
+    return Target(source, lm.model, lm.tokenizer, engine, choose_prompting(config.prompting, lm.tokenizer))
+
+
+def _name_of(model: Any) -> str:
+    """Where a model in memory came from; the name of its type where it does not say."""
+    inner = getattr(model, "model", model)
+    return str(getattr(getattr(inner, "config", None), "_name_or_path", "") or type(inner).__name__)
+
+
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Options by name as ``Config`` holds them: those of asking and serving in sections of their own."""
+    found = {k: v for k, v in options.items() if k not in (*Asking.model_fields, *Serving.model_fields)}
+    if wrong := [k for k in found if k in Probing.model_fields]:
+        raise InputError(f"{wrong[0]}: is for probes; give it to probe(...) of the failures")
+    for section, fields in (("asking", Asking.model_fields), ("serving", Serving.model_fields)):
+        if mine := {k: v for k, v in options.items() if k in fields}:
+            found[section] = {**dict(found.get(section) or {}), **mine}
+    return found
+
+
+def _benchmark(cases: list[Case], limit: int | None) -> Benchmark:
+    """Cases in memory as a benchmark, named by what they say and by their hash."""
+    found, digest = check_cases(cases, "cases"), hash_cases(cases)
+    names = {c.benchmark or "cases" for c in found}
+    name = f"{names.pop() if len(names) == 1 else 'cases'}-{digest[:8]}"
+    kept = tuple(limit_cases(found, limit))
+    return Benchmark(name, kept, default_protocol(found), recommended_format(found), digest, True)

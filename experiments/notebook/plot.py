@@ -1,0 +1,84 @@
+"""Pictures: ``plot.attention(lm, "text", layer=3)``, and every figure by its name: ``plot.collapse_curve([a, b])``.
+
+``dir(plot)`` names them. Each returns a ``Drawing``, which shows itself; ``.figure`` is matplotlib's, ``.rows`` are the
+numbers in it, ``.caption`` says what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import did_you_mean
+from ..figures import style
+from ..figures.catalog import FIGURES, draw
+from ..figures.drawing import Drawing
+from ..figures.heatmaps import color_bar, panels_of
+from ..run.reader import RunData
+from .results import RunResults
+
+if TYPE_CHECKING:
+    from ...hooks.model import Model
+
+__all__ = ["attention"]
+NAMED_TOKENS = 40
+"""Tokens up to which each stands beside its row and column."""
+
+
+def attention(lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[int] | None = None) -> Drawing:
+    """The attention pattern of a layer on a text or on token ids, a panel a head: rows look at columns.
+
+    Raises ``ModelError`` for a layer or head that the model does not have, ``InputError`` for a text without tokens.
+    """
+    import torch
+
+    from ...hooks.sites import Site
+    from ..by_case.entries import pieces
+
+    ids = lm.tokens(text) if isinstance(text, str) else torch.tensor([list(text)], device=lm.device)
+    chosen = list(range(lm.anatomy.n_heads)) if heads is None else list(heads)
+    sites = {h: Site(layer, "pattern", head=h) for h in chosen}
+    with torch.no_grad():
+        acts = lm.run(ids, read=sites.values()).acts
+    maps = {h: acts[site][0].float().cpu().numpy() for h, site in sites.items()}
+    known = lm.tokenizer is not None
+    words = pieces(lm.tokenizer, ids[0].tolist()) if known else [str(i) for i in ids[0].tolist()]
+    fig, panels = panels_of(len(chosen), 3.2, 3.2)
+    for ax, (head, weights) in zip(panels, maps.items(), strict=False):
+        ax.imshow(weights, cmap=style.SEQUENTIAL, vmin=0, vmax=1, interpolation="nearest")
+        style.dress(ax, f"layer {layer}, head {head}", grid=None)
+        if len(words) <= NAMED_TOKENS:
+            said = [style.plain(w.replace("\n", "\\n"), 12) for w in words]
+            ax.set_xticks(range(len(words)), said, rotation=90, fontsize=6)
+            ax.set_yticks(range(len(words)), said, fontsize=6)
+    color_bar(fig, panels[: len(chosen)], style.SEQUENTIAL, 0, 1)
+    rows = [
+        {"layer": layer, "head": h, "query": q, "key": k, "query_token": words[q], "key_token": words[k],
+         "value": float(weights[q, k])}
+        for h, weights in maps.items() for q in range(len(words)) for k in range(q + 1)
+    ]  # fmt: skip
+    caption = (
+        f"Attention of layer {layer} on {len(words)} tokens: each row is the token that looks, each column what it "
+        "looks at; every row sums to 1."
+    )
+    return Drawing(style.finished(fig), rows, caption)
+
+
+def __getattr__(name: str) -> Callable[..., Drawing]:
+    figure = FIGURES.find(name.replace("_", "-"))
+    if name.startswith("_") or figure is None:
+        known = [f.replace("-", "_") for f in FIGURES]
+        raise AttributeError(f"composcope.plot has no {name!r}{did_you_mean(name, known)}")
+
+    def plot(runs: Any, **options: Any) -> Drawing:
+        one = isinstance(runs, str | Path | RunData | RunResults)
+        given = [r.data if isinstance(r, RunResults) else r for r in ([runs] if one else runs)]
+        return draw(figure.name, given, **options)
+
+    plot.__name__, plot.__doc__ = name, f"{figure.title}. {figure.draw.__doc__ or ''}"
+    return plot
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(name.replace("-", "_") for name in FIGURES)])

@@ -1,0 +1,246 @@
+"""An evaluated run in a notebook: its metrics, its failing cases, one case, and probes on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InputError, did_you_mean
+from ...evaluation.cases import Case
+from ...evaluation.protocols.base import Graded
+from ..run.reader import Row, RunData
+from .shown import ProbeResults, Table, frame_html, heading
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ...hooks.model import Model
+    from ..figures.drawing import Drawing
+    from ..models.target import Target
+
+_MARKS = {"correct": "✓", "incorrect": "✗", "abstained": "abstained", "invalid": "invalid"}
+_LISTED = 8
+
+
+@dataclass(frozen=True, repr=False)
+class CaseResult:
+    """One case: the question, the gold answer and what the model said to the whole and to each part."""
+
+    case: Case
+    label: str | None
+    """``failure``, ``success``, or None for a case that is in neither set."""
+    graded: Sequence[Graded]
+    """One row per question put, the whole first."""
+    responses: Sequence[str | None]
+    """What the model wrote to each of them; None where no journal is there."""
+
+    @property
+    def id(self) -> str:
+        return self.case.id
+
+    @property
+    def question(self) -> str:
+        return self.case.question
+
+    @property
+    def answer(self) -> str:
+        """The gold answer."""
+        return self.case.answer
+
+    @property
+    def whole(self) -> Graded | None:
+        """The graded answer to the whole question; None where it was not asked."""
+        return next((g for g in self.graded if g.role == "whole"), None)
+
+    def to_df(self) -> pandas.DataFrame:
+        """One line per question put: role, gold, the answer taken from the response, the verdict, the response."""
+        rows = zip(self.graded, self.responses, strict=True)
+        return Table(self.id, [self._row(g, said) for g, said in rows]).to_df()
+
+    def _row(self, g: Graded, said: str | None) -> Row:
+        asked = self.case.question if g.role.startswith("whole") else self._part(g.role)
+        return {"role": g.role, "question": asked, "gold": g.gold, "answer": g.answer, "outcome": g.outcome,
+                "reason": g.reason, "response": said}  # fmt: skip
+
+    def _part(self, role: str) -> str | None:
+        number = role.removeprefix("part:").partition(":")[0]
+        parts = self.case.parts
+        return parts[int(number)].question if number.isdigit() and int(number) < len(parts) else None
+
+    def __repr__(self) -> str:
+        parts = [_MARKS[g.outcome] for g in self.graded if g.role.startswith("part:") and g.role.count(":") == 1]
+        whole = "not asked" if self.whole is None else f"{_MARKS[self.whole.outcome]} {self.whole.answer!r}"
+        known = f"parts {' '.join(parts)}, " if parts else ""
+        return f"<case {self.id} ({self.label or 'neither'}): {known}whole {whole}, gold {self.answer!r}>"
+
+    def _repr_html_(self) -> str:
+        frame = self.to_df()
+        frame["outcome"] = [_MARKS[o] for o in frame["outcome"]]
+        gold = f"<p>{escape(self.question)}<br>gold: <b>{escape(self.answer)}</b></p>"
+        return heading(self.id, self.label or "neither failure nor success") + gold + frame_html(frame)
+
+
+@dataclass(frozen=True, repr=False)
+class CaseGroup(Sequence[CaseResult]):
+    """Cases of a run, such as its failures: a sequence of cases that can be probed together."""
+
+    run: RunResults
+    label: str
+    ids: tuple[str, ...]
+
+    def probe(
+        self, name: str, *, cases: int = 32, against: CaseGroup | None = None, quiet: bool = False, **options: Any
+    ) -> ProbeResults:
+        """Measure a probe on these cases, by default against matched successes (or failures, for successes).
+
+        At most ``cases`` matched pairs are measured, and the result is kept in the run's folder, as by ``composcope
+        probe``; what is there already is not measured again. ``against`` names other cases to compare with: then, and
+        for a part of the failures (``run.failures[:8]``), the result is not kept. ``options`` are those of the probes
+        (``position``, ``rows_dtype``).
+
+        Raises ``InputError`` for an unknown probe, ``NoCasesError`` where there is nothing to measure.
+        """
+        from . import probing
+
+        return probing.probe(self, name, cases=cases, against=against, quiet=quiet, options=options)
+
+    def to_df(self) -> pandas.DataFrame:
+        """One line a case: question, gold answer, the answer given, and how each question was judged."""
+        return Table(self.label, [_line(case) for case in self]).to_df()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        return (self.run.case(case) for case in self.ids)
+
+    def __getitem__(self, i: Any) -> Any:
+        """A case by its place or id; a slice is a smaller group."""
+        if isinstance(i, slice):
+            return CaseGroup(self.run, self.label, self.ids[i])
+        return self.run.case(i if isinstance(i, str) else self.ids[i])
+
+    def __repr__(self) -> str:
+        first = ", ".join(self.ids[:_LISTED]) + (", ..." if len(self) > _LISTED else "")
+        return f"<{len(self)} {self.label} cases of {self.run.name}: {first}>"
+
+    def _repr_html_(self) -> str:
+        return heading(f"{len(self)} {self.label} cases", f"of {self.run.name}") + frame_html(self.to_df())
+
+
+def _line(found: CaseResult) -> Row:
+    verdicts = {g.role: _MARKS[g.outcome] for g in found.graded if g.role.count(":") <= 1}
+    given = None if found.whole is None else found.whole.answer
+    return {"case": found.id, "question": found.question, "gold": found.answer, "answer": given, **verdicts}
+
+
+@dataclass(repr=False)
+class RunResults:
+    """A run folder, opened: ``metrics``, ``failures``, ``case(id)``, and the model, loaded when it is needed."""
+
+    data: RunData
+    model: Any = None
+    """A model in memory to probe with, in place of the one that the run names."""
+    tokenizer: Any = None
+    _target: Target | None = field(default=None)
+
+    @property
+    def name(self) -> str:
+        return self.data.name
+
+    @property
+    def path(self) -> str:
+        """The run's folder."""
+        return str(self.data.path)
+
+    @cached_property
+    def metrics(self) -> Table:
+        """Every metric with n, value and interval: over clusters where cases share facts or items."""
+        rows = []
+        for metric in self.data.metrics:
+            row = metric.to_dict()
+            rows.append({"metric": row.pop("metric"), **row.pop("group"), **row})
+        return Table(f"metrics of {self.name}", rows)
+
+    @property
+    def cases(self) -> CaseGroup:
+        """Every case that was asked about."""
+        return CaseGroup(self, "evaluated", tuple(self.data.cases))
+
+    @property
+    def failures(self) -> CaseGroup:
+        """The cases that fail by composition: every part right, the whole wrong."""
+        return CaseGroup(self, "failure", self._labelled("failure"))
+
+    @property
+    def successes(self) -> CaseGroup:
+        """The cases whose parts and whole are right."""
+        return CaseGroup(self, "success", self._labelled("success"))
+
+    def _labelled(self, label: str) -> tuple[str, ...]:
+        sets = [s for s in self.data.case_sets.values() if s.label == label]
+        return tuple(dict.fromkeys(e.case for s in sets for e in s.entries))
+
+    @cached_property
+    def _by_case(self) -> dict[str, list[Graded]]:
+        found: dict[str, list[Graded]] = {}
+        for row in self.data.graded:
+            found.setdefault(row.case, []).append(row)
+        return found
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        return {case: label for label in ("success", "failure") for case in self._labelled(label)}
+
+    def case(self, id: str) -> CaseResult:
+        """One case with everything that was asked about it. Raises ``InputError`` for an id that is not there."""
+        if id not in self.data.cases:
+            raise InputError(
+                f"{self.name}: no case {id!r} among its {len(self.data.cases)}{did_you_mean(id, self.data.cases)}"
+            )
+        rows = sorted(self._by_case.get(id, []), key=lambda g: (not g.role.startswith("whole"), g.role))
+        answered = self.data.responses
+        said = [answered[g.ask].text if g.ask in answered else None for g in rows]
+        return CaseResult(self.data.cases[id], self._labels.get(id), rows, said)
+
+    def probe_results(self, name: str) -> ProbeResults:
+        """What the run's folder holds of a probe. Raises ``InputError`` where that is nothing."""
+        from . import probing
+
+        return probing.kept(self, name)
+
+    @property
+    def target(self) -> Target:
+        """The model with its tokenizer and engine; loaded when first needed."""
+        if self._target is None:
+            from . import opening
+
+            self._target = opening.load(self)
+        return self._target
+
+    @cached_property
+    def lm(self) -> Model:
+        """The model, opened for reading and editing."""
+        return self.target.hooks()
+
+    def plot(self, figure: str, **options: Any) -> Drawing:
+        """A figure of the run by name, such as ``collapse-curve``; ``composcope.plot`` lists them."""
+        from ..figures import draw
+
+        return draw(figure, [self.data], **options)
+
+    def __repr__(self) -> str:
+        d = self.data
+        return (
+            f"<run {self.name}: {d.model} on {d.benchmark} ({d.protocol}), {len(d.cases)} cases, "
+            f"{len(self.failures)} failures, {len(self.successes)} successes>"
+        )
+
+    def _repr_html_(self) -> str:
+        d = self.data
+        about = f"{d.model} on {d.benchmark}, protocol {d.protocol}, {len(d.cases)} cases"
+        sets = f"<p>{len(self.failures)} failures with every part right, {len(self.successes)} successes</p>"
+        return heading(self.name, about) + sets + frame_html(self.metrics.to_df())

@@ -1,0 +1,184 @@
+"""What a notebook shows of results: tables as pandas frames, tensors as arrays with named axes, figures.
+
+The arrays are xarray's: their axes are selected, averaged and drawn by name (``maps["p"].sel(layer=3)``), they carry
+the coordinates along, and they show themselves. A tuple of array and names would need code for each of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError, did_you_mean
+from ..run.reader import ProbeData, Row, RunData
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+    from ..figures.drawing import Drawing
+
+MAIN = "composition"
+"""The kind of question that maps without a kind in their name are of."""
+SHOWN_ROWS = 60
+_DIFFERENCE = "failure - success"
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Rows with the same columns; ``to_df()`` makes a pandas frame of them."""
+
+    title: str
+    rows: Sequence[Row]
+
+    def to_df(self) -> pandas.DataFrame:
+        """One line a row; columns that no row fills are left out."""
+        import pandas
+
+        return pandas.DataFrame(list(self.rows)).dropna(axis="columns", how="all")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __getitem__(self, i: int) -> Row:
+        return self.rows[i]
+
+    def __repr__(self) -> str:
+        return f"<{self.title}: {len(self.rows)} rows; .to_df()>"
+
+    def _repr_html_(self) -> str:
+        return heading(self.title, f"{len(self.rows)} rows") + frame_html(self.to_df())
+
+
+def heading(title: str, more: str = "") -> str:
+    """A line above a table; both texts are escaped."""
+    return f"<div><b>{escape(title)}</b> {escape(more)}</div>"
+
+
+def frame_html(frame: pandas.DataFrame, *, index: bool = False) -> str:
+    """A frame as an HTML table, everything in it escaped, long texts whole."""
+    import pandas
+
+    with pandas.option_context("display.max_colwidth", None, "display.float_format", "{:.4g}".format):
+        return frame.to_html(index=index, escape=True, na_rep="", max_rows=SHOWN_ROWS, border=0, justify="left")
+
+
+class Maps(Mapping[str, "xarray.DataArray"]):
+    """A probe's tensors by name, with named axes; an unknown name is answered with those that there are."""
+
+    def __init__(self, probe: ProbeData) -> None:
+        self._probe = probe
+        self._names = {readable(name, probe.tensors): name for name in probe.tensors}
+
+    def __getitem__(self, name: str) -> xarray.DataArray:
+        import xarray
+
+        if name not in self._names:
+            known = ", ".join(self._names) or "none"
+            raise InputError(
+                f"probe {self._probe.name}: no map {name!r}{did_you_mean(name, self._names)}; it has: {known}"
+            )
+        own = self._names[name]
+        values = np.asarray(self._probe.tensors[own])
+        axes = _distinct(self._probe.axes.get(own) or [f"axis {i}" for i in range(values.ndim)])
+        places = {axis: np.arange(n) for axis, n in zip(axes, values.shape, strict=True)}
+        return xarray.DataArray(values, places, axes, name=name, attrs={"probe": self._probe.name, "tensor": own})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"<maps of {self._probe.name}: {', '.join(self._names)}>"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._names)
+
+
+def readable(name: str, tensors: Mapping[str, Any]) -> str:
+    """A tensor's name in words where the probe contrasts maps: ``difference.math`` -> ``math: failure - success``.
+
+    Of the composition the kind is left out; tensors of other probes keep their names.
+    """
+    what, _, rest = name.partition(".")
+    kind, _, group = rest.partition(".")
+    if f"difference.{kind}" not in tensors and f"p.{kind}" not in tensors:
+        return name
+    said = {"difference": _DIFFERENCE, "p": "p"}.get(what, group)
+    return said if kind == MAIN else f"{kind}: {said}"
+
+
+def _distinct(axes: Sequence[str]) -> list[str]:
+    """Axis names with a number where one stands twice (task by task)."""
+    return [axis if axis not in axes[:i] else f"{axis} {axes[:i].count(axis) + 1}" for i, axis in enumerate(axes)]
+
+
+@dataclass(frozen=True, repr=False)
+class ProbeResults:
+    """What a probe found on a group of cases of a run."""
+
+    name: str
+    """The probe."""
+    run: RunData
+    data: ProbeData
+    note: str
+    """Which cases it ran on: pairs, strata that were dropped, or why there is no contrast."""
+    case_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By group (``failure``, ``success``) the cases that it ran on."""
+
+    @property
+    def table(self) -> Table:
+        """Its rows, each with n and interval."""
+        return Table(f"{self.name} on {self.run.name}", self.data.table)
+
+    def to_df(self) -> pandas.DataFrame:
+        """The table as a pandas frame."""
+        return self.table.to_df()
+
+    @cached_property
+    def maps(self) -> Maps:
+        """Its tensors as xarray arrays with named axes; ``maps["failure - success"]`` where it contrasts maps."""
+        return Maps(self.data)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return self.data.warnings
+
+    def plot(self, figure: str | None = None, **options: Any) -> Drawing:
+        """Its own first figure, or the one named; ``.figure`` of what it returns is matplotlib's.
+
+        Raises ``InputError`` for a figure that there is not.
+        """
+        from ..figures import draw
+        from ..figures.catalog import FIGURES
+
+        own = [f.name for f in FIGURES.values() if f.section.replace("_", "-") == self.name.replace("_", "-")]
+        if figure is None and not own:
+            raise InputError(f"probe {self.name}: has no figure of its own; name one (composcope.plot lists them)")
+        return draw(figure or own[0], [self._as_run()], **options)
+
+    def _as_run(self) -> RunData:
+        """The run with this result in the place of what its folder holds, so that figures draw from either."""
+        run = RunData(self.run.path)
+        run._probes[self.name] = self.data
+        return run
+
+    def __repr__(self) -> str:
+        groups = ", ".join(f"{len(ids)} {group}" for group, ids in self.case_ids.items())
+        return f"<{self.name} on {self.run.name} ({groups}): {len(self.data.table)} rows, {len(self.maps)} maps>"
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<li>{escape(w)}</li>" for w in self.warnings)
+        maps = f"<p>maps: {escape(', '.join(self.maps) or 'none')}</p>"
+        note = f"<p>{escape(self.note)}</p>" + (f"<ul>{said}</ul>" if said else "")
+        return heading(f"{self.name} on {self.run.name}") + note + frame_html(self.to_df()) + maps

@@ -1,0 +1,124 @@
+"""The toolkit as a notebook uses it: the lines of the documentation, on a shipped organism."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import composcope as cs
+from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.experiments.notebook import RunResults
+from composcope.experiments.organism.benchmarks import mixed
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunResults:
+    folder = tmp_path_factory.mktemp("api")
+    write_cases(mixed(24, 0), folder / "cases.jsonl")
+    return cs.evaluate("organism:control", cs.read_cases(folder / "cases.jsonl"), out=folder / "run", quiet=True)
+
+
+@pytest.fixture(scope="module")
+def looked(run: RunResults) -> Any:
+    return run.failures.probe("lookback", cases=4, quiet=True)
+
+
+def test_the_lines_of_the_documentation_run(run: RunResults, looked: Any) -> None:
+    metrics = run.metrics.to_df()
+    assert isinstance(metrics, pd.DataFrame)
+    whole = metrics[metrics.metric == "composition"].iloc[0]
+    assert len(metrics) == len(run.metrics) and whole.n + whole.n_invalid == len(run.cases) == 24
+    assert 0 < len(run.failures) <= len(run.cases)
+    assert set(run.failures.ids).isdisjoint(run.successes.ids)
+
+    assert {"quantity", "group", "n", "value", "low", "high"} <= set(looked.to_df().columns)
+    assert looked.plot().rows
+    difference = looked.maps["failure - success"]
+    assert difference.dims == ("layer", "head")
+    assert np.allclose(difference, looked.maps["failure"] - looked.maps["success"], atol=1e-6)
+
+    drawn = cs.plot.attention(run.lm, "7 times 8", layer=0)
+    assert {row["head"] for row in drawn.rows} == set(range(run.lm.anatomy.n_heads))
+    assert cs.plot.gap_slopes([run]).rows
+
+
+def test_a_run_is_opened_again_with_what_was_probed(run: RunResults, looked: Any) -> None:
+    again = cs.open_run(run.path)
+    kept = again.probe_results("lookback")
+    assert kept.to_df().equals(looked.to_df())
+    assert kept.case_ids == looked.case_ids and set(kept.case_ids) == {"failure", "success"}
+    with pytest.raises(InputError, match="there is: lookback"):
+        again.probe_results("neurons")
+
+
+def test_some_failures_are_measured_in_memory_against_the_cases_named(run: RunResults, looked: Any) -> None:
+    few = run.failures[:6].probe("lookback", cases=3, quiet=True, against=run.successes)
+    assert set(few.case_ids["failure"]) <= set(run.failures.ids[:6])
+    assert few.maps["failure"].shape == looked.maps["failure"].shape
+    assert cs.open_run(run.path).probe_results("lookback").case_ids == looked.case_ids, "what is kept has not changed"
+    assert few.plot().rows, "figures draw from results that no folder holds"
+
+
+def test_the_same_call_takes_its_answers_from_the_folder(run: RunResults, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = list(run.data.cases.values())
+    cs.evaluate("organism:control", cases, out=run.path)
+    assert "0 asks put to the model" in capsys.readouterr().err
+
+
+def test_a_model_in_memory_gives_the_same_answers(run: RunResults, tmp_path: Path) -> None:
+    cases = list(run.data.cases.values())[:6]
+    own = cs.evaluate(run.lm, cases, out=tmp_path / "run", quiet=True)
+    for case in own.cases:
+        assert case.responses == run.case(case.id).responses
+    assert own.target.engine.model is run.lm.model
+    with pytest.raises(InputError, match="dtype"):
+        cs.evaluate(run.lm, cases, out=tmp_path / "other", dtype="float32")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [({"probs": 3}, "probs"), ({"probes": "all"}, "probes"), ({"limit": 0}, "--limit")]
+)
+def test_an_option_that_is_not_there_is_named(options: dict[str, Any], named: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=named):
+        cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", **options)
+
+
+def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any) -> None:
+    with pytest.raises(InputError, match="mixed-0001"):
+        run.case("mixed-00001")
+    with pytest.raises(InputError, match="failure - success"):
+        looked.maps["failure-success"]
+    with pytest.raises(AttributeError, match="collapse_curve"):
+        cs.plot.colapse_curve([run])
+    with pytest.raises(NoCasesError):
+        run.failures[:0].probe("lookback")
+
+
+def test_every_result_shows_itself_short_and_as_escaped_html(looked: Any, tmp_path: Path) -> None:
+    bad = "<script>alert(1)</script>"
+    part = Part(f"What is {bad}?", "7", "fact", "number")
+    case = Case(f"a{bad}", f"Whole {bad}?", f"{bad}", parts=(part, part), benchmark="html")
+    run = cs.evaluate("organism:none", [case], out=tmp_path / "run", quiet=True)
+    shown = [run, run.metrics, run.cases, run.cases[0], run.failures, looked, looked.table]
+    for thing in shown:
+        assert len(repr(thing)) < 400
+        html = thing._repr_html_()
+        assert "<script" not in html and html.startswith("<div>")
+    assert "&lt;script&gt;" in run.cases[0]._repr_html_()
+
+
+def test_the_names_are_seen_and_nothing_heavy_is_loaded_for_them() -> None:
+    code = (
+        "import sys, composcope as cs; names = dir(cs);"
+        "assert {'evaluate', 'open_run', 'plot', 'read_cases', 'load_model'} <= set(names), names;"
+        "sys.exit(any(m in sys.modules for m in ('torch', 'pandas', 'xarray', 'matplotlib')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert "collapse_curve" in dir(cs.plot) and "attention" in dir(cs.plot)
