@@ -12,9 +12,8 @@ from ...evaluation.cases import Case, check_cases
 from ...evaluation.protocols.asking import recommended_format
 from ..config import Asking, Config, Probing, Serving
 from ..evaluating.benchmark import Benchmark, default_protocol, hash_cases, limit_cases
-from ..models.resolve import ModelSource
-from ..models.target import Target, choose_prompting
-from ..run.reader import read_config, read_run
+from ..run.reader import read_run
+from .loading import in_memory
 from .results import RunResults
 
 _OF_A_FILE = ("dtype", "device", "pad_token")
@@ -68,35 +67,6 @@ def open_run(folder: str | Path, model: Any = None, tokenizer: Any = None) -> Ru
     found = read_run(folder)
     found.counted_now()
     return RunResults(found, model, tokenizer)
-
-
-def load(run: RunResults) -> Target:
-    """The model of a run, or the one given in its place."""
-    from ..models.loading import load_target
-
-    config = run_config(run)
-    if run.model is not None and not isinstance(run.model, str | Path):
-        return in_memory(run.model, run.tokenizer, config)
-    return load_target(config, run.data.path)
-
-
-def run_config(run: RunResults) -> Config:
-    """The options of a run, with the model that was given for it where that is a path."""
-    raw = read_config(run.data.path)
-    return Config.read(raw, **({"model": str(run.model)} if isinstance(run.model, str | Path) else {}))
-
-
-def in_memory(model: Any, tokenizer: Any, config: Config) -> Target:
-    """A model in memory as the target of a run. Raises ``ModelError`` for an object that cannot be opened."""
-    from ...evaluation.engines.local import LocalEngine
-    from ...hooks.model import Model, load_model
-
-    lm = model if isinstance(model, Model) else load_model(model, tokenizer)
-    if lm.tokenizer is None:
-        raise InputError("tokenizer: none is given with a model in memory; give the one that it was trained with")
-    engine = LocalEngine(lm.model, lm.tokenizer, batch_size=config.batch_size)
-    source = ModelSource(config.model, config.model, False)
-    return Target(source, lm.model, lm.tokenizer, engine, choose_prompting(config.prompting, lm.tokenizer))
 
 
 def _name_of(model: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -12,37 +11,15 @@ from ..config import Config
 from ..evaluating.benchmark import Benchmark
 from ..run import read_json
 from ..run.reader import ProbeData, RunData, read_probe
-from . import opening
 from .shown import ProbeResults
 
 if TYPE_CHECKING:
-    from .results import CaseGroup, RunResults
-
-OTHER = {"failure": "success", "success": "failure"}
+    from ..models.target import Target
 
 
-def probe(
-    group: CaseGroup, name: str, *, cases: int, against: CaseGroup | None, quiet: bool, options: Mapping[str, Any]
-) -> ProbeResults:
-    """A probe on a group of cases against others; see ``CaseGroup.probe``."""
-    run = group.run
-    if not group.ids:
-        raise NoCasesError(f"{run.name}: no {group.label} cases to probe; use more or other cases")
-    raw = opening.run_config(run)
-    config = raw.replace(**{**options, "probes": name, "probe_cases": cases})
-    whole = {"failure": run.failures.ids, "success": run.successes.ids, "evaluated": run.cases.ids}
-    if against is None and group.ids == whole.get(group.label):
-        _measure_and_keep(run, config, quiet)
-        return kept(run, config.probes[0])
-    others = run.successes.ids + run.failures.ids if against is None else against.ids
-    if against is None and group.label in OTHER:
-        others = whole[OTHER[group.label]]
-    return _in_memory(run, config, {*group.ids, *others}, quiet)
-
-
-def kept(run: RunResults, name: str) -> ProbeResults:
+def kept(run: RunData, name: str) -> ProbeResults:
     """What a run's folder holds of a probe."""
-    data = RunData(run.data.path)
+    data = RunData(run.path)
     found, chosen = data.probe(name), data.path / "probes" / "examples.json"
     if found is None:
         held = ", ".join(data.probe_names) or "none"
@@ -50,41 +27,42 @@ def kept(run: RunResults, name: str) -> ProbeResults:
             f"{run.name}: nothing measured by a probe {name!r} (there is: {held}); run.failures.probe(...)"
         )
     about = read_json(chosen) if chosen.is_file() else {}
-    return ProbeResults(found.name.replace("_", "-"), run.data, found, about.get("note", ""), about.get("groups", {}))
+    return ProbeResults(found.name.replace("_", "-"), run, found, about.get("note", ""), about.get("groups", {}))
 
 
-def _measure_and_keep(run: RunResults, config: Config, quiet: bool) -> None:
+def measure_and_keep(run: RunData, target: Target, config: Config, quiet: bool) -> None:
     """As ``composcope probe`` does; what is there and unchanged is left."""
     from ..investigate import investigate
 
-    path, name = run.data.path, config.probes[0]
-    cases, identity = tuple(run.data.cases.values()), run.data.manifest.identity
+    path, name = run.path, config.probes[0]
+    cases, identity = tuple(run.cases.values()), run.manifest.identity
     # The cases as the run has them: the file that they were read from may be gone. A shard's are not all of them.
     benchmark = None
     if config.shard is None:
         benchmark = Benchmark(config.benchmark, cases, str(config.protocol), config.format, str(identity.get("data")))
-    found = investigate(config, path, quiet=quiet, report=False, benchmark=benchmark, target=run.target)
+    found = investigate(config, path, quiet=quiet, report=False, benchmark=benchmark, target=target)
     if RunData(path).probe(name) is None:
         raise NoCasesError(f"{run.name}: probe {name} had nothing to measure; {found.no_contrast or 'see log.txt'}")
 
 
-def _in_memory(run: RunResults, config: Config, ids: set[str], quiet: bool) -> ProbeResults:
+def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: bool) -> ProbeResults:
+    """A probe on some of a run's labelled cases, matched; nothing is written."""
     from ...probes import examples
     from ..probing.catalog import PROBES
     from ..probing.run import choose
     from ..progress import Reporter
 
-    name, evaluated = config.probes[0], run.data.evaluated()
+    name, evaluated = config.probes[0], run.evaluated()
     asks, responses = evaluated.per_case()
     sets = evaluated.reduction.case_sets
-    labelled = examples.from_case_sets(run.target.tokenizer, evaluated.cases, asks, responses, sets)
+    labelled = examples.from_case_sets(target.tokenizer, evaluated.cases, asks, responses, sets)
     chosen = choose([e for e in labelled if e.case in ids], config.probe_cases)
-    measured = PROBES[name].run(run.lm, chosen.examples, config, Reporter(quiet=quiet))
+    measured = PROBES[name].run(target.hooks(), chosen.examples, config, Reporter(quiet=quiet))
     groups: dict[str, list[str]] = {}
     for e in chosen.examples:
         if e.case not in groups.setdefault(e.group, []):
             groups[e.group].append(e.case)
-    return ProbeResults(name, run.data, as_read(measured), chosen.note, groups)
+    return ProbeResults(name, run, as_read(measured), chosen.note, groups)
 
 
 def as_read(measured: Any) -> ProbeData:

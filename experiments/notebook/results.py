@@ -8,7 +8,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InputError, did_you_mean
+from ...errors import InputError, NoCasesError, did_you_mean
 from ...evaluation.cases import Case
 from ...evaluation.protocols.base import Graded
 from ..run.reader import Row, RunData
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"correct": "✓", "incorrect": "✗", "abstained": "abstained", "invalid": "invalid"}
 _LISTED = 8
+_OTHER = {"failure": "success", "success": "failure"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,9 +104,17 @@ class CaseGroup(Sequence[CaseResult]):
 
         Raises ``InputError`` for an unknown probe, ``NoCasesError`` where there is nothing to measure.
         """
-        from . import probing
+        from . import loading, probing
 
-        return probing.probe(self, name, cases=cases, against=against, quiet=quiet, options=options)
+        run, given = self.run, {**options, "probes": name, "probe_cases": cases}
+        if not self.ids:
+            raise NoCasesError(f"{run.name}: no {self.label} cases to probe; use more or other cases")
+        config = loading.run_config(run.data, run.model).replace(**given)
+        if against is None and self.ids == run._labelled(self.label):
+            probing.measure_and_keep(run.data, run.target, config, quiet)
+            return probing.kept(run.data, config.probes[0])
+        others = run._labelled(_OTHER.get(self.label, "")) if against is None else against.ids
+        return probing.measure(run.data, run.target, config, {*self.ids, *others}, quiet)
 
     def to_df(self) -> pandas.DataFrame:
         """One line a case: question, gold answer, the answer given, and how each question was judged."""
@@ -210,15 +219,15 @@ class RunResults:
         """What the run's folder holds of a probe. Raises ``InputError`` where that is nothing."""
         from . import probing
 
-        return probing.kept(self, name)
+        return probing.kept(self.data, name)
 
     @property
     def target(self) -> Target:
         """The model with its tokenizer and engine; loaded when first needed."""
         if self._target is None:
-            from . import opening
+            from . import loading
 
-            self._target = opening.load(self)
+            self._target = loading.load(self.data, self.model, self.tokenizer)
         return self._target
 
     @cached_property
