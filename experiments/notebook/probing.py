@@ -50,7 +50,7 @@ def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: 
     from ...probes import examples
     from ..probing.catalog import PROBES
     from ..probing.run import choose
-    from ..progress import Reporter
+    from ..console.progress import Reporter
 
     name, evaluated = config.probes[0], run.evaluated()
     asks, responses = evaluated.per_case()
