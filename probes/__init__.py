@@ -1,9 +1,9 @@
 """Probes: what goes on inside a model on exactly the cases that it fails, against the ones it gets right.
 
 Modules: ``neurons`` (attribution), ``lookback`` (attention to the prompt), ``patching`` (prompt-end transplants),
-``steering`` (directions added to states), ``trajectory`` (state cosines), ``min_k`` (membership), ``contrast`` (groups
-and roles), ``matching`` (failures to successes), ``validity`` (is it measuring anything?), ``verdicts`` (the same over
-trainings), ``examples`` and ``result``.
+``readout`` (is a name held in a state?), ``steering`` (directions added to states), ``trajectory`` (state cosines),
+``min_k`` (membership), ``contrast`` (groups and roles), ``matching`` (failures to successes), ``validity`` (is it
+measuring anything?), ``verdicts`` (the same over trainings), ``examples`` and ``result``.
 They are imported on first use, so that ``import composcope.probes`` does not load torch.
 """
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         min_k,
         neurons,
         patching,
+        readout,
         result,
         steering,
         trajectory,
@@ -43,8 +44,8 @@ _NAMES = {
     "map_test": "contrast",
 }
 _MODULES = (
-    "contrast", "effects", "examples", "lookback", "matching", "min_k", "neurons", "patching", "result", "steering",
-    "tables", "trajectory", "validity", "verdicts",
+    "contrast", "effects", "examples", "lookback", "matching", "min_k", "neurons", "patching", "readout", "result",
+    "steering", "tables", "trajectory", "validity", "verdicts",
 )  # fmt: skip
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "neurons",
     "paired",
     "patching",
+    "readout",
     "result",
     "steering",
     "trajectory",

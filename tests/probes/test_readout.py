@@ -1,0 +1,160 @@
+"""Readouts on states that are known to hold a name, and on states that are known not to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import tiny
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from composcope.errors import InputError, NoCasesError
+from composcope.hooks import Model, Site, load_model
+from composcope.hooks.edits import residual
+from composcope.hooks.interchange import states
+from composcope.probes.examples import Example, Gold
+from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
+from composcope.probes.readout.lens import elsewhere
+from composcope.probes.readout.patchscope import repeating_prompt
+from composcope.probes.result import ProbeResult
+from composcope.probes.slots import Slot
+
+N = 30
+NAME, SOURCE, FILLER = 3, 3 + N, 3 + 2 * N
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    words = ["<pad>", "<s>", "</s>", *(f"n{i}" for i in range(N)), *(f"s{i}" for i in range(N)), "x", ":", "the", "of"]
+    words += [f"f{i}" for i in range(97 - len(words))]
+    made = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="the"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()  # type: ignore[assignment]
+    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>")
+
+
+def planted(holds: Callable[[int], bool]) -> Model:
+    """A model whose embedding of source i is the head's row of name i, for those that hold it; else at random."""
+    model: Any = tiny("llama")
+    embedding, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for i in range(N):
+            row = head[NAME + i] if holds(i) else torch.randn(head.shape[1], generator=generator)
+            embedding[SOURCE + i] = 80 * row / row.norm()
+    return load_model(model, tokenizer=tokenizer())
+
+
+def examples(in_prompt: bool = False) -> list[Example]:
+    """Wholes whose bridge is name i where the question says source i, and their first parts; every other one fails."""
+    generator = torch.Generator().manual_seed(0)
+    out = []
+    for i in range(N):
+        fill = torch.randint(FILLER + 4, 97, (6,), generator=generator).tolist()
+        named = [NAME + (i + 7) % N] if in_prompt else []
+        whole = (1, *fill[:2], SOURCE + i, *named, *fill[2:4])
+        for role, ids, answer in (("whole", whole, (i + 1) % N), ("part:0", (1, fill[4], SOURCE + i, fill[5]), i)):
+            gold = Gold(f"n{answer}", "text", "plain")
+            said = (FILLER + 2, NAME + answer, 2)
+            out.append(
+                Example(
+                    f"c{i}", role, "composition" if role == "whole" else "fact", ("failure", "success")[i % 2], ids,
+                    said, (NAME + answer,), 0, (1, len(ids)), "family", 2, None, gold=gold, slot=Slot(1),
+                )
+            )  # fmt: skip
+    return out
+
+
+def value(result: ProbeResult, quantity: str, group: str, place: str = "entity", foils: str = "absent") -> float:
+    wanted = {"quantity": quantity, "group": group, "kind": "bridge", "place": place, "foils": foils}
+    (row,) = [r for r in result.table if wanted.items() <= r.items()]
+    return row["value"]
+
+
+def test_a_bridge_that_only_successes_hold_is_found_in_them_alone(tmp_path: Path) -> None:
+    got = over_examples(planted(lambda i: i % 2 == 1), examples(), readers=["lens"], permutations=200)
+    assert value(got, "held_lens", "success") > 0.9
+    assert 0.3 < value(got, "held_lens", "failure") < 0.7
+    assert value(got, "held_lens", "failure - success") < -0.3
+    assert got.settings["places"] == ["entity", "question-end", "prompt-end", "answer-slot"]
+    maps = got.tensors["lens.absent.bridge.success"]
+    assert maps.shape == (4, 4) and got.axes["lens.absent.bridge.success"] == ("layer", "place")
+    assert float(maps[:, 0].min()) > 0.9
+    assert float(got.tensors["lens.absent.p.bridge"][:, 0].max()) < 0.05
+    got.save(tmp_path / "readout")
+    assert (tmp_path / "readout" / "table.csv").is_file()
+
+
+def test_a_reader_trained_on_other_parts_finds_what_is_held_and_nothing_else() -> None:
+    held = over_examples(planted(lambda _: True), examples(), readers=["ridge"], permutations=50)
+    none = over_examples(planted(lambda _: False), examples(), readers=["ridge"], permutations=50)
+    for group in ("failure", "success"):
+        assert value(held, "held_ridge", group) > 0.8
+        assert 0.3 < value(none, "held_ridge", group) < 0.7  # also at layer 0, where a source could be recognised
+
+
+def test_shuffled_names_are_held_by_chance() -> None:
+    lm, shuffled = planted(lambda _: True), torch.randperm(N, generator=torch.Generator().manual_seed(5)).tolist()
+    entities = {f"n{i}": (NAME + i,) for i in range(N)}
+    for right, expected in ((list(range(N)), (0.95, 1.0)), (shuffled, (0.3, 0.7))):
+        readings = [
+            Reading(e.prompt_ids, {"entity": (3,)}, "bridge", f"n{r}", [n for n in entities if n != f"n{r}"])
+            for e, r in zip([e for e in examples() if e.role == "whole"], right, strict=True)
+        ]
+        above = [s.above(r.right, r.absent) for r, s in zip(readings, lens(lm, readings, entities), strict=True)]
+        assert expected[0] <= float(torch.stack(above).mean()) <= expected[1]
+
+
+def test_names_in_the_question_are_foils_of_their_own() -> None:
+    got = over_examples(planted(lambda _: True), examples(in_prompt=True), readers=["lens"], permutations=50)
+    assert {r["foils"] for r in got.table} == {"absent", "in-prompt"}
+    assert value(got, "held_lens", "success", foils="in-prompt") > 0.9
+
+
+def test_the_lens_is_centred_by_texts_whose_right_name_is_another() -> None:
+    x = torch.arange(12.0).reshape(3, 1, 1, 4)
+    got = elsewhere(x, ["a", "b", "c", "d"], ["a", "b", "c"])
+    assert got[0, 0, 0].tolist() == [6.0, 9.0, 6.0, 9.0 - 2 + 2]  # a: texts 1, 2; b: text 2; c: text 1; d: texts 1, 2
+    with pytest.raises(NoCasesError, match="'a'"):
+        elsewhere(x[:2], ["a", "b", "c", "d"], ["a", "a"])
+
+
+def test_ties_count_half_and_readings_without_foils_are_unknown() -> None:
+    scores = Scores(("a", "b", "c"), torch.tensor([[[1.0, 1.0, 0.0]]]))
+    assert float(scores.above("a", ["b", "c"])) == 0.75
+    assert bool(scores.above("a", []).isnan().all())
+
+
+def test_a_patchscope_reads_names_of_several_tokens_as_literal_passes_do() -> None:
+    lm = planted(lambda _: True)
+    names, shown = ["n1 n2", "n4"], ["n7", "n8"]
+    (own,) = states(lm, [list(examples()[0].prompt_ids)], [[3]])
+    got = patchscope(lm, own[[1, 3], 0], [0, 2], names, shown)
+    ids, at = repeating_prompt(lm.tokenizer, shown)
+    for row, layer in enumerate((0, 2)):
+        for column, said in enumerate(([NAME + 1, NAME + 2], [NAME + 4])):
+
+            def put(x: torch.Tensor, layer: int = layer) -> torch.Tensor:
+                x[:, at] = own[layer + 1, 0]
+                return x
+
+            site: Site = residual(layer)
+            with torch.no_grad():
+                logits = lm.run(torch.tensor([[*ids, *said]]), edit={site: put}).logits[0].log_softmax(-1)
+            mean = torch.stack([logits[len(ids) - 1 + i, t] for i, t in enumerate(said)]).mean()
+            assert torch.allclose(got[row, column], mean, atol=1e-4)
+
+
+def test_what_cannot_be_read_out_is_named() -> None:
+    lm = planted(lambda _: True)
+    with pytest.raises(NoCasesError, match="gold"):
+        over_examples(lm, [replace(e, gold=None) for e in examples()])
+    with pytest.raises(InputError, match="tokenizer"):
+        over_examples(load_model(tiny("llama")), examples())
+    with pytest.raises(InputError, match="eye"):
+        over_examples(lm, examples(), readers=["eye"])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="n9"):
+        lens(lm, [Reading((1, 2), {"a": (0,)}, "bridge", "n9")], {"n1": (4,)})
