@@ -80,7 +80,9 @@ def _caption(
 
 
 def _raw(path: Path) -> list[dict[str, str]]:
-    return [r for r in read_csv(path)[1] if r.get("question") == "follows the dose"]
+    """Rows of probes; nulls and confounds are in the table alone."""
+    mine = [r for r in read_csv(path)[1] if r.get("question") == "follows the dose"]
+    return [r for r in mine if r.get("kind") in (None, "", "probe")]
 
 
 def _read(raw: Sequence[dict[str, str]]) -> list[Row]:

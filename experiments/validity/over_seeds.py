@@ -103,7 +103,7 @@ def _mean_of_means(found: Answers) -> Iterator[Row]:
         known = [float(r["value"]) for r in rows_of_dose if r.get("value") is not None]
         e = mean_interval(known)
         method = "Student t over trainings" if e.interval == "t" else e.interval
-        kept = {k: rows_of_dose[0][k] for k in ("probe", "short", "question", "model", "quantity", "group")}
+        kept = {k: rows_of_dose[0].get(k) for k in ("probe", "kind", "short", "question", "model", "quantity", "group")}
         mean = {"n": len(known), "value": e.value, "low": e.low, "high": e.high, "interval": method}
         yield {**kept, "measure": "mean over trainings", "headline": False, "seed": "all", **mean}
 
