@@ -203,13 +203,13 @@ def check_cases(cases: Iterable[Case], where: str) -> list[Case]:
 
 
 def read_cases(path: str | Path) -> list[Case]:
-    """Read a benchmark file (JSON lines, UTF-8).
+    """Read a benchmark file (JSON lines, UTF-8); lines that begin with ``#`` are comments.
 
     Raises ``InputError`` naming file, line and field for anything that cannot be used.
     """
     if not Path(path).exists():
         raise InputError(f"{path}: no such benchmark file; give a JSON-lines file with one case a line")
-    found = reading.lines(path, "give a JSON-lines file with one case a line")
+    found = reading.lines(path, "give a JSON-lines file with one case a line", comments=True)
     return check_cases([case_from_dict(raw, where) for where, raw in found], str(path))
 
 

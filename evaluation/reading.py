@@ -75,12 +75,15 @@ def _refusing(where: str, fix: str, line: int | None = None, item: int | None = 
         raise InputError(f"{place}: JSON that cannot be read ({str(e).split(';')[0]}); {fix}") from e
 
 
-def lines(path: str | Path, missing: str, fix: str = ONE_A_LINE) -> Iterator[tuple[str, Any]]:
+def lines(
+    path: str | Path, missing: str, fix: str = ONE_A_LINE, *, comments: bool = False
+) -> Iterator[tuple[str, Any]]:
     """(file:line, value) of every JSON line that is not blank; ``missing`` ends the error where there is no file.
 
-    Raises ``InputError`` as ``text`` and ``parse`` do.
+    ``comments``: lines that begin with ``#`` are left out. Raises ``InputError`` as ``text`` and ``parse`` do.
     """
-    yield from _lines(text(path, missing), path, fix)
+    source = text(path, missing)
+    yield from _lines(re.sub(r"(?m)^[ \t]*#.*$", "", source) if comments else source, path, fix)
 
 
 def _lines(source: str, path: str | Path, fix: str) -> Iterator[tuple[str, Any]]:

@@ -20,9 +20,11 @@ from ..console.printing import show
 from ..organism.cli import app as organism
 from . import analyses as commands
 from . import runs as run_commands
+from . import start
 from .flags import with_config, with_plugins
 from .help import Command, Commands, example
 from .options import AsJson, DryRun, Out, Quiet, RunArg, Seed
+from .start import ConfigFile, with_file
 
 app = typer.Typer(
     name="composcope",
@@ -90,6 +92,7 @@ def _go_offline(model: str, benchmark: str = "") -> None:
 @with_config(Config, Asking, Serving, Probing, leave_out=("rows_dtype",))
 def investigate(
     given: dict[str, Any],
+    config: ConfigFile = None,
     out: Out = None,
     diagnose: Annotated[
         bool | None,
@@ -100,17 +103,22 @@ def investigate(
     quiet: Quiet = False,
 ) -> int:
     """The main job: evaluate, keep the failures where every part is right, probe them, write the report."""
-    return _run(given, out, dry_run, json, quiet, True, diagnose)
+    return _run(with_file(config, given), out, dry_run, json, quiet, True, diagnose)
 
 
 @command("evaluate --model organism:twin --benchmark organism:temporal --limit 20")
 @with_plugins
 @with_config(Config, Asking, Serving)
 def evaluate(
-    given: dict[str, Any], out: Out = None, dry_run: DryRun = False, json: AsJson = False, quiet: Quiet = False
+    given: dict[str, Any],
+    config: ConfigFile = None,
+    out: Out = None,
+    dry_run: DryRun = False,
+    json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Ask, grade and count only: metrics and case sets, no probes."""
-    return _run({**given, "probes": ()}, out, dry_run, json, quiet, False)
+    return _run({**with_file(config, given), "probes": ()}, out, dry_run, json, quiet, False)
 
 
 def _run(
@@ -191,5 +199,6 @@ def _organisms_are_here() -> None:
 
 app.add_typer(organism, name="organism", callback=_organisms_are_here)
 app.add_typer(bench, name="bench")
+start.register(app)
 run_commands.register(app)
 commands.register(app)

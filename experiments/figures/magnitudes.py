@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...evaluation.grading import numbers
-from ..run.reader import Row, RunData
+from ..run.reader import Array, Row, RunData
 from . import style
 from .drawing import Drawing, caption, need
 from .figure import PAIRS, figure
@@ -31,8 +32,8 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
     fig, panels = style.grid_of(1, len(benchmarks), 4.6, 3.4, sharey=True)
     for ax, benchmark in zip(panels[0], benchmarks, strict=True):
         mine = [r for r in rows if r["benchmark"] == benchmark]
-        for i, name in enumerate(dict.fromkeys(r["set"] for r in mine)):
-            values = np.sort([r["log10"] for r in mine if r["set"] == name])
+        of_set = {name: [r for r in mine if r["set"] == name] for name in dict.fromkeys(r["set"] for r in mine)}
+        for i, (name, values) in enumerate(_apart({k: np.sort([r["log10"] for r in v]) for k, v in of_set.items()})):
             n = len(values)
             few = n < style.HOLLOW_BELOW
             shares = np.arange(1, n + 1) / n
@@ -42,11 +43,10 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
                 if few
                 else {"linewidth": max(1.4, 3.4 - 0.9 * i), "linestyle": "-" if n >= style.MARKED_BELOW else "--"}
             )
-            ax.plot(values, shares, color=style.color(i), drawstyle="steps-post", label=f"{name} (n={n})",
+            ax.plot(values, shares, color=style.color(i), drawstyle="steps-post", label=f"{' = '.join(name)} (n={n})",
                     **form)  # fmt: skip
-            for r in mine:
-                if r["set"] == name:
-                    r["drawn"] = style.weight(n)
+            for r in (r for one in name for r in of_set[one]):
+                r["drawn"] = style.weight(n)
         style.percent(ax)
         ax.set_xticks(_decades(mine), [_power(d) for d in _decades(mine)])
         style.dress(ax, benchmark, "size of the answer", "share of answers up to this size", grid="both")
@@ -55,9 +55,22 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
         "Cumulative distribution of the size of gold answers, zero counted as below 1. Where the curves lie on each "
         "other, the whole is no harder by its numbers."
     )
-    counted = [{**r, "n": sum(o["set"] == r["set"] and o["benchmark"] == r["benchmark"] for o in rows)} for r in rows]
+    sizes = Counter((r["benchmark"], r["set"]) for r in rows)
+    counted = [{**r, "n": sizes[r["benchmark"], r["set"]]} for r in rows]
     said = caption(text, counted, runs, "{benchmark}, {set}", intervals="Counts of cases, no intervals.", mark="Dashed")
     return Drawing(style.finished(fig), counted, said)
+
+
+def _apart(sets: Mapping[str, Array]) -> list[tuple[list[str], Array]]:
+    """Sets whose sizes are the same as one curve: of many benchmarks the last step's answer is the whole's."""
+    found: list[tuple[list[str], Array]] = []
+    for name, values in sets.items():
+        same = next((names for names, known in found if np.array_equal(known, values)), None)
+        if same is None:
+            found.append(([name], values))
+        else:
+            same.append(name)
+    return found
 
 
 def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:

@@ -1,0 +1,100 @@
+"""``composcope init``: a case file and a configuration with comments, which run as they are; and ``--config FILE``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...errors import InputError
+from ..console import exits
+from ..console.printing import show
+from .help import example
+from .options import AsJson
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", "-c", help="YAML file of options (`composcope init` writes one); flags win.")
+]
+N_CASES = 12
+_CASES = """\
+# One case a line, as JSON. A line that begins with # is a comment.
+# id         unique in this file
+# question   the whole, and answer: its gold answer; aliases: ["other right answers"]
+# parts      the sub-questions in the order in which they are solved, each with question and answer
+# answer_type  how answers are compared: text (default), number, date, list, ordered-list, boolean, choice
+# family, depth  kind of composition and number of steps: results are broken down by both
+# cluster    a name shared by cases that share facts or templates: they are not independent
+# worked     the answer with its working, as the model is to write it; paraphrases (of a part): other wordings
+# All fields: docs/formats.md. These cases are of the world that the shipped models know: put yours here.
+"""
+_CONFIG = """\
+# Options of `composcope investigate --config {config}`. A flag of the same name wins over its line here.
+model: organism:control   # a model folder, a hub id (owner/name), MODEL@http://HOST:PORT/v1, or a shipped organism
+benchmark: {cases}   # the case file beside this one; `composcope investigate --help` names others
+# protocol: compositionality-gap   # how to ask and to count; by default what suits the cases
+# limit: 100           # only the first cases of each family and depth
+probes: [lookback, min-k]   # neurons, lookback, patching, trajectory, min-k; [] for none
+probe_cases: 8         # failures, and as many matched successes, that are opened up
+seed: 0
+# dtype: bfloat16      # precision of the weights
+# asking:
+#   few_shot: "2"      # worked examples before every question
+#   answer_tokens: 64  # token budget of an answer
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=example("init study"))(init)
+
+
+def init(folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path(), json: AsJson = False) -> int:
+    """Write a case file and a configuration with comments to start from; both run as they are."""
+    written = write(folder)
+    run = f"composcope investigate --config {written[1]}"
+    show({"schema": 1, "files": written, "next": run} if json else [*map(str, written), f"next: {run}"], json)
+    return exits.OK
+
+
+def write(folder: Path) -> list[Path]:
+    """``cases.jsonl`` and ``config.yaml``. Raises ``InputError`` where one is there already."""
+    from ...evaluation.cases import case_to_dict
+    from ..organism.benchmarks import mixed
+
+    cases, config = folder / "cases.jsonl", folder / "config.yaml"
+    if there := [path for path in (cases, config) if path.exists()]:
+        raise InputError(f"{there[0]}: is there already; give another folder, or move it away")
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(json.dumps(_short(case_to_dict(c)), ensure_ascii=False) + "\n" for c in mixed(N_CASES, 0))
+    cases.write_text(_CASES + lines, encoding="utf-8")
+    config.write_text(_CONFIG.format(config=config, cases=json.dumps(str(cases))), encoding="utf-8")
+    return [cases, config]
+
+
+def _short(case: dict[str, Any]) -> dict[str, Any]:
+    """A case without the fields that a first case file has no use for."""
+    return {k: v for k, v in case.items() if k not in ("domain", "operation", "benchmark", "evidence")}
+
+
+def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a file with those given over them. Raises ``InputError`` for a file that holds no options."""
+    import yaml
+
+    from ...evaluation import reading
+
+    if path is None:
+        return dict(given)
+    try:
+        found = yaml.safe_load(reading.text(path, "`composcope init` writes one"))
+    except yaml.YAMLError as e:
+        raise InputError(f"--config {path}: not valid YAML ({' '.join(str(e).split())[:200]})") from e
+    if not isinstance(found, dict):
+        raise InputError(f"--config {path}: holds no options; give lines such as 'model: organism:control'")
+    found.pop("schema", None)
+    merged = {**found, **given}
+    for section in ("asking", "serving"):
+        if isinstance(found.get(section), dict) and section in given:
+            merged[section] = {**found[section], **given[section]}
+    return merged
