@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .asks import Ask, Grade, Response
 from .builders.asking import ask_all
-from .engines.base import Engine, Recorded
+from .engines.base import Engine, ReplayEngine
 from .grading import judge as judging
 from .grading.view import visible
 from .journal import Journal, ask_identity
@@ -43,7 +43,7 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
     open_ = [i for i, (ask, response, grade) in enumerate(graded) if _is_open(ask, response, grade)]
     sampled = _sample([i for i in range(len(graded)) if i not in {*open_}], graded)
     wanted = {i: _question(*graded[i]) for i in (*open_, *sampled)}
-    if isinstance(judge, Recorded):
+    if isinstance(judge, ReplayEngine):
         known = {*judge.failures}
         keys = {i: ask_identity(ask, judge.identity) for i, ask in wanted.items()}
         wanted = {i: ask for i, ask in wanted.items() if keys[i] in known or journal.get(keys[i]) is not None}

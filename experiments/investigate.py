@@ -133,10 +133,9 @@ def _check(asked: Asked, config: Config, target: Target) -> None:
     ``ModelError`` for a chat template that cannot put the asks.
     """
     asks = [ask for case in asked.cases for ask in asked.protocol.asks(case, {})]
-    if hasattr(target.engine, "prompt_ids"):  # one of each kind: a template that refuses it refuses it now
-        target.engine.prompt_ids(list({(ask.prompting, ask.thinking): ask for ask in asks}.values()))
-    context = getattr(target.engine, "context", None)
-    asking.check_room(asked.protocol, asked.cases, config.asking, target.tokenizer, context)
+    # One of each kind: a template that refuses it refuses it now.
+    target.engine.prompt_ids(list({(ask.prompting, ask.thinking): ask for ask in asks}.values()))
+    asking.check_room(asked.protocol, asked.cases, config.asking, target.tokenizer, target.engine.context)
 
 
 def _identity(config: Config, benchmark: Benchmark, target: Target) -> Mapping[str, Any]:

@@ -12,12 +12,13 @@ Conventions shared by all engines:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ...errors import NotAskedError
 from ...terminal import plain
 from ..asks import Ask, Response
-from ..journal import ask_identity
+from ..journal import Journal, ask_identity
 
 THINKING_OPENED = "thinking_opened"
 """In a response's provenance: the prompt itself opened the block of thinking, so that the text starts inside it."""
@@ -40,12 +41,49 @@ class Engine(Protocol):
         """How the answers are made: engine, versions, dtype, device. Recorded, not part of the identity."""
         ...
 
+    @property
+    def context(self) -> int | None:
+        """Positions that the model has; None where it names no limit."""
+        ...
+
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
         """Answer every ask, each as soon as it is finished."""
         ...
 
+    def prompt_ids(self, asks: Sequence[Ask]) -> list[tuple[int, ...]] | None:
+        """The token ids of the asks' prompts; None where only a server knows them.
 
-class Recorded:
+        Raises ``ModelError`` for a chat template that cannot put an ask.
+        """
+        ...
+
+    def open_journal(self, folder: str | Path, *, reuse: bool = False) -> Journal:
+        """The journal of a run, as those write it who answer."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the engine holds: a server that it started, connections. Closing twice is harmless."""
+        ...
+
+
+class BaseEngine:
+    """What an engine does unless it says otherwise: no limit, no token ids, the plain journal, nothing to close."""
+
+    context: int | None = None
+
+    def prompt_ids(self, asks: Sequence[Ask]) -> list[tuple[int, ...]] | None:
+        """See ``Engine``."""
+        return None
+
+    def open_journal(self, folder: str | Path, *, reuse: bool = False) -> Journal:
+        """See ``Engine``."""
+        return Journal(folder, reuse=reuse)
+
+    def close(self) -> None:
+        """See ``Engine``."""
+
+
+class ReplayEngine(BaseEngine):
     """An engine that only knows what is in a journal: for grading again without a model.
 
     ``failures`` are the journal's asks that got an error instead of an answer, by ask id: they fail again as they did.

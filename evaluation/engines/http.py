@@ -25,7 +25,7 @@ from ...terminal import plain
 from ..asks import Ask, Response
 from ..journal import ask_identity
 from . import replies, retrying
-from .base import REFUSED, error_response, think
+from .base import REFUSED, BaseEngine, error_response, think
 from .capabilities import Capabilities, Probe, find_capabilities
 from .signatures import LEAST, SHARE, foreign
 from .transport import RedirectedError, ReplyTooLargeError, Transport, is_official, stay_on_host
@@ -54,7 +54,7 @@ def connect(base_url: str, model: str, **options: Any) -> HttpEngine:
     return engine
 
 
-class HttpEngine:
+class HttpEngine(BaseEngine):
     """An OpenAI-compatible server as an engine; made by ``connect``."""
 
     def __init__(
@@ -98,7 +98,6 @@ class HttpEngine:
         self._host = urlsplit(base_url).hostname or ""
         self._new_limit = False
         self._unchecked = check_first
-        self.context: int | None = None
         """Positions that the server's model has, where it says so."""
         self.answered_as: str | None = None
         """The name that the server signs with, where it is not the one that was asked for: an alias, or a mistake."""

@@ -27,7 +27,7 @@ from ..asks import Ask, Response
 from ..identity import local_identity
 from ..journal import ask_identity
 from . import continuous, fixed
-from .base import THINKING_OPENED, error_response, think
+from .base import THINKING_OPENED, BaseEngine, error_response, think
 from .decoding import Row, Runner
 from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
 from .trust import Trust, find_trust
@@ -52,7 +52,7 @@ class _Prepared:
         return len(self.ids) + self.budget
 
 
-class LocalEngine:
+class LocalEngine(BaseEngine):
     """A ``transformers`` causal language model as an engine.
 
     ``model`` is a folder (or hub id) or a model in memory; with a model in memory give its ``tokenizer``, and

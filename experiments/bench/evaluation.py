@@ -24,6 +24,7 @@ from ...checkpoints import load
 from ...errors import InputError
 from ...evaluation.asks import Ask, Response
 from ...evaluation.cases import Case
+from ...evaluation.engines.base import BaseEngine
 from ...evaluation.engines.local import LocalEngine
 from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
@@ -227,7 +228,7 @@ def _rows(setup: _Setup, batch_size: int, lm_eval_python: str | None, say: Calla
     return rows
 
 
-class _Replay:
+class _Replay(BaseEngine):
     """An engine that has all answers ready."""
 
     def __init__(self, engine: LocalEngine, answers: Sequence[Response]) -> None:

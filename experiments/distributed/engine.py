@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.asks import Ask, Response
+from ...evaluation.engines.base import BaseEngine
 from ...evaluation.journal import Journal, ask_identity, read_journal
 from ..run import write_text
 from .pool import Pool
@@ -38,7 +39,7 @@ class WorkersJournal(Journal):
             self.contents.responses.setdefault(key, response)
 
 
-class RayEngine:
+class RayEngine(BaseEngine):
     """An engine whose answers come from the workers; its identity and provenance are theirs."""
 
     def __init__(self, pool: Pool) -> None:

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ModelError
-from ...evaluation.engines.base import Recorded
+from ...evaluation.engines.base import ReplayEngine
 from ...evaluation.journal import read_journal
 from ..config import Config
 from ..models.addresses import address
 from ..models.resolve import ModelSource, resolve_model
 from ..models.target import Target
 from ..run.reader import read_run
+from .cached_model import scope
 from .engine import RayEngine
 from .fleet import FleetModel
 from .pool import Pool
-from .stored import scope
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def load_fleet(config: Config, run: Path, say: Callable[[str], None]) -> RayTarg
         raise
 
 
-def _answered_elsewhere(run: Path, pool: Pool) -> Recorded | None:
+def _answered_elsewhere(run: Path, pool: Pool) -> ReplayEngine | None:
     """The engine of a run that a server answered: its answers are only read, the workers probe its weights.
 
     Raises ``ModelError`` where the workers hold other weights.
@@ -93,4 +93,4 @@ def _answered_elsewhere(run: Path, pool: Pool) -> Recorded | None:
             f"{run}: was answered by weights {identity['weights'][:12]}, the workers hold {here[:12]}; give the run's "
             "model with --model or --probe-model"
         )
-    return Recorded(identity, made, read_journal(run / "journal").failures)
+    return ReplayEngine(identity, made, read_journal(run / "journal").failures)

@@ -18,7 +18,6 @@ from ...evaluation import pipeline, sandbox
 from ...evaluation.asks import Ask
 from ...evaluation.cases import Case, case_to_dict
 from ...evaluation.grading.extract import CODE
-from ...evaluation.journal import Journal
 from ...evaluation.protocols.base import Protocol
 from ...evaluation.statistics import clopper_pearson
 from ..console.progress import Reporter
@@ -49,9 +48,7 @@ def evaluate(
     """
     write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
     _record_sandbox(run, cases, protocol, reporter)
-    # An engine whose workers write segments of their own opens the journal for them and the driver.
-    opening = getattr(engine, "open_journal", Journal)
-    with opening(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
+    with engine.open_journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
         for warning in journal.warnings:
             reporter.say(f"{run.name}: {warning}")
         with run.timed("ask"), _bars(reporter) as progress:

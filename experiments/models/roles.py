@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.asks import Ask, Response
-from ...evaluation.engines.base import Engine
+from ...evaluation.engines.base import BaseEngine, Engine
 from .addresses import address, key_for
 
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
@@ -53,7 +53,7 @@ def _local(spec: str, option: str, batch_size: int | None) -> Engine:
     return engine if getattr(tokenizer, "chat_template", None) else Raw(engine)
 
 
-class Raw:
+class Raw(BaseEngine):
     """An engine without a chat template: what others would be asked in a chat, it is asked as plain text."""
 
     def __init__(self, engine: Engine) -> None:

@@ -52,8 +52,7 @@ class ServedTarget(Target):
 
     def close(self) -> None:
         """Stop the server if it is ours. Closing twice is harmless."""
-        if hasattr(self.engine, "close"):
-            self.engine.close()
+        self.engine.close()
 
 
 def is_served(config: Config) -> bool:

@@ -86,12 +86,12 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
     """
     from ...probes.spread import Fleet
     from ..distributed import FOLDER
+    from ..distributed.cached_model import CachedModel, scope
     from ..distributed.store import Store
-    from ..distributed.stored import Stored, scope
 
     lm, folder = target.hooks(), run / "probes" / FOLDER
     if not isinstance(lm, Fleet) and (keep or folder.is_dir()):
-        lm = Stored(lm, Store(folder), scope(target))
+        lm = CachedModel(lm, Store(folder), scope(target))
     yield lm
     if not keep:
         shutil.rmtree(folder, ignore_errors=True)
@@ -100,10 +100,10 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
 def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
     """Measure one shard's part of what the probes need into the run's store; a line per probe."""
     from ..distributed import FOLDER
+    from ..distributed.cached_model import CachedModel, Missing, scope
     from ..distributed.store import Store
-    from ..distributed.stored import Missing, Stored, scope
 
-    lm = Stored(target.hooks(), Store(run / "probes" / FOLDER), scope(target), shard)
+    lm = CachedModel(target.hooks(), Store(run / "probes" / FOLDER), scope(target), shard)
     lines = []
     for name in settings.probes:
         try:

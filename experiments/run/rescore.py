@@ -16,7 +16,7 @@ from ...evaluation import pipeline, protocols, sandbox, validators
 from ...evaluation.asks import Grade
 from ...evaluation.cases import Case, read_cases
 from ...evaluation.doubts import with_grader_bounds
-from ...evaluation.engines.base import Recorded
+from ...evaluation.engines.base import ReplayEngine
 from ...evaluation.grading import grade
 from ...evaluation.grading.extract import CODE
 from ...evaluation.journal import Journal
@@ -113,8 +113,8 @@ def _graded_again(run: RunData, cases: Sequence[Case], how: Asking) -> tuple[Pro
     protocol = make_protocol(config.replace(asking=how, probes=()))
     with Journal(run.path / "journal", reuse=True) as journal:
 
-        def recorded(who: Answerer) -> Recorded:
-            return Recorded(who.identity, who.provenance, journal.contents.failures)
+        def recorded(who: Answerer) -> ReplayEngine:
+            return ReplayEngine(who.identity, who.provenance, journal.contents.failures)
 
         found = pipeline.evaluate(
             cases,

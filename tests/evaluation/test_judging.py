@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from composcope.evaluation.asks import Ask, Grade, Response
-from composcope.evaluation.engines.base import Recorded
+from composcope.evaluation.engines.base import BaseEngine, ReplayEngine
 from composcope.evaluation.grading import grade
 from composcope.evaluation.grading import judge as judging
 from composcope.evaluation.journal import Journal, ask_identity
@@ -16,7 +16,7 @@ from composcope.evaluation.judging import SAMPLE, second_opinions
 Item = tuple[Ask, Response, Grade]
 
 
-class Judge:
+class Judge(BaseEngine):
     """A judge that calls right what holds one of the words, and says nothing of what holds none."""
 
     identity: Mapping[str, str] = {"weights": "judge"}
@@ -82,7 +82,7 @@ def test_a_recorded_judge_leaves_open_what_it_never_saw_and_says_how_many(tmp_pa
     seen, unseen = item("x = 9, y = 4", "9", "number"), item("x = 7, y = 4", "7", "number")
     with Journal(tmp_path) as journal:
         second_opinions([seen], Judge(right=["x"]), journal)
-        found = second_opinions([seen, unseen], Recorded(Judge.identity), journal)
+        found = second_opinions([seen, unseen], ReplayEngine(Judge.identity), journal)
     assert [g.outcome for g in found.grades] == ["correct", "invalid"] and found.unseen == 1
 
 

@@ -14,7 +14,7 @@ import pytest
 from composcope.errors import InputError, JournalError, ModelError
 from composcope.evaluation.asks import Ask, Grade, Response
 from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.engines.base import Recorded, error_response
+from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 from composcope.evaluation.pipeline import Progress, evaluate
@@ -41,7 +41,7 @@ class PartsThenWhole:
         return Reduction(())
 
 
-class Table:
+class Table(BaseEngine):
     """An engine that answers from a table, counting what it was asked; None is an infrastructure failure."""
 
     provenance: Mapping[str, Any] = {"engine": "table"}
@@ -214,7 +214,7 @@ def test_grading_again_needs_no_model_but_says_what_is_missing(tmp_path: Path) -
     with Journal(tmp_path) as journal:
         first = evaluate(cases[:2], PartsThenWhole(), Table(TABLE), journal, grade=exact)
     [known] = read_journal(tmp_path).engines.values()
-    recorded = Recorded(known["identity"], known["provenance"][0])
+    recorded = ReplayEngine(known["identity"], known["provenance"][0])
     with Journal(tmp_path) as journal:
         assert evaluate(cases[:2], PartsThenWhole(), recorded, journal, grade=exact).graded == first.graded
         with pytest.raises(JournalError, match=r"1 asks are not in the journal \(first: case 'c2'"):
@@ -373,8 +373,10 @@ def test_a_judge_sees_the_answers_in_words_that_the_rules_refuse_and_a_sample_of
             ["the French capital", "Lyon", "Somewhere", "Paris", "5", *["nobody knows"] * (1 + again)]
         )
         assert [(j.agreed, j.compared) for j in found.judged] == [(1, 1)], "on the sum; about Paris it says nothing"
-    recorded = Recorded(judge.identity, judge.provenance)
+    recorded = ReplayEngine(judge.identity, judge.provenance)
     known = [case for case in cases if case.id != "failed"]
     with Journal(tmp_path) as journal:
-        rescored = evaluate(known, WholeOnly(), Recorded(engine.identity, engine.provenance), journal, judge=recorded)
+        rescored = evaluate(
+            known, WholeOnly(), ReplayEngine(engine.identity, engine.provenance), journal, judge=recorded
+        )
     assert {r.case: r.outcome for r in rescored.graded} == {c: o for c, (o, _) in outcomes.items() if c != "failed"}

@@ -13,6 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation import skills
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.benchmarks.stad import Item, Step
+from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import ask_identity
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
@@ -40,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "model"
 
 
-class Teacher:
+class Teacher(BaseEngine):
     """Names a skill per kind of word and assigns every step to the first."""
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import skills
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.benchmarks.stad import Item, Step, case_from_item
+from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import Journal, ask_identity
 from composcope.evaluation.skills import Embedding, Skill, cluster, embed, granularity, map_skills, search, with_skills
 
@@ -38,7 +39,7 @@ def _items() -> list[Item]:
 ITEMS = _items()
 
 
-class Teacher:
+class Teacher(BaseEngine):
     """Induces the kinds that the representative tasks show, and assigns steps by their words."""
 
     def __init__(self, wrong: str = "") -> None:

@@ -13,6 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation import protocols, sandbox
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import ask_identity
 from composcope.experiments.console.progress import Reporter
 from composcope.experiments.evaluating.evaluate import evaluate
@@ -34,7 +35,7 @@ PROGRAMS = {
 }
 
 
-class Scripted:
+class Scripted(BaseEngine):
     """An engine that answers programs as written above, and everything else with 9."""
 
     identity = {"model": "scripted"}  # noqa: RUF012

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import ask_identity
 
 
-class RuleEngine:
+class RuleEngine(BaseEngine):
     """Answers each ask with ``rule(ask)``; ``asked`` counts what really reached it."""
 
     def __init__(self, name: str, rule: Callable[[Ask], str]) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from composcope.experiments.distributed.cached_model import CachedModel, Missing
 from composcope.experiments.distributed.shards import Shard
 from composcope.experiments.distributed.store import Store, entry_key
-from composcope.experiments.distributed.stored import Missing, Stored
 from composcope.probes.lookback.examples import _measure as lookback
 from composcope.probes.min_k import _measure as min_k
 from composcope.probes.spread import collect
@@ -89,11 +89,11 @@ def test_shards_measure_their_own_items_once_and_the_last_look_puts_them_togethe
     ran: list[list[int]] = [[], [], []]
     for i in (1, 2):
         with pytest.raises(Missing, match="of 7 items are other shards'"):
-            collect(Stored(ran[i - 1], Store(tmp_path), "s", Shard(i, 3)), count, items)
-    assert collect(Stored(ran[2], Store(tmp_path), "s", Shard(3, 3)), count, items) == [x * 10 for x in items]
+            collect(CachedModel(ran[i - 1], Store(tmp_path), "s", Shard(i, 3)), count, items)
+    assert collect(CachedModel(ran[2], Store(tmp_path), "s", Shard(3, 3)), count, items) == [x * 10 for x in items]
     assert sorted(item for mine in ran for item in mine) == items
     again: list[int] = []
-    assert collect(Stored(again, Store(tmp_path), "s"), count, items) == [x * 10 for x in items]
+    assert collect(CachedModel(again, Store(tmp_path), "s"), count, items) == [x * 10 for x in items]
     assert again == []
-    assert collect(Stored(again, Store(tmp_path), "other model"), count, items) == [x * 10 for x in items]
+    assert collect(CachedModel(again, Store(tmp_path), "other model"), count, items) == [x * 10 for x in items]
     assert again == items

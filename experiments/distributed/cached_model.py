@@ -28,7 +28,7 @@ class Missing(NoCasesError):
     """A shard has measured its items, and those of other shards are still missing."""
 
 
-class Stored:
+class CachedModel:
     """A ``Model`` whose measurements go through a store; everything else is the model's own.
 
     With ``part`` only every n-th item is measured; raises ``Missing`` where others are not in the store yet.
