@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from composcope.checkpoints import load
+from composcope.experiments.console.progress import Reporter
 from composcope.experiments.interventions import data, trainers
 from composcope.experiments.interventions.recipes import resolve
 from composcope.experiments.interventions.trainers import How
 from composcope.experiments.organism import weights
-from composcope.experiments.progress import Reporter
 
 pytest.importorskip("trl")
 pytest.importorskip("peft")
