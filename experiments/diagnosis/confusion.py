@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ...csv_files import to_csv
+from ...errors import InputError
 from ...evaluation.cases import Case
 from ...evaluation.statistics import clopper_pearson
 from .. import investigate as work
 from ..config import Config
-from ..run import write_json, write_text
+from ..run import read_json, write_json, write_text
 from ..run.reader import read_run
 from .job import diagnose, labelled_failures
 from .results import Diagnosis
@@ -48,6 +49,38 @@ class Judged:
     named: str
     mended: bool
     """Whether an intervention was named that mends it."""
+
+
+CALLED = {"not-computed": "bridge-not-computed", "not-routed": "bridge-not-routed", "jammed": REFUSED, "none": REFUSED}
+"""What a planted cause is called here; any other has its own name."""
+ABOUT = "organism.json"
+
+
+def planted_in(folder: str | Path) -> list[Planted]:
+    """The plants in a folder, or the one that it is: models whose ``organism.json`` says what was planted.
+
+    Raises ``InputError`` for a folder that holds none.
+    """
+    root = Path(folder)
+    places = [p.parent for p in sorted((*root.glob(ABOUT), *root.glob(f"*/{ABOUT}")))]
+    found = [(p, plant) for p in places if isinstance(plant := read_json(p / ABOUT).get("plant"), dict)]
+    if not found:
+        raise InputError(f"{root}: holds no plant ({ABOUT} with a field 'plant'); see `composcope organism plant`")
+    return [Planted(p.name, str(p), truth_of(plant["grafts"])) for p, plant in found]
+
+
+def truth_of(grafts: Sequence[Mapping[str, Any]]) -> Callable[[Case], str]:
+    """The planted cause of a case: a graft is for all cases, or for those of one half of the kinds."""
+
+    def truth(case: Case) -> str:
+        from ..organism.world import KINDS
+
+        first = list(KINDS).index(case.meta["kinds"][0]) < len(KINDS) // 2
+        half = "first-kinds" if first else "other-kinds"
+        cause = next((g["cause"] for g in grafts if g.get("when", "all") in ("all", half)), REFUSED)
+        return CALLED.get(cause, cause)
+
+    return truth
 
 
 def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> tuple[list[Judged], Diagnosis | None]:
@@ -115,8 +148,20 @@ def lines(judged: Sequence[Judged]) -> list[str]:
     ]
 
 
-def run_study(plants: Sequence[Planted], out: Path, cases: int = 20, seed: int = 0) -> list[str]:
-    """Judge all plants, write ``confusion.csv`` and ``confusion.json``, and return what they say."""
+REAL = "world:city-capital,city-currency,city-language,company-capital,company-currency"
+"""What a real model is asked: families of which a small one knows many parts."""
+
+
+def run_study(series: Sequence[Path], models: Sequence[str], out: Path, cases: int = 20, seed: int = 0) -> list[str]:
+    """Judge the plants of these folders, diagnose the models, and return what was found.
+
+    Writes ``confusion.csv`` and ``confusion.json``. Raises ``InputError`` where there is neither plant nor model.
+    """
+    shipped = Path(__file__).parents[1] / "organism" / "plants" / "weights"
+    folders = series or ([shipped] if shipped.is_dir() and not models else [])
+    plants = [planted for folder in folders for planted in planted_in(folder)]
+    if not plants and not models:
+        raise InputError("study why: give --series FOLDER with plants (`composcope organism plant`), or --model FOLDER")
     judged: list[Judged] = []
     seconds: dict[str, float] = {}
     for planted in plants:
@@ -124,7 +169,18 @@ def run_study(plants: Sequence[Planted], out: Path, cases: int = 20, seed: int =
         judged += found
         if diagnosis is not None:
             seconds[planted.name] = diagnosis.about["seconds"] / max(1, len(found))
+    said = lines(judged) if judged else []
+    for model in models:
+        folder = out / Path(model).name.replace(":", "-")
+        benchmark = "organism:mixed" if model.startswith("organism:") else REAL
+        options = {"model": model, "benchmark": benchmark, "limit": cases, "seed": seed, "probes": []}
+        work.investigate(Config.read(options), folder, quiet=True, contrast=False)
+        if labelled_failures(read_run(folder)):
+            diagnosis = diagnose(folder, cases=cases, seed=seed, quiet=True)
+            seconds[folder.name] = diagnosis.about["seconds"] / len(diagnosis.verdicts)
+            said += diagnosis.lines()
+    said += [f"{name}: {s:.1f} s a case" for name, s in seconds.items()]
     write_text(out / "confusion.csv", to_csv(matrix(judged)))
     document = {"seed": seed, "scores": scores(judged), "matrix": matrix(judged), "seconds_per_case": seconds}
-    write_json(out / "confusion.json", {**document, "cases": [vars(j) for j in judged]})
-    return lines(judged)
+    write_json(out / "confusion.json", {**document, "cases": [vars(j) for j in judged], "lines": said})
+    return said

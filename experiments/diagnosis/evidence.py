@@ -78,6 +78,8 @@ class Found:
     """Variants that noise of the same size mends there."""
     foreign: Tally = Tally()
     """Variants in which a foreign donor gives its own answer there; for back-patching: that a foreign state mends."""
+    pool: Tally = Tally()
+    """Variants of the cases that chose the cell, in which it shows."""
 
     @property
     def layer(self) -> int:
@@ -128,6 +130,9 @@ def inside_lines(found: Inside) -> list[str]:
     words = {
         "skip": "leaving out a block",
         "back": "the later state put in earlier",
+        "move": "the state of another place put where the answer is decided",
+        "scope:decision": "the state there, read by a like part",
+        "scope:elsewhere": "the state of another place, read by a like part",
         "own:entity": "the own part's state at the entity",
         "own:decision": "the own part's state at the decision",
     }
@@ -135,7 +140,8 @@ def inside_lines(found: Inside) -> list[str]:
         noise = f", noise {test.noise}" if test.noise.n else ""
         other = "a foreign state mends" if name == "back" else "a foreign state gives its own answer in"
         foreign = f", {other} {test.foreign}" if test.foreign.n else ""
-        out.append(f"{words[name]} ({test.cell}): mends {test.own}{noise}{foreign}")
+        does = "gives the right answer in" if name.startswith("scope") else "mends"
+        out.append(f"{words[name]} ({test.cell}): {does} {test.own}{noise}{foreign}")
     out.append(f"the right answer is on top after some layer in {found.seen}")
     out += [f"the entity is read ({p}: {r.cell}) in {r.own}" for p, r in found.readable.items()]
     return out

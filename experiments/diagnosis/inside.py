@@ -72,12 +72,35 @@ def measure(lm: Any, setting: Setting, seed: int = 0) -> dict[str, str] | None:
     for (cell, _, donor), scores in zip(rows, found.log_probs[:, 0], strict=True):
         outcome = _outcome(answers[int(scores.argmax())], whole.gold, donor, said[0])
         outcomes[cell] = outcome if outcomes.get(cell, outcome) == outcome else "other"
+    outcomes |= _read(lm, setting, [d for d, _ in foreign], said[0])
     exits = early_exits(lm, whole.ids, [whole.last], answers)
     for layer in range(len(exits)):
         outcomes[f"exit:decision:{layer - 1}"] = _outcome(
             answers[int(exits[layer, 0].argmax())], whole.gold, None, said[0]
         )
     return outcomes
+
+
+def _read(lm: Any, setting: Setting, foreign: Sequence[Decision], wrong: int) -> dict[str, str]:
+    """What the states of the whole say where they are put: ``move`` at its own decision, ``scope`` at a like part's.
+
+    A state that holds the bridge gives its answer there; the model itself reads it, in its own words.
+    """
+    whole, answers = setting.whole, list(setting.answers)
+    places = whole.readings()
+    [held] = states(lm, [whole.ids], [list(places.values())])
+    cells = [(p, i, layer) for i, p in enumerate(places) for layer in fixed_layers(lm.anatomy.n_layers)]
+    out: dict[str, str] = {}
+    targets = [("move", whole, [c for c in cells if c[0] != "decision"])]
+    targets += [("scope", d, cells) for d in foreign[:1]]
+    for test, target, some in targets:
+        rows = [[Patch(residual(layer), target.last, held[layer + 1, i])] for _, i, layer in some]
+        scores = interchange(lm, target.ids, rows, [target.last], tokens=answers, top=1).log_probs
+        assert scores is not None
+        for (place, _, layer), row in zip(some, scores[:, 0], strict=True):
+            donor = target.gold if test == "scope" else None
+            out[f"{test}:{place}:{layer}"] = _outcome(answers[int(row.argmax())], whole.gold, donor, wrong)
+    return out
 
 
 def _top(logits: Tensor, answers: Sequence[int]) -> int:

@@ -26,6 +26,8 @@ FOLLOWED, TELLING = 0.8, 3
 OWN, UNLIKELY = 0.9, 0.05
 """Share of the operands written that belong to items of the case where the case reaches the answer at all, and how
 unlikely as few as there are have to be for it to be said that it does not."""
+ADMITTED, READ = 0.25, 0.4
+"""Share of the variants of the other cases that has to show an intervention, or a reading, at the cell looked at."""
 FEWEST = 2
 """Failing variants, the case included, below which only the answer's own text settles a case."""
 
@@ -99,23 +101,31 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
 def from_inside(found: Inside) -> tuple[str, Tally, str | None, int | None] | None:
     """Cause, how many show it, what mends it and the block, from interventions; None where none is demonstrated."""
     none = Found("none:0")
-    skip, back = found.tests.get("skip", none), found.tests.get("back", none)
-    entity, decision = found.tests.get("own:entity", none), found.tests.get("own:decision", none)
-    if mostly(skip.own) and skip.noise.share <= CONTROL:
+    test, held = (lambda name: found.tests.get(name, none)), (lambda place: found.readable.get(place, none))
+    skip, back, move, own = test("skip"), test("back"), test("move"), test("own:decision")
+    if shows(skip) and skip.noise.share <= CONTROL:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
-    if mostly(back.own) and max(back.noise.share, back.foreign.share) <= CONTROL:
+    if shows(back) and max(back.noise.share, back.foreign.share) <= CONTROL:
         return "too-late", back.own, f"back-patch {back.cell}", None
-    for test in (entity, decision):
-        if mostly(test.noise):
-            return "fragile", test.noise, f"noise {test.cell}", None
-    if not demonstrated(decision):
+    for noisy in (test("own:entity"), own):
+        if mostly(noisy.noise):
+            return "fragile", noisy.noise, f"noise {noisy.cell}", None
+    if not demonstrated(own):
         return None
-    held = {p: r.own for p, r in found.readable.items()}
-    if mostly(held.get("decision", Tally())):
-        return "lost", held["decision"], f"own state {decision.cell}", found.readable["decision"].layer + 1
-    if mostly(held.get("elsewhere", Tally())):
-        return "bridge-not-routed", held["elsewhere"], f"own state {decision.cell}", None
-    return "bridge-not-computed", decision.own, f"own state {decision.cell}", None
+    for read in (test("scope:decision"), held("decision")):
+        if shows(read, READ):
+            return "lost", read.own, f"own state {own.cell}", read.layer + 1
+    if shows(move):
+        return "bridge-not-routed", move.own, f"state moved {move.cell}", None
+    for read in (test("scope:elsewhere"), held("elsewhere")):
+        if shows(read, READ):
+            return "bridge-not-routed", read.own, f"own state {own.cell}", None
+    return "bridge-not-computed", own.own, f"own state {own.cell}", None
+
+
+def shows(test: Found, admitted: float = ADMITTED) -> bool:
+    """Most of the case's variants show it, and enough of those of the cases that chose where to look."""
+    return mostly(test.own) and test.pool.share >= admitted
 
 
 def to_open(found: Behaviour) -> bool:

@@ -52,17 +52,21 @@ def weigh(groups: Group, names: Sequence[str], foils: Callable[[Case, Decision],
         others = [one for other, some in groups.items() if other != id for one in some]
         pool = others if len(groups) > ENOUGH else [*others, *group]
         tests = {}
-        for test, noise, foreign, place, allowed in (
-            ("skip", "jolt", "", "", None), ("back", "back-noise", "back-foreign", "", None),
-            ("own", "noise", "foreign", "entity", half), ("own", "noise", "foreign", "decision", half),
-        ):  # fmt: skip
-            options = [c for c in named(test, place) if allowed is None or c in allowed]
+        for name, test, noise, foreign, options in (
+            ("skip", "skip", "jolt", "", named("skip")),
+            ("back", "back", "back-noise", "back-foreign", named("back")),
+            ("move", "move", "", "", named("move")),
+            ("own:entity", "own", "noise", "foreign", [c for c in named("own", "entity") if c in half]),
+            ("own:decision", "own", "noise", "foreign", [c for c in named("own", "decision") if c in half]),
+            ("scope:decision", "scope", "", "", named("scope", "decision")),
+            ("scope:elsewhere", "scope", "", "", [c for c in named("scope") if not c.startswith("decision")]),
+        ):
             if options and group:
                 best = max(options, key=lambda c: (_share(pool, test, c) - _share(pool, noise, c), c))
                 wanted = "donor" if test == "own" else "gold"
-                tests[f"{test}:{place}".rstrip(":")] = Found(
+                tests[name] = Found(
                     best, _tally(group, test, best), _tally(group, noise, best),
-                    _tally(group, foreign, best, wanted) if foreign else Tally(),
+                    _tally(group, foreign, best, wanted) if foreign else Tally(), _tally(pool, test, best),
                 )  # fmt: skip
         seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
         readable = {}
@@ -71,7 +75,7 @@ def weigh(groups: Group, names: Sequence[str], foils: Callable[[Case, Decision],
             options = [c for c in found if c.startswith("decision") == chosen]
             if options:
                 best = max(options, key=lambda c: (_hits(reads, pool, c).share, c))
-                readable[where] = Found(best, _hits(reads, group, best))
+                readable[where] = Found(best, _hits(reads, group, best), pool=_hits(reads, pool, best))
         out[id] = Inside(len(group), tests, Tally(sum(seen), len(group)), readable)
     return out
 

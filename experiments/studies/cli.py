@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from .study import Preset
 
 CALIBRATION = "how often the tests are wrong where nothing is there, and intervals hold the truth, on simulated data"
+
+WHY = "causes named on models whose cause is known: confusion matrix, refusals; causes of real models beside it"
 
 
 def preset(name: str) -> Preset:
@@ -60,7 +63,7 @@ def study(
     ] = None,
     series: Annotated[
         list[Path] | None,
-        typer.Option("--series", help="validity: folder of `organism train --all`, another training; repeat."),
+        typer.Option("--series", help="validity: folder of `organism train --all`; why: folder of plants; repeat."),
     ] = None,
     only_series: Annotated[
         bool, typer.Option("--only-series", help="validity: leave the shipped training out.")
@@ -80,10 +83,12 @@ def study(
     if list_ or name is None:
         from .study import STUDIES
 
-        known = {n: study.about for n, study in STUDIES.items()} | {"calibration": CALIBRATION}
+        known = {n: study.about for n, study in STUDIES.items()} | {"calibration": CALIBRATION, "why": WHY}
         rows = [{"study": n, "about": about} for n, about in known.items()]
         show({"schema": 1, "studies": rows} if json else [f"{r['study']}: {r['about']}" for r in rows], json)
         return 0
+    if name == "why":
+        return _why(series or (), model or (), out or Path("runs") / name, probe_cases or 20, seed=seed, json=json)
     if name == "calibration":
         return _calibration(out or Path("runs") / name, draws, seed, json=json, quiet=quiet)
     chosen = preset(name)
@@ -124,6 +129,16 @@ def _train(name: str, n: int, out: Path, series: tuple[str, ...], quiet: bool) -
 
     folder = conduct(n, out / "trainings", lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
     return {"series": (*series, str(folder)), "only_series": True}
+
+
+def _why(series: Sequence[Path], models: Sequence[str], folder: Path, cases: int, *, seed: int, json: bool) -> int:
+    from ..diagnosis.confusion import run_study
+    from ..run import read_json
+
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    lines = run_study(series, models, folder, cases, seed)
+    show(read_json(folder / "confusion.json") if json else lines, json)
+    return 0
 
 
 def _calibration(folder: Path, draws: int, seed: int, *, json: bool, quiet: bool) -> int:

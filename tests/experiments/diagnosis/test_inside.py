@@ -1,0 +1,151 @@
+"""What the opened model settles: decisions and donors on a shipped organism, and the rule's second half."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from composcope.errors import InputError
+from composcope.evaluation.engines.local import LocalEngine
+from composcope.experiments.diagnosis import asks, confusion, inside, opening, places, rule
+from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
+from composcope.experiments.organism import benchmarks, weights
+from composcope.hooks import load_model
+
+CASES = benchmarks.mixed(40)
+
+
+def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", pool: int = 30) -> Found:
+    return Found(cell, Tally(own, 4), Tally(noise, 4), Tally(foreign, 4), Tally(pool, 40))
+
+
+def held(decision: int, elsewhere: int) -> dict[str, Found]:
+    return {"decision": found(decision, cell="decision:2"), "elsewhere": found(elsewhere, cell="entity+0:1")}
+
+
+SHOWN = found(4)
+TABLE = [
+    ({"skip": found(4, cell="decision:3")}, {}, "lost", 3),
+    ({"skip": found(4, noise=3, cell="decision:3")}, {}, None, None),
+    ({"skip": found(2, cell="everywhere:3")}, {}, None, None),
+    ({"back": found(3, foreign=0, cell="decision:4>0")}, {}, "too-late", None),
+    ({"back": found(3, foreign=2, cell="decision:4>0")}, {}, None, None),
+    ({"own:decision": found(4, noise=4)}, held(4, 4), "fragile", None),
+    ({"own:decision": SHOWN}, held(4, 0), "lost", 3),
+    ({"own:decision": SHOWN}, held(0, 4), "bridge-not-routed", None),
+    ({"own:decision": SHOWN}, held(0, 0), "bridge-not-computed", None),
+    ({"own:decision": SHOWN, "scope:decision": found(4, cell="decision:1")}, {}, "lost", 2),
+    ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1")}, {}, "bridge-not-routed", None),
+    ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1", pool=4)}, {}, "bridge-not-computed", None),
+    ({"skip": found(4, cell="decision:3", pool=4)}, {}, None, None),
+    ({"own:decision": found(4, foreign=1)}, held(0, 4), None, None),
+    ({"own:decision": found(1)}, held(4, 4), None, None),
+]
+
+
+@pytest.mark.parametrize(("tests", "readable", "cause", "block"), TABLE)
+def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
+    tests: dict[str, Found], readable: dict[str, Found], cause: str | None, block: int | None
+) -> None:
+    verdict = rule.from_inside(Inside(4, tests, Tally(), readable))
+    assert (verdict and (verdict[0], verdict[3])) == (cause and (cause, block))
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (Behaviour(True, 4, 4, exchanged=Tally(4, 4)), "each other's place"),
+        (Behaviour(True, 5, 4, from_case=Tally(5, 10)), "does not come from the items"),
+        (Behaviour(True, 1, 4), "1 of 5 settings fail"),
+        (Behaviour(False, 3, 4), "does not fail"),
+    ],
+)
+def test_patterns_that_no_cause_makes_are_refused_before_the_model_is_opened(seen: Behaviour, said: str) -> None:
+    assert not rule.to_open(seen)
+    assert said in rule.open_question(seen, None)
+    assert rule.to_open(Behaviour(True, 4, 4, from_case=Tally(10, 10)))
+
+
+@pytest.fixture(scope="module")
+def engine() -> LocalEngine:
+    return LocalEngine(weights.path("control"))
+
+
+def decisions(engine: LocalEngine, case: benchmarks.Case, operand: int) -> tuple[places.Decision, places.Decision]:
+    made = {a.role: a for a in asks.Questions("x", "plain").asks(case, {})}
+    whole = places.of_whole(engine, made["whole"], case, operand)
+    part = places.of_part(engine, made["part:1"], case, operand)
+    assert whole is not None and part is not None
+    return whole, part
+
+
+@pytest.mark.parametrize("operand", [0, 1])
+def test_a_decision_ends_where_the_operand_is_written_and_knows_where_its_entity_stands(
+    engine: LocalEngine, operand: int
+) -> None:
+    case, tokenizer = CASES[2], engine.tokenizer
+    whole, part = decisions(engine, case, operand)
+    assert tokenizer.decode([whole.gold]).strip() == asks.working(case.worked).values[operand]
+    assert tokenizer.decode(list(whole.ids[whole.prompt :])).strip() == ("" if operand == 0 else "4 times")
+    assert tokenizer.decode(list(whole.ids[: whole.at[0] + 1])).endswith(f"{case.meta['kinds'][operand]} one")
+    assert tokenizer.decode([part.ids[part.at[0]]]).strip() == case.meta["chosen"][operand] == part.entity
+    assert whole.gold == part.gold
+
+
+def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(engine: LocalEngine) -> None:
+    lm = load_model(engine.model, engine.tokenizer)
+    pairs = [decisions(engine, case, 0) for case in CASES]
+    answers = sorted({whole.gold for whole, _ in pairs})
+    outcomes = []
+    for whole, own in pairs:
+        foreign = [d for _, d in pairs if d.gold != whole.gold][:2]
+        outcome = inside.measure(lm, inside.Setting(whole, own, foreign, answers, {}))
+        outcomes += [outcome] if outcome is not None else []
+    assert len(outcomes) >= 5  # the organism fails often
+    last = inside.fixed_layers(lm.anatomy.n_layers)[-1]
+    mended = [o[f"own:decision:{last}"] == "gold" for o in outcomes]
+    told = [o[f"foreign:decision:{last}"] == "donor" for o in outcomes]
+    noise = [o[f"noise:decision:{last}"] == "gold" for o in outcomes]
+    assert sum(mended) == sum(told) == len(outcomes) > 2 * sum(noise)
+    assert {o[f"exit:decision:{lm.anatomy.n_layers - 1}"] for o in outcomes} == {"wrong"}
+
+
+def test_foils_of_an_item_are_the_others_on_the_table_and_its_absent_mates(engine: LocalEngine) -> None:
+    case = CASES[2]
+    whole, _ = decisions(engine, case, 0)
+    foils = opening._foils(case, whole)
+    assert set(case.meta["things"]) - set(case.meta["chosen"]) < foils
+    assert len(foils) == 6 + 4  # and the item itself with three mates
+
+
+def test_the_confusion_matrix_counts_named_and_refused_causes(tmp_path: Path) -> None:
+    judged = [
+        *(confusion.Judged("a", str(i), "lost", "lost", True) for i in range(8)),
+        *(confusion.Judged("a", str(i), "lost", "undetermined", False) for i in range(2)),
+        *(confusion.Judged("j", str(i), "undetermined", "undetermined", False) for i in range(9)),
+        confusion.Judged("j", "9", "undetermined", "lost", True),
+    ]
+    scores = confusion.scores(judged)
+    assert scores["macro_f1"] == pytest.approx(2 * 8 / (2 * 8 + 3))
+    assert (scores["undetermined"]["count"], scores["false_causes"]["count"]) == (2, 1)
+    assert confusion.matrix(judged)[0] == {"plant": "a", "truth": "lost", "n": 10, "lost": 8, "undetermined": 2}
+    grafts = [{"cause": "lost", "when": "first-kinds"}, {"cause": "jammed", "when": "other-kinds"}]
+    truth = confusion.truth_of(grafts)
+    halves = [replace(CASES[2], meta={**CASES[2].meta, "kinds": [kind, "edible"]}) for kind in ("edible", "flying")]
+    assert [truth(case) for case in halves] == ["lost", "undetermined"]
+    with pytest.raises(InputError, match="holds no plant"):
+        confusion.planted_in(tmp_path)
+    (tmp_path / "organism.json").write_text(json.dumps({"plant": {"grafts": grafts}}))
+    assert [p.model for p in confusion.planted_in(tmp_path)] == [str(tmp_path)]
+
+
+def test_a_block_whose_attention_writes_nothing_can_be_opened(engine: LocalEngine) -> None:
+    model = deepcopy(engine.model)
+    with torch.no_grad():
+        model.model.layers[1].self_attn.o_proj.weight.zero_()
+    assert load_model(model, engine.tokenizer).anatomy.n_layers == len(model.model.layers)
