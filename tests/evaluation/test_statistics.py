@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as hs
 
+from composcope.evaluation import dependence
 from composcope.evaluation import statistics as st
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols import Graded, get
@@ -54,6 +55,22 @@ def test_a_rate_over_clusters_that_agree_has_a_wider_interval_than_over_cases() 
     assert narrow == st.clopper_pearson(40, 80)
     assert narrow.low is not None and narrow.high is not None and wide.low is not None and wide.high is not None
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+
+
+def test_the_interval_over_clusters_is_korn_and_graubards() -> None:
+    from scipy.stats import beta, t
+
+    values, clusters = [i % 10 < 2 + i // 10 for i in range(80)], [i // 10 for i in range(80)]
+    fit, k, n = dependence.mean(values, clusters), sum(values), len(values)
+    rate = k / n
+    ratio = t.ppf(0.975, n - 1) / t.ppf(0.975, fit.freedom)
+    effective = min(n, rate * (1 - rate) / fit.error**2 * ratio**2)
+    hits = effective * rate
+    found = st.rate_interval(values, clusters)
+    assert effective < 0.9 * rate * (1 - rate) / fit.error**2 < n
+    assert (found.low, found.high) == pytest.approx(
+        (beta.ppf(0.025, hits, effective - hits + 1), beta.ppf(0.975, hits + 1, effective - hits))
+    )
 
 
 def test_equal_outcomes_count_as_many_as_there_are_clusters() -> None:

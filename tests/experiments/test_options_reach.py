@@ -63,7 +63,8 @@ def seen(benchmark: str, protocol: str, options: dict[str, Any]) -> Seen:
     found = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     asked = what_is_asked(with_benchmark(config, found), found)
     ways = [_rounds(c, asked.protocol, whole) for whole in ("correct", "incorrect") for c in asked.cases]
-    return Seen([a for asks in ways for a in asks], asked.cases, asked.protocol.protocol)
+    presented: Any = asked.protocol
+    return Seen([a for asks in ways for a in asks], asked.cases, presented.protocol)
 
 
 def _rounds(case: Case, protocol: Any, whole: Any) -> list[Ask]:
