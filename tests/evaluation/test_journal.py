@@ -182,6 +182,26 @@ def test_an_infrastructure_failure_is_recorded_but_asked_again(tmp_path: Path, m
     assert contents.responses[key].text == "recovered" and not contents.failures and contents.n_conflicts == 0
 
 
+def test_a_failure_that_comes_after_an_answer_counts_for_nothing(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+    with Journal(tmp_path) as journal:
+        key = put(journal, make_ask(), "said")
+        put(journal, make_ask(), "", finish_reason="error", error="too late")
+    contents = read_journal(tmp_path)
+    assert contents.responses[key].text == "said" and not contents.failures
+
+
+def test_what_was_written_is_synced_when_the_journal_is_closed(
+    tmp_path: Path, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_ino))
+    with Journal(tmp_path) as journal:
+        put(journal, make_ask())
+        synced.clear()
+    [segment] = tmp_path.glob("*.jsonl")
+    assert synced == [segment.stat().st_ino]
+
+
 def test_answers_made_under_another_provenance_are_refused_unless_reused(
     tmp_path: Path, make_ask: Callable[..., Ask]
 ) -> None:

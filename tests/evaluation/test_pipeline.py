@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,18 @@ def test_one_answer_is_graded_against_each_cases_own_gold(tmp_path: Path) -> Non
         found = evaluate(cases, PartsThenWhole(), Table(TABLE), journal, grade=grade)
     assert [g.outcome for g in found.graded] == ["correct", "incorrect", "incorrect"]
     assert graded == [("w", False), ("v", False), ("w", True)] and found.n_asked == 1
+
+
+def test_only_the_whole_of_a_case_that_nobody_can_know_is_unknowable(tmp_path: Path) -> None:
+    told: dict[str, bool] = {}
+
+    def grade(text: str, finish: str, gold: str, kind: str, *, unknowable: bool, **_: Any) -> Grade:
+        told[gold] = unknowable
+        return exact(text, finish, gold, kind)
+
+    with Journal(tmp_path) as journal:
+        evaluate([replace(c, unknowable=True) for c in shared_fact(1)], PartsThenWhole(), Table(TABLE), journal, grade)
+    assert told == {"s": False, "o": False, "w": True}
 
 
 def test_later_rounds_depend_on_the_grades_of_earlier_ones(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from exit_codes import done
 from safetensors.torch import load_file, save_file
 
 from composcope.evaluation.cases import Case, write_cases
@@ -121,7 +122,7 @@ def test_a_tokenizer_without_chat_template_is_asked_raw_and_chat_is_refused(
     raw = json.loads(config.read_text())
     raw.pop("chat_template", None)
     config.write_text(json.dumps(raw))
-    assert run("evaluate", model_copy, case_file, tmp_path / "r", "-q") in (0, 2)
+    assert run("evaluate", model_copy, case_file, tmp_path / "r", "-q") == done(tmp_path / "r")
     assert read_json(tmp_path / "r" / "manifest.json")["identity"]["prompting"] == "raw"
     capsys.readouterr()
     assert run("evaluate", model_copy, case_file, tmp_path / "s", "--prompting", "chat") == 1
@@ -243,7 +244,7 @@ def test_what_is_refused_before_anything_is_asked_leaves_no_folder_and_changes_n
 def test_a_run_that_is_complete_stays_as_it_is_when_the_next_command_is_refused(
     taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    assert run("evaluate", taught, case_file, tmp_path / "r") in (0, 2)
+    assert run("evaluate", taught, case_file, tmp_path / "r") == done(tmp_path / "r")
     before = {p: p.read_bytes() for p in (tmp_path / "r").rglob("*") if p.is_file()}
     capsys.readouterr()
     assert run("evaluate", taught, case_file, tmp_path / "r", "--judge", "nobody") == 1
@@ -260,7 +261,7 @@ def test_what_a_model_said_before_its_run_began_is_in_the_log(
             raw = json.loads(path.read_text())
             raw.pop("pad_token", None)
             path.write_text(json.dumps(raw))
-    assert run("evaluate", model_copy, case_file, tmp_path / "r", "-q") in (0, 2)
+    assert run("evaluate", model_copy, case_file, tmp_path / "r", "-q") == done(tmp_path / "r")
     first, *rest = (tmp_path / "r" / "log.txt").read_text().splitlines()
     assert "names no pad token" in first and rest
 

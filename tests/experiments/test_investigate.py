@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from exit_codes import done
 
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import main
@@ -251,7 +252,7 @@ def test_an_interrupted_run_continues_with_the_same_command(
         assert read_json(tmp_path / "r" / "manifest.json")["status"] == "interrupted"
     assert not (tmp_path / "r" / "metrics.json").exists(), "too quick to be interrupted"
     again = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert again.returncode in (0, 2), again.stderr
+    assert again.returncode == done(tmp_path / "r"), again.stderr
     keys = journal_keys(tmp_path / "r")
     assert set(answered) <= set(keys)
     assert max(Counter(keys).values()) == 1, "an answered ask was put again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from exit_codes import done
 
 from composcope.experiments.cli import main
 from composcope.experiments.evaluating import asking
@@ -28,7 +29,7 @@ def test_too_many_examples_are_refused_before_anything_is_asked(
 def test_examples_that_fit_are_asked(tmp_path: Path) -> None:
     file = tmp_path / "few.jsonl"
     file.write_text('{"kind": "*", "question": "What is the tag of the kite?", "answer": "6"}\n')
-    assert run(tmp_path, "--few-shot", str(file), "-q") in (0, 2)
+    assert run(tmp_path, "--few-shot", str(file), "-q") == done(tmp_path / "run")
     assert (tmp_path / "run" / "graded.jsonl").is_file()
 
 

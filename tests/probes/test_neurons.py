@@ -17,6 +17,7 @@ from composcope.hooks import Model, load_model
 from composcope.probes import neurons
 from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
+from composcope.probes.neurons import quadrature
 from composcope.probes.neurons.examples import _beyond_rounding
 from composcope.probes.neurons.sweeps import _TargetProbability
 
@@ -96,6 +97,20 @@ def test_the_reference_rule_is_the_published_sum_at_the_published_site(name: str
     else:
         expected = literal(lm, PROMPTS[0], 30, nodes)
     assert torch.allclose(got, expected, atol=3e-6)
+
+
+def test_the_reference_rule_takes_the_published_20_points_unless_told_otherwise() -> None:
+    lm = load_model(tiny("llama"))
+    got = neurons.attribute(lm, PROMPTS[0], [30], rule="reference")
+    expected = {n: literal(lm, PROMPTS[0], 30, oracle.reference_nodes(n)) for n in (10, 20)}
+    assert torch.allclose(got, expected[20], atol=3e-6) and not torch.allclose(got, expected[10], atol=3e-6)
+
+
+@pytest.mark.parametrize("effect", [0.2, 1e-3])
+def test_the_accepted_error_is_a_hundredth_of_the_effect_and_a_millionth_at_most(effect: float) -> None:
+    full = torch.tensor([[0.5]], dtype=torch.float64)
+    got = quadrature.limit(full, full - effect)
+    assert float(got) == pytest.approx(0.01 * effect + 1e-6, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", [*POST_NORM, "exaone4"])

@@ -111,7 +111,7 @@ MUTANTS = (
     Mutant(P, "question span one short", "a, b = (1, len(ids)) if span is None else (max(1, span[0]), span[1])", "a, b = (1, len(ids)) if span is None else (max(1, span[0]), max(span[0] + 2, span[1] - 1))", 'tests/probes/test_readings.py -k "min_k or question or span"'),
     Mutant(P, "reference rule with 10 nodes", '(20 if rule == "reference" else NODES)', '(10 if rule == "reference" else NODES)', NEURONS + ' -k published_sum'),
     Mutant(P, "floor of completeness a hundred times higher", "clamp_max(1e-6)\n    return tolerance", "clamp_max(1e-4)\n    return tolerance", NEURONS + ' -k "complete or silencing or near_zero or many_nodes"'),
-    Mutant(P, "Min-K rounds up", "count = int(len(values) * k)", "count = math.ceil(len(values) * k)", REFERENCES + ' -k min_k'),
+    Mutant(P, "Min-K rounds up", "count = int(len(values) * k)", "count = -int(-(len(values) * k) // 1)", REFERENCES + ' -k min_k'),
     Mutant(P, "z by the variance", "sigma = np.maximum(np.sqrt(variance), sigma_floor)", "sigma = np.maximum(variance, sigma_floor)", REFERENCES + ' -k min_k'),
     Mutant(P, "NAICA above and below zero", "kept = [(n, x) for n, x in naica.items() if x > 0]", "kept = list(naica.items())", NEURONS + ' -k "key_neurons or common"'),
     Mutant(P, "overlap by the larger set", "both / min(len(x), len(y)), both / len(x | y)", "both / max(len(x), len(y)), both / len(x | y)", NEURONS + ' -k overlap'),

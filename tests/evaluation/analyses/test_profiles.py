@@ -117,6 +117,12 @@ def test_equally_good_models_with_other_bottlenecks_are_told_apart() -> None:
     assert pair["most_different"] == ["unit / sum: -100.0 points", "unit: +100.0 points"] or set(
         pair["most_different"]
     ) == {"unit: +100.0 points", "unit / sum: -100.0 points"}
+    middle = {f"c{i}": "+++++" if i < 10 else "-++++" if i < 15 else "-++-+" for i in range(20)}
+    three = [*runs[:2], Source("middle", _rows("middle", middle, SKILLS))]
+    by_seed = [profiles.equal_accuracy(three, permutations=60, seed=seed).tables["pairs"] for seed in (0, 0, 1)]
+    assert by_seed[0] == by_seed[1] and [r["p"] for r in by_seed[0]] != [r["p"] for r in by_seed[2]]
+    ordered = sorted(by_seed[0], key=lambda r: r["p"])
+    assert ordered[0]["p"] < 1 / 3 and ordered[0]["p_adjusted"] == pytest.approx(3 * ordered[0]["p"])
     same = profiles.equal_accuracy([runs[0], Source("a2", _rows("a2", a, SKILLS))], permutations=100)
     assert same.tables["pairs"][0]["total_variation"] == 0 and same.tables["pairs"][0]["p"] == 1
     with pytest.raises(NoCasesError, match="no two of 2 runs"):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import torch
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.engines import decoding
 from composcope.evaluation.engines.base import cut_after_stop
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.engines.text import StopFinder
@@ -249,6 +251,21 @@ def test_samples_follow_their_own_seed_and_not_the_batch(make_llama: Any, tokeni
     repeated = answers(LocalEngine(model, tokenizer), [replace(a, repeat=1) for a in asks])
     texts = [tuple(r[a.case].text for a in asks) for r in (one, reseeded, repeated)]
     assert len(set(texts)) == 3
+
+
+def test_a_sample_is_the_inverse_of_the_distribution_at_a_random_number_of_its_seed_and_step() -> None:
+    logits = torch.tensor([0.0, 1.0, 2.0, 0.5])
+    row = decoding.Row(ids=(1,), budget=40, eos_ids=frozenset(), temperature=2.0, seed="a")
+    weights = [math.exp(x / 2) for x in logits.tolist()]
+    for step in range(30):
+        left = random.Random(f"a:{step}").random() * sum(weights)
+        expected = 0
+        while left > weights[expected]:
+            left -= weights[expected]
+            expected += 1
+        assert decoding.choose(logits[None], [row]) == [expected]
+        row.accept(expected)
+    assert len(set(row.generated)) == 4
 
 
 def test_samples_follow_the_models_own_distribution(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:

@@ -107,6 +107,20 @@ def test_a_shared_atom_is_counted_once_and_gates_every_case_that_uses_it() -> No
     assert got(metrics, "residual_failure").count == 1
 
 
+@pytest.mark.parametrize(
+    ("graded", "count", "n"),
+    [("correct incorrect", 0, 1), ("incorrect correct", 0, 1), ("correct invalid", 0, 0), ("invalid incorrect", 0, 1)],
+)
+def test_a_wording_graded_differently_in_two_cases_makes_no_atom_stable(graded: str, count: int, n: int) -> None:
+    rows = [
+        Graded(case, role, outcome, atom="x")  # type: ignore[arg-type]
+        for case, outcome in zip("ab", graded.split(), strict=True)
+        for role, outcome in (("part:0:paraphrase:0", outcome), ("part:0", "correct"), ("whole", "correct"))
+    ]
+    found = got(reduced(rows), "atom_stability", per="fact")
+    assert (found.count, found.n) == (count, n)
+
+
 def test_stability_per_probe_and_per_fact_have_their_own_denominators() -> None:
     words = ["1111"] * 60 + ["1110"] * 19
     rows = [r for i, w in enumerate(words) for r in case_rows(f"c{i}", w, "1", "1", depth=1)]

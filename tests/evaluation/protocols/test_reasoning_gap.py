@@ -54,6 +54,14 @@ def test_the_second_hop_is_conditional_on_q1_inside_the_pair() -> None:
     hop, against = got("second_hop"), got("second_hop", against="step:1")
     assert (hop.count, hop.n) == (2, 4)
     assert against.value == pytest.approx(2 / 4 - 4 / 4)
+    assert hop.n_invalid == 0, "where Q1 is wrong there is no second hop to be unknown"
+
+
+def test_a_second_hop_behind_an_open_first_is_open_whatever_the_pair_says() -> None:
+    found = metrics_from_rows(rows_of([*TABLE, "11?1111"]), "reasoning-gap").metrics
+    hop = find(found, "second_hop")
+    assert hop is not None and (hop.count, hop.n, hop.n_invalid) == (2, 4, 1)
+    assert (hop.bound_low, hop.bound_high) == (2 / 5, 3 / 5)
 
 
 def test_controls_compare_with_q2_alone() -> None:
@@ -145,6 +153,8 @@ def test_independent_questions_come_from_other_cases() -> None:
     partners = co_present(cases, seed=1)
     assert all(c.meta["independent"] != c.parts[0].question for c in partners)
     assert {c.meta["independent"] for c in partners} == {f"q{i}" for i in range(5)}
+    drawn = {tuple(c.meta["independent"] for c in co_present(cases, seed=seed)) for seed in (1, 1, 2, 3)}
+    assert len(drawn) == 3
 
 
 def test_a_case_without_two_parts_is_refused() -> None:

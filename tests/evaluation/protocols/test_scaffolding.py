@@ -136,6 +136,8 @@ def test_rounds_ask_scaffolds_of_failures_and_the_placeholder_at_k() -> None:
     assert protocol.asks(CASE, {**graded, "whole": right}) == []
     second = protocol.asks(CASE, {**graded, "whole": wrong})
     assert [a.role for a in second] == ["scaffold:1", "scaffold:2", "scaffold:3"]
+    unclear = protocol.asks(CASE, {**graded, "whole": Grade("invalid", None)})
+    assert [a.role for a in unclear] == [a.role for a in second], "what may have failed is scaffolded, too"
     assert second[1].prompt == "Known: q0? 0. Known: q1? 1. How much?" and second[1].gold == "12"
     third = {**graded, "whole": wrong, "scaffold:1": wrong, "scaffold:2": right, "scaffold:3": right}
     last = protocol.asks(CASE, third)

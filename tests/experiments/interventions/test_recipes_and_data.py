@@ -114,6 +114,8 @@ def test_a_file_gives_the_same_draw_wherever_it_lies(tmp_path: Path) -> None:
         write_cases(cases, tmp_path / name / "all.jsonl")
         draws.append([c.id for c in data.training_set(str(tmp_path / name / "all.jsonl"), recipe, seed=1).cases])
     assert draws[0] == draws[1]
+    other = data.training_set(str(tmp_path / "here" / "all.jsonl"), recipe, seed=2).cases
+    assert {c.id for c in other} != set(draws[0]), "another seed draws others"
 
 
 @pytest.mark.parametrize(

@@ -88,3 +88,11 @@ def test_the_trainer_gets_one_reward_per_completion_and_aliases_count() -> None:
         completion_ids=[[1, 2]] * 3,
     )
     assert found == pytest.approx([1.2, 1.2, 0.2])
+
+
+def test_a_completion_that_fills_its_budget_was_cut_off() -> None:
+    rewards = Rewards("cot", max_tokens=5)
+    ids = [[1] * n for n in (4, 5, 6)]
+    found = rewards(["p"] * 3, ["The answer is 10"] * 3, gold=["10"] * 3, answer_type=["number"] * 3,
+                    aliases=[[]] * 3, completion_ids=ids)  # fmt: skip
+    assert found == pytest.approx([1.0, 0.0, 0.0])
