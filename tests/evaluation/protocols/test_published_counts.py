@@ -13,10 +13,12 @@ from composcope.evaluation import validators
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols import Graded, metrics_from_rows
 
-
-@pytest.fixture(scope="module")
-def tables(shared: Path) -> dict[str, list[dict[str, Any]]]:
-    return json.loads((shared / "golden/behavioural/published_tables.json").read_text(encoding="utf-8"))
+NUMBERS = json.loads((Path(__file__).parents[2] / "references" / "published_counts.json").read_text(encoding="utf-8"))
+Numbers = dict[str, Any]
+STAD, AGENTCOMA, BAMBOOGLE = (
+    [dict(zip(NUMBERS[name]["columns"], numbers, strict=True)) for numbers in NUMBERS[name]["rows"]]
+    for name in ("stad", "agentcoma", "bamboogle")
+)
 
 
 def row(case: str, role: str, right: bool, **more: Any) -> Graded:
@@ -35,12 +37,12 @@ def spread(total: int, n: int, most: int) -> list[int]:
     return values
 
 
-def scaffold_rows(entry: dict[str, Any]) -> Iterator[Graded]:
-    ints, steps = entry["ints"], entry["K"]
-    ks = [0] * ints["k0"] + spread(ints["sum_k_over_kpos"], ints["kpos"], steps - 1) + [-1] * ints["intractable"]
+def scaffold_rows(entry: Numbers) -> Iterator[Graded]:
+    steps = entry["steps"]
+    ks = [0] * entry["k0"] + spread(entry["sum_k"], entry["kpos"], steps - 1) + [-1] * entry["intractable"]
     assert len(ks) == entry["n"]
     for i, k in enumerate(ks):
-        more = {"skills": tuple(entry["combo"])}
+        more = {"skills": tuple(entry["skills"])}
         yield row(f"c{i}", "whole", k == 0, **more)
         if k:
             for j in range(1, steps):
@@ -48,13 +50,14 @@ def scaffold_rows(entry: dict[str, Any]) -> Iterator[Graded]:
                 yield row(f"c{i}", f"scaffold:{j}", j == k, **more)
 
 
-def test_all_rows_of_stad_table_11_come_out_as_printed(tables: dict[str, Any]) -> None:
-    for entry in tables["stad_table11"]:
+def test_all_rows_of_stad_table_11_come_out_as_printed() -> None:
+    assert len(STAD) == 18
+    for entry in STAD:
         metrics = metrics_from_rows(scaffold_rows(entry), "scaffolding", compat="stad").metrics
-        group = {"combination": " + ".join(entry["combo"])}
+        group = {"combination": " + ".join(entry["skills"])}
         mean = find(metrics, "mean_k", **group)
         assert mean is not None and mean.value == entry["mean_k"], entry
-        assert (mean.n, mean.count) == (entry["ints"]["kpos"], entry["ints"]["sum_k_over_kpos"])
+        assert (mean.n, mean.count) == (entry["kpos"], entry["sum_k"])
         printed = {"k_zero": "pct_k0", "k_positive": "pct_kpos", "intractable": "pct_intractable"}
         for name, field in printed.items():
             found = find(metrics, name, **group)
@@ -62,14 +65,14 @@ def test_all_rows_of_stad_table_11_come_out_as_printed(tables: dict[str, Any]) -
             assert found.value is not None and round(100 * found.value, 6) == entry[field], (name, entry)
 
 
-def test_without_the_compat_mode_shares_are_exact_and_a_mean_over_nothing_is_null(tables: dict[str, Any]) -> None:
-    for entry in tables["stad_table11"]:
+def test_without_the_compat_mode_shares_are_exact_and_a_mean_over_nothing_is_null() -> None:
+    for entry in STAD:
         metrics = metrics_from_rows(scaffold_rows(entry), "scaffolding").metrics
         share, mean = find(metrics, "k_zero"), find(metrics, "mean_k")
-        assert share is not None and share.value == entry["ints"]["k0"] / entry["n"]
+        assert share is not None and share.value == entry["k0"] / entry["n"]
         assert mean is not None
-        kpos = entry["ints"]["kpos"]
-        assert mean.value == (pytest.approx(entry["ints"]["sum_k_over_kpos"] / kpos) if kpos else None)
+        kpos = entry["kpos"]
+        assert mean.value == (pytest.approx(entry["sum_k"] / kpos) if kpos else None)
 
 
 def agentcoma_rows(n: int, first: int, second: int, both: int, comp: int) -> Iterator[Graded]:
@@ -81,28 +84,26 @@ def agentcoma_rows(n: int, first: int, second: int, both: int, comp: int) -> Ite
         yield row(f"c{i}", "whole", i < comp)
 
 
-def test_all_agentcoma_rows_give_their_counts_and_the_gap_from_counts(tables: dict[str, Any]) -> None:
-    entries = tables["agentcoma_table2"] + tables["agentcoma_table4_test"]
-    assert len(entries) > 30
-    for entry in entries:
-        n, k = entry["n"], entry["ints"]
-        rows = list(agentcoma_rows(n, k["first"], k["second"], k["both"], k["comp"]))
+def test_all_agentcoma_rows_give_their_counts_and_the_gap_from_counts() -> None:
+    assert len(AGENTCOMA) == 37
+    for entry in AGENTCOMA:
+        n = entry["n"]
+        rows = list(agentcoma_rows(n, entry["first"], entry["second"], entry["both"], entry["comp"]))
         metrics = metrics_from_rows(rows, "compositionality-gap").metrics
         names = {"step:0": "first", "step:1": "second", "both": "both", "composition": "comp"}
         for name, field in names.items():
             found = find(metrics, name)
-            assert found is not None and (found.count, found.n) == (k[field], n), (name, entry)
-            assert found.value is not None and round(100 * found.value, 1) == entry["pct"][field]
+            assert found is not None and (found.count, found.n) == (entry[field], n), (name, entry)
+            assert found.value is not None and round(100 * found.value, 1) == entry[f"pct_{field}"]
         gap = find(metrics, "gap")
         assert gap is not None and gap.value is not None and round(100 * gap.value, 2) == entry["gap_pp"]
-        assert gap.count == k["comp"] - k["both"]
-        percent = entry["pct"]
-        assert not validators.check_shares(percent["first"], percent["second"], percent["both"], n)
+        assert gap.count == entry["comp"] - entry["both"]
+        assert not validators.check_shares(entry["pct_first"], entry["pct_second"], entry["pct_both"], n)
 
 
-def test_bamboogle_counts_give_the_four_gaps_that_disagree(tables: dict[str, Any]) -> None:
-    for entry in tables["compgap_bamboogle_recomputed"]:
-        fails = entry["fail_cells_q1q2"]
+def test_bamboogle_counts_give_the_four_gaps_that_disagree() -> None:
+    for entry in BAMBOOGLE:
+        fails = {cell: entry[f"fail_{cell}"] for cell in ("00", "01", "10", "11")}
         both, q1, q2, n = entry["both"], entry["q1"], entry["q2"], entry["n"]
         totals = {"11": both, "10": q1 - both, "01": q2 - both, "00": n - q1 - q2 + both}
         rows, i = [], 0
