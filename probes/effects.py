@@ -220,7 +220,7 @@ def smallest_detectable(
     ``error`` of the difference in standard deviations and its degrees of ``freedom``. Infinite where no test is
     possible.
     """
-    if n < 2 or (m is not None and m < 2) or (error is not None and not np.isfinite(error)):
+    if n < 2 or (m is not None and m < 2) or (error is not None and not 0 < error < float("inf")):
         return float("inf")
     plain = (1 / np.sqrt(n), n - 1.0) if m is None else (np.sqrt(1 / n + 1 / m), n + m - 2.0)
     scale, df = plain if error is None or freedom is None else (error, freedom)

@@ -64,6 +64,15 @@ def test_welch_is_the_librarys_without_its_warnings() -> None:
         validity.planted_recovery([1.0, 2.0], n=2, trials=30)
 
 
+def test_clusters_whose_means_never_differ_have_no_test_and_no_smallest_effect() -> None:
+    values, near = [1.0, 3.0] * 6, [f"c{i // 2}" for i in range(12)]
+    for error in (0.0, float("nan"), float("inf")):
+        assert effects.smallest_detectable(12, 12, error=error, freedom=5.0) == float("inf")
+    groups, clusters = {"a": values, "b": values}, {"a": near, "b": [f"d{c}" for c in near]}
+    row = contrast.between(groups, clusters=clusters).table[-1]
+    assert math.isnan(row["p"]) and row["smallest_detectable"] == float("inf")
+
+
 def test_scores_that_all_tie_say_nothing_however_many_they_are() -> None:
     row = _last(validity.failure_auroc([1.0] * 20, [1.0] * 20))
     assert row["value"] == 0.5 and math.isnan(row["low"])
