@@ -101,6 +101,6 @@ PRESET = Preset(
 )  # fmt: skip
 
 if __name__ == "__main__":
-    from .studies.script import main
+    from .cli.script import main
 
     raise SystemExit(main(PRESET.name))

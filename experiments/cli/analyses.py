@@ -9,10 +9,10 @@ import typer
 
 from ..console import exits
 from ..console.printing import show
-from ..diagnosis import command as diagnosis_command
-from ..interventions import cli as intervention_cli
-from ..studies import cli as study_cli
 from . import build as build_cli
+from . import diagnosis as diagnosis_command
+from . import interventions as intervention_cli
+from . import studies as study_cli
 from .help import example
 
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]

@@ -13,17 +13,17 @@ from typing import Annotated, Any
 
 import typer
 
-from ..bench.cli import app as bench
 from ..config import RAY, Asking, Config, Probing, Serving
 from ..console import exits
 from ..console.printing import show
-from ..organism.cli import app as organism
 from . import analyses as commands
 from . import runs as run_commands
 from . import start
+from .bench import app as bench
 from .flags import with_config, with_plugins
 from .help import Command, Commands, example
 from .options import AsJson, DryRun, Out, Quiet, RunArg, Seed
+from .organism import app as organism
 from .start import ConfigFile, with_file
 
 app = typer.Typer(

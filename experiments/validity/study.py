@@ -1,6 +1,6 @@
 """The validity study: dose series of organisms, and whether each probe follows what is known by construction.
 
-``python -m composcope.experiments.validity.study --out runs/validity``
+``composcope study validity --out runs/validity``
 
 Organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Questions
 to every probe, each with a known right answer: does it follow the dose, does it tell the twin from control, failures
@@ -133,8 +133,3 @@ PRESET = Preset(
     organism_limit={"organism:mixed": 200},
     models=models,
 )
-
-if __name__ == "__main__":
-    from ..studies.script import main
-
-    raise SystemExit(main(PRESET.name))

@@ -111,9 +111,9 @@ def _unknown(text: str) -> str | None:
 def _nested(name: str) -> Any:
     """Commands that are command lines of their own."""
     if name == "organism":
-        from composcope.experiments.organism.cli import app as nested
+        from composcope.experiments.cli.organism import app as nested
     elif name == "bench":
-        from composcope.experiments.bench.cli import app as nested
+        from composcope.experiments.cli.bench import app as nested
     else:
         return None
     return get_command(nested)

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import read_cases
-from composcope.experiments.organism import cli, documents, train, world
+from composcope.experiments.cli import organism as cli
+from composcope.experiments.organism import documents, train, world
 from composcope.experiments.organism.tokenizer import CONTEXT, build
 
 TINY = train.Recipe(

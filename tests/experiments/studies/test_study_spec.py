@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments.studies import cli
+from composcope.experiments.cli import studies as cli
 from composcope.experiments.studies.preset import config
 from composcope.experiments.studies.spec import Pair, from_flags, read_spec, slug
 from composcope.experiments.studies.study import STUDIES

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from ...errors import InputError
-from ..cli.help import example
 from ..console import exits
 from ..console.printing import show
-from .options import check
-from .recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, parse_depths, resolve
+from ..interventions.options import check
+from ..interventions.recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, parse_depths, resolve
+from .help import example
 
 RecipeName = Annotated[str, typer.Option("--recipe", help=f"One of {', '.join((*OBJECTIVES, *INFERENCE))}.")]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="organism:DOSE, a model folder or a hub id.")]
@@ -86,11 +86,11 @@ def intervene(
         raise InputError(f"--recipe {recipe}: give --model (what is trained) and --out (where it goes)")
     _offline(model)
     from ..console.progress import Reporter
-    from . import training
-    from .data import training_set
+    from ..interventions import training
+    from ..interventions.data import training_set
 
     training.require_extra()
-    from .trainers import How
+    from ..interventions.trainers import How
 
     _one_thread(model, device)
     data = training_set(train, made, evaluation, seed)
@@ -99,7 +99,7 @@ def intervene(
     with reporter.logging_warnings():
         done = training.train(made, model, data, out, How(seed, device, dtype, save_every, max_steps), reporter)
         if curve:
-            from .curve import measure
+            from ..interventions.curve import measure
 
             measure(out, model, limit=limit, device=device, reporter=reporter)
     facts = {"model": str(done.model), "adapter": str(done.adapter), "steps": done.steps, "seconds": done.seconds}
@@ -118,7 +118,7 @@ def _infer(
         raise InputError(f"--cases {cases}: give a whole number of at least 1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from ..console.progress import Reporter
-    from . import inference
+    from ..interventions import inference
 
     result = inference.intervene(
         recipe, run, model=model, n=cases, layers=_numbers(layers), max_new_tokens=max_tokens or 128, seed=seed,
@@ -166,8 +166,8 @@ def study(
 ) -> Any:
     """Baseline against three recipes and four depth mixes, on two bases, with the probes before and after."""
     _offline(model)
-    from . import study as job
-    from .study_text import markdown
+    from ..interventions import study as job
+    from ..interventions.study_text import markdown
 
     _one_thread(model, device)
     found = job.run(job.Study(model, seeds, size, second), out, device=device, quiet=quiet)

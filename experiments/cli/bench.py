@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from ...errors import InputError
-from ..cli.help import Commands, example
 from ..console.printing import show
+from .help import Commands, example
 
 app = typer.Typer(cls=Commands, help="Measure what asking costs on this machine.", no_args_is_help=True)
 
@@ -38,7 +38,7 @@ def _root(
         return 0
     if preset != "real":
         raise InputError(f"bench --preset {preset}: use real, or the command evaluation")
-    from .real import bench_real
+    from ..bench.real import bench_real
 
     words = tuple(n.strip() for n in only.split(",") if n.strip())
     found = bench_real(model, asks=asks, rounds=rounds, threads=threads, only=words, lm_eval_python=lm_eval_python)
@@ -66,7 +66,7 @@ def evaluation(
     json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
 ) -> int:
     """Asks per second against plain generate and lm-evaluation-harness; cost of journal and grading."""
-    from .evaluation import bench_evaluation
+    from ..bench.evaluation import bench_evaluation
 
     found = bench_evaluation(
         model, benchmark, asks=asks, batch_size=batch_size, repeats=repeats, threads=threads, device=device,

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from ..cli.flags import with_plugins
-from ..cli.help import example
-from ..cli.options import AsJson, Quiet, RunArg, Seed
 from ..console import exits
 from ..console.printing import show
+from .flags import with_plugins
+from .help import example
+from .options import AsJson, Quiet, RunArg, Seed
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +31,7 @@ def diagnose(
     quiet: Quiet = False,
 ) -> int:
     """Name the cause of each failure: every part right, the whole wrong. Writes RUN/diagnosis."""
-    from .job import diagnose as job
+    from ..diagnosis.job import diagnose as job
 
     found = job(run, model, cases=cases, ids=case or (), seed=seed, quiet=quiet)
     show({**found.document(), "cases": [v.row() for v in found.verdicts]} if json else found.lines(), json)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...errors import InputError
-from ..cli.flags import with_config, with_plugins
-from ..cli.help import Command, example
 from ..config import Asking, Config, Serving
 from ..console.printing import show
+from .flags import with_config, with_plugins
+from .help import Command, example
 
 if TYPE_CHECKING:
-    from .study import Preset
+    from ..studies.study import Preset
 
 CALIBRATION = "how often the tests are wrong where nothing is there, and intervals hold the truth, on simulated data"
 
@@ -26,7 +26,7 @@ WHY = "causes named on models whose cause is known: confusion matrix, refusals; 
 
 def preset(name: str) -> Preset:
     """A study by its name. Raises ``InputError`` for an unknown one."""
-    from .study import STUDIES
+    from ..studies.study import STUDIES
 
     found = STUDIES.find(name.replace("_", "-"))
     if found is None:
@@ -81,7 +81,7 @@ def study(
 ) -> int:
     """A paper's analyses over one or several models: runs, tables beside the published numbers, figures, a page."""
     if list_ or name is None:
-        from .study import STUDIES
+        from ..studies.study import STUDIES
 
         known = {n: study.about for n, study in STUDIES.items()} | {"calibration": CALIBRATION, "why": WHY}
         rows = [{"study": n, "about": about} for n, about in known.items()]
@@ -92,7 +92,7 @@ def study(
     if name == "calibration":
         return _calibration(out or Path("runs") / name, draws, seed, json=json, quiet=quiet)
     chosen = preset(name)
-    from .spec import from_flags, read_spec
+    from ..studies.spec import from_flags, read_spec
 
     of_study: dict[str, Any] = {"data": tuple(data or ()), "limit": limit, "probe_cases": probe_cases, "seed": seed}
     of_study |= {"series": tuple(map(str, series or ())), "only_series": only_series}
@@ -107,7 +107,7 @@ def study(
     _check(spec)
     if not any(d.startswith("hub:") for d in spec.data) and all(_local(m.model) for m in spec.models):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from .running import conduct
+    from ..studies.running import conduct
 
     folder = out or Path("runs") / chosen.name
     found = conduct(chosen, spec, folder, given, probes=probes, report=report, quiet=quiet)
@@ -143,7 +143,7 @@ def _why(series: Sequence[Path], models: Sequence[str], folder: Path, cases: int
 
 def _calibration(folder: Path, draws: int, seed: int, *, json: bool, quiet: bool) -> int:
     from ..run import read_json
-    from .calibration import conduct
+    from ..studies.calibration import conduct
 
     rows = conduct(folder, draws, seed, lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
     show(read_json(folder / "study.json") if json else (folder / "study.md").read_text(encoding="utf-8"), json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ..cli import main as composcope
+from .root import main as composcope
 
 
 def main(name: str) -> int:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import InputError
-from ..cli.help import Commands, example
-from ..cli.options import AsJson
 from ..console.printing import show
-from .weights import DOSES
+from ..organism.weights import DOSES
+from .help import Commands, example
+from .options import AsJson
 
 if TYPE_CHECKING:
-    from .train import Recipe
+    from ..organism.train import Recipe
 
 app = typer.Typer(
     cls=Commands,
@@ -26,7 +26,7 @@ app = typer.Typer(
 def _recipe(steps: int | None, dose_steps: int | None) -> Recipe:
     from dataclasses import replace
 
-    from .train import Recipe
+    from ..organism.train import Recipe
 
     recipe = Recipe()
     base = replace(recipe.base, steps=steps) if steps is not None else recipe.base
@@ -52,8 +52,8 @@ def train(
     from rich.console import Console
     from rich.progress import Progress
 
-    from .train import best_device
-    from .train import train as train_dose
+    from ..organism.train import best_device
+    from ..organism.train import train as train_dose
 
     if (device or best_device()) == "cpu":
         torch.set_num_threads(1)  # so small a model is slower on several threads, and one thread is deterministic
@@ -87,8 +87,8 @@ def measure(
 
     import torch
 
-    from . import weights
-    from .card import measure_folder, print_rows
+    from ..organism import weights
+    from ..organism.card import measure_folder, print_rows
 
     torch.set_num_threads(1)
     report = {}
@@ -114,7 +114,7 @@ def card(
     """Measure trained organisms of all seeds, and write one seed's models with the card."""
     import torch
 
-    from .card import ship
+    from ..organism.card import ship
 
     homes = {int(p.name.removeprefix("seed-")): p for p in sorted(trained.glob("seed-*"))}
     missing = [d for d in DOSES if not (trained / f"seed-{seed}" / d / "model").is_dir()]
@@ -137,7 +137,7 @@ def generate(
 ) -> None:
     """Write held-out cases about the organisms' world as a benchmark file."""
     from ...evaluation.cases import write_cases
-    from .benchmarks import BENCHMARKS
+    from ..organism.benchmarks import BENCHMARKS
 
     if benchmark not in BENCHMARKS:
         raise InputError(f"benchmark {benchmark!r}: unknown; use one of {', '.join(BENCHMARKS)}")
