@@ -64,6 +64,8 @@ class Behaviour:
     """Variants whose operands come in each other's place."""
     from_case: Tally = Tally()
     """Operands written that belong to some item of the case, of all that were written."""
+    from_cases: Tally = Tally()
+    """The same over all failing cases of the run."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Found:
     own: Tally = Tally()
     """Variants that it mends."""
     noise: Tally = Tally()
-    """Variants that noise of the same size mends there."""
+    """Variants that noise of the same size mends there; for a block left out, what leaving out the others mends."""
     foreign: Tally = Tally()
     """Variants in which a foreign donor gives its own answer there; for back-patching: that a foreign state mends."""
     pool: Tally = Tally()
@@ -130,6 +132,7 @@ def inside_lines(found: Inside) -> list[str]:
     words = {
         "skip": "leaving out a block",
         "back": "the later state put in earlier",
+        "exit": "the answer read after an earlier layer",
         "move": "the state of another place put where the answer is decided",
         "scope:decision": "the state there, read by a like part",
         "scope:elsewhere": "the state of another place, read by a like part",
@@ -137,11 +140,11 @@ def inside_lines(found: Inside) -> list[str]:
         "own:decision": "the own part's state at the decision",
     }
     for name, test in found.tests.items():
-        noise = f", noise {test.noise}" if test.noise.n else ""
+        control = "other blocks" if name == "skip" else "noise"
+        noise = f", {control} {test.noise}" if test.noise.n else ""
         other = "a foreign state mends" if name == "back" else "a foreign state gives its own answer in"
         foreign = f", {other} {test.foreign}" if test.foreign.n else ""
-        does = "gives the right answer in" if name.startswith("scope") else "mends"
+        does = "is right in" if name.startswith(("scope", "exit")) else "mends"
         out.append(f"{words[name]} ({test.cell}): {does} {test.own}{noise}{foreign}")
-    out.append(f"the right answer is on top after some layer in {found.seen}")
     out += [f"the entity is read ({p}: {r.cell}) in {r.own}" for p, r in found.readable.items()]
     return out

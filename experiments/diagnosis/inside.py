@@ -2,8 +2,8 @@
 
 Cells are named ``test:place:layer``. Donors are put in after a layer, at the words that ask for the entity (``entity``)
 or where the answer is decided (``decision``): the state of the case's own part (``own``), of a like part with another
-answer (``foreign``), and noise of the same size in the own state's place (``noise``). ``skip`` leaves out a block (its
-control ``jolt`` puts noise of the size of the block's output in its place), ``back`` puts the decision's own later
+answer (``foreign``), and noise of the same size in the own state's place (``noise``). ``skip`` leaves out a block
+(its control are the other blocks), ``back`` puts the decision's own later
 state into an earlier layer (controls ``back-foreign``, ``back-noise``), ``exit`` reads the answer after a layer.
 """
 
@@ -147,10 +147,8 @@ def _rows(
             for donor, state in foreign:
                 yield f"foreign:{place}:{layer}", put(state[layer + 1, index]), donor.gold
     for layer in range(n_layers):
-        before, after = here[layer, -1], here[layer + 1, -1]
         yield f"skip:decision:{layer}", [Skip(layer, whole.last)], None
         yield f"skip:everywhere:{layer}", [Skip(layer, p) for p in range(len(whole.ids))], None
-        yield f"jolt:decision:{layer}", [Patch(residual(layer), whole.last, jolted(before, after - before))], None
     late = sorted({n_layers // 2, 3 * n_layers // 4, n_layers - 1})
     for source in late:
         for target in sorted({0, n_layers // 4, n_layers // 2}):

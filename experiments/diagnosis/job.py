@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,9 @@ def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[
         found = [by_case[id] for name, by_case in followed.items() if name in admitted and by_case[id].hits]
         best = max(found, key=lambda f: (f.hits / f.telling, f.telling), default=None)
         out[id] = behaviour.behaviour(group, best)
-    return out
+    own = [found.from_case for found in out.values()]
+    every = Tally(sum(t.k for t in own), sum(t.n for t in own))
+    return {id: replace(found, from_cases=every) for id, found in out.items()}
 
 
 def _verdict(id: str, found: Behaviour, inside: Inside | None) -> Verdict:
@@ -173,7 +176,7 @@ def _verdict(id: str, found: Behaviour, inside: Inside | None) -> Verdict:
         cause, shown = settled
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found))
     evidence += tuple(inside_lines(inside)) if inside is not None else ()
-    if inside is not None and (shown_inside := rule.from_inside(inside)) is not None:
+    if inside is not None and (shown_inside := rule.from_inside(inside, found)) is not None:
         cause, shown, mends, block = shown_inside
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)
     return Verdict(id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=rule.open_question(found, inside))

@@ -23,9 +23,9 @@ CONTROL = 0.3
 """Share that a control may reach."""
 FOLLOWED, TELLING = 0.8, 3
 """Share of the edits that tell a shortcut apart which follow it, and the fewest such edits."""
-OWN, UNLIKELY = 0.9, 0.05
+OWN, OWN_OF_ALL = (0.9, 0.05), (0.93, 0.01)
 """Share of the operands written that belong to items of the case where the case reaches the answer at all, and how
-unlikely as few as there are have to be for it to be said that it does not."""
+unlikely as few as there are have to be for it to be said that it does not: in one case, and over all failing cases."""
 ADMITTED, READ = 0.25, 0.4
 """Share of the variants of the other cases that has to show an intervention, or a reading, at the cell looked at."""
 FEWEST = 2
@@ -93,33 +93,34 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
             return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
         return "wrong-operation", found.operation_wrong
-    if found.wordings and 2 * len(found.unavailable) > found.wordings:
+    if len(found.unavailable) >= FEWEST and 2 * len(found.unavailable) > found.wordings:
         return "part-unavailable", Tally(len(found.unavailable), found.wordings)
     return None
 
 
-def from_inside(found: Inside) -> tuple[str, Tally, str | None, int | None] | None:
+def from_inside(found: Inside, seen: Behaviour) -> tuple[str, Tally, str | None, int | None] | None:
     """Cause, how many show it, what mends it and the block, from interventions; None where none is demonstrated."""
     none = Found("none:0")
-    test, held = (lambda name: found.tests.get(name, none)), (lambda place: found.readable.get(place, none))
+
+    def test(name: str) -> Found:
+        return found.tests.get(name, none)
+
     skip, back, move, own = test("skip"), test("back"), test("move"), test("own:decision")
     if shows(skip) and skip.noise.share <= CONTROL:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
+    for read in (test("exit"), test("scope:decision")):
+        if shows(read, READ) and demonstrated(own):
+            return "lost", read.own, f"own state {own.cell}", read.layer + 1
     if shows(back) and max(back.noise.share, back.foreign.share) <= CONTROL:
         return "too-late", back.own, f"back-patch {back.cell}", None
     for noisy in (test("own:entity"), own):
         if mostly(noisy.noise):
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
-    if not demonstrated(own):
+    if not demonstrated(own) or foreign_to(seen):
         return None
-    for read in (test("scope:decision"), held("decision")):
-        if shows(read, READ):
-            return "lost", read.own, f"own state {own.cell}", read.layer + 1
-    if shows(move):
-        return "bridge-not-routed", move.own, f"state moved {move.cell}", None
-    for read in (test("scope:elsewhere"), held("elsewhere")):
-        if shows(read, READ):
-            return "bridge-not-routed", read.own, f"own state {own.cell}", None
+    for read in (move, test("scope:elsewhere")):
+        if shows(read):
+            return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     return "bridge-not-computed", own.own, f"own state {own.cell}", None
 
 
@@ -130,25 +131,28 @@ def shows(test: Found, admitted: float = ADMITTED) -> bool:
 
 def to_open(found: Behaviour) -> bool:
     """Whether the answers leave a case open, and there are enough of them to go on."""
-    return found.fails and found.n >= FEWEST and outside(found) is None and from_behaviour(found) is None
+    return found.fails and found.n >= FEWEST and not mostly(found.exchanged) and from_behaviour(found) is None
 
 
-def outside(found: Behaviour) -> str | None:
-    """A pattern of the answers that no cause of the list has, so that none is looked for; None where there is none."""
-    if mostly(found.exchanged):
-        return "the operands come in each other's place, which is no cause of the list"
-    k, n = found.from_case.k, found.from_case.n
-    if n and sum(comb(n, i) * OWN**i * (1 - OWN) ** (n - i) for i in range(k + 1)) < UNLIKELY:
-        return "what is written does not come from the items of the case, whichever part of it is lost"
-    return None
+def foreign_to(found: Behaviour) -> bool:
+    """Whether the operands written do not come from the items of the case: then nothing of it reaches the answer."""
+    return _rare(found.from_case, *OWN) or _rare(found.from_cases, *OWN_OF_ALL)
+
+
+def _rare(shown: Tally, share: float, unlikely: float) -> bool:
+    """Whether so few of n are less likely than that where each is one with a chance of ``share``."""
+    n = shown.n
+    return bool(n) and sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(shown.k + 1)) < unlikely
 
 
 def open_question(found: Behaviour, inside: Inside | None) -> str:
     """What would settle an undetermined case."""
     if not found.fails:
         return "asked again it does not fail: ask several times, in float32"
-    if (pattern := outside(found)) is not None:
-        return pattern
+    if mostly(found.exchanged):
+        return "the operands come in each other's place, which is no cause of the list"
+    if foreign_to(found):
+        return "what is written does not come from the items of the case, whichever part of it is lost"
     if found.n < FEWEST:
         return f"{found.n} of {found.variants + 1} settings fail: more variants (meta.variants of the case)"
     if inside is None or not inside.n:

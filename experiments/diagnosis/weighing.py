@@ -6,7 +6,7 @@ Of many layers one always looks best, so the layer at which a case is judged is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -53,7 +53,8 @@ def weigh(groups: Group, names: Sequence[str], foils: Callable[[Case, Decision],
         pool = others if len(groups) > ENOUGH else [*others, *group]
         tests = {}
         for name, test, noise, foreign, options in (
-            ("skip", "skip", "jolt", "", named("skip")),
+            ("skip", "skip", "", "", named("skip")),
+            ("exit", "exit", "", "", [c for c in named("exit") if int(c.rpartition(":")[2]) < _layers(cells) - 1]),
             ("back", "back", "back-noise", "back-foreign", named("back")),
             ("move", "move", "", "", named("move")),
             ("own:entity", "own", "noise", "foreign", [c for c in named("own", "entity") if c in half]),
@@ -64,8 +65,11 @@ def weigh(groups: Group, names: Sequence[str], foils: Callable[[Case, Decision],
             if options and group:
                 best = max(options, key=lambda c: (_share(pool, test, c) - _share(pool, noise, c), c))
                 wanted = "donor" if test == "own" else "gold"
+                beside = [c for c in options if c != best and c.partition(":")[0] == best.partition(":")[0]]
+                blocks = _sum(_tally(group, test, c) for c in beside)
+                control = blocks if test == "skip" else _tally(group, noise, best)
                 tests[name] = Found(
-                    best, _tally(group, test, best), _tally(group, noise, best),
+                    best, _tally(group, test, best), control,
                     _tally(group, foreign, best, wanted) if foreign else Tally(), _tally(pool, test, best),
                 )  # fmt: skip
         seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
@@ -92,6 +96,11 @@ def _tally(some: Sequence[Opened], test: str, cell: str, outcome: str = "gold") 
     found = [one.outcomes.get(f"{test}:{cell}") for one in some]
     known = [f == outcome for f in found if f is not None]
     return Tally(sum(known), len(known))
+
+
+def _sum(tallies: Iterable[Tally]) -> Tally:
+    found = list(tallies)
+    return Tally(sum(t.k for t in found), sum(t.n for t in found))
 
 
 def _share(some: Sequence[Opened], test: str, cell: str) -> float:

@@ -24,43 +24,49 @@ def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", 
     return Found(cell, Tally(own, 4), Tally(noise, 4), Tally(foreign, 4), Tally(pool, 40))
 
 
-def held(decision: int, elsewhere: int) -> dict[str, Found]:
-    return {"decision": found(decision, cell="decision:2"), "elsewhere": found(elsewhere, cell="entity+0:1")}
-
-
 SHOWN = found(4)
 TABLE = [
-    ({"skip": found(4, cell="decision:3")}, {}, "lost", 3),
-    ({"skip": found(4, noise=3, cell="decision:3")}, {}, None, None),
-    ({"skip": found(2, cell="everywhere:3")}, {}, None, None),
-    ({"back": found(3, foreign=0, cell="decision:4>0")}, {}, "too-late", None),
-    ({"back": found(3, foreign=2, cell="decision:4>0")}, {}, None, None),
-    ({"own:decision": found(4, noise=4)}, held(4, 4), "fragile", None),
-    ({"own:decision": SHOWN}, held(4, 0), "lost", 3),
-    ({"own:decision": SHOWN}, held(0, 4), "bridge-not-routed", None),
-    ({"own:decision": SHOWN}, held(0, 0), "bridge-not-computed", None),
-    ({"own:decision": SHOWN, "scope:decision": found(4, cell="decision:1")}, {}, "lost", 2),
-    ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1")}, {}, "bridge-not-routed", None),
-    ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1", pool=4)}, {}, "bridge-not-computed", None),
-    ({"skip": found(4, cell="decision:3", pool=4)}, {}, None, None),
-    ({"own:decision": found(4, foreign=1)}, held(0, 4), None, None),
-    ({"own:decision": found(1)}, held(4, 4), None, None),
+    ({"skip": found(4, cell="decision:3")}, "lost", 3),
+    ({"skip": found(4, noise=3, cell="decision:3")}, None, None),
+    ({"skip": found(4, cell="decision:3", pool=4)}, None, None),
+    ({"skip": found(2, cell="everywhere:3")}, None, None),
+    ({"exit": found(4, cell="decision:2"), "own:decision": SHOWN}, "lost", 3),
+    ({"scope:decision": found(4, cell="decision:1"), "own:decision": SHOWN, "back": found(4, foreign=0)}, "lost", 2),
+    ({"exit": found(4, cell="decision:2")}, None, None),
+    ({"back": found(3, foreign=0, cell="decision:4>0")}, "too-late", None),
+    ({"back": found(3, foreign=2, cell="decision:4>0")}, None, None),
+    ({"own:decision": found(4, noise=4)}, "fragile", None),
+    ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1")}, "bridge-not-routed", None),
+    ({"own:decision": SHOWN, "scope:elsewhere": found(4, cell="end-1:1")}, "bridge-not-routed", None),
+    ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1", pool=4)}, "bridge-not-computed", None),
+    ({"own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"own:decision": found(4, foreign=1), "move": found(4)}, None, None),
+    ({"own:decision": found(1)}, None, None),
 ]
+DRAWN = Behaviour(True, 4, 4, from_case=Tally(8, 8))
 
 
-@pytest.mark.parametrize(("tests", "readable", "cause", "block"), TABLE)
+@pytest.mark.parametrize(("tests", "cause", "block"), TABLE)
 def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
-    tests: dict[str, Found], readable: dict[str, Found], cause: str | None, block: int | None
+    tests: dict[str, Found], cause: str | None, block: int | None
 ) -> None:
-    verdict = rule.from_inside(Inside(4, tests, Tally(), readable))
+    verdict = rule.from_inside(Inside(4, tests), DRAWN)
     assert (verdict and (verdict[0], verdict[3])) == (cause and (cause, block))
+
+
+def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> None:
+    seen = Behaviour(True, 5, 4, from_case=Tally(5, 10))
+    assert rule.to_open(seen)  # a block that replaces everything is still found
+    assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen) is None
+    many = Behaviour(True, 5, 4, from_case=Tally(9, 10), from_cases=Tally(64, 80))
+    assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), many) is None
+    assert "does not come from the items" in rule.open_question(seen, Inside(4, {"own:decision": SHOWN}))
 
 
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
         (Behaviour(True, 4, 4, exchanged=Tally(4, 4)), "each other's place"),
-        (Behaviour(True, 5, 4, from_case=Tally(5, 10)), "does not come from the items"),
         (Behaviour(True, 1, 4), "1 of 5 settings fail"),
         (Behaviour(False, 3, 4), "does not fail"),
     ],
