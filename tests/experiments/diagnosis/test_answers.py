@@ -14,6 +14,7 @@ from composcope.evaluation.benchmarks.load import load
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.grading import grade
 from composcope.evaluation.protocols.base import Graded
+from composcope.experiments import figures
 from composcope.experiments.config import Config
 from composcope.experiments.diagnosis import asks, behaviour, hypotheses, results, rule, variants
 from composcope.experiments.diagnosis.behaviour import Behaviour, Tally
@@ -190,6 +191,14 @@ def test_a_diagnosis_is_written_read_back_and_repeated_without_asking(run: Path)
     assert sum(s.count for s in found.causes()) == len(found.verdicts)
     assert sum(s.share for s in found.causes("family", "mixed")) == pytest.approx(1)
     assert {"run", "model", "data", "seed", "versions"} <= set(found.about["made_with"])
+
+
+def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path) -> None:
+    found = diagnose(run, quiet=True)
+    drawn = figures.draw("causes", [run])
+    every = {r["cause"]: (r["value"], r["count"], r["n"]) for r in drawn.rows if r["group"] == "all"}
+    assert every == {s.cause: (s.share, s.count, s.n) for s in found.causes()} and every
+    assert sum(value for value, _, _ in every.values()) == pytest.approx(1)
 
 
 def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path: Path) -> None:
