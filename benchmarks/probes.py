@@ -317,7 +317,9 @@ def _say(line: str) -> None:
 def main() -> None:
     """Measure a preset and print its table."""
     parser = argparse.ArgumentParser(description="The probes against naive and published ways of computing the same.")
-    parser.add_argument("--preset", default="quick", help="quick, llama12 (12 layers, d=768) or gpu (Llama-3-8B shape)")
+    parser.add_argument(
+        "--preset", default="quick", help="quick, llama12 (12 layers, d=768), gpu (Llama-3-8B shape) or smollm2"
+    )
     parser.add_argument("--only", default="", help="comma-separated tasks; all of the preset by default")
     parser.add_argument("--repeats", type=int, default=5, help="paired runs; the ratio is their median")
     parser.add_argument("--no-memory", action="store_true", help="leave out peak memory, measured in child processes")

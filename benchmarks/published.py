@@ -254,3 +254,18 @@ def published_min_k(model: Any, ids: Ids) -> Tensor:
     mean = (p * log_p).sum(-1)
     variance = (p * log_p.square()).sum(-1) - mean.square()
     return ((own - mean) / variance.sqrt()).cpu()
+
+
+@torch.no_grad()
+def literal_row(model: Any, block: torch.nn.Module, ids: Sequence[int], position: int, value: Tensor) -> Tensor:
+    """Log-probabilities after the last token, with one value put in after a block: a forward pass with a hook."""
+
+    def put(_module: torch.nn.Module, _args: Any, output: Any) -> None:
+        hidden = output[0] if isinstance(output, tuple) else output
+        hidden[:, position] = value.to(hidden)
+
+    handle = block.register_forward_hook(put)
+    try:
+        return model(input_ids=torch.tensor([list(ids)], device=model.device)).logits[0, -1].log_softmax(-1)
+    finally:
+        handle.remove()

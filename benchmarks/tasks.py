@@ -12,7 +12,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from ..checkpoints import DTYPES
 from ..errors import InputError
-from ..hooks import load_model
+from ..hooks import Patch, load_model
+from ..hooks.edits import residual
+from ..hooks.interchange import interchange
 from ..hooks.model import Model
 from ..probes import lookback, min_k, neurons, patching
 from . import published
@@ -93,6 +95,12 @@ PRESETS: dict[str, Preset] = {
             "min-k": {"tokens": 2048},
         },
         against=("forward",),
+    ),
+    "smollm2": Preset(
+        "smollm2",
+        Shape(30, 576, 1536, 9, 3, 49_152),
+        {"rows": {"prompt": 62, "after": 12, "layers": 8, "rows": 500}},
+        warm_up=False,
     ),
 }
 
@@ -322,6 +330,38 @@ def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
     )
 
 
+def _rows(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
+    """States put in at one position after some layers, spread over all; the last position's prediction is read."""
+    (prompt,), count, some = texts(lm, 1, sizes["prompt"]), sizes["rows"], min(10, sizes["rows"])
+    at, read, tokens = len(prompt) - 1 - sizes["after"], [len(prompt) - 1], [5, 6]
+    layers = [round(i * (lm.anatomy.n_layers - 1) / sizes["layers"]) for i in range(sizes["layers"])]
+    values = torch.randn(count, lm.anatomy.d_model, generator=torch.Generator().manual_seed(0))
+    rows = [[Patch(residual(layers[i % len(layers)]), at, value)] for i, value in enumerate(values)]
+
+    def ours() -> Outputs:
+        found = interchange(lm, prompt, rows, read, tokens=tokens).log_probs
+        assert found is not None
+        return {"log_probs": found}
+
+    def literal() -> Outputs:
+        found = [published.literal_row(lm.model, lm.anatomy.layers[e.site.layer].block, prompt, at, e.value)
+                 for (e,) in rows[:some]]  # fmt: skip
+        return {"log_probs": torch.stack(found)[:, None, tokens]}
+
+    return Task(
+        name,
+        f"{count} rows over {len(layers)} layers, T={len(prompt)}, {sizes['after']} positions after the patch",
+        ours,
+        {
+            "naive": Way(
+                literal, share=some / count, cut=lambda o: {k: v[:some] for k, v in o.items()},
+                note=f"{some} of {count} rows timed, one forward pass each",
+            ),
+            "forward": Way(_forward(lm, prompt)),
+        },
+    )  # fmt: skip
+
+
 def _min_k(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
     (ids,), model = texts(lm, 1, sizes["tokens"]), lm.model
     return Task(
@@ -341,5 +381,6 @@ _BUILDERS: dict[str, Callable[[str, Model, Mapping[str, int]], Task]] = {
     "attribution-default": _attribution_default,
     "lookback": _lookback,
     "patching": _patching,
+    "rows": _rows,
     "min-k": _min_k,
 }

@@ -217,7 +217,8 @@ class Probing(Section):
 
     probes: tuple[str, ...] = Field(
         default_factory=lambda: _known_probes(),
-        description="Comma-separated neurons, lookback, patching, trajectory, min-k; or all, or none.",
+        description="Comma-separated neurons, lookback, patching, trajectory, min-k, readout; or all (but readout), "
+        "or none.",
     )
     probe_cases: int = Field(
         default=32,
@@ -241,12 +242,12 @@ class Probing(Section):
     def _are_known(cls, value: Any, info: ValidationInfo) -> Any:
         if info.context == RECORDED:
             return value
-        from .probing.catalog import PROBES
+        from .probing.catalog import PROBES, standard
 
         known = tuple(PROBES)
         if isinstance(value, str):
             words = [word.strip().replace("_", "-") for word in value.split(",") if word.strip()]
-            value = {"none": (), "all": known}.get(value, tuple(dict.fromkeys(words)))
+            value = {"none": (), "all": standard()}.get(value, tuple(dict.fromkeys(words)))
         unknown = [p for p in value if p not in known and PROBES.find(p) is None]
         if unknown:
             raise InputError(
@@ -257,9 +258,9 @@ class Probing(Section):
 
 
 def _known_probes() -> tuple[str, ...]:
-    from .probing.catalog import PROBES
+    from .probing.catalog import standard
 
-    return tuple(PROBES)
+    return standard()
 
 
 class Config(Probing):

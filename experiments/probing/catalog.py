@@ -50,6 +50,8 @@ class Probe:
     """What has to be said where a run has no control of it."""
     checks: Callable[[Any], Iterator[dict[str, Any]]] | None = None
     """The controls that ran beside it: rows like those of the validity study, made of its ``ProbeData``."""
+    standard: bool = True
+    """Whether it runs where no probes are named; ``all`` are those."""
     given: Callable[..., Any] | None = None
     """The function of a plugin, which takes the model and the examples only."""
 
@@ -79,6 +81,11 @@ def of_function(name: str, function: Callable[..., Any]) -> Probe:
 PROBES: Registry[Probe] = Registry(
     "probes", lambda value: isinstance(value, Probe), __package__, of_function, modules=("own",)
 )
+
+
+def standard() -> tuple[str, ...]:
+    """The names of the probes that run where none are named."""
+    return tuple(name for name, probe in PROBES.items() if probe.standard)
 
 
 def described() -> list[Probe]:

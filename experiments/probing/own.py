@@ -1,4 +1,4 @@
-"""The five probes of this package, each in one object: how it runs, what it costs, how the report presents it."""
+"""The probes of this package, each in one object: how it runs, what it costs, how the report presents it."""
 
 from __future__ import annotations
 
@@ -188,4 +188,20 @@ MIN_K = Probe(
     look="Single questions, each token colored by how expected it was.",
     unchecked="Nothing in one run says which questions the model was trained on: without known members and non-members "
     "a higher score is no proof of exposure.",
+)  # fmt: skip
+
+
+def _readout(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from ...probes import readout
+    from ...probes.spread import call
+
+    return call(lm, readout.over_examples, examples)
+
+
+READOUT = Probe(
+    "readout", _readout,
+    question="Does a state hold the bridge, an operand, the answer?",
+    order=6,
+    standard=False,
+    cost="{prompts} prompts",
 )  # fmt: skip

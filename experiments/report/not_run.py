@@ -25,7 +25,8 @@ class NotRun:
 
 def missing(runs: Sequence[RunData]) -> NotRun | None:
     """The probes that ran in none of the runs; None where all did."""
-    absent = [p for p in PROBES.own.values() if not any(run.probe(p.name) for run in runs)]
+    usual = [p for p in PROBES.own.values() if p.standard]
+    absent = [p for p in usual if not any(run.probe(p.name) for run in runs)]
     if not absent:
         return None
     titles = ", ".join(p.title for p in absent)
@@ -33,7 +34,7 @@ def missing(runs: Sequence[RunData]) -> NotRun | None:
     able = [run for run, (failures, successes) in groups if failures and successes]
     if not able:
         return NotRun(titles, "", _no_contrast(groups))
-    chosen = "" if len(absent) == len(PROBES.own) else f" --probes {','.join(p.name for p in absent)}"
+    chosen = "" if len(absent) == len(usual) else f" --probes {','.join(p.name for p in absent)}"
     others = f"and the same for {len(able) - 1} other runs" if len(able) > 2 else "and the same for the other run"
     return NotRun(
         titles, f"composcope probe {shlex.quote(_place(able[0].path))}{chosen}", others if len(able) > 1 else ""

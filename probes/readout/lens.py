@@ -17,6 +17,9 @@ from ...errors import InputError, NoCasesError
 from ...hooks.model import Model
 from .readings import Reading, Scores, place_names, states_at
 
+ROUNDING = 1e-5
+"""What is left of a centred score below this share of the largest is rounding."""
+
 
 @torch.no_grad()
 def lens(
@@ -46,7 +49,9 @@ def lens(
     found = states_at(lm, [(r.ids, r.places) for r in readings], layers)
     every = torch.stack([torch.stack([scores(x) for x in places.values()], 1) for places in found])
     if centred:
-        every = every - elsewhere(every, names, [r.right for r in readings])
+        left = every - elsewhere(every, names, [r.right for r in readings])
+        rounding = ROUNDING * every.abs().amax(-1, keepdim=True)
+        every = torch.where(left.abs() <= rounding, 0, left)  # texts with the same state there tell nothing apart
     return [Scores(names, x) for x in every]
 
 

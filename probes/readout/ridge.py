@@ -82,6 +82,7 @@ def _read(
     h, x = ((z - mean) / (spread + 1e-6 * spread.amax(-1, keepdim=True) + 1e-12) for z in (train, test))
     gram = einsum(h, h, "cell a d, cell b d -> cell a b")
     penalty = strength * gram.diagonal(dim1=1, dim2=2).mean(1)
+    penalty = torch.where(penalty > 0, penalty, 1)  # states that do not differ say nothing
     penalized = gram + penalty[:, None, None] * torch.eye(gram.shape[1])
     weights = torch.linalg.solve(penalized, (y - y.mean(0)).expand(len(h), -1, -1))
     said = einsum(x, h, weights, "cell text d, cell item d, cell item v -> cell text v")

@@ -51,6 +51,14 @@ def test_all_ways_of_a_task_compute_the_same(lm: Model, task: str) -> None:
     assert ready.against["forward"].run() == {}
 
 
+def test_rows_of_edits_compute_what_one_forward_pass_a_row_does(lm: Model) -> None:
+    sizes = {"prompt": 9, "after": 3, "layers": 2, "rows": 12}
+    ready = build(replace(TINY, tasks={"rows": sizes}), "rows", lm)
+    way = ready.against["naive"]
+    error, scale, _ = compare(way.cut(ready.ours()), way.run())
+    assert error < 2e-5 * scale and way.share == 10 / 12
+
+
 def test_published_ways_equal_the_literal_oracles(lm: Model) -> None:
     model = lm.model
     (prompt, donor), (response,) = texts(lm, 2, 9), texts(lm, 1, 4, seed=5)

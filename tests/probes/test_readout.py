@@ -21,6 +21,7 @@ from composcope.probes.examples import Example, Gold
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
 from composcope.probes.readout.lens import elsewhere
 from composcope.probes.readout.patchscope import repeating_prompt
+from composcope.probes.readout.ridge import _read
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
 
@@ -96,16 +97,26 @@ def test_a_reader_trained_on_other_parts_finds_what_is_held_and_nothing_else() -
         assert 0.3 < value(none, "held_ridge", group) < 0.7  # also at layer 0, where a source could be recognised
 
 
+def test_states_that_do_not_differ_say_nothing() -> None:
+    vectors = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    got = _read(torch.ones(2, 6, 3), vectors, torch.ones(2, 1, 3), vectors, 1.0)
+    assert torch.equal(got, torch.zeros(2, 1, 6))
+
+
 def test_shuffled_names_are_held_by_chance() -> None:
     lm, shuffled = planted(lambda _: True), torch.randperm(N, generator=torch.Generator().manual_seed(5)).tolist()
     entities = {f"n{i}": (NAME + i,) for i in range(N)}
     for right, expected in ((list(range(N)), (0.95, 1.0)), (shuffled, (0.3, 0.7))):
         readings = [
-            Reading(e.prompt_ids, {"entity": (3,)}, "bridge", f"n{r}", [n for n in entities if n != f"n{r}"])
+            Reading(
+                e.prompt_ids, {"entity": (3,), "start": (0,)}, "bridge", f"n{r}", [n for n in entities if n != f"n{r}"]
+            )
             for e, r in zip([e for e in examples() if e.role == "whole"], right, strict=True)
         ]
         above = [s.above(r.right, r.absent) for r, s in zip(readings, lens(lm, readings, entities), strict=True)]
-        assert expected[0] <= float(torch.stack(above).mean()) <= expected[1]
+        found = torch.stack(above).mean((0, 1))  # place
+        assert expected[0] <= float(found[0]) <= expected[1]
+        assert float(found[1]) == 0.5  # all texts begin alike, so nothing is told apart
 
 
 def test_names_in_the_question_are_foils_of_their_own() -> None:
