@@ -19,11 +19,11 @@ from .config import Config
 from .console import exits
 from .console.progress import Reporter
 from .distributed import shards
+from .distributed.loading import load_target
 from .evaluating import asking, planning, rendering
 from .evaluating.benchmark import Benchmark, load_benchmark
 from .evaluating.evaluate import evaluate
 from .evaluating.planning import Asked
-from .models.loading import load_target
 from .models.target import Target
 from .run import summary, write_json
 from .run.reader import read_run

@@ -53,7 +53,7 @@ def score(
     """Grade and count a run again from its journal, without a model."""
     from ..console.progress import Reporter
     from ..evaluating.auditing import audited
-    from ..run.rescore import rescore
+    from ..evaluating.rescore import rescore
     from ..run.summary import document, lines
 
     reporter = Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet)
@@ -73,8 +73,8 @@ def verify(
 ) -> int:
     """Check that every row, cell and case set of a run follows from the answers in its journal."""
     from ..console.printing import table
-    from ..run.verify import trace
-    from ..run.verify import verify as check
+    from ..evaluating.verify import trace
+    from ..evaluating.verify import verify as check
 
     if cell is not None:
         rows = trace(run, cell)
@@ -95,7 +95,7 @@ def metrics(
 ) -> int:
     """Compute a protocol's metrics from graded rows, without any model."""
     from ...evaluation.metrics import to_document
-    from ..run.rescore import metrics_from_file
+    from ..evaluating.rescore import metrics_from_file
     from ..run.summary import metric_line
 
     found = metrics_from_file(graded, protocol, cases, compat)
@@ -186,7 +186,7 @@ def merge(
 ) -> int:
     """Merge runs of one model, benchmark and protocol (shards, machines) into a new one and score it."""
     from ..console.progress import Reporter
-    from ..run.merge import merge_runs
+    from ..distributed.merge import merge_runs
     from ..run.summary import document, lines
 
     found = merge_runs(runs, out, Reporter(quiet=quiet))

@@ -1,6 +1,6 @@
 """The behavioral half of a run: ask what the journal does not hold yet, then grade and count.
 
-Writes ``cases.jsonl`` and the results (see ``run.rescore``); the responses themselves are in ``journal/``.
+Writes ``cases.jsonl`` and the results (see ``rescore``); the responses themselves are in ``journal/``.
 
 In 16 bits a model's greedy answers depend on the batch that they were made in: a near tie between two tokens falls one
 way or the other, and all that follows differs. The share of such answers is the floor under any difference between two
@@ -22,9 +22,9 @@ from ...evaluation.protocols.base import Protocol
 from ...evaluation.statistics import clopper_pearson
 from ..console.progress import Reporter
 from ..run import checks, write_lines
-from ..run.rescore import finish, grader
 from ..run.schema import Evaluated
 from ..run.writer import Run
+from .rescore import finish, grader
 
 SAMPLE = 16
 """Asks that are answered once more, alone and together."""

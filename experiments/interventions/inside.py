@@ -77,7 +77,7 @@ def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
 def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], device: str | None) -> Values:
     """Every probe's number per case, for one model."""
     from ..config import Config
-    from ..models.loading import load_target
+    from ..distributed.loading import load_target
     from ..run.reader import read_config
 
     if len(cases) < 2:

@@ -14,7 +14,7 @@ from ..run.reader import RunData, read_config
 
 def load(run: RunData, model: Any, tokenizer: Any) -> Target:
     """The model of a run, or the one given in its place."""
-    from ..models.loading import load_target
+    from ..distributed.loading import load_target
 
     config = run_config(run, model)
     if model is not None and not isinstance(model, str | Path):

@@ -16,9 +16,9 @@ from ...csv_files import to_csv
 from ...errors import ComposcopeError, NotAskedError
 from ...evaluation.metrics import Metric, find, quoted
 from ..console.progress import Reporter
+from ..evaluating.rescore import recount
 from ..figures.drawing import encodable
 from ..run import write_json, write_text
-from ..run.rescore import recount
 from .published import beside
 from .study import Row, Study, StudyRun, Table
 

@@ -36,10 +36,9 @@ from ...probes.matching import match
 from ...probes.result import ProbeResult, Row
 from ...probes.verdicts import TRAININGS
 from ..config import Config
-from ..models.loading import load_target
+from ..distributed.loading import load_target
 from ..models.target import Target
 from ..organism import series as organism_series
-from ..organism.members import as_examples, compositions
 from ..organism.series import Series
 from ..run import read_json, write_json
 from ..run.provenance import source_hash, text_hash
@@ -47,6 +46,7 @@ from ..run.reader import read_run
 from ..run.schema import Evaluated
 from . import over_seeds as over_seeds
 from .controls import own_part_donors
+from .members import as_examples, compositions
 from .scores import SCORES, Measured, Probes, Score, measure
 
 N_CASES = 60

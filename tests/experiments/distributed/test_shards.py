@@ -18,10 +18,10 @@ from composcope.evaluation.cases import Case
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config
 from composcope.experiments.console.progress import Reporter
+from composcope.experiments.distributed.merge import merge_runs
 from composcope.experiments.distributed.shards import Shard, parse, positions
 from composcope.experiments.evaluating.planning import plan_lines
 from composcope.experiments.run import read_json, read_lines
-from composcope.experiments.run.merge import merge_runs
 
 Run = Callable[..., int]
 N = 3

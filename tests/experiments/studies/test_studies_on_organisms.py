@@ -16,11 +16,11 @@ from composcope.experiments import agentcoma as agentcoma_study
 from composcope.experiments import composition_collapse, compositional_gsm
 from composcope.experiments import investigate as job
 from composcope.experiments.cli import main
+from composcope.experiments.evaluating.rescore import recount
 from composcope.experiments.run import read_json
 from composcope.experiments.run import reader as io
 from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import ProbeData
-from composcope.experiments.run.rescore import recount
 from composcope.experiments.studies import kinds, mechanism, pairs
 from composcope.experiments.studies.kinds import pooled
 from composcope.experiments.studies.opening import scaled_layers

@@ -17,7 +17,7 @@ from composcope.errors import InputError
 from composcope.experiments import figures
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config
-from composcope.experiments.models.loading import load_target
+from composcope.experiments.distributed.loading import load_target
 from composcope.experiments.organism import documents, series, trainings, weights
 from composcope.experiments.organism.series import Series
 from composcope.experiments.organism.train import Recipe, Stage

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ...terminal import to_stderr
 from ..config import Config
-from . import served
-from .target import Target, load_local
+from ..models import served
+from ..models.target import Target, load_local
 
 
 def load_target(config: Config, run: Path | None = None, say: Callable[[str], None] | None = None) -> Target:
@@ -20,7 +20,7 @@ def load_target(config: Config, run: Path | None = None, say: Callable[[str], No
     if served.is_served(config):
         return served.load_served(config, run or Path(), say or to_stderr)
     if config.serving.engine == "ray":
-        from ..distributed.target import load_fleet
+        from .target import load_fleet
 
         return load_fleet(config, run or Path(), say or to_stderr)
     return load_local(config, say or to_stderr)

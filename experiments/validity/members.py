@@ -11,7 +11,7 @@ from ...evaluation.cases import Case, Part
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...probes.examples import Example, from_case_sets, part_of
 from ..models.target import Target
-from .series import Series
+from ..organism.series import Series
 
 
 def compositions(n: int, seed: int, series: Series | None = None) -> tuple[list[Case], list[Case]]:
@@ -20,8 +20,8 @@ def compositions(n: int, seed: int, series: Series | None = None) -> tuple[list[
     Which ones they are hangs on the seed that the series was trained with; a training too short to have seen ``n`` of
     them gives fewer. Non-members: held-out ones from the same source, the same for every series.
     """
-    from . import documents, tasks
-    from .series import shipped
+    from ..organism import documents, tasks
+    from ..organism.series import shipped
 
     trained = series or shipped()
     dose = documents.DOSES["twin"]

@@ -21,7 +21,7 @@ from ...evaluation.journal import Contents, read_journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Graded
 from ..console.progress import Reporter
-from .reader import RunData
+from ..run.reader import RunData
 from .rescore import rescore
 
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")

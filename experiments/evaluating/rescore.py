@@ -24,11 +24,11 @@ from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
 from ..config import Asking, Config
 from ..console.progress import Reporter
-from ..evaluating.asking import make_protocol
-from . import checks
-from .folder import locked, short, write_lines, write_text
-from .reader import RunData, read_config
-from .schema import AGAIN, Answerer, Evaluated
+from ..run import checks
+from ..run.folder import locked, short, write_lines, write_text
+from ..run.reader import RunData, read_config
+from ..run.schema import AGAIN, Answerer, Evaluated
+from .asking import make_protocol
 
 
 def grader(compat: str | None) -> Callable[..., Grade]:

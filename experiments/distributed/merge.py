@@ -14,13 +14,13 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation.cases import Case, case_to_dict
 from ..console.progress import Reporter
-from ..distributed import FOLDER, shards
-from .folder import find_runs, read_json, short, write_lines
-from .provenance import text_hash
-from .reader import RunData, read_config
-from .rescore import own_config, rescore
-from .schema import Evaluated, ShardCases, checked
-from .writer import open_run
+from ..evaluating.rescore import own_config, rescore
+from ..run.folder import find_runs, read_json, short, write_lines
+from ..run.provenance import text_hash
+from ..run.reader import RunData, read_config
+from ..run.schema import Evaluated, ShardCases, checked
+from ..run.writer import open_run
+from . import FOLDER, shards
 
 SAME = ("model", "weights", "protocol", "format", "prompting")
 SAME_SHARDS = (*SAME, "benchmark", "data", "seed", "asking")
