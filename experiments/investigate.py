@@ -209,7 +209,7 @@ def _own_format(protocol: Protocol) -> str | None:
 
 
 def _thinking_notice(asked: Asked, config: Config, target: Target) -> str | None:
-    """Said of a template with a switch that nobody has set: models of that kind often think first, unasked."""
+    """A notice where the chat template has a thinking switch and no flag sets it: such models often think first."""
     if target.tokenizer is None or config.prompting == "raw":
         return None
     if all(ask.thinking is not None for ask in asked.protocol.asks(asked.cases[0], {})):

@@ -112,7 +112,7 @@ def generate(
 ) -> Generated:
     """Take ``items`` through all stages that they have not been through.
 
-    Kept are the items whose every rewrite the teacher answers with the gold answer. Raises ``InputError`` for items
+    Keeps the items whose every rewrite the teacher answers with the gold answer. Raises ``InputError`` for items
     with equal ids or with stages that do not fit together.
     """
     settings = settings or Settings()

@@ -57,7 +57,7 @@ class Presentation:
 
 @dataclass(frozen=True)
 class FormattedProtocol:
-    """A protocol whose asks are put as a ``Presentation`` says; counted are they as ever."""
+    """A protocol whose asks are written as a ``Presentation`` says. The counting is that of the protocol."""
 
     protocol: Protocol
     how: Presentation = Presentation()
