@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
         (metrics, "metrics runs/demo/control--mixed/graded.jsonl --protocol compositionality-gap --json", None),
         (report, "report runs/demo --out runs/demo", None),
         (plot, "plot collapse-curve runs/demo --out figures", None),
+        (paper, "paper runs/demo --out paper", None),
         (compare, "compare runs/demo/control--mixed runs/demo/twin--mixed", None),
         (list_runs, "ls runs", "ls"),
         (merge, "merge runs/shard-1 runs/shard-2 --out runs/all", None),
@@ -128,19 +129,41 @@ def plot(
     bands: Annotated[
         str | None, typer.Option(help="collapse-curve: shade depths, such as 2,4, or those that were trained.")
     ] = None,
+    only: Annotated[str | None, typer.Option("--runs", help="Only these runs of a study, in this order.")] = None,
+    width: Annotated[str | None, typer.Option(help="For print: as wide as a column or a page.")] = None,
+    no_title: Annotated[bool, typer.Option("--no-title", help="A figure of one panel without its title.")] = False,
+    style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching in the place of colors.")] = "color",
     list_: Annotated[bool, typer.Option("--list", help="Name the figures.")] = False,
     json: AsJson = False,
 ) -> int:
-    """Draw one figure (png, svg and the csv behind it) from one or more runs."""
-    from ..figures.plotting import draw, figure_names
+    """Draw one figure (pdf, svg, png and the csv behind it) from one or more runs."""
+    from ..figures.plotting import draw, figure_names, look
 
     if list_ or figure is None:
         found = figure_names()
         rows = [{"figure": name, "title": title} for name, title in found.items()]
         show({"schema": 1, "figures": rows} if json else [f"{n}: {t}" for n, t in found.items()], json)
         return exits.OK
-    files = draw(figure, runs or [], out, group_by=group_by, bands=bands)
+    files = draw(
+        figure, runs or [], out, group_by=group_by, bands=bands, only=only, look=look(width, not no_title, style)
+    )
     show({"schema": 1, "figure": figure, "files": files} if json else [str(f) for f in files], json)
+    return exits.OK
+
+
+@with_plugins
+def paper(
+    runs: RunArgs,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")] = Path("paper"),
+    style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching in the place of colors.")] = "color",
+    json: AsJson = False,
+) -> int:
+    """Write figures, tables, methods and a table of claims in LaTeX, for a paper over one or more runs."""
+    from ..figures.plotting import look
+    from ..paper import write
+
+    files = write(runs, out, gray=look(None, True, style).gray)
+    show({"schema": 1, "files": files} if json else f"{out}: {len(files)} files; claims.csv, main.tex", json)
     return exits.OK
 
 

@@ -56,5 +56,5 @@ def _not_shown(drawing: Drawing, runs: Sequence[RunData]) -> list[str]:
 
 
 def save(figure_id: str, runs: Iterable[str | Path | RunData], out: str | Path, **options: object) -> list[Path]:
-    """Draw a figure and write ``NAME.png``, ``.svg``, ``.csv`` and ``.txt`` (the caption) into ``out``."""
-    return write(draw(figure_id, runs, **options), figure_id, out)
+    """Draw a figure and write ``NAME.pdf``, ``.png``, ``.svg``, ``.csv`` and ``.txt`` (the caption) into ``out``."""
+    return write(draw(figure_id, runs, **options), figure_id, out, pdf=True)

@@ -15,6 +15,7 @@ from ..run import write_text
 from ..run.provenance import write_beside
 from ..run.reader import Row, RunData
 from . import style
+from .look import Look
 
 DPI, DPI_OF_MANY, MANY = 160, 110, 8
 """Sheets of many panels are large enough to be read at a lower resolution, and take half the time."""
@@ -98,10 +99,17 @@ def drawn(
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, cell, **options), chart)
 
 
-def write(drawing: Drawing, name: str, out: str | Path, *, dark: bool = False) -> list[Path]:
-    """Write ``name.png``, ``.svg``, ``.csv`` and ``.txt`` (with ``dark`` also ``name-dark.svg``); returns the paths."""
+def write(
+    drawing: Drawing, name: str, out: str | Path, *, dark: bool = False, pdf: bool = False, look: Look | None = None
+) -> list[Path]:
+    """Write ``name.png``, ``.svg``, ``.csv`` and ``.txt``; returns the paths.
+
+    With ``dark`` also ``name-dark.svg``, with ``pdf`` also ``name.pdf``; ``look`` changes the figure for print.
+    """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
+    if look is not None:
+        look.apply(drawing.figure)
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     dpi = DPI if len(drawing.figure.axes) <= MANY else DPI_OF_MANY
     drawing.figure.savefig(png, dpi=dpi, metadata={"Software": "composcope"})
@@ -110,6 +118,9 @@ def write(drawing: Drawing, name: str, out: str | Path, *, dark: bool = False) -
     text = io.StringIO()
     drawing.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "composcope"})
     paths = [png, write_text(svg, text.getvalue())]
+    if pdf:
+        drawing.figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None, "Creator": "composcope"})
+        paths.append(folder / f"{name}.pdf")
     if dark:
         paths.append(write_text(folder / f"{name}-dark.svg", darkened(text.getvalue())))
     paths.append(write_text(folder / f"{name}.csv", encodable(to_csv(drawing.rows))))

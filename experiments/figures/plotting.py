@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ...errors import InputError
-from ..run import is_run
+from ...errors import InputError, did_you_mean
+from ..run import find_runs, is_run
+
+if TYPE_CHECKING:
+    from .look import Look
 
 
 def figure_names() -> dict[str, str]:
@@ -23,11 +27,14 @@ def draw(
     *,
     group_by: str | None = None,
     bands: str | None = None,
+    only: str | None = None,
+    look: Look | None = None,
 ) -> list[Path]:
     """Draw a figure into ``out``; by default the run's own ``figures`` folder, or ``figures`` here for several runs.
 
     ``group_by`` orders a figure's rows by what the study says of the models (``family``, ``cost``, ``tuning``, ...);
     ``bands`` shades depths: ``trained`` for those that the study says were trained on, or numbers such as ``2,4``.
+    ``only`` names the runs of a study that are drawn, with commas; ``look`` is what print asks for.
     Raises ``InputError`` for an unknown figure or option, without runs, and for runs that have nothing to draw: then
     with the command that makes it.
     """
@@ -38,12 +45,22 @@ def draw(
         raise InputError(f"plot {figure}: no run given; give one or more run folders")
     single = len(runs) == 1 and is_run(runs[0])
     where = out or (runs[0] / "figures" if single else Path("figures"))
-    drawing = catalog.draw(figure, runs, group_by=group_by, bands=_bands(bands))
+    drawing = catalog.draw(figure, runs if only is None else _named(runs, only), group_by=group_by, bands=_bands(bands))
     if drawing.empty is not None:
         reason, command = drawing.empty.rstrip("."), catalog.FIGURES[figure].command
         how = f"; this makes it: {command}" if command else ""
         raise InputError(f"plot {figure}: nothing to draw from {', '.join(map(str, runs))}: {reason}{how}")
-    return write(drawing, figure, where)
+    return write(drawing, figure, where, pdf=True, look=look)
+
+
+def _named(runs: Sequence[Path], only: str) -> list[Path]:
+    """The run folders of these names among or inside of ``runs``, in the order of the names."""
+    found = {path.name: path for path in find_runs(runs)}
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    if missing := [name for name in names if name not in found]:
+        meant = did_you_mean(missing[0], found)
+        raise InputError(f"--runs {missing[0]}: no such run here{meant}; there are {', '.join(found)}")
+    return [found[name] for name in names]
 
 
 def _bands(text: str | None) -> tuple[int, ...] | None:
@@ -53,3 +70,14 @@ def _bands(text: str | None) -> tuple[int, ...] | None:
         return tuple(int(word) for word in text.split(",") if word.strip())
     except ValueError as e:
         raise InputError(f"--bands {text}: give depths such as 2,4 or the word trained") from e
+
+
+def look(width: str | None, title: bool, shades: str) -> Look:
+    """What print asks for. Raises ``InputError`` for another width or style."""
+    from .look import WIDTHS, Look
+
+    if width is not None and width not in WIDTHS:
+        raise InputError(f"--width {width}: use {' or '.join(WIDTHS)}")
+    if shades not in ("color", "gray"):
+        raise InputError(f"--style {shades}: use color or gray")
+    return Look(width, title, shades == "gray")  # pyright: ignore[reportArgumentType]

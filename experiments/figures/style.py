@@ -40,8 +40,8 @@ def color(i: int) -> str:
 
 
 def dash(i: int) -> str:
-    """The line of the i-th model: where the colors begin again, the lines differ."""
-    return ("-", "--", "-.")[i // len(PALETTE) % 3]
+    """The line of the i-th model: neighbors differ also without colors, and so do models of one color."""
+    return ("-", "--", "-.", ":")[(i + i // len(PALETTE)) % 4]
 
 
 def figure(width: float, height: float) -> Figure:

@@ -1,0 +1,122 @@
+"""How a figure is to look in print: as wide as a column or a page, without its title, in shades of gray.
+
+    write(drawing, "gap-slopes", "figures", look=Look("column", title=False, gray=True))
+
+In gray the series are told apart by dashes and hatching, fields by how dark they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from matplotlib.collections import Collection
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+
+from . import style
+
+WIDTHS = {"column": 3.35, "page": 6.9}
+"""Inches."""
+SMALLEST = 0.72
+"""Letters and heights shrink with the width down to this share."""
+_TONES = ("#000000", "#707070", "#3a3a3a", "#9a9a9a", "#555555", "#b4b4b4", "#222222", "#858585")
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)), (0, (3, 4)))
+_HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
+
+
+@dataclass(frozen=True)
+class Look:
+    """What print asks of a figure."""
+
+    width: Literal["column", "page"] | None = None
+    title: bool = True
+    """False: a figure of one panel has none; panels of several keep the names that tell them apart."""
+    gray: bool = False
+
+    def apply(self, fig: Figure) -> None:
+        """Change a figure in place."""
+        if self.gray:
+            _gray(fig)
+        if not self.title and len([ax for ax in fig.axes if ax.get_title(loc="left")]) == 1:
+            for ax in fig.axes:
+                ax.set_title("", loc="left")
+        if self.width is not None:
+            _resize(fig, WIDTHS[self.width])
+
+
+def _resize(fig: Figure, width: float) -> None:
+    own, height = fig.get_size_inches()
+    share = min(1.0, max(width / own, SMALLEST))
+    fig.set_size_inches(width, height * share)
+    if fig.legends:  # its columns follow the width
+        for legend in list(fig.legends):
+            legend.remove()
+        style.shared_legend(fig)
+    axes = [axis for ax in fig.axes for axis in (ax.xaxis, ax.yaxis)]
+    ticks = [axis.get_ticklabels()[0].get_fontsize() if axis.get_ticklabels() else 8.0 for axis in axes]
+    for text in fig.findobj(Text):
+        if isinstance(text, Text):
+            text.set_fontsize(float(text.get_fontsize()) * share)
+    for axis, size in zip(axes, ticks, strict=True):  # also of ticks that are made later
+        axis.set_tick_params(labelsize=float(size) * share)
+
+
+def _gray(fig: Figure) -> None:
+    places: dict[str, int] = {shade.lower(): i for i, shade in enumerate(style.PALETTE)}
+
+    def tone(color: Any) -> str:
+        shade = to_hex(color)
+        if shade in places:
+            return _TONES[places[shade] % len(_TONES)]
+        r, g, b = to_rgb(color)
+        return to_hex((0.299 * r + 0.587 * g + 0.114 * b,) * 3)
+
+    for artist in fig.findobj():
+        if isinstance(artist, Line2D):
+            _line(artist, places, tone)
+        elif isinstance(artist, Patch):
+            _patch(artist, places, tone)
+        elif isinstance(artist, Collection):
+            artist.set_edgecolor([tone(c) for c in artist.get_edgecolor()])  # pyright: ignore
+            if artist.get_array() is not None:  # the cells of a color bar
+                artist.set_cmap("Greys")
+            else:
+                artist.set_facecolor([(*to_rgb(tone(c)), c[3]) for c in artist.get_facecolor()])  # pyright: ignore
+        elif isinstance(artist, AxesImage):
+            artist.set_cmap("Greys")
+        elif isinstance(artist, Text):
+            artist.set_color(tone(artist.get_color()))
+    for ax in fig.axes:
+        if any(patch.get_hatch() for patch in ax.patches):
+            for text in ax.texts:
+                text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+
+
+def _line(line: Line2D, places: dict[str, int], tone: Callable[[Any], str]) -> None:
+    shade = to_hex(line.get_color())
+    if shade in places and line.get_linestyle() == "-" and len(line.get_xdata()) > 2:  # pyright: ignore
+        line.set_linestyle(_DASHES[places[shade] % len(_DASHES)])
+    filled = to_hex(line.get_markerfacecolor()) if line.get_markerfacecolor() not in ("none", "None") else None
+    line.set_color(tone(shade))
+    line.set_markeredgecolor(tone(shade))
+    if filled is not None:
+        line.set_markerfacecolor(tone(filled))
+
+
+def _patch(patch: Patch, places: dict[str, int], tone: Callable[[Any], str]) -> None:
+    face, edge = patch.get_facecolor(), patch.get_edgecolor()
+    shade = to_hex(face)
+    if face[3] and shade in places:
+        patch.set_hatch(_HATCHES[places[shade] % len(_HATCHES)])
+        patch.set_facecolor((*to_rgb("#ffffff" if places[shade] else "#8a8a8a"), face[3]))
+        patch.set_edgecolor("#202020")
+        return
+    patch.set_facecolor((*to_rgb(tone(face)), face[3]))
+    if edge[3]:
+        patch.set_edgecolor(tone(edge))

@@ -1,0 +1,74 @@
+"""The folder for a paper: what it holds, what it marks, and that texts from outside print as they stand."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from composcope.csv_files import read_csv, to_csv
+from composcope.experiments.cli import main
+from composcope.experiments.paper import latex
+from composcope.experiments.paper.claims import FAILED, UNTESTED
+from composcope.experiments.run.reader import load
+from composcope.probes.families import MATCHED
+
+
+@pytest.fixture(scope="module")
+def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("paper") / "study"
+    synthetic.make_run(folder / "one", protocol="compositionality-gap", probes=("lookback", "min-k"))
+    for probe in ("lookback", "min-k"):
+        table = folder / "one" / "probes" / probe / "table.csv"
+        names, rows = read_csv(table)
+        named = [*names, *({"kind", "p_adjusted", "low", "high", "interval"} - set(names))]
+        matched = {"quantity": "the_ratio", "group": MATCHED, "kind": "composition", "n": 7, "value": 0.25}
+        table.write_text(to_csv([*rows, {**matched, "low": 0.125, "high": 0.5, "p_adjusted": 0.03125}], named))
+    failed = {"probe": "lookback", "question": "does it follow the dose?", "verdict": "no", "headline": True}
+    (folder / "validity.json").write_text(json.dumps({"schema": 1, "rows": [failed], "notes": []}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def paper(study: Path) -> Path:
+    out = study.parent / "paper"
+    assert main(["paper", str(study), "--out", str(out), "--style", "gray"]) == 0
+    return out
+
+
+def test_every_figure_that_is_named_is_there_with_its_caption(paper: Path) -> None:
+    text = (paper / "figures.tex").read_text()
+    named = re.findall(r"\{figures/([a-z-]+\.pdf)\}", text)
+    assert {"gap-slopes.pdf", "lookback.pdf"} <= set(named)
+    assert all((paper / "figures" / name).read_bytes().startswith(b"%PDF") for name in named)
+    assert text.count(r"\caption{") == len(named)
+
+
+def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(paper: Path, study: Path) -> None:
+    _, rows = read_csv(paper / "claims.csv")
+    (run,) = load([study])
+    whole = next(r for r in rows if r["badge"] == "counted" and "whole" in r["claim"])
+    assert int(whole["n"]) > 0 and whole["interval"].startswith("[")
+    assert run.one("composition") is not None
+    of_probes = {r["claim"].split(":")[0]: r for r in rows if r["badge"] != "counted"}
+    assert {name: r["badge"] for name, r in of_probes.items()} == {"lookback": FAILED, "min-k": UNTESTED}
+    row = of_probes["lookback"]
+    assert (row["n"], row["value"], row["interval"]) == ("7", "0.25", "[0.125, 0.5]")
+    assert "follow the dose" in row["why"] and "follow the dose" in (paper / "claims.tex").read_text()
+    assert len(rows) == (paper / "claims.tex").read_text().count(" \\\\\n") - 1
+
+
+def test_methods_say_model_data_protocol_and_versions(paper: Path) -> None:
+    said = (paper / "methods.tex").read_text()
+    for word in ("control was asked 60 cases", "compositionality-gap", "torch 2.13.0", "seed 0"):
+        assert word in said
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"), [("50 % of $x_1$ & {a}", r"50 \% of \$x\_1\$ \& \{a\}"), ("a\\b\n~c", r"a\textbackslash{}b")]
+)
+def test_text_from_outside_is_escaped(text: str, printed: str) -> None:
+    assert latex.escaped(text).startswith(printed)
