@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from matplotlib.collections import Collection
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
@@ -75,7 +75,8 @@ def _gray(fig: Figure) -> None:
         if shade in places:
             return _TONES[places[shade] % len(_TONES)]
         r, g, b = to_rgb(color)
-        return to_hex((0.299 * r + 0.587 * g + 0.114 * b,) * 3)
+        light = 0.299 * r + 0.587 * g + 0.114 * b
+        return to_hex((light, light, light))
 
     for artist in fig.findobj():
         if isinstance(artist, Line2D):
@@ -110,7 +111,7 @@ def _line(line: Line2D, places: dict[str, int], tone: Callable[[Any], str]) -> N
 
 
 def _patch(patch: Patch, places: dict[str, int], tone: Callable[[Any], str]) -> None:
-    face, edge = patch.get_facecolor(), patch.get_edgecolor()
+    face, edge = to_rgba(patch.get_facecolor()), to_rgba(patch.get_edgecolor())
     shade = to_hex(face)
     if face[3] and shade in places:
         patch.set_hatch(_HATCHES[places[shade] % len(_HATCHES)])
