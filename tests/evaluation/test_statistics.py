@@ -156,6 +156,13 @@ def test_bootstrap_gives_the_percentile_interval_of_scipy() -> None:
     assert ours.low == pytest.approx(theirs.low, abs=1 / 60) and ours.high == pytest.approx(theirs.high, abs=1 / 60)
 
 
+def test_over_clusters_the_interval_of_a_mean_is_that_of_the_clustered_mean() -> None:
+    x, clusters = [float(i % 10 < 2 + i // 10) for i in range(80)], [i // 10 for i in range(80)]
+    columns = np.column_stack([x, np.ones(80)])
+    found = st.bootstrap(columns, lambda s: s[..., 0] / s[..., 1], seed=0, clusters=clusters)
+    assert (found.low, found.high) == pytest.approx(dependence.mean(x, clusters).interval(0.95))
+
+
 def test_mcnemar_counts_discordant_pairs_and_gives_the_binomial_p() -> None:
     a = [True] * 8 + [False] * 1 + [True] * 5
     b = [False] * 8 + [True] * 1 + [True] * 5
