@@ -55,7 +55,7 @@ def _markers(drawing: Drawing) -> list[tuple[float, float, str, bool]]:
 def test_every_figure_writes_picture_vector_numbers_and_caption(study: list[figures.RunData], tmp_path: Path) -> None:
     for name in figures.FIGURES:
         paths = figures.save(name, study, tmp_path)
-        assert [p.name for p in paths] == [f"{name}{end}" for end in (".png", ".svg", ".csv", ".txt")]
+        assert [p.name for p in paths] == [f"{name}{end}" for end in (".png", ".svg", ".pdf", ".csv", ".txt")]
         assert all(p.stat().st_size > 0 for p in paths if p.suffix != ".csv")
         assert paths[0].read_bytes().startswith(b"\x89PNG") and "<svg" in paths[1].read_text()
 

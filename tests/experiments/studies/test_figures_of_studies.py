@@ -61,7 +61,7 @@ def test_a_figure_has_picture_vector_numbers_and_a_caption_that_says_how(
     drawing = figures.draw(name, [studies[source]])
     assert drawing.empty is None, drawing.empty
     paths = figures.save(name, [studies[source]], tmp_path)
-    assert [p.suffix for p in paths] == [".png", ".svg", ".csv", ".txt"]
+    assert [p.suffix for p in paths] == [".png", ".svg", ".pdf", ".csv", ".txt"]
     assert all(p.stat().st_size > 0 for p in paths)
     rows = _rows(tmp_path, name)
     assert len(rows) == len(drawing.rows) > 0
