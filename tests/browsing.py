@@ -28,6 +28,7 @@ class Visit:
     """A page with everything it complained about and everything it asked for."""
 
     def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.path = path
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         self.page = self.context.new_page()
         self.complaints: list[str] = []

@@ -106,14 +106,19 @@ def metrics(
 
 
 @with_plugins
-def report(runs: RunArgs, out: Out = None, json: AsJson = False) -> int:
+def report(
+    runs: RunArgs,
+    out: Out = None,
+    single_file: Annotated[bool, typer.Option("--single-file", help="All in one HTML file, to be sent alone.")] = False,
+    json: AsJson = False,
+) -> int:
     """Write one static report over one or more runs."""
     from ..run import find_runs
 
     folders = find_runs(runs)
     from ..report import write
 
-    written = write(folders, out or (folders[0] if len(folders) == 1 else runs[0]))
+    written = write(folders, out or (folders[0] if len(folders) == 1 else runs[0]), single_file=single_file)
     show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
     return exits.OK
 

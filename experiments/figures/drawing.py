@@ -115,19 +115,25 @@ def write(
     drawing.figure.savefig(png, dpi=dpi, metadata={"Software": "composcope"})
     # The layout is solved once: solving it again for the vector file would double the time.
     drawing.figure.set_layout_engine("none")
-    text = io.StringIO()
-    drawing.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "composcope"})
-    paths = [png, write_text(svg, text.getvalue())]
+    text = vector(drawing)
+    paths = [png, write_text(svg, text)]
     if pdf:
         drawing.figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None, "Creator": "composcope"})
         paths.append(folder / f"{name}.pdf")
     if dark:
-        paths.append(write_text(folder / f"{name}-dark.svg", darkened(text.getvalue())))
+        paths.append(write_text(folder / f"{name}-dark.svg", darkened(text)))
     paths.append(write_text(folder / f"{name}.csv", encodable(to_csv(drawing.rows))))
     if drawing.made_with:
         write_beside(paths[-1], drawing.made_with)
     paths.append(write_text(folder / f"{name}.txt", encodable(drawing.caption + "\n")))
     return paths
+
+
+def vector(drawing: Drawing) -> str:
+    """The picture as svg."""
+    text = io.StringIO()
+    drawing.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "composcope"})
+    return text.getvalue()
 
 
 def encodable(text: str) -> str:

@@ -16,7 +16,8 @@ from ...evaluation.asks import OUTCOMES, Ask, Response
 from ...evaluation.protocols.base import Graded
 from ..run import read_json
 from ..run.reader import RunData
-from .index import by_case, index
+from .index import Told, by_case, index
+from .origins import origins
 
 CHUNK = 40
 BUDGET = 14_000_000
@@ -37,7 +38,7 @@ class CaseData:
     """By name ``cases/RUN-CHUNK``."""
 
 
-def collect(runs: Sequence[RunData], budget: int = BUDGET) -> CaseData:
+def collect(runs: Sequence[RunData], told: Sequence[Told] | None = None, budget: int = BUDGET) -> CaseData:
     """Index and chunks over all runs, under the largest cap on text length that fits the budget."""
     data: dict[str, Any] = {}
     cap = CAPS[-1]
@@ -47,7 +48,10 @@ def collect(runs: Sequence[RunData], budget: int = BUDGET) -> CaseData:
         if sum(_size(c) for c in data.values()) <= budget:
             break
     dropped = _shrink(data, budget)
-    return CaseData({**index(runs), "chunk": CHUNK, "cap": cap, "dropped": dropped}, data)
+    return CaseData(
+        {**index(runs, told or [Told(origins(run)) for run in runs]), "chunk": CHUNK, "cap": cap, "dropped": dropped},
+        data,
+    )
 
 
 def _size(chunk: Any) -> int:

@@ -19,10 +19,9 @@ from ..run.reader import RunData, load
 from ..run.summary import metric_line
 from . import cases
 from .scripts import write_script
-from .write import copy_assets, environment
+from .write import environment, page_parts
 
-SCRIPTS = ("colors.js", "arrays.js", "heatmap.js", "tokens.js", "attention.js", "pictures.js", "case.js", "filters.js",
-           "compare.js", "anchors.js")  # fmt: skip
+SCRIPTS = ("core.js", "case.js", "filters.js", "compare.js")
 
 
 def write_comparison(a: str | Path, b: str | Path, out: str | Path) -> Path:
@@ -40,10 +39,10 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path) -> Path:
     write_script(folder / "data" / "compared", "index", {**texts.index, "changed": found["cases"]["changed"]})
     for name, chunk in texts.chunks.items():
         write_script(folder / "data" / "compared", name, chunk)
-    copy_assets(folder / "assets")
     names = list(labels(runs).values())
     page = environment().get_template("compare.html.j2").render(
-        a=found["a"], b=found["b"], names=names, runs=runs, scripts=SCRIPTS, lead=lead(found, names),
+        page_parts(SCRIPTS, {}),
+        a=found["a"], b=found["b"], names=names, runs=runs, lead=lead(found, names),
         roles=[_role(r) for r in found["roles"]], channels=[_channel(c) for c in found["channels"]],
         differing=differing(runs), left_out=_left_out(found), warnings=found["warnings"], cap=texts.index["cap"],
         metrics=_metrics(found), shared=found["cases_said"] if found["cases"]["same"] else "",

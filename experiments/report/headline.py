@@ -115,7 +115,8 @@ def shown(row: Metric, form: str) -> str:
     """A metric's value as text; what is undefined is said so."""
     value = row.value
     if value is None:
-        return next((w for w in (row.note or "").split() if len(w) > 1 and w[0] in "<>"), "undefined")
+        beyond = next((w for w in (row.note or "").replace(";", " ").split() if len(w) > 1 and w[0] in "<>"), "")
+        return f"{beyond[0]}\u00a0{beyond[1:]}" if beyond else "undefined"
     if form == "number":
         return f"{value:.2f}"
     return signed(100 * value) if form == "points" else f"{100 * value:.1f}\u00a0%"
@@ -124,7 +125,8 @@ def shown(row: Metric, form: str) -> str:
 def interval(row: Metric, form: str) -> str:
     """``[low, high]`` in the unit of the value, on one line; nothing where there is none."""
     low, high = (_bound(row, name, form) for name in ("low", "high"))
-    return f"[{low},\u00a0{high}]" if low and high else ""
+    # Both ends beyond what was asked say no more than the value does.
+    return f"[{low},\u00a0{high}]" if low and high and not low == high == shown(row, form) else ""
 
 
 def _bound(row: Metric, name: str, form: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...evaluation.asks import OUTCOMES
@@ -10,9 +11,11 @@ from ...evaluation.protocols.base import Graded
 from ..figures.grouping import labels
 from ..run.reader import RunData
 from .gates import GATES, gates, ladder_k
+from .origins import KINDS, Origin
 
-COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate", "skills", "k", "question")
-QUESTION = 120
+COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate", "skills", "k", "question", "gold",
+           "answer", "origin", "detail", "twin")  # fmt: skip
+LONGEST = 120
 
 
 def order(run: RunData) -> list[str]:
@@ -28,20 +31,31 @@ def by_case(run: RunData) -> dict[str, list[Graded]]:
     return out
 
 
-def index(runs: Sequence[RunData]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Told:
+    """What is known of a run's failing cases before its list is written."""
+
+    origins: Mapping[str, Origin]
+    """Where each wrong whole came from."""
+    twins: Mapping[str, str] = field(default_factory=dict)
+    """For each failure the success that it is shown beside."""
+
+
+def index(runs: Sequence[RunData], told: Sequence[Told]) -> dict[str, Any]:
     """Rows of all runs. Names that repeat (roles, skills, sets, families) are numbers into lists."""
     names = labels(runs)
     lists: dict[str, dict[str, int]] = {"roles": {}, "skills": {}, "sets": {}, "families": {}}
-    rows = [row for i, run in enumerate(runs) for row in _rows(run, i, lists)]
+    rows = [row for i, run in enumerate(runs) for row in _rows(run, i, lists, told[i])]
     return {
         "runs": [{"label": names[r.path], "name": r.name, "benchmark": r.benchmark, "protocol": r.protocol}
                  for r in runs],
         "columns": list(COLUMNS), "rows": rows, "gates": list(GATES), "outcomes": list(OUTCOMES),
+        "origins": list(KINDS.values()),
         **{name: list(values) for name, values in lists.items()},
     }  # fmt: skip
 
 
-def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]]) -> Iterator[list[Any]]:
+def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]], told: Told) -> Iterator[list[Any]]:
     sets, gated, levels = _sets_of(run), gates(run), ladder_k(run)
 
     def place(name: str, value: Any) -> int:
@@ -56,15 +70,21 @@ def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]]) -> Ite
         own = [p.skill for p in known.parts if p.skill] if known else []
         skills = {place("skills", s) for s in own or (graded[0].skills if graded else ())}
         mine = [place("sets", s) for s in sets.get(case, [])]
+        whole = next((g for g in graded if g.role == "whole"), None)
+        origin = told.origins.get(case)
         yield [
             number, case, None if about.family is None else place("families", about.family), about.depth,
             about.operation, _dense(outcomes), mine, GATES.index(gated[case]) if case in gated else None,
             sorted(skills), levels.get(case), _short(known.question if known else ""),
+            _short(known.answer if known else str((whole and whole.gold) or "")),
+            _short(str(whole.answer)) if whole and whole.answer is not None else None,
+            list(KINDS).index(origin.kind) if origin else None, _short(origin.detail) if origin else "",
+            told.twins.get(case),
         ]  # fmt: skip
 
 
-def _short(question: str) -> str:
-    return question if len(question) <= QUESTION else f"{question[: QUESTION - 1]}…"
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _dense(outcomes: Mapping[int, str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from ...csv_files import read_csv
 from ...errors import ComposcopeError
 from ..figures.grouping import labels
 from ..probing.catalog import described
@@ -51,7 +52,7 @@ def collect(runs: Sequence[RunData], budget: int = BUDGET) -> Pictures:
     if dropped:
         notes.append(f"Pictures of {dropped} cases were left out to keep this folder small; the runs have them.")
     index = [
-        {"label": names[run.path], "run": run.name, "notes": said,
+        {"label": names[run.path], "run": run.name, "notes": said, "values": _values(run),
          "cases": [_entry(f"pictures/{i}-{k}", files[f"pictures/{i}-{k}"]) for k in range(len(by_case))
                    if f"pictures/{i}-{k}" in files]}
         for i, (run, (by_case, said)) in enumerate(zip(runs, read, strict=True))
@@ -84,6 +85,20 @@ def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
     return by_case, notes
 
 
+def _values(run: RunData) -> dict[str, dict[str, float]]:
+    """By case what probes measured of its whole, one number a quantity: ``probes/NAME/values.csv``."""
+    out: dict[str, dict[str, float]] = {}
+    for name in run.probe_names:
+        path = run.path / "probes" / name / "values.csv"
+        for row in read_csv(path)[1] if path.is_file() else ():
+            whole = row.get("role") == "whole" and str(row.get("kind", "")).startswith("composition")
+            if whole and row.get("value") not in ("", "nan", None):
+                kind = str(row["kind"]).removeprefix("composition").strip(" &")
+                quantity = f"{row['quantity']}{f' ({kind})' if kind else ''}".replace("_", " ")
+                out.setdefault(str(row["case"]), {})[quantity] = float(row["value"])
+    return out
+
+
 def _note(about: Mapping[str, Any]) -> str:
     left = [str(x) for x in about.get("left_out", [])]
     more = f" Left out: {'; '.join(left)}." if left else ""
@@ -108,8 +123,9 @@ def _entry(name: str, file: Mapping[str, Any]) -> dict[str, Any]:
     probes: Mapping[str, Sequence[Row]] = file["probes"]
     group = next((e.get("group") for entries in probes.values() for e in entries), None)
     attention = [e["role"] for e in probes.get("lookback", []) if HEAVY in e["arrays"]]
+    donor = next((e.get("donor") for e in probes.get("patching", [])), None)
     return {"case": file["case"], "file": name, "group": group, "probes": list(probes), "attention": attention,
-            "sweep": any("sweep_positions" in e for e in probes.get("patching", []))}  # fmt: skip
+            "donor": donor, "sweep": any("sweep_positions" in e for e in probes.get("patching", []))}  # fmt: skip
 
 
 def _size(value: Any) -> int:

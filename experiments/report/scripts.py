@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 _ESCAPES = str.maketrans(
     {"\\": "\\\\", "'": "\\'", "<": "\\u003c", ">": "\\u003e", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
@@ -22,8 +24,17 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def script(name: str, value: Any) -> str:
     """``composcope.load('NAME', 'JSON')`` for any JSON value; NaN and infinities become null."""
-    text = json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
-    return f"composcope.load({_literal(name)},{_literal(text)});\n"
+    return f"composcope.load({_literal(name)},{_literal(_json(value))});\n"
+
+
+def block(value: Any) -> Markup:
+    """The same JSON for a data block inside a page: no text in it can end the block."""
+    text = _json(value).translate({ord("<"): "\\u003c", ord("&"): "\\u0026"})
+    return Markup(_SURROGATE.sub(lambda m: f"\\u{ord(m.group()):04x}", text))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
 
 
 def write_script(folder: Path, name: str, value: Any) -> int:

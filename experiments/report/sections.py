@@ -60,7 +60,7 @@ def probe_notes(runs: Sequence[RunData], probe: str) -> list[str]:
             lines.setdefault("did not run", []).append(names[run.path])
             continue
         said = ", ".join(
-            f"{k} = {number_text(k, v)[:60]}"
+            f"{k} = {number_text(k, v)}"
             for k, v in data.settings.items()
             if not isinstance(v, dict | list | tuple) and v not in (None, "")
         )

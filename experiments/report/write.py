@@ -1,4 +1,4 @@
-"""Writing the report folder: ``report.html``, ``assets/``, ``data/*.js`` and ``figures/``.
+"""Writing the report folder: ``report.html``, ``data/*.js`` and ``figures/``; or all of it in one file.
 
 The page is rendered with autoescaping and holds no model text; answers, prompts and names from outside go into data
 scripts and reach the page as text nodes only. A figure or probe that cannot be drawn is said in its place.
@@ -6,33 +6,41 @@ scripts and reach the page as text nodes only. A figure or probe that cannot be 
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from ..figures import catalog
-from ..figures.drawing import Drawing, encodable, words
+from ..figures.drawing import Drawing, darkened, encodable, vector, words
 from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
 from ..probing.catalog import described
 from ..run import write_text
 from ..run.reader import RunData, load
-from . import cases, checks, headline, not_run, others, pictures, sections
-from .scripts import write_script
+from . import cases, checks, headline, landing, not_run, others, pictures, sections
+from .index import Told
+from .origins import origins
+from .scripts import block, write_script
 
 _HERE = Path(__file__).parent
-SCRIPTS = ("colors.js", "arrays.js", "heatmap.js", "lines.js", "charts.js", "tokens.js", "attention.js", "pictures.js",
-           "chooser.js", "case.js", "filters.js", "cases.js", "main.js", "anchors.js")  # fmt: skip
-"""In the order in which they build on each other, after ``core.js``."""
+SCRIPTS = ("core.js", "colors.js", "arrays.js", "heatmap.js", "lines.js", "charts.js", "tokens.js", "attention.js",
+           "pictures.js", "case.js", "filters.js", "cases.js", "dossier.js", "main.js", "address.js")  # fmt: skip
+"""In the order in which they build on each other."""
+SINGLE_BUDGET = 3_000_000
+"""Bytes of texts, and of pictures, in a page of one file."""
 
 
-def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
+def write(runs: Iterable[str | Path | RunData], out: str | Path, *, single_file: bool = False) -> Path:
     """Write the report over one or more runs (or study folders) and return the path of ``report.html``.
 
-    Raises ``InputError`` for a folder that is no run; what a run lacks is said on the page.
+    With ``single_file`` all data stand in the page itself, which can then be sent alone. Raises ``InputError`` for a
+    folder that is no run; what a run lacks is said on the page.
     """
     given = list(runs)
     data = load(given)
@@ -44,15 +52,23 @@ def write(runs: Iterable[str | Path | RunData], out: str | Path) -> Path:
         shutil.rmtree(folder / old, ignore_errors=True)
     for old_file in (folder / "data").glob("*.js"):
         old_file.unlink()
+    drawn = pictures.collect(data, SINGLE_BUDGET if single_file else pictures.BUDGET)
+    kept = [found["cases"] for found in drawn.index["runs"]]
+    told = [Told(origins(run), landing.twins(run, k)) for run, k in zip(data, kept, strict=True)]
+    found = cases.collect(data, told, SINGLE_BUDGET if single_file else cases.BUDGET)
+    first = [landing.first_case(r, t.origins, k, t.twins) for r, t, k in zip(data, told, kept, strict=True)]
+    index = {**found.index, "best": landing.best(data), "first": first, "causes": list(map(landing.causes, data)),
+             "failing": sorted({s.name for r in data for s in r.case_sets.values() if s.label == "failure"}),
+             }  # fmt: skip
+    values = {"cases": index, **found.chunks, "pictures": drawn.index, **drawn.files}
     drawings = {name: _drawn(name, data) for name in catalog.FIGURES}
-    shown = {name: _write_drawing(name, d, folder) for name, d in drawings.items()}
-    found = cases.collect(data)
-    drawn = pictures.collect(data)
-    for name, value in {"cases": found.index, **found.chunks, "pictures": drawn.index, **drawn.files}.items():
-        write_script(folder / "data", name, value)
-    copy_assets(folder / "assets")
+    values |= {f"figure-{name}": _numbers(d) for name, d in drawings.items() if d.empty is None}
+    shown = {name: _shown(name, d, folder, single_file) for name, d in drawings.items()}
+    if not single_file:
+        for name, value in values.items():
+            write_script(folder / "data", name, value)
     near = [folder, *(Path(g) for g in given if not isinstance(g, RunData)), *(r.path.parent for r in data)]
-    page = _page(data, shown, found, *checks.read_validity(near))
+    page = _page(data, shown, told, index, *checks.read_validity(near), embedded=values if single_file else {})
     return write_text(folder / "report.html", encodable(page))
 
 
@@ -65,22 +81,36 @@ def _drawn(name: str, runs: Sequence[RunData]) -> Drawing:
         return words(f"This figure could not be drawn: {type(e).__name__}: {e}", runs)
 
 
-def _write_drawing(name: str, drawing: Drawing, folder: Path) -> dict[str, Any]:
-    """Write one figure and its rows; returns what the template needs."""
-    if drawing.empty is None:
+def _shown(name: str, drawing: Drawing, folder: Path, inside: bool) -> dict[str, Any]:
+    """What the template needs of a figure; its files are written, or its picture is part of the page (``inside``)."""
+    sources = [f"figures/{name}.svg", f"figures/{name}-dark.svg"]
+    if drawing.empty is None and inside:
+        # Drawn by the page itself where it can be: its picture would only stand in for that.
+        svg = "" if drawing.chart else vector(drawing)
+        sources = [_as_address(svg), _as_address(darkened(svg))] if svg else []
+    elif drawing.empty is None:
         write_figure(drawing, name, folder / "figures", dark=True)
-        columns = list(dict.fromkeys(k for row in drawing.rows for k in row))
-        rows = [[row.get(c) for c in columns] for row in drawing.rows]
-        write_script(folder / "data", f"figure-{name}", {"columns": columns, "rows": rows, "chart": drawing.chart})
     return {"id": name, "title": catalog.FIGURES[name].title, "caption": drawing.caption, "empty": drawing.empty,
-            "interactive": drawing.chart is not None, "alt": catalog.FIGURES[name].title}  # fmt: skip
+            "interactive": drawing.chart is not None, "sources": sources, "files": not inside}  # fmt: skip
+
+
+def _as_address(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode('utf-8')).decode('ascii')}"
+
+
+def _numbers(drawing: Drawing) -> dict[str, Any]:
+    columns = list(dict.fromkeys(k for row in drawing.rows for k in row))
+    rows = [[row.get(c) for c in columns] for row in drawing.rows]
+    return {"columns": columns, "rows": rows, "chart": drawing.chart}
 
 
 def _page(
-    runs: Sequence[RunData], shown: dict[str, dict[str, Any]], found: cases.CaseData,
-    validity: list[dict[str, Any]], notes: list[str],
+    runs: Sequence[RunData], shown: dict[str, dict[str, Any]], told: Sequence[Told], index: dict[str, Any],
+    validity: list[dict[str, Any]], notes: list[str], *, embedded: dict[str, Any],
 ) -> str:  # fmt: skip
     answers = [v for v in validity if v["headline"]]
+    tests = [{p.name: [*(v for v in answers if _about(v["probe"], p.folder)), *checks.own_checks([r], p)]
+              for p in described()} for r in runs]  # fmt: skip
     probes = [
         {"section": s, "figures": [shown[f] for f in _in(s.name)], "table": sections.probe_rows(runs, s.name),
          "notes": sections.probe_notes(runs, s.name), "validity": [v for v in answers if _about(v["probe"], s.folder)],
@@ -97,8 +127,11 @@ def _page(
         environment()
         .get_template("report.html.j2")
         .render(
+            page_parts(SCRIPTS, embedded),
             runs=runs,
             names=labels(runs),
+            best=index["best"],
+            landings=landing.landings(runs, [t.origins for t in told], tests, described()),
             tables=headline.tables(runs),
             caveats=headline.caveats(runs, validity),
             behavior=[f for f in first if f["empty"] is None],
@@ -113,13 +146,12 @@ def _page(
             has_validity=bool(validity or notes or probes),
             matrix=checks.matrix(validity),
             validity_notes=notes,
-            n_cases=len(found.index["rows"]),
-            cap=found.index["cap"],
+            n_cases=len(index["rows"]),
+            cap=index["cap"],
             methods=headline.methods(runs),
             clustered=any("cluster" in m for m in headline.methods(runs)),
             provenance=sections.provenance_rows,
-            dropped=len(found.index["dropped"]),
-            scripts=SCRIPTS,
+            dropped=len(index["dropped"]),
         )
     )
 
@@ -140,8 +172,20 @@ def environment() -> Environment:
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
-def copy_assets(folder: Path) -> None:
-    """Scripts and style sheets of the pages, all of them: a folder may hold a report and a comparison."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for asset in sorted((_HERE / "assets").iterdir()):
-        (folder / asset.name).write_bytes(asset.read_bytes())
+def page_parts(scripts: Sequence[str], embedded: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in a page itself: its style, its scripts, their hashes (nothing else may run), and data blocks.
+
+    The page needs no other file to look as it should: one that was copied without its data can say so.
+    """
+    style, *code = (
+        "".join((_HERE / "assets" / name).read_text(encoding="utf-8") for name in names)
+        for names in (("report.css", "views.css"), scripts[:1], scripts[1:])
+    )
+    return {
+        "style": Markup(style), "style_hash": _hash(style), "code": [Markup(text) for text in code],
+        "code_hashes": [_hash(text) for text in code], "embedded": {name: block(v) for name, v in embedded.items()},
+    }  # fmt: skip
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

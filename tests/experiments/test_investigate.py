@@ -107,7 +107,7 @@ def test_single_cases_and_prompts_as_sent_are_kept_for_the_report(investigated: 
             n = sum(g == group for _, g in kept)
             assert 0 < n <= 4 and f"{n} of {len(cases)} {group} cases" in index["note"]
     page = (investigated / "report.html").read_text()
-    assert 'data-view="lookback"' in page and (investigated / "data" / "pictures" / "0-0.js").is_file()
+    assert 'id="dossier"' in page and (investigated / "data" / "pictures" / "0-0.js").is_file()
 
 
 def test_the_same_command_asks_nothing_and_keeps_the_probes(

@@ -4,10 +4,10 @@ composcope.attention = (() => {
   const { el, need, number, colors, arrays, tokens } = composcope;
   const percent = (v) => `${(100 * v).toFixed(v < 0.0995 ? 1 : 0)} %`;
 
-  // A view over one case's entries (one per role); picked: {layer, head} to begin with. Returns {pick(layer, head)}.
+  // A view over one case's entries (one per role); picked: {layer, head} to begin with. Returns the head that it shows.
   function draw(box, entries, picked) {
     const kept = entries.filter((e) => e.arrays.attention);
-    if (!kept.length) { box.replaceChildren(el("p", { class: "absent" }, "Attention of this case was left out to keep the folder small.")); return { pick() {} }; }
+    if (!kept.length) { box.replaceChildren(el("p", { class: "absent" }, "Attention of this case was left out to keep the folder small.")); return { at: null }; }
     const state = { entry: kept[0], step: null, layer: null, head: null };
     const roles = el("select", { "data-attention": "role", onchange: () => { state.entry = kept[Number(roles.value)]; state.step = null; enter(); } },
       ...kept.map((e, i) => el("option", { value: i }, e.role)));
@@ -43,7 +43,7 @@ composcope.attention = (() => {
     if (picked) [state.layer, state.head] = [picked.layer, picked.head];
     enter();
     composcope.onRepaint(() => { if (box.isConnected) paint(); });
-    return { pick(layer, head) { [state.layer, state.head] = [layer, head]; paint(); } };
+    return { at: { layer: state.layer, head: state.head } };
   }
 
   // What the view opens with: the head and step that look most at one token of the question.

@@ -1,7 +1,7 @@
 // One case, opened: its question, its scaffold ladder, every ask with what came back and why it was graded so.
 "use strict";
 composcope.case = (() => {
-  const { el, text, need, pictures } = composcope;
+  const { el, text } = composcope;
   const OUTCOMES = ["correct", "incorrect", "abstained", "invalid"];
 
   // chunk.texts holds every text once: a number, or [number, full length] where it was cut.
@@ -14,13 +14,13 @@ composcope.case = (() => {
     return { ...found, question: put(found.question), gold: put(found.gold), cluster: put(found.cluster), asks, put };
   }
 
-  function draw(name, chunk, about) {
-    const found = read(chunk, name);
+  // found: what read gave; about: the case's row of the list.
+  function draw(found, about) {
     const facts = [["question", found.question], ["right answer", found.gold], ["cluster", found.cluster],
       ["gates", about.gate ? { text: about.gate } : null], ["skills", about.skills.length ? { text: about.skills.join(" → ") } : null],
       ["guess is right in", found.chance === null ? null : { text: `${(100 * found.chance).toPrecision(3)} %` }]];
     const asks = [...found.asks].sort((a, b) => (b.role === "whole") - (a.role === "whole"));
-    return [el("dl", { class: "said" }, ...pairs(facts)), ladder(found, about.k), shown(name, about), ...asks.map((a) => ask(a, found.put))].filter(Boolean);
+    return [el("dl", { class: "said" }, ...pairs(facts)), ladder(found, about.k), ...asks.map((a) => ask(a, found.put))].filter(Boolean);
   }
 
   // The rungs that were asked: with how many steps revealed is the whole solved?
@@ -37,18 +37,6 @@ composcope.case = (() => {
     }
     const said = k === null ? "k is open: a level could not be judged or was not asked." : k === 0 ? "k = 0: solved without help." : k < 0 ? "Intractable: no level solves it." : `k = ${k}: solved once ${k} step${k > 1 ? "s are" : " is"} revealed.`;
     return el("div", { class: "ladder" }, el("h5", {}, "Scaffold ladder"), el("ol", {}, ...rows), el("p", { class: "fine" }, said));
-  }
-
-  // Pictures are drawn when their fold is opened.
-  function shown(name, about) {
-    if (!about.pictures) return null;
-    const box = el("div", {});
-    const fold = el("details", { class: "pictures-of" }, el("summary", {}, `What the probes saw in this case (${about.pictures.probes.join(", ")})`), box);
-    fold.addEventListener("toggle", () => {
-      if (!fold.open || box.childNodes.length) return;
-      need(about.pictures.file).then((file) => pictures.draw(box, file), (error) => box.replaceChildren(el("p", { class: "absent" }, error.message)));
-    });
-    return fold;
   }
 
   function pairs(facts) {

@@ -3,60 +3,74 @@
 composcope.cases = (() => {
   const { el, need, filters } = composcope;
   const PAGE = 50;
-  let index = null, rows = [], list = null, filter = null, kept = new Map(), started = null;
+  let index = null, rows = [], list = null, bar = null, kept = null, drawn = null, started = null;
+  const byName = new Map(), key = (run, name) => JSON.stringify([run, name]);
 
+  // The index, once for the page; null where its data are missing.
   function start() {
-    started ||= build(document.getElementById("browser"));
+    started ||= Promise.all([need("cases"), need("pictures")]).then(([found, pictures]) => {
+      index = found;
+      kept = pictures;
+      rows = filters.rows(index);
+      rows.forEach((r) => byName.set(key(r.run, r.case), r));
+      drawn = new Map(kept.runs.flatMap((run, i) => run.cases.map((c) => [key(i, c.case), c])));
+      return index;
+    }, (error) => { document.getElementById("browser").replaceChildren(el("p", { class: "absent" }, error.message)); return null; });
     return started;
   }
 
-  function build(box) {
-    return Promise.all([need("cases"), need("pictures")]).then(([found, drawn]) => {
-      index = found;
-      rows = filters.rows(index);
-      kept = new Map(drawn.runs.flatMap((run, i) => run.cases.map((c) => [JSON.stringify([i, c.case]), c])));
-      filter = filters.make(index, rows, () => show());
+  function browse() {
+    return start().then((found) => {
+      if (!found || bar) return;
+      bar = filters.make(index, rows, () => show());
       list = el("div", {});
-      box.replaceChildren(filter.bar, list);
-      show();
-    }, (error) => box.replaceChildren(el("p", { class: "absent" }, error.message)));
+      document.getElementById("browser").replaceChildren(bar.bar, list);
+      bar.go({ run: index.runs.length > 1 ? composcope.run.at : "" });
+    });
   }
 
   function show(limit = PAGE) {
-    const found = rows.filter(filter.matches);
+    const found = rows.filter(bar.matches);
     const more = found.length > limit ? el("p", { class: "more" }, el("button", { type: "button", onclick: () => show(limit + 4 * PAGE) }, `show more (${found.length - limit} left)`)) : "";
     list.replaceChildren(el("p", { class: "fine", "data-count": found.length, role: "status" }, `${found.length} of ${rows.length} cases`),
       found.length ? el("div", { class: "list" }, ...found.slice(0, limit).map(item)) : el("p", { class: "absent" }, "No case matches these filters."), more);
   }
 
-  const picturesOf = (r) => kept.get(JSON.stringify([r.run, r.case])) || null;
-
   function item(r) {
     const where = [index.runs.length > 1 ? index.runs[r.run].label : null, r.family, r.depth === null ? null : `depth ${r.depth}`, r.sets.join(", ")].filter(Boolean).join(" · ");
-    const head = el("button", { type: "button", class: "item", "aria-expanded": "false", onclick: () => open(head, r) },
-      el("span", { class: `badge ${r.whole || ""}` }, r.whole || "not asked"), el("span", { dir: "auto" }, r.case),
-      el("span", { class: "question", dir: "auto" }, r.question), el("span", { class: "where", dir: "auto" }, picturesOf(r) ? el("span", { class: "mark", title: "kept in detail: pictures inside" }, "◫ ") : null, where));
+    const wrong = r.whole !== null && r.whole !== "correct";
+    const head = el("button", { type: "button", class: "item", "aria-expanded": "false", onclick: () => toggle(head, r) },
+      el("span", { class: `badge ${r.whole || ""}` }, r.whole || "not asked"), el("span", { dir: "auto" }, picturesOf(r) ? el("span", { class: "kept", title: "kept in detail: pictures inside" }, "◫ ") : null, r.case),
+      el("span", { class: "question", dir: "auto" }, r.question),
+      el("span", { class: "outcome", dir: "auto" }, el("b", { "data-answer": "" }, r.whole === null ? "–" : r.answer ?? "no answer"), wrong ? el("span", { class: "gold" }, " right: ", el("span", { "data-gold": "" }, r.gold)) : null),
+      el("span", { class: "where", dir: "auto" }, [wrong ? r.origin : null, where].filter(Boolean).join(" · ")));
     return el("div", {}, head);
   }
 
-  function open(head, r) {
+  function toggle(head, r) {
     const shut = head.getAttribute("aria-expanded") === "true";
     head.setAttribute("aria-expanded", String(!shut));
     if (shut) { head.nextSibling.remove(); return; }
     const place = el("div", { class: "case" }, "loading …");
     head.after(place);
-    if (index.dropped.includes(r.file)) { place.replaceChildren(el("p", { class: "absent" }, "The texts of this case were left out to keep the report small; see the run folder.")); return; }
-    need(r.file).then((chunk) => place.replaceChildren(...composcope.case.draw(r.case, chunk, { gate: r.gate, skills: r.skills, k: r.k, pictures: picturesOf(r) })),
+    if (dropped(r)) { place.replaceChildren(el("p", { class: "absent" }, "The texts of this case were left out to keep the report small; see the run folder.")); return; }
+    const beside = el("p", {}, el("a", { href: `#${new URLSearchParams({ run: label(r.run), case: r.case })}` }, r.twin === null ? "show this case alone, at the top" : "show this case beside its nearest success"));
+    need(r.file).then((chunk) => place.replaceChildren(beside, ...composcope.case.draw(composcope.case.read(chunk, r.case), r)),
       (error) => place.replaceChildren(el("p", { class: "absent" }, error.message)));
   }
 
-  // From a point of a figure to its cases: a run by its folder's name, and values of filters.
-  function jump(run, wanted) {
-    start().then(() => {
-      filter.go({ ...wanted, run: index.runs.findIndex((r) => r.name === run) });
-      composcope.goTo("cases");
-    });
-  }
+  const find = (run, name) => byName.get(key(run, name)) || null;
+  const picturesOf = (r) => drawn.get(key(r.run, r.case)) || null;
+  const dropped = (r) => index.dropped.includes(r.file);
+  const label = (run) => index.runs[run].label;
+  const failing = (run) => rows.filter((r) => r.run === run && r.sets.some((s) => index.failing.includes(s))).map((r) => r.case);
 
-  return { start, jump };
+  // Set every filter at once; the list then says what the address says.
+  const filter = (wanted) => browse().then(() => bar.go(wanted));
+  // From a point of a figure to its cases: a run by its folder's name, and values of filters.
+  const jump = (run, wanted) => filter({ ...wanted, run: index.runs.findIndex((r) => r.name === run) }).then(() => composcope.goTo("cases"));
+
+  composcope.onRun((run) => { if (bar) bar.go({ ...bar.chosen, run }); });
+  return { start, browse, filter, jump, find, failing, picturesOf, dropped, label, first: (run) => index.first[run],
+    cause: (r) => index.causes[r.run][r.case] || null, values: (r) => kept.runs[r.run].values[r.case], anyKept: (run) => kept.runs[run].cases.length > 0 };
 })();

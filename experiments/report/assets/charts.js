@@ -8,37 +8,31 @@ composcope.charts = (() => {
     return data.rows.map((row) => Object.fromEntries(data.columns.map((c, i) => [c, row[i]])));
   }
 
-  // Where a chart has several models, one choice serves all charts of the page.
-  const choosers = [];
-  function choose(value) { choosers.forEach((f) => f(value)); }
-
   function draw(box, data, about) {
     const rows = objects(data), chart = data.chart;
     const state = { hidden: new Set() };
     const controls = el("div", { class: "controls" });
-    for (const key of ["facet", "switch"]) {
-      const options = chart[key] ? unique(rows.map((r) => r[chart[key]])) : [];
-      if (!options.length) continue;
-      state[key] = fullest(rows, chart[key], options);
-      if (options.length === 1 && key === "facet") continue;
-      const select = el("select", { "data-control": key, onchange: () => {
-        state[key] = select.value;
-        if (key === "facet") choose(select.value); else paint();
-      } }, ...options.map((o) => el("option", { value: o, selected: o === state[key] }, o)));
-      controls.append(el("label", {}, key === "facet" ? "model" : "asked", select));
-      if (key === "facet") choosers.push((value) => {
-        if (!options.includes(value) || (state.facet === value && select.value === value && box.dataset.painted === value)) return;
-        state.facet = select.value = value;
-        paint();
-      });
+    const facets = chart.facet ? unique(rows.map((r) => r[chart.facet])) : [];
+    const switches = chart.switch ? unique(rows.map((r) => r[chart.switch])) : [];
+    if (switches.length) {
+      state.switch = fullest(rows, chart.switch, switches);
+      const select = el("select", { "data-control": "switch", onchange: () => { state.switch = select.value; paint(); } }, ...switches.map((o) => el("option", { value: o, selected: o === state.switch }, o)));
+      controls.append(el("label", {}, "asked", select));
     }
-    const body = el("div", {});
-    box.replaceChildren(controls, body);
+    const body = el("div", {}), said = el("p", { class: "fine", dir: "auto" });
+    box.replaceChildren(controls, said, body);
+    // The run of the page; where this chart has nothing of it, the one with the most numbers, and that is said.
+    function follow() {
+      const name = about.runs[composcope.run.at], own = rows.find((r) => name && r.run === name.name);
+      state.facet = own ? own[chart.facet] : facets.includes(name && name.label) ? name.label : fullest(rows, chart.facet, facets);
+      said.textContent = !facets.length ? "" : own || state.facet === (name && name.label) ? (facets.length > 1 ? state.facet : "") : `Not measured in ${name ? name.label : "this run"}; shown: ${state.facet}.`;
+    }
     function paint() {
       const shown = rows.filter((r) => ["facet", "switch"].every((k) => !chart[k] || state[k] === undefined || r[chart[k]] === state[k]));
       body.replaceChildren(...(chart.kind === "heatmap" ? heatmaps : curves)(shown, chart, state, paint, about));
       box.dataset.painted = state.facet ?? "";
     }
+    if (facets.length) { follow(); composcope.onRun(() => { follow(); paint(); }); }
     paint();
     composcope.onRepaint(paint);
   }
@@ -107,5 +101,5 @@ composcope.charts = (() => {
     });
   }
 
-  return { draw, objects, unique, choose };
+  return { draw, objects, unique };
 })();

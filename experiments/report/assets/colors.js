@@ -12,7 +12,6 @@ composcope.colors = (() => {
   const REGIONS = { light: { context: "0,114,178", fresh: "213,94,0" }, dark: { context: "86,180,233", fresh: "255,148,71" } };
 
   const name = () => (document.documentElement.dataset.theme === "dark" ? "dark" : "light");
-  const dark = () => name() === "dark";
   const css = (variable) => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
   const stops = (diverging) => RAMPS[name()][diverging ? "diverging" : "plain"];
   const over = (region, share) => `rgba(${REGIONS[name()][region]},${Math.min(Math.max(share, 0), 1).toFixed(3)})`;
@@ -26,6 +25,12 @@ composcope.colors = (() => {
     return `rgb(${a.map((v, k) => Math.round(v + (b[k] - v) * (at - i))).join(",")})`;
   }
 
+  // Black or white, whichever can be read on a color: the one of the higher contrast (relative luminance, WCAG).
+  function ink(color) {
+    const [r, g, b] = color.match(/\d+/g).map((v) => { const c = Number(v) / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
+  }
+
   // The scale under a map.
   function legend(ramp, low, high) {
     const bar = el("canvas", { width: 128, height: 8, "aria-hidden": "true" });
@@ -34,5 +39,5 @@ composcope.colors = (() => {
     return el("div", { class: "ramp" }, number(low), bar, number(high));
   }
 
-  return { PALETTE, NAMED, dark, css, stops, over, shade, legend };
+  return { PALETTE, NAMED, css, stops, over, shade, ink, legend };
 })();

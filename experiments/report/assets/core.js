@@ -15,16 +15,20 @@ const composcope = (() => {
     if (wait) wait.resolve(value);
   }
 
-  // Load data/NAME.js once; fetch does not work from a file, a script tag does.
+  // Load data/NAME.js once (or the block of that name in this page); fetch does not work from a file, a script tag does.
   function need(name) {
     if (loaded.has(name)) return Promise.resolve(loaded.get(name));
     if (waiting.has(name)) return waiting.get(name).promise;
+    const block = document.querySelector(`script[data-name="${CSS.escape(name)}"]`);
+    if (block) { loaded.set(name, JSON.parse(block.textContent)); block.remove(); return Promise.resolve(loaded.get(name)); }
     const wait = {};
     wait.promise = new Promise((resolve, reject) => { wait.resolve = resolve; wait.reject = reject; });
     waiting.set(name, wait);
     const tag = document.createElement("script");
     tag.src = `data/${folder}${name}.js`;
     tag.onerror = () => { waiting.delete(name); wait.reject(new Error(`data/${folder}${name}.js is missing beside this page`)); };
+    // A page that was copied alone has none of its data: said once, above everything.
+    if (!waiting.size || name === "cases") wait.promise.catch(() => { const said = document.getElementById("missing"); if (said && !loaded.size) said.hidden = false; });
     document.head.append(tag);
     return wait.promise;
   }
@@ -71,6 +75,13 @@ const composcope = (() => {
     theme(chosen);
   }
 
+  // The run that the whole page shows: its number in the list of runs, and who wants to know.
+  const run = { at: 0, listeners: [] };
+  function showRun(at) {
+    run.at = at;
+    run.listeners.forEach((tell) => tell(at));
+  }
+
   let tip = null;
   function showTip(event, lines) {
     if (!tip) { tip = el("div", { id: "tip", role: "status" }); document.body.append(tip); }
@@ -95,5 +106,5 @@ const composcope = (() => {
   const number = (v) => (v === null || v === undefined ? "undefined" : typeof v !== "number" ? String(v)
     : Number.isInteger(v) ? String(v) : Math.abs(v) >= 100 ? v.toFixed(1) : Number(v.toPrecision(3)).toString());
 
-  return { load, need, el, svg, text, toggle, showTip, hideTip, number, onRepaint: (draw) => repaint.push(draw) };
+  return { load, need, el, svg, text, toggle, showTip, hideTip, number, run, showRun, onRun: (tell) => run.listeners.push(tell), onRepaint: (draw) => repaint.push(draw) };
 })();

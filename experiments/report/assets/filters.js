@@ -14,6 +14,7 @@ composcope.filters = (() => {
       return {
         ...r, number, outcome: of, whole: of("whole"), family: r.family === null ? null : index.families[r.family],
         sets: r.sets.map((s) => index.sets[s]), skills: r.skills.map((s) => index.skills[s]), gate: r.gate === null ? null : index.gates[r.gate],
+        origin: r.origin === null ? null : index.origins[r.origin],
         file: `cases/${r.run}-${Math.floor(number / index.chunk)}`,
       };
     });
@@ -34,26 +35,33 @@ composcope.filters = (() => {
     const chosen = {}, roles = groups(index);
     const said = (list) => list.map((v) => [v, v]);
     const bar = el("div", { class: "controls" });
+    // What the reader chose stands in the address.
+    function tell() {
+      const role = chosen.outcome ? chosen.role : "";
+      composcope.address({ ...chosen, role, run: chosen.run === undefined || chosen.run === "" ? "" : index.runs[Number(chosen.run)].label });
+      changed();
+    }
     function pick(key, name, options, always) {
       if (options.length < 2 && !always) return;
-      const select = el("select", { "data-filter": key, onchange: () => { chosen[key] = select.value; changed(); } },
+      const select = el("select", { "data-filter": key, onchange: () => { chosen[key] = select.value; tell(); } },
         key === "role" ? null : el("option", { value: "" }, "all"), ...options.map(([value, shown]) => el("option", { value }, shown)));
       if (key === "role") chosen.role = options[0][0];
       bar.append(el("label", {}, name, select));
     }
-    pick("run", "model", index.runs.map((r, i) => [i, r.label]));
+    pick("run", "run", index.runs.map((r, i) => [i, r.label]));
     pick("set", "case set", said(values(all, "sets")), true);
     pick("gate", "gate", said(index.gates.filter((g) => all.some((r) => r.gate === g))));
     pick("role", "role", said([...roles.keys()]), roles.size > 0);
     pick("outcome", "is", said(index.outcomes), true);
+    pick("origin", "wrong because", said(values(all, "origin")));
     pick("depth", "depth", said(values(all, "depth")));
     pick("family", "family", said(values(all, "family")));
     pick("skill", "skill", said(values(all, "skills")));
     pick("k", "scaffold k", values(all, "k").map((k) => [k, k < 0 ? "intractable" : k]));
-    bar.append(el("label", {}, "find", el("input", { type: "search", "data-filter": "find", size: 14, placeholder: "in id or question", oninput: (e) => { chosen.find = e.target.value.toLowerCase(); changed(); } })));
-    bar.append(el("button", { type: "button", class: "link", "data-filter-reset": "", onclick: () => go({}) }, "clear"));
+    bar.append(el("label", {}, "find", el("input", { type: "search", "data-filter": "find", size: 14, placeholder: "in id or question", oninput: (e) => { chosen.find = e.target.value.toLowerCase(); tell(); } })));
+    bar.append(el("button", { type: "button", class: "link", "data-filter-reset": "", onclick: () => { go({}); tell(); } }, "clear"));
     const tests = {
-      run: (r, v) => String(r.run) === v, set: (r, v) => r.sets.includes(v), gate: (r, v) => r.gate === v, depth: (r, v) => String(r.depth) === v,
+      run: (r, v) => String(r.run) === v, set: (r, v) => r.sets.includes(v), gate: (r, v) => r.gate === v, origin: (r, v) => r.origin === v, depth: (r, v) => String(r.depth) === v,
       family: (r, v) => r.family === v, skill: (r, v) => r.skills.includes(v), k: (r, v) => String(r.k) === v, role: () => true,
       outcome: (r, v) => (roles.get(chosen.role) || []).some((role) => r.outcome(role) === v),
       find: (r, v) => `${r.case} ${r.question}`.toLowerCase().includes(v),
@@ -69,7 +77,7 @@ composcope.filters = (() => {
       }
       changed();
     }
-    return { bar, matches, go };
+    return { bar, matches, go, chosen };
   }
 
   return { rows, make };

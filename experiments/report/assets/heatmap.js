@@ -66,10 +66,11 @@ composcope.heatmap = (() => {
         return;
       }
       const share = (value - about.low) / (about.high - about.low || 1);
-      pen.fillStyle = colors.shade(ramp, share);
+      const color = colors.shade(ramp, share);
+      pen.fillStyle = color;
       pen.fillRect(x, y, wide - (wide > 6 ? 1 : 0), tall - (tall > 6 ? 1 : 0));
       if (about.numbers) {
-        pen.fillStyle = share > 0.45 !== colors.dark() ? "#ffffff" : "#10151b";
+        pen.fillStyle = colors.ink(color);
         pen.textAlign = "center";
         pen.fillText(value.toFixed(2), x + wide / 2, y + tall / 2);
       }

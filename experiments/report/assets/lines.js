@@ -26,7 +26,8 @@ composcope.lines = (() => {
     const inner = W - left - right - 36;
     const px = (x) => left + 18 + (numeric ? (x - xs[0]) / (xs[xs.length - 1] - xs[0]) : xs.length > 1 ? xs.indexOf(x) / (xs.length - 1) : 0.5) * inner;
     const py = (v) => top + (1 - (v - y.low) / (y.high - y.low)) * (H - top - bottom);
-    const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": chart.ylabel || name || "" });
+    const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "application", tabindex: 0, "aria-label": `${chart.ylabel || name || "chart"}; arrow keys go from point to point` });
+    const spots = [];
     for (const t of y.ticks) {
       root.append(svg("line", { class: "gridline", x1: left, x2: W - right, y1: py(t), y2: py(t) }),
         svg("text", { class: "axis", x: left - 6, y: py(t) + 4, "text-anchor": "end" }, y.name(t)));
@@ -35,11 +36,12 @@ composcope.lines = (() => {
     xs.forEach((x, i) => { if (i % every === 0) root.append(svg("text", { class: "axis", x: px(x), y: H - bottom + 17, "text-anchor": "middle" }, x)); });
     root.append(svg("text", { class: "axis", x: (W + left) / 2, y: H - 4, "text-anchor": "middle" }, chart.xlabel || ""));
     const series = unique(rows.map((r) => r[chart.series]));
-    series.forEach((s, i) => oneLine(root, rows.filter((r) => r[chart.series] === s), { chart, px, py, y, shade: color.get(s), nudge: (i - (series.length - 1) / 2) * 4, about }));
+    series.forEach((s, i) => oneLine(root, rows.filter((r) => r[chart.series] === s), { chart, px, py, y, shade: color.get(s), nudge: (i - (series.length - 1) / 2) * 4, spots }));
+    pointing(root, spots, (r) => describe(r, chart, y), about.onPoint, W);
     return root;
   }
 
-  function oneLine(root, rows, { chart, px, py, y, shade: tint, nudge, about }) {
+  function oneLine(root, rows, { chart, px, py, shade: tint, nudge, spots }) {
     const drawn = rows.filter((r) => typeof r.value === "number");
     const solid = drawn.filter((r) => r.drawn !== "hollow");
     if (solid.length > 1) root.append(svg("polyline", { points: solid.map((r) => `${px(r[chart.x]) + nudge},${py(r.value)}`).join(" "), fill: "none", stroke: tint, "stroke-width": 2 }));
@@ -51,14 +53,39 @@ composcope.lines = (() => {
       root.append(r.drawn === "marked"
         ? svg("rect", { x: x - 4, y: v - 4, width: 8, height: 8, transform: `rotate(45 ${x} ${v})`, fill: face, stroke: tint, "stroke-width": 1.6 })
         : svg("circle", { cx: x, cy: v, r: 4, fill: face, stroke: tint, "stroke-width": 1.6 }));
-      const spot = svg("circle", { cx: x, cy: v, r: 12, fill: "transparent", tabindex: 0, "data-point": "" });
-      const tell = (e) => showTip(e, describe(r, chart, y));
-      spot.addEventListener("mousemove", tell);
-      spot.addEventListener("focus", () => { const b = spot.getBoundingClientRect(); tell({ clientX: b.right, clientY: b.top }); });
-      ["mouseleave", "blur"].forEach((kind) => spot.addEventListener(kind, hideTip));
-      if (about.onPoint) { spot.style.cursor = "pointer"; spot.addEventListener("click", () => about.onPoint(r)); }
-      root.append(spot);
+      root.lastChild.setAttribute("data-point", "");
+      spots.push({ x, y: v, row: r, node: root.lastChild });
     }
+  }
+
+  // One tab stop a chart. The point nearest to the pointer is told, so that points that lie on each other can be reached.
+  const REACH = 24;
+  function pointing(root, spots, tell, pick, width) {
+    spots.sort((a, b) => a.x - b.x || a.y - b.y);
+    let here = -1;
+    const mark = (i) => { spots.forEach((s, k) => s.node.classList.toggle("here", k === i)); here = i; };
+    const nearest = (e) => {
+      const b = root.getBoundingClientRect(), scale = width / b.width, [x, y] = [(e.clientX - b.left) * scale, (e.clientY - b.top) * scale];
+      const far = spots.map((s) => Math.hypot(s.x - x, s.y - y)), least = Math.min(...far);
+      return least <= REACH ? far.indexOf(least) : -1;
+    };
+    const leave = () => { mark(-1); hideTip(); };
+    root.addEventListener("mousemove", (e) => {
+      const i = nearest(e);
+      root.style.cursor = pick && i >= 0 ? "pointer" : "";
+      if (i < 0) leave(); else { mark(i); showTip(e, tell(spots[i].row)); }
+    });
+    ["mouseleave", "blur"].forEach((kind) => root.addEventListener(kind, leave));
+    root.addEventListener("click", (e) => { const i = nearest(e); if (pick && i >= 0) pick(spots[i].row); });
+    root.addEventListener("keydown", (e) => {
+      const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
+      if (by && spots.length) {
+        mark(here < 0 ? 0 : Math.min(Math.max(here + by, 0), spots.length - 1));
+        const b = spots[here].node.getBoundingClientRect();
+        showTip({ clientX: b.right, clientY: b.top }, tell(spots[here].row));
+        e.preventDefault();
+      } else if (e.key === "Enter" && here >= 0 && pick) pick(spots[here].row);
+    });
   }
 
   function describe(r, chart, y) {

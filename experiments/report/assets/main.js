@@ -1,7 +1,7 @@
 // Wires the page: figures are drawn when they come into view, their rows loaded only then.
 "use strict";
 (() => {
-  const { el, need, number, charts, cases, chooser, attention, pictures } = composcope;
+  const { el, need, number, charts, cases, dossier } = composcope;
   document.getElementById("theme").addEventListener("click", composcope.toggle);
 
   function whenSeen(node, act, margin = "400px") {
@@ -18,7 +18,7 @@
     return (row) => cases.jump(row.run, { set: FAILING[id], depth: row.depth, family: row.family });
   }
 
-  // A lookback cell: the head's numbers for every kind of question and group, and the tokens that it looks at.
+  // A lookback cell: the head's numbers for every kind of question and group, and its tokens in the case above.
   function onCell(id, data) {
     if (id !== "lookback") return null;
     const rows = charts.objects(data);
@@ -26,33 +26,15 @@
       const mine = rows.filter((r) => r.model === cell.model && r.layer === cell.layer && r.head === cell.head);
       const kinds = charts.unique(mine.map((r) => r.kind)), shows = ["failure", "success", "difference"];
       const at = (k, s) => { const r = mine.find((m) => m.kind === k && m.show === s); return el("td", { class: "num" }, r ? number(r.value) : "–"); };
-      look(cell);
-      return el("div", {}, el("strong", {}, `Layer ${cell.layer}, head ${cell.head}`), el("table", { class: "plain" },
+      const look = () => {
+        composcope.head = { layer: cell.layer, head: cell.head };
+        Promise.resolve(dossier.again()).then(() => composcope.goTo("case"));
+      };
+      return el("div", {}, el("strong", {}, `Layer ${cell.layer}, head ${cell.head} `), el("button", { type: "button", class: "link", "data-look": "", onclick: look }, "the tokens that it looks at in the case above"), el("table", { class: "plain" },
         el("thead", {}, el("tr", {}, el("th", {}, "asked"), ...shows.map((s) => el("th", { class: "num" }, s)))),
         el("tbody", {}, ...kinds.map((k) => el("tr", {}, el("td", { dir: "auto" }, k), ...shows.map((s) => at(k, s)))))));
     };
   }
-
-  // The view of single cases below a probe's figures; the one of lookback follows the cell that was clicked.
-  let follow = null, head = null;
-  function look(cell) {
-    head = { layer: cell.layer, head: cell.head };
-    if (follow) follow(cell.model);
-  }
-  const VIEWS = {
-    lookback: (box) => {
-      const place = el("div", {});
-      chooser.make(box, "lookback", (c) => c.attention.length > 0, (body, file) => {
-        if (!place.isConnected) body.replaceChildren(place);
-        attention.draw(place, file.probes.lookback, head);
-      }).then((found) => {
-        if (found) follow = (model) => { found.go(model); box.scrollIntoView({ block: "nearest" }); };
-      });
-    },
-    patching: (box) => chooser.make(box, "patching", (c) => c.probes.includes("patching"), (body, file) => pictures.draw(body, file, "patching")),
-    trajectory: (box) => chooser.make(box, "trajectory", (c) => c.probes.includes("trajectory"), (body, file) => pictures.draw(body, file, "trajectory")),
-    "min-k": (box) => chooser.make(box, "min-k", (c) => c.probes.includes("min-k"), (body, file) => pictures.draw(body, file, "min-k")),
-  };
 
   // A cell of the location map: where in the layer, and which share of the task's neurons lie there.
   function onTell(id) {
@@ -84,16 +66,31 @@
     caption.addEventListener("keydown", (e) => { if (e.key === "Enter" || e.key === " ") { unfold(); e.preventDefault(); } });
   }
 
+  // Everything but the figures waits for the index: which run is shown, and which case.
+  composcope.ready = cases.start().then((index) => {
+    if (!index) return;
+    composcope.run.at = index.best;
+    const chooser = document.getElementById("run");
+    if (chooser) chooser.addEventListener("change", () => composcope.showRun(Number(chooser.value)));
+    composcope.onRun((at) => {
+      if (chooser) chooser.value = String(at);
+      for (const page of document.querySelectorAll("[data-landing]")) page.hidden = Number(page.dataset.landing) !== at;
+    });
+    if (!location.hash.includes("case=")) dossier.start();
+    whenSeen(document.getElementById("cases"), () => cases.browse(), "800px");
+    for (const figure of document.querySelectorAll("[data-figure]")) {
+      const id = figure.dataset.figure, box = figure.querySelector("[data-chart]");
+      if (box) whenSeen(figure, () => need(`figure-${id}`).then((data) => charts.draw(box, data, { runs: index.runs, onPoint: onPoint(id), onCell: onCell(id, data), onTell: onTell(id) }), () => {}));
+    }
+  });
+
   for (const figure of document.querySelectorAll("[data-figure]")) {
-    const id = figure.dataset.figure, box = figure.querySelector("[data-chart]"), button = figure.querySelector("[data-numbers]");
-    const name = `figure-${id}`;
-    if (box) whenSeen(figure, () => need(name).then((data) => charts.draw(box, data, { onPoint: onPoint(id), onCell: onCell(id, data), onTell: onTell(id) }), () => {}));
+    const button = figure.querySelector("[data-numbers]"), caption = figure.querySelector("figcaption");
     if (button) button.addEventListener("click", () => {
       const place = figure.querySelector(".numbers");
       place.hidden = !place.hidden;
-      if (!place.hidden) need(name).then((data) => numbers(place, data), (error) => place.replaceChildren(error.message));
+      if (!place.hidden) need(`figure-${figure.dataset.figure}`).then((data) => numbers(place, data), (error) => place.replaceChildren(error.message));
     });
-    const caption = figure.querySelector("figcaption");
     if (caption) unfoldable(caption);
   }
 
@@ -103,9 +100,6 @@
     picture.addEventListener("load", fit);
     fit();
   }
-
-  for (const box of document.querySelectorAll("[data-view]")) whenSeen(box, () => VIEWS[box.dataset.view](box));
-  whenSeen(document.getElementById("cases"), () => cases.start(), "800px");
 
   const links = new Map([...document.querySelectorAll(".top nav a")].map((a) => [a.getAttribute("href").slice(1), a]));
   const here = new IntersectionObserver((entries) => {

@@ -1,7 +1,7 @@
 // What each probe saw in one case: its lookback map, its patching sweeps, its trajectory, its questions' tokens.
 "use strict";
 composcope.pictures = (() => {
-  const { el, number, arrays, heatmap, tokens, colors, attention } = composcope;
+  const { el, number, arrays, heatmap, tokens, colors } = composcope;
   const percent = (v) => `${(100 * v).toFixed(0)} %`;
   const few = (entries, show) => (entries.length < 2 ? null : el("select", { onchange: (e) => show(entries[Number(e.target.value)]) }, ...entries.map((x, i) => el("option", { value: i }, x.role))));
 
@@ -16,26 +16,8 @@ composcope.pictures = (() => {
     return el("div", {}, select ? el("div", { class: "controls" }, el("label", {}, "asked", select)) : null, body);
   }
 
-  function lookback(entries) {
-    const place = el("div", { class: "detail", hidden: true });
-    let view = null;
-    const map = live(entries, (e) => {
-      const ratio = arrays.unpack(e.arrays.ratio), [layers, heads, steps] = ratio.shape;
-      const value = (i, j) => arrays.mean(arrays.range(steps).map((s) => ratio.at(i, j, s)));
-      return [heatmap.draw({
-        xs: arrays.range(heads), ys: arrays.range(layers), value, low: 0, high: 1, name: "lookback ratio by layer and head", xlabel: "head",
-        tell: (i, j) => [`layer ${i}, head ${j}`, value(i, j) === null ? "undefined: nothing new yet" : `ratio ${number(value(i, j))}`, "click: its tokens"],
-        pick: (i, j) => {
-          place.hidden = false;
-          if (view) view.pick(i, j); else view = attention.draw(place, entries, { layer: i, head: j });
-        },
-      })];
-    });
-    return el("div", { class: "picture", "data-picture": "lookback" }, el("h5", {}, "Lookback ratio, mean over steps"), map, el("p", { class: "fine" }, "Click a cell to see which tokens that head looks at."), place);
-  }
-
   function trajectory(entries) {
-    return el("div", { class: "picture", "data-picture": "trajectory" }, el("h5", {}, "Movement from token to token"), live(entries, (e) => {
+    return el("div", { class: "picture", "data-picture": "trajectory" }, live(entries, (e) => {
       const cosines = arrays.unpack(e.arrays.cosines), [layers, steps] = cosines.shape;
       const all = arrays.range(layers).flatMap((i) => arrays.range(steps).map((j) => cosines.at(i, j))).filter((v) => v !== null);
       const xs = arrays.range(steps).map((j) => e.tokens[j + 1] ?? "");
@@ -49,7 +31,7 @@ composcope.pictures = (() => {
 
   const LOWEST = 0.2;
   function surprise(entries) {
-    return el("div", { class: "picture", "data-picture": "min-k" }, el("h5", {}, "How expected each token was"), live(entries, (e) => {
+    return el("div", { class: "picture", "data-picture": "min-k" }, live(entries, (e) => {
       const z = arrays.unpack(e.arrays.z), lp = arrays.unpack(e.arrays.log_prob), n = z.shape[0];
       const order = arrays.range(n).sort((a, b) => (z.at(a) ?? -Infinity) - (z.at(b) ?? -Infinity));
       const lowest = new Set(order.slice(0, Math.floor(n * LOWEST)));
@@ -69,7 +51,7 @@ composcope.pictures = (() => {
   const SITES = { resid_post: "residual stream after the block", attn_out: "attention output", mlp_out: "MLP output" };
   function patching(entries) {
     return el("div", { class: "picture", "data-picture": "patching" }, ...entries.map((e) => el("div", {},
-      el("h5", { dir: "auto" }, `A success's state (${e.donor}) put in`), continuations(e), e.sweep_positions ? sweep(e) : el("p", { class: "fine" }, "No sweep over positions for this pair (see the note below the view)."))));
+      el("h5", { dir: "auto" }, `A success's state (${e.donor}) put in`), continuations(e), e.sweep_positions ? sweep(e) : el("p", { class: "fine" }, "No sweep over positions for this pair (prompts of one length have one, for few pairs)."))));
   }
 
   function continuations(e) {
@@ -103,11 +85,9 @@ composcope.pictures = (() => {
     el("p", { class: "fine", dir: "auto" }, `0: nothing changes; 1: the logit difference between ${JSON.stringify(e.answers[0])} (donor) and ${JSON.stringify(e.answers[1])} (right here) becomes the donor's.`));
   }
 
-  const DRAW = { lookback, patching, trajectory, "min-k": surprise };
-  function draw(box, file, only) {
-    const names = Object.keys(DRAW).filter((name) => file.probes[name] && (!only || only === name));
-    box.replaceChildren(...names.map((name) => DRAW[name](file.probes[name])));
-  }
+  const DRAW = { patching, trajectory, "min-k": surprise };
+  // What one probe saw in a case.
+  const one = (name, file) => DRAW[name](file.probes[name]);
 
-  return { draw };
+  return { one };
 })();

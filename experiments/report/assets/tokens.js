@@ -3,27 +3,41 @@
 composcope.tokens = (() => {
   const { el, showTip, hideTip } = composcope;
 
-  // pieces: text of each token; about: {color(i), tell(i) -> lines, kind(i) -> class, pick(i), label}
+  // pieces: text of each token; about: {color(i), tell(i) -> lines, kind(i) -> class, can(i), pick(i), label}
+  // One tab stop: the arrow keys go from token to token, Enter picks the one that is marked.
   function draw(pieces, about) {
     const spans = pieces.map((piece, i) => {
       const can = about.pick && about.can(i);
-      const span = el(can ? "button" : "span", { class: `token ${about.kind ? about.kind(i) : ""}`, type: can ? "button" : null, "data-token": i });
+      const span = el("span", { class: `token ${can ? "can " : ""}${about.kind ? about.kind(i) : ""}`, "data-token": i });
       const color = about.color(i);
       if (color) span.style.backgroundColor = color;
       span.textContent = shown(piece);
       return span;
     });
-    const box = el("div", { class: "tokens", role: "group", "aria-label": about.label });
+    const keys = about.pick ? "arrow keys go over the tokens, Enter picks one" : "arrow keys go over the tokens";
+    const box = el("div", { class: "tokens", role: "application", tabindex: 0, "aria-label": `${about.label}; ${keys}` });
     spans.forEach((span, i) => {
       box.append(span);
       if (pieces[i].includes("\n")) box.append(el("br"));
     });
+    let here = -1;
     const place = (event) => { const t = event.target.closest("[data-token]"); return t ? Number(t.dataset.token) : null; };
-    const tell = (event) => { const i = place(event); if (i === null) hideTip(); else showTip(event, about.tell(i)); };
-    box.addEventListener("mousemove", tell);
-    box.addEventListener("focusin", (e) => { const b = e.target.getBoundingClientRect(); const i = place(e); if (i !== null) showTip({ clientX: b.right, clientY: b.top }, about.tell(i)); });
-    ["mouseleave", "focusout"].forEach((kind) => box.addEventListener(kind, hideTip));
-    if (about.pick) box.addEventListener("click", (e) => { const i = place(e); if (i !== null && about.can(i)) about.pick(i); });
+    const pick = (i) => { if (about.pick && i !== null && i >= 0 && about.can(i)) about.pick(i); };
+    box.addEventListener("mousemove", (event) => { const i = place(event); if (i === null) hideTip(); else showTip(event, about.tell(i)); });
+    box.addEventListener("mouseleave", hideTip);
+    box.addEventListener("blur", () => { hideTip(); if (here >= 0) spans[here].classList.remove("here"); here = -1; });
+    box.addEventListener("click", (event) => pick(place(event)));
+    box.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (by) {
+        if (here >= 0) spans[here].classList.remove("here");
+        here = Math.min(Math.max(here + by, 0), spans.length - 1);
+        spans[here].classList.add("here");
+        const b = spans[here].getBoundingClientRect();
+        showTip({ clientX: b.right, clientY: b.top }, about.tell(here));
+        event.preventDefault();
+      } else if (event.key === "Enter" || event.key === " ") { pick(here); event.preventDefault(); }
+    });
     return box;
   }
 

@@ -28,11 +28,12 @@ def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 def test_every_section_renders_without_a_complaint_or_a_request(browser: Any, study: Path) -> None:
     visit = Visit(browser, study)
+    visit.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     visit.scroll()
     page = visit.page
     sections = page.eval_on_selector_all("main > section", "s => s.map(x => x.id)")
-    assert sections == ["summary", "behavior", "neurons", "lookback", "patching", "trajectory", "min-k", "validity",
-                        "cases", "provenance"]  # fmt: skip
+    assert sections == ["summary", "case", "behavior", "neurons", "lookback", "patching", "trajectory", "min-k",
+                        "validity", "cases", "provenance"]  # fmt: skip
     for name in ("collapse-curve", "gap-slopes", "cosine-prompt-end", "patching"):
         assert page.locator(f"#figure-{name} [data-chart] svg [data-point]").count() > 0, name
     for name in ("lookback", "neuron-map", "neuron-overlap", "cosine-trajectory"):
@@ -50,6 +51,8 @@ def test_filters_narrow_the_list_and_agree_with_the_data(browser: Any, study: Pa
     def shown() -> int:
         return int(count.get_attribute("data-count") or -1)
 
+    assert page.locator("[data-filter=run]").input_value() == page.locator("#run").input_value()
+    page.click("[data-filter-reset]")
     assert shown() == 126
     page.select_option("[data-filter=run]", "2")
     assert shown() == 30
@@ -72,6 +75,7 @@ def test_filters_narrow_the_list_and_agree_with_the_data(browser: Any, study: Pa
 def test_a_case_opens_with_prompts_answers_and_grades_and_shuts_again(browser: Any, study: Path) -> None:
     visit = Visit(browser, study)
     visit.scroll()
+    visit.page.select_option("[data-filter=run]", "0")
     item = visit.page.locator("#browser .item").first
     item.click()
     opened = visit.page.locator("#browser .case")
@@ -88,7 +92,7 @@ def test_a_case_opens_with_prompts_answers_and_grades_and_shuts_again(browser: A
 def test_a_point_of_the_curve_leads_to_its_failing_cases(browser: Any, study: Path) -> None:
     visit = Visit(browser, study)
     visit.scroll()
-    visit.page.locator("#figure-collapse-curve [data-point]").last.click()
+    visit.page.locator("#figure-collapse-curve [data-point]").last.click(force=True)
     visit.page.wait_for_function("document.querySelector('[data-filter=set]').value === 'residual-failure'")
     assert visit.page.locator("[data-filter=depth]").input_value() == "8"
     assert visit.page.locator("[data-filter=run]").input_value() in ("0", "1")
@@ -97,7 +101,8 @@ def test_a_point_of_the_curve_leads_to_its_failing_cases(browser: Any, study: Pa
 
 def test_pointing_at_a_value_tells_count_and_interval(browser: Any, study: Path) -> None:
     visit = Visit(browser, study)
-    visit.page.locator("#figure-collapse-curve [data-point]").first.hover()
+    visit.scroll()
+    visit.page.locator("#figure-collapse-curve [data-point]").first.hover(force=True)
     tip = visit.page.locator("#tip").inner_text()
     assert " of " in tip and "95 % clopper-pearson" in tip and "depth 2" in tip
     visit.check()
@@ -115,16 +120,29 @@ def test_a_lookback_cell_tells_the_head_for_every_kind(browser: Any, study: Path
     visit.check()
 
 
-def test_one_choice_of_model_serves_all_probe_figures(browser: Any, study: Path) -> None:
+def test_one_choice_of_run_serves_the_whole_page(browser: Any, study: Path) -> None:
     visit = Visit(browser, study)
     visit.scroll()
     page = visit.page
-    page.select_option("#figure-lookback select[data-control=facet]", index=1)
-    chosen = page.locator("#figure-lookback select[data-control=facet]").input_value()
-    assert page.locator("#figure-lookback [data-chart]").get_attribute("data-painted") == chosen
+    best = json.loads(page.evaluate("JSON.stringify(composcope.run.at)"))
+    power = [min(fails(run, True), fails(run, False)) for run in sorted(study.parent.glob("[a-c]"))]
+    probed = [i for i in range(3) if any((study.parent / "abc"[i] / "probes").glob("*"))]
+    assert best == max(probed, key=lambda i: power[i])
+    for other in probed:
+        page.select_option("#run", str(other))
+        label = page.locator(f"#run option[value='{other}']").inner_text()
+        assert page.locator("#figure-lookback [data-chart]").get_attribute("data-painted") == label
+        assert page.locator("[data-landing]:visible").get_attribute("data-landing") == str(other)
+        assert page.locator("[data-filter=run]").input_value() == str(other)
     page.locator("#figure-mink [data-numbers]").click()
     page.locator("#figure-mink .numbers tbody tr").first.wait_for()
     visit.check()
+
+
+def fails(run: Path, failing: bool) -> int:
+    names = ("residual-failure", "both-right-whole-wrong") if failing else ("gated-success", "both-right-whole-right")
+    found = [run / "casesets" / f"{name}.jsonl" for name in names]
+    return sum(len(p.read_text().splitlines()) for p in found if p.is_file())
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -161,11 +179,12 @@ def test_what_is_read_first_is_small_and_texts_come_when_a_case_is_opened(
     def read() -> int:
         return sum(Path(url.removeprefix("file://")).stat().st_size for url in visit.requests if url[:5] == "file:")
 
-    assert 50_000 < read() < 2_000_000 and not any("/cases/" in url for url in visit.requests)
+    # The first failing case and its success, and no other texts.
+    assert 50_000 < read() < 2_000_000 and 1 <= sum("/cases/" in url for url in visit.requests) <= 2
     visit.page.click(".top nav a[href='#cases']")
     visit.page.locator("#browser .item").first.click()
     visit.page.locator("#browser .ask").first.wait_for()
-    assert sum("/cases/" in url for url in visit.requests) == 1 and read() < 3_000_000
+    assert sum("/cases/" in url for url in visit.requests) <= 3 and read() < 3_000_000
     visit.check()
 
 
@@ -253,7 +272,7 @@ def test_hostile_text_does_nothing(browser: Any, synthetic: ModuleType, tmp_path
     visit.page.locator("#browser .ask").first.wait_for()
     visit.page.wait_for_timeout(100)
     assert visit.page.evaluate("window.hit") is None
-    assert visit.page.locator("#browser img, #browser script").count() == 0
+    assert visit.page.locator("#browser img, #browser script, #dossier img, #dossier script").count() == 0
     assert "<script>window.hit=1" in visit.page.locator("#browser .ask").first.inner_text()
     assert "first 20,000 of" in visit.page.locator("#browser .ask").first.inner_text()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1280
@@ -265,9 +284,26 @@ def test_a_missing_data_file_is_said_in_its_place(browser: Any, synthetic: Modul
     page = report.write([run], tmp_path / "out")
     (tmp_path / "out" / "data" / "cases" / "0-0.js").unlink()
     visit = Visit(browser, page)
+    visit.page.locator("#dossier").get_by_text("data/cases/0-0.js is missing").wait_for()
+    assert not visit.page.locator("#missing").is_visible()
     visit.scroll()
     visit.page.locator("#browser .item").first.click()
-    visit.page.get_by_text("data/cases/0-0.js is missing").wait_for()
+    visit.page.locator("#browser").get_by_text("data/cases/0-0.js is missing").wait_for()
+    visit.context.close()
+
+
+def test_a_page_without_its_data_folder_says_so_and_keeps_its_style(
+    browser: Any, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=())
+    page = report.write([run], tmp_path / "out")
+    alone = tmp_path / "alone" / "report.html"
+    alone.parent.mkdir()
+    alone.write_bytes(page.read_bytes())
+    visit = Visit(browser, alone)
+    visit.page.locator("#missing").wait_for()
+    assert "--single-file" in visit.page.locator("#missing").inner_text()
+    assert visit.page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
     visit.context.close()
 
 

@@ -51,23 +51,28 @@ def opened(visit: Visit, name: str) -> Any:
     return case
 
 
+def dossier(visit: Visit, name: str) -> Any:
+    """The dossier of a case, opened by its address."""
+    visit.page.goto("about:blank")
+    visit.page.goto(visit.path.as_uri() + f"#case={name}")
+    found = visit.page.locator(f"#dossier[data-case='{name}']")
+    found.locator(".twin").first.wait_for()
+    return found
+
+
 def test_a_head_of_the_map_leads_to_its_tokens_colored_by_its_attention(browser: Any, shown: tuple[Path, Any]) -> None:
     page_path, arrays = shown
     visit = Visit(browser, page_path)
-    visit.scroll()
     page = visit.page
-    canvas = page.locator("#figure-lookback canvas").first
-    canvas.focus()
-    for key in [
-        "ArrowRight",
-        "ArrowDown",
-        "ArrowRight",
-        "ArrowRight",
-        "Enter",
-    ]:  # from layer 0, head 0 to layer 1, head 2
+    box = dossier(visit, "case-0001")
+    visit.scroll()
+    page.locator("#figure-lookback canvas").first.focus()
+    for key in ["ArrowRight", "ArrowDown", "ArrowRight", "ArrowRight", "Enter"]:  # to layer 1, head 2
         page.keyboard.press(key)
-    view = page.locator("#single-lookback")
-    assert view.locator("[data-attention=head]").input_value() == "1.2"
+    page.locator("#figure-lookback [data-look]").click()
+    view = box.locator("[data-view=lookback] .view").first
+    view.locator("[data-attention=head]").and_(page.locator("select")).wait_for()
+    page.wait_for_function("document.querySelector('[data-attention=head]').value === '1.2'")
     view.locator("[data-attention=step]").fill("2")
     weights = arrays["lookback"]["0.attention"][1, 2].astype(float)
     shades = view.locator(".tokens .token").evaluate_all("t => t.map(x => x.style.backgroundColor)")
@@ -86,38 +91,20 @@ def test_a_head_of_the_map_leads_to_its_tokens_colored_by_its_attention(browser:
     visit.check()
 
 
-def test_case_role_and_step_can_be_chosen_and_heads_that_were_not_kept_are_said(
+def test_role_and_step_can_be_chosen_and_heads_that_were_not_kept_are_said(
     browser: Any, shown: tuple[Path, Any]
 ) -> None:
     visit = Visit(browser, shown[0])
-    visit.scroll()
-    page, view = visit.page, visit.page.locator("#single-lookback")
-    view.locator("[data-view-case]").select_option("1")
+    box = dossier(visit, "case-0003")
+    view = box.locator("[data-view=lookback] .view").first
     view.locator("[data-attention=role]").select_option("1")
     assert view.locator("[data-attention=head] option").count() == 3
-    canvas = page.locator("#figure-lookback canvas").first
-    canvas.focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    assert "was not kept for this case: 3 of 24 heads are" in view.inner_text()
-    assert "Kept for 2 of 9 cases" in view.inner_text()
-    visit.check()
-
-
-def test_a_head_of_a_model_without_kept_cases_is_said(
-    browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
-) -> None:
-    synthetic.make_run(tmp_path / "a", n=8, probes=("lookback",))
-    add_cases(synthetic.make_run(tmp_path / "b", model="organism:twin", n=8, probes=("lookback",)), ["case-0001"])
-    visit = Visit(browser, report.write([tmp_path], tmp_path / "out"))
-    visit.scroll()
-    visit.page.select_option("#figure-lookback [data-control=facet]", "control")
-    canvas = visit.page.locator("#figure-lookback canvas").first
-    canvas.focus()
-    visit.page.keyboard.press("ArrowDown")
-    visit.page.keyboard.press("Enter")
-    visit.page.locator("#single-lookback").get_by_text("No single cases of “control” were kept").wait_for()
+    visit.page.evaluate("composcope.head = { layer: 2, head: 0 }; composcope.dossier.again()")
+    view.get_by_text("was not kept for this case: 3 of 24 heads are").wait_for()
+    tokens = box.locator("[data-view=min-k] .tokens").first
+    tokens.focus()
+    visit.page.keyboard.press("ArrowRight")
+    assert visit.page.locator(".token.here").count() == 1 and visit.page.locator("#tip").is_visible()
     visit.check()
 
 
@@ -125,8 +112,7 @@ def test_the_patching_view_has_continuations_and_a_sweep_with_token_labels(
     browser: Any, shown: tuple[Path, Any]
 ) -> None:
     visit = Visit(browser, shown[0])
-    visit.scroll()
-    page, view = visit.page, visit.page.locator("#single-patching")
+    page, view = visit.page, dossier(visit, "case-0001").locator("[data-view=patching]")
     assert view.locator("tbody tr").count() == 6
     assert "the donor's answer" in view.inner_text() and "something else" in view.inner_text()
     canvas = view.locator("canvas.natural")
@@ -145,8 +131,7 @@ def test_the_patching_view_has_continuations_and_a_sweep_with_token_labels(
 
 def test_the_exposure_view_underlines_the_lowest_fifth(browser: Any, shown: tuple[Path, Any]) -> None:
     visit = Visit(browser, shown[0])
-    visit.scroll()
-    view = visit.page.locator("#single-min-k")
+    view = dossier(visit, "case-0001").locator("[data-view=min-k] .view").first
     assert view.locator(".token.lowest").count() == 1
     assert view.locator(".token.lowest").inner_text().strip() == "t5"  # z of minus infinity at the fourth scored token
     assert view.locator(".token.later").count() == 4
@@ -156,6 +141,9 @@ def test_the_exposure_view_underlines_the_lowest_fifth(browser: Any, shown: tupl
 def test_a_location_map_tells_layer_bin_and_share(browser: Any, shown: tuple[Path, Any]) -> None:
     visit = Visit(browser, shown[0])
     visit.scroll()
+    visit.page.locator("#neurons details summary").first.wait_for()
+    visit.page.evaluate("document.querySelectorAll('#neurons details').forEach(d => { d.open = true; })")
+    visit.page.locator("#figure-neuron-map").scroll_into_view_if_needed()
     visit.page.locator("#figure-neuron-map canvas").first.focus()
     visit.page.keyboard.press("ArrowRight")
     tip = visit.page.locator("#tip").inner_text()
@@ -163,7 +151,7 @@ def test_a_location_map_tells_layer_bin_and_share(browser: Any, shown: tuple[Pat
     visit.check()
 
 
-def test_an_opened_case_shows_prompts_as_sent_its_ladder_and_its_pictures(
+def test_an_opened_case_shows_prompts_as_sent_its_ladder_and_the_way_to_its_pictures(
     browser: Any, shown: tuple[Path, Any]
 ) -> None:
     visit = Visit(browser, shown[0])
@@ -174,22 +162,18 @@ def test_an_opened_case_shows_prompts_as_sent_its_ladder_and_its_pictures(
     rungs = case.locator(".ladder li").all_inner_texts()
     assert [r.split()[0] for r in rungs[1:]] == ["incorrect", "correct", "abstained"]
     assert "k = 2: solved once 2 steps are revealed." in case.locator(".ladder").inner_text()
-    case.locator(".pictures-of summary").first.click()
-    case.locator("[data-picture=min-k]").wait_for()
-    assert case.locator("[data-picture]").evaluate_all("p => p.map(x => x.dataset.picture)") == [
-        "lookback", "patching", "trajectory", "min-k"]  # fmt: skip
-    map_ = case.locator("[data-picture=lookback] canvas").first
-    map_.focus()
-    visit.page.keyboard.press("ArrowRight")
-    visit.page.keyboard.press("Enter")
-    assert case.locator("[data-picture=lookback] .tokens .token").count() == 13
+    case.locator("a[href*='case=case-0001']").click()
+    visit.page.locator("#dossier[data-case=case-0001] [data-view=min-k]").wait_for()
+    assert visit.page.locator("#dossier [data-view]").evaluate_all("p => p.map(x => x.dataset.view)") == [
+        "lookback", "min-k", "patching"]  # fmt: skip
     visit.check()
 
 
 def test_a_case_without_pictures_or_ladder_has_neither(browser: Any, shown: tuple[Path, Any]) -> None:
     visit = Visit(browser, shown[0])
     case = opened(visit, "case-0002")
-    assert case.locator(".ladder, .pictures-of").count() == 0
+    assert case.locator(".ladder").count() == 0
+    assert dossier(visit, "case-0002").locator("[data-view]").count() == 0
     visit.check()
 
 
@@ -221,13 +205,12 @@ def test_single_cases_fit_the_screen_in_both_themes(
     browser: Any, shown: tuple[Path, Any], width: int, scheme: str
 ) -> None:
     visit = Visit(browser, shown[0], viewport={"width": width, "height": 844}, color_scheme=scheme)
-    case = opened(visit, "case-0001")
-    case.locator(".pictures-of summary").first.click()
-    case.locator("[data-picture=min-k]").wait_for()
+    box = dossier(visit, "case-0001")
+    box.locator("[data-view=min-k]").wait_for()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
-    before = visit.page.locator("#single-lookback .token").first.evaluate("t => t.style.backgroundColor")
+    before = box.locator("[data-view=lookback] .token").first.evaluate("t => t.style.backgroundColor")
     visit.page.click("#theme")
-    after = visit.page.locator("#single-lookback .token").first.evaluate("t => t.style.backgroundColor")
+    after = box.locator("[data-view=lookback] .token").first.evaluate("t => t.style.backgroundColor")
     assert before != after
     visit.check()
 
@@ -242,25 +225,24 @@ def test_hostile_tokens_and_names_do_nothing_in_any_view(
                     "asks": {json.loads(line)["ask"]: 0 for line in (run / "asks.jsonl").read_text().splitlines()}})
     )  # fmt: skip
     visit = Visit(browser, report.write([run], tmp_path / "out"))
-    case = opened(visit, "case-0001")
-    case.locator(".pictures-of summary").first.click()
-    case.locator("[data-picture=min-k]").wait_for()
+    box = dossier(visit, "case-0001")
+    opened(visit, "case-0001")
     visit.page.wait_for_timeout(100)
     assert visit.page.evaluate("window.hit") is None
-    assert visit.page.locator("#browser img, #browser script, .view img, .view script").count() == 0
-    assert "<script>window.hit=1" in visit.page.locator("#single-min-k .tokens").inner_text()
+    assert visit.page.locator("#browser img, #browser script, #dossier img, #dossier script").count() == 0
+    assert "<script>window.hit=1" in box.locator("[data-view=min-k] .tokens").first.inner_text()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1280
     visit.check()
 
 
 def test_a_run_can_be_moved_and_reported_where_it_is_now(browser: Any, shown: tuple[Path, Any], tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere" / "run"
-    shutil.copytree(shown[0].parent, moved, ignore=shutil.ignore_patterns("report.html", "data", "assets", "figures"))
+    shutil.copytree(shown[0].parent, moved, ignore=shutil.ignore_patterns("report.html", "data", "figures"))
     page = report.write([moved], moved)
     assert page == moved / "report.html"
     visit = Visit(browser, page)
     visit.scroll()
-    assert visit.page.locator("#single-lookback .tokens .token").count() == 13
+    assert dossier(visit, "case-0001").locator("[data-view=lookback] .tokens").first.locator(".token").count() == 13
     visit.check()
 
 

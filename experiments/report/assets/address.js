@@ -1,0 +1,56 @@
+// What the address says: a section (#patching), a case (#run=A&case=B), or a list of cases (#run=A&set=B&depth=4).
+// What stands above a section is drawn as it comes into view and pushes the section down: the page stays at the section
+// until it has settled, or until the reader moves on.
+"use strict";
+(() => {
+  const { cases, dossier } = composcope;
+  const SETTLED = 2500;
+  let current = 0;
+
+  function go(id) {
+    const target = document.getElementById(decodeURIComponent(id));
+    if (!target) return;
+    const mine = ++current, until = performance.now() + SETTLED;
+    const padding = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+    const leave = () => { current++; };
+    const moves = ["wheel", "touchstart", "pointerdown", "keydown"];
+    moves.forEach((name) => addEventListener(name, leave, { once: true, passive: true }));
+    const step = () => {
+      if (mine !== current || performance.now() > until) { moves.forEach((name) => removeEventListener(name, leave)); return; }
+      if (Math.abs(target.getBoundingClientRect().top - padding) > 2) target.scrollIntoView({ behavior: "instant", block: "start" });
+      requestAnimationFrame(step);
+    };
+    step();
+  }
+  composcope.goTo = go;
+
+  // Only the part after # changes, which a page from a file may do.
+  composcope.address = (wanted) => {
+    const text = new URLSearchParams(Object.entries(wanted).filter(([, v]) => v !== null && v !== undefined && v !== "")).toString();
+    history.replaceState(null, "", `#${text || "cases"}`);
+  };
+
+  function read() {
+    const hash = location.hash.slice(1);
+    if (!hash.includes("=")) { if (hash) go(hash); return; }
+    const said = Object.fromEntries(new URLSearchParams(hash));
+    cases.start().then((index) => {
+      if (!index) return;
+      const run = said.run === undefined ? composcope.run.at : index.runs.findIndex((r) => r.label === said.run);
+      if (run >= 0 && run !== composcope.run.at) composcope.showRun(run);
+      if (said.case !== undefined) { dossier.open(said.case); go("case"); return; }
+      cases.filter({ ...said, run: said.run === undefined ? "" : run });
+      go("cases");
+    });
+  }
+
+  document.addEventListener("click", (e) => {
+    const link = e.target.closest("a[href^='#']");
+    if (!link) return;
+    const hash = link.getAttribute("href").slice(1);
+    // Asked for again, an address does not change: it is followed all the same.
+    if (`#${hash}` === location.hash || !hash.includes("=")) (hash.includes("=") ? read : () => go(hash))();
+  });
+  addEventListener("hashchange", read);
+  composcope.ready.then(read);
+})();

@@ -1,0 +1,107 @@
+// One failing case beside its nearest success: what was asked, which parts are known, what was answered and from where, and
+// what the probes saw on the same tokens.
+"use strict";
+composcope.dossier = (() => {
+  const { el, need, number, cases, pictures, attention } = composcope;
+  const box = document.getElementById("dossier");
+  let shown = null;
+
+  const mark = (outcome) => el("span", { class: `mark ${outcome || "none"}`, title: outcome || "not asked" }, { correct: "✓", incorrect: "✗", abstained: "○", invalid: "?" }[outcome] || "–");
+
+  // A case of the run that is shown; where the run has none of that name, said so.
+  function open(name) {
+    return cases.start().then((index) => {
+      if (!index || !box) return null;
+      const run = composcope.run.at, row = cases.find(run, name);
+      if (!row) { box.replaceChildren(el("p", { class: "absent" }, name === null ? "No whole is wrong in this run: there is no failing case to open." : `This run has no case ${JSON.stringify(name)}.`)); return null; }
+      const twin = row.twin === null ? null : cases.find(run, row.twin);
+      const mine = shown = { run, name };
+      const sides = [row, twin].filter(Boolean);
+      return Promise.all(sides.map(read)).then((read) => { if (mine === shown) draw(index, sides, read); },
+        (error) => box.replaceChildren(el("p", { class: "absent" }, error.message)));
+    });
+  }
+
+  function read(r) {
+    const kept = cases.picturesOf(r);
+    const texts = cases.dropped(r) ? Promise.resolve(null) : need(r.file).then((chunk) => composcope.case.read(chunk, r.case));
+    return Promise.all([texts, kept ? need(kept.file) : null]);
+  }
+
+  function draw(index, rows, found) {
+    const [row] = rows, failing = cases.failing(row.run), at = failing.indexOf(row.case);
+    const step = (by, sign) => el("button", { type: "button", "data-step": by, disabled: failing.length < 2, "aria-label": by < 0 ? "previous failing case" : "next failing case", onclick: () => go(failing[(at + by + failing.length) % failing.length]) }, sign);
+    const head = el("header", {}, el("h2", {}, row.whole === "correct" ? "Case " : "A failing case: ", el("span", { dir: "auto" }, row.case)), el("span", { class: "muted", dir: "auto" }, [row.family, row.depth === null ? null : `depth ${row.depth}`, row.operation].filter(Boolean).join(" · ")),
+      el("span", { class: "steps" }, step(-1, "‹"), el("span", { class: "muted" }, at < 0 ? `${failing.length} failing` : `failing case ${at + 1} of ${failing.length}`), step(1, "›")),
+      el("a", { class: "fine", href: `#${new URLSearchParams({ run: index.runs[row.run].label, case: row.case })}` }, "link to this case"));
+    box.replaceChildren(head, el("div", { class: "twins" }, ...rows.map((r, i) => side(r, found[i][0], i))), ...seen(rows, found), ...everything(rows, found));
+    box.dataset.case = row.case;
+  }
+
+  function go(name) {
+    composcope.address({ run: cases.label(composcope.run.at), case: name });
+    return open(name);
+  }
+
+  // Question, parts and whole of one case; without its texts, what the list knows.
+  function side(r, texts, i) {
+    const role = (name) => texts && texts.asks.find((a) => a.role === name && !a.repeat), of = (put) => (put === null || put === undefined ? null : texts.put(put).text);
+    const whole = role("whole"), why = r.whole === "correct" ? null : r.origin, cause = cases.cause(r);
+    const parts = texts ? texts.asks.filter((a) => /^part:\d+$/.test(a.role) && !a.repeat) : [];
+    const name = i ? el("span", {}, "Nearest success ", el("a", { href: `#${new URLSearchParams({ run: cases.label(r.run), case: r.case })}`, dir: "auto" }, r.case)) : r.whole === "correct" ? "This case" : "It fails";
+    const line = (a, label) => el("li", {}, mark(a.outcome), el("span", {}, el("b", {}, label), " ", el("span", { dir: "auto" }, of(a.prompt)), el("span", { class: "answered", dir: "auto" }, ` ${of(a.read) ?? "no answer read"}`), a.outcome === "correct" ? null : el("span", { class: "gold" }, ` right: ${of(a.gold)}`)));
+    return el("article", { class: i ? "twin success" : "twin failure", "data-twin": i ? "success" : "case" }, el("h3", {}, name),
+      el("p", { class: "asked", dir: "auto" }, texts && texts.question ? texts.question.text : r.question),
+      parts.length ? el("ul", { class: "parts" }, ...parts.map((a) => line(a, `part ${Number(a.role.slice(5)) + 1}`))) : null,
+      el("p", { class: "verdict-line" }, mark(r.whole), el("span", {}, el("b", {}, "whole "), "answered ", el("b", { class: "answered", "data-answer": "", dir: "auto" }, r.answer ?? "nothing that could be read"), ", right: ", el("b", { class: "gold", "data-gold": "", dir: "auto" }, r.gold))),
+      whole && of(whole.response) ? el("p", { class: "wrote" }, el("span", { class: "muted" }, "it wrote "), el("q", { dir: "auto" }, of(whole.response).trim())) : null,
+      why ? el("p", { class: "origin", "data-origin": why }, el("b", {}, why), r.detail ? el("span", { dir: "auto" }, `: ${r.detail}`) : null) : null,
+      cause ? el("div", { class: "origin", "data-cause": cause.cause }, el("b", {}, `cause: ${cause.cause}`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
+  }
+
+  // What the probes saw, failing case and success side by side where both were kept.
+  function seen(rows, found) {
+    const files = found.map(([, file]) => file), views = [];
+    const pair = (probe, title, make) => {
+      if (!files.some((f) => f && f.probes[probe])) return;
+      views.push(el("h3", {}, title), el("div", { class: "twins", "data-view": probe }, ...files.map((f) => el("div", { class: "view" }, f && f.probes[probe] ? make(f) : el("p", { class: "absent" }, "Not kept for this case.")))));
+    };
+    let head = composcope.head;  // the same head in both: the one chosen in the map, else the failing case's strongest
+    pair("lookback", "Where it looked while it answered", (f) => { const place = el("div", {}); head = attention.draw(place, f.probes.lookback, head).at || head; return place; });
+    pair("min-k", "How expected each token of the question was", (f) => pictures.one("min-k", f));
+    if (files[0] && files[0].probes.patching) views.push(el("h3", {}, "What a success's state changes"), el("div", { class: "view", "data-view": "patching" }, pictures.one("patching", files[0])));
+    const numbers = table(rows);
+    if (numbers) views.push(numbers);
+    if (files[0] && files[0].probes.trajectory) views.push(fold("Movement from token to token", () => pictures.one("trajectory", files[0])));
+    if (!views.length) return [el("p", { class: "absent" }, cases.anyKept(rows[0].run) ? "Probes kept no pictures of this case: cases marked ◫ in the list below have them." : "No probe kept pictures of single cases in this run; `composcope probe RUN --case-details 4` keeps them.")];
+    return views;
+  }
+
+  // One number a probe and case: single cases, so without an interval; what holds over cases stands above and below.
+  function table(rows) {
+    const measured = rows.map((r) => cases.values(r) || {}), names = [...new Set(measured.flatMap((m) => Object.keys(m)))];
+    if (!names.length) return null;
+    return el("details", { class: "numbers-of" }, el("summary", {}, `What the probes measured of ${rows.length > 1 ? "these two cases" : "this case"} (${names.length} numbers; one case is no finding)`), el("table", { class: "plain narrow" },
+      el("thead", {}, el("tr", {}, el("th", {}, "quantity"), ...rows.map((r) => el("th", { class: "num", dir: "auto" }, r.case)))),
+      el("tbody", {}, ...names.map((n) => el("tr", {}, el("td", {}, n), ...measured.map((m) => el("td", { class: "num" }, m[n] === undefined ? "–" : number(m[n]))))))));
+  }
+
+  function fold(title, make) {
+    const place = el("div", { class: "view" }), details = el("details", {}, el("summary", {}, title), place);
+    details.addEventListener("toggle", () => { if (details.open && !place.childNodes.length) place.replaceChildren(make()); });
+    return details;
+  }
+
+  function everything(rows, found) {
+    return rows.map((r, i) => (found[i][0] ? fold(`Every prompt and answer of ${r.case}`, () => el("div", { class: "case" }, ...composcope.case.draw(found[i][0], r))) : null)).filter(Boolean);
+  }
+
+  // Another run: the same case where it was asked, else the run's first failing one.
+  composcope.onRun((run) => {
+    if (shown) open(cases.find(run, shown.name) ? shown.name : cases.first(run));
+  });
+
+  const again = () => (shown ? open(shown.name) : null);
+
+  return { open, again, start: () => cases.start().then((index) => index && !shown && open(cases.first(composcope.run.at))) };
+})();

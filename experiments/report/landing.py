@@ -1,0 +1,216 @@
+"""What the page opens on: of each run what was found, how far each probe can be trusted, and one failing case.
+
+The page opens on the run with the most to compare. Its first failing case is one that probes kept in detail and whose
+wrong answer can be explained by rule; beside it stands the success that it was matched to, or else the nearest one.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from ...evaluation.cases import Case
+from ...evaluation.metrics import Metric
+from ...probes.families import PRIMARY, is_primary
+from ..diagnosis.results import read_diagnosis
+from ..figures.grouping import labels
+from ..probing.catalog import Probe
+from ..run.reader import Row, RunData
+from . import headline
+from .origins import ABSTAINED, INVALID, KINDS, UNCLEAR, Origin
+from .sections import number_text
+
+PATCHED = "corrected_rate"
+SAYS = {**PRIMARY, PATCHED: "wholes righted by a success's state, beyond a random one's"}
+"""By quantity what it measures, in words: the probes' one finding each."""
+ALPHA, FEWEST = 0.05, 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One probe's summary of failures against matched successes."""
+
+    anchor: str
+    title: str
+    says: str
+    value: str
+    interval: str
+    n: int
+    answer: str
+    """``differs``, ``no difference shown`` or ``cannot say``."""
+    kind: str
+    p: str
+    smallest: str
+    """The smallest difference that so few cases would have shown."""
+    test: str
+    """Whether the probe passed its own test, in words."""
+    passed: str
+    """The same as a class: ``yes``, ``no``, ``open``."""
+
+
+@dataclass(frozen=True)
+class Landing:
+    """The first screen of one run."""
+
+    label: str
+    about: str
+    title: str
+    lead: str
+    causes: str
+    """What `composcope diagnose` says of the failing cases; empty where they were not diagnosed."""
+    reasons: Sequence[tuple[str, int, str]]
+    """Where the wrong answers of the failing cases came from, how often, and the address of those cases."""
+    n_failures: int
+    findings: Sequence[Finding]
+
+
+def best(runs: Sequence[RunData]) -> int:
+    """The run to open on: probed, and with the most failures that successes can be set against."""
+
+    def power(i: int) -> tuple[bool, int, int]:
+        failures, successes = (len(found) for found in groups(runs[i]))
+        return bool(runs[i].probe_names), min(failures, successes), failures
+
+    return max(range(len(runs)), key=power, default=0)
+
+
+def landings(
+    runs: Sequence[RunData], came: Sequence[Mapping[str, Origin]], tests: Sequence[Mapping[str, Sequence[Row]]],
+    probes: Sequence[Probe],
+) -> list[Landing]:  # fmt: skip
+    """One a run. ``tests`` has for each run, by probe, the checks of whether it measures what it is read as."""
+    names = labels(runs)
+    found = []
+    for run, came_from, tested in zip(runs, came, tests, strict=True):
+        failures, _ = groups(run)
+        counted = Counter(came_from[c].kind for c in failures if c in came_from)
+        sets = [s.name for s in run.case_sets.values() if s.label == "failure"]
+        only = {"run": names[run.path], **({"set": sets[0]} if len(sets) == 1 else {})}
+        about = " · ".join(filter(None, (run.benchmark, run.protocol, f"{len(run.cases)} cases")))
+        diagnosis = read_diagnosis(run.path)
+        found.append(Landing(
+            names[run.path], about, _title(run), headline.lead([run]), diagnosis.sentence() if diagnosis else "",
+            [(KINDS[kind], n, urlencode({**only, "origin": KINDS[kind]}, errors="replace"))
+             for kind, n in counted.most_common()],
+            len(failures),
+            [f for p in probes if (f := _finding(run, p, tested.get(p.name, ()))) is not None],
+        ))  # fmt: skip
+    return found
+
+
+def causes(run: RunData) -> dict[str, Any]:
+    """By case the cause that `composcope diagnose` found, with its evidence; empty where the run was not diagnosed."""
+    found = read_diagnosis(run.path)
+    return {v.case: {"cause": v.cause, "evidence": list(v.evidence)} for v in found.verdicts} if found else {}
+
+
+def groups(run: RunData) -> tuple[list[str], list[str]]:
+    """Ids of the failing cases and of the successes that they can be set against, each once."""
+    failures, successes = (
+        list(dict.fromkeys(c for s in run.case_sets.values() if s.label == label for c in s.ids))
+        for label in ("failure", "success")
+    )
+    return failures, successes
+
+
+def twins(run: RunData, kept: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """For each failure the success to show beside it: its donor in the patching, else the nearest in its stratum.
+
+    Strata are family, depth and operation; nearest is the question of the closest length.
+    """
+    failures, successes = groups(run)
+    strata: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
+    for case in successes:
+        if (about := run.cases.get(case)) is not None:
+            strata.setdefault(_stratum(about), []).append((len(about.question), case))
+    for found in strata.values():
+        found.sort()
+    donors = {str(c["case"]): str(c["donor"]) for c in kept if c.get("donor")}
+    out = {}
+    for case in failures:
+        about = run.cases.get(case)
+        near = strata.get(_stratum(about), []) if about else []
+        if case in donors:
+            out[case] = donors[case]
+        elif near and about:
+            out[case] = _nearest(near, len(about.question))
+    return out
+
+
+def _stratum(case: Case) -> tuple[Any, ...]:
+    return case.family, case.depth, case.operation
+
+
+def _nearest(ordered: Sequence[tuple[int, str]], length: int) -> str:
+    at = bisect.bisect_left(ordered, (length, ""))
+    return min(ordered[max(at - 1, 0) : at + 1], key=lambda found: abs(found[0] - length))[1]
+
+
+def first_case(
+    run: RunData, came_from: Mapping[str, Origin], kept: Sequence[Mapping[str, Any]], beside: Mapping[str, str]
+) -> str | None:
+    """The failing case to open on; without one any case whose whole is wrong; None where all are right."""
+    details = {str(c["case"]): c for c in kept}
+    failures = groups(run)[0] or list(came_from)
+
+    def tells(case: str) -> tuple[bool, ...]:
+        detail = details.get(case, {})
+        known = case in came_from and came_from[case].kind not in (UNCLEAR, INVALID, ABSTAINED)
+        wrong = case in came_from and came_from[case].kind not in (INVALID, ABSTAINED)
+        return wrong, bool(detail.get("attention")), bool(detail.get("sweep")), known, case in beside
+
+    return max(failures, key=tells, default=None)
+
+
+def _title(run: RunData) -> str:
+    """The answer to whether the model fails by composition, in one sentence."""
+    found = next((m for name in ("residual_failure", "press_gap") if (m := run.one(name))), None)
+    if found is not None:
+        return _gap_title(found)
+    alone = run.one("composition")
+    if alone is None or alone.value is None:
+        return "No whole could be judged."
+    return f"{alone.n - int(alone.count or 0)} of {alone.n} wholes are wrong."
+
+
+def _gap_title(found: Metric) -> str:
+    if not found.n:
+        return "No case has every part right: nothing can be said of composition."
+    if not found.count:
+        return f"It composes: with every part right, none of {found.n} wholes is wrong."
+    return f"It fails by composition: {found.count:.0f} of {found.n} wholes are wrong though every part is right."
+
+
+def _finding(run: RunData, probe: Probe, tests: Sequence[Row]) -> Finding | None:
+    data = run.probe(probe.name)
+    if data is None:
+        return None
+    row = next((r for r in data.table if is_primary(r)), None) or _patched(data.table)
+    if row is None:
+        return None
+    p, n = row.get("p_adjusted"), int(row.get("n") or 0)
+    low, high = (number_text(k, row.get(k)) for k in ("low", "high"))
+    smallest = row.get("smallest_detectable")
+    kind = "open" if p is None or n < FEWEST or not (low and high) else "yes" if p < ALPHA else "no"
+    more = f"smallest difference it would have seen: {smallest:.2g} sd" if smallest and kind != "yes" else ""
+    good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), ("no", "reversed")))
+    tested = f"{bad} of {len(tests)} failed" if bad else f"{good} of {len(tests)} passed"
+    where = f", layer {row['layer']:.0f}" if row.get("layer") is not None else ""
+    return Finding(
+        probe.name, probe.title, SAYS[str(row["quantity"])] + where, number_text("value", row.get("value")),
+        f"[{low}, {high}]" if low and high else "no interval", n,
+        {"yes": "differs", "no": "no difference shown", "open": "cannot say"}[kind], kind,
+        f"p {number_text('p_adjusted', p)}" if p is not None else "", more,
+        f"own test: {tested if tests else 'none'}",
+        "no" if bad else "yes" if tests and good == len(tests) else "open",
+    )  # fmt: skip
+
+
+def _patched(table: Sequence[Row]) -> Row | None:
+    """What a success's state repairs beyond a random case's, at the layer where it repairs most."""
+    rows = [r for r in table if r.get("quantity") == PATCHED and r.get("group") == "donor - random"]
+    return max(rows, key=lambda r: r.get("value") or 0.0, default=None)

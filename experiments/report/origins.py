@@ -1,0 +1,164 @@
+"""Where a wrong answer came from, told by rule from the case, its graded answers and the response.
+
+Rules go from the plain to the doubtful: no answer, a response that repeats itself, the answer of a part, other items or
+operands than the case needs, something else that the question names, what is right elsewhere. Where none holds it is
+``unclear``: nothing is guessed, and nothing here looks into the model.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...evaluation.asks import Response
+from ...evaluation.cases import Case
+from ...evaluation.protocols.base import Graded
+from ..run.reader import RunData
+
+LOOP, BRIDGE, STOPPED, OPERAND, RESULT, LISTED = "loop", "bridge", "stopped", "operand", "result", "listed"
+NAMED, ELSEWHERE, ABSTAINED, INVALID, UNCLEAR = "named", "elsewhere", "abstained", "invalid", "unclear"
+KINDS = {
+    OPERAND: "used a wrong operand", BRIDGE: "answered the bridge", STOPPED: "stopped after an earlier part",
+    RESULT: "right operands, wrong result", LISTED: "wrong items or order",
+    NAMED: "named something else in the question",
+    ELSEWHERE: "gave the right answer of another case", LOOP: "repeated itself", ABSTAINED: "gave no answer",
+    INVALID: "could not be judged", UNCLEAR: "unclear",
+}  # fmt: skip
+"""By kind what stands on the page, the commonest reasons first."""
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
+_SPECIAL = re.compile(r"<\|?[\w-]{1,20}\|?>")
+_COPULA = re.compile(r"\b(?:is|are|was|were)\b|[.!?](?:\s|$)", re.IGNORECASE)
+_STEPS = re.compile(r"[.!?;\n]\s*\S|\bis\b.*\d")
+_LONGEST, _TIMES = 12, 3
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What is known of one wrong answer."""
+
+    kind: str
+    detail: str = ""
+    """With the answer's own words or numbers; may be empty."""
+
+
+def origins(run: RunData) -> dict[str, Origin]:
+    """By case where its wrong whole came from; cases whose whole is right or was not asked are missing."""
+    responses = run.responses
+    elsewhere: dict[tuple[str | None, str], list[str]] = {}
+    for case in run.cases.values():
+        for right in {plain(a) for a in (case.answer, *case.aliases)}:
+            elsewhere.setdefault((case.family, right), []).append(case.id)
+    found: dict[str, Origin] = {}
+    for row in run.graded:
+        case = run.cases.get(row.case)
+        if row.role != "whole" or row.outcome == "correct" or row.case in found:
+            continue
+        if case is None:
+            found[row.case] = Origin(UNCLEAR)
+            continue
+        others = elsewhere.get((case.family, claimed(str(row.answer or ""))), [])
+        found[row.case] = origin(case, row, responses.get(str(row.ask)), [c for c in others if c != case.id])
+    return found
+
+
+def origin(case: Case, row: Graded, response: Response | None, elsewhere: Sequence[str] = ()) -> Origin:
+    """Where one wrong whole came from; ``elsewhere`` are cases of its family whose right answer was given."""
+    said = _SPECIAL.sub(" ", response.text or "") if response else str(row.answer or "")
+    if again := _repeated(said):
+        return Origin(LOOP, f"“{again}” over and over")
+    if row.outcome in (ABSTAINED, INVALID):
+        return Origin(row.outcome, str(row.reason or ""))
+    answer = claimed(str(row.answer or ""))
+    if not answer:
+        return Origin(UNCLEAR)
+    tests = (_of_a_part(case, answer, said), _listed(case, str(row.answer)), _operands(case, said),
+             _named(case, str(row.answer)))  # fmt: skip
+    if found := next((t for t in tests if t), None):
+        return found
+    more = f" and {len(elsewhere) - 1} more" if len(elsewhere) > 1 else ""
+    # Small numbers are right somewhere by chance alone.
+    told = elsewhere and not _NUMBER.fullmatch(answer)
+    return Origin(ELSEWHERE, f"right in {elsewhere[0]}{more}") if told else Origin(UNCLEAR)
+
+
+def plain(text: str) -> str:
+    """Text as it is compared: lower case without accents, words and numbers only."""
+    bare = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    return " ".join(re.findall(r"[^\W_]+(?:[.,]\d+)*", bare))
+
+
+def claimed(answer: str) -> str:
+    """What an answer says: of a sentence around ``is`` the shorter side, which is the answer and not the question."""
+    sides = [plain(side) for side in _COPULA.split(answer)]
+    sides = [side for side in sides if side]
+    return re.sub(r"^(the|a|an) ", "", min(sides, key=lambda side: len(side.split()))) if sides else ""
+
+
+def _repeated(text: str) -> str:
+    """The words with which a response ends three times or more in a row; empty where it does not."""
+    words = plain(text).split()
+    for length in range(1, _LONGEST + 1):
+        tail = words[-length:]
+        if len(words) >= length * _TIMES and words[-length * _TIMES :] == tail * _TIMES:
+            return " ".join(tail)
+    return ""
+
+
+def _of_a_part(case: Case, answer: str, said: str) -> Origin | None:
+    """The answer of an earlier part, or one of several: at once (the bridge), or after which nothing more came."""
+    for number, part in enumerate(case.parts, 1):
+        golds = {plain(a) for a in (part.answer, *part.aliases)}
+        items = set(_items(part.answer)) if "list" in part.answer_type else set()
+        right = {plain(a) for a in (case.answer, *case.aliases)}
+        if answer in (golds | items) - right:
+            item = "" if answer in golds else "one item of "
+            return Origin(STOPPED if _STEPS.search(said.strip()) else BRIDGE, f"{item}the answer of part {number}")
+    return None
+
+
+def _listed(case: Case, answer: str) -> Origin | None:
+    """Of a right list other items, fewer, or the same in another order."""
+    if "list" not in case.answer_type:
+        return None
+    needed, given = (_items(text) for text in (case.answer, answer))
+    more, missing = (list((Counter(a) - Counter(b)).elements()) for a, b in ((given, needed), (needed, given)))
+    if not set(given) & set(needed):
+        return None
+    said = [f"{what}: {', '.join(items)}" for what, items in (("left out", missing), ("too much", more)) if items]
+    return Origin(LISTED, "; ".join(said) or "the right items in another order")
+
+
+def _items(answer: str) -> list[str]:
+    return [item for piece in re.split(r",|;|\n|\band\b", answer) if (item := plain(piece))]
+
+
+def _operands(case: Case, said: str) -> Origin | None:
+    """A written calculation with other numbers than the case's own, or with the same and another result."""
+    worked = next((w for w in (case.worked, *(p.worked for p in reversed(case.parts))) if w), None)
+    needed, used = (Counter(_calculated(text)) for text in (worked or "", said))
+    if sum(needed.values()) < 2 or sum(used.values()) != sum(needed.values()):
+        return None
+    other, missing = (" and ".join((a - b).elements()) for a, b in ((used, needed), (needed, used)))
+    return Origin(OPERAND, f"{other} where {missing} was needed") if other else Origin(RESULT, _shown(used))
+
+
+def _calculated(text: str) -> list[str]:
+    """The numbers of a calculation without its result, the last of them."""
+    return [n.replace(",", "") for n in _NUMBER.findall(text)][:-1]
+
+
+def _shown(numbers: Mapping[str, int]) -> str:
+    return " and ".join(Counter(numbers).elements())
+
+
+def _named(case: Case, answer: str) -> Origin | None:
+    """Words of the question itself, or of the facts given with it."""
+    given = f" {plain(' '.join((case.question, *case.evidence)))} "
+    items = _items(answer)
+    named = items and all(f" {claimed(item)} " in given for item in items)
+    return (
+        Origin(NAMED, f"“{claimed(answer) if len(items) == 1 else answer}” stands in the question") if named else None
+    )

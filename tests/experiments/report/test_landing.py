@@ -1,0 +1,225 @@
+"""What the page opens on: a failing case beside a success, where its answer came from, and which probes to trust."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from browsing import Visit
+
+from composcope.evaluation.asks import Response
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.protocols.base import Graded
+from composcope.experiments import report
+from composcope.experiments.probing.catalog import described
+from composcope.experiments.report import cases, index, landing
+from composcope.experiments.report.origins import origin, origins
+from composcope.experiments.run.reader import load
+
+AddCases = Callable[..., dict[str, Any]]
+TAGS = Case(
+    "tags", "What is the tag of the wheeled one plus the tag of the edible one? Here: cart, bread, kite.", "20",
+    (Part("Which is the wheeled one and which the edible one?", "cart and bread", answer_type="ordered-list"),
+     Part("What is the tag of the cart plus the tag of the bread?", "20", answer_type="number")),
+    answer_type="number", worked="8 plus 12 is 20",
+)  # fmt: skip
+CITY = Case("city", "What is the capital of the country where Kraków is?", "Warsaw",
+            (Part("Where is Kraków?", "Poland"), Part("What is the capital of Poland?", "Warsaw")))  # fmt: skip
+LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", answer_type="ordered-list")
+
+
+@pytest.mark.parametrize(
+    ("case", "answer", "said", "kind", "in_detail"),
+    [
+        (TAGS, "17", "5 plus 12 is 17", "operand", "5 where 8"),
+        (TAGS, "16", "12 plus 12 is 16", "operand", "12 where 8"),
+        (TAGS, "21", "8 plus 12 is 21", "result", "8 and 12"),
+        (TAGS, "bread", " bread<eos>", "bridge", "part 1"),
+        (CITY, "Poland", "Poland", "bridge", "part 1"),
+        (CITY, "The country where Krakow is is Poland.", "The country where Krakow is is Poland.", "bridge", "part 1"),
+        (CITY, "Poland", "Kraków lies in the south. So it is Poland.", "stopped", "part 1"),
+        (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "krakow"),
+        (CITY, "Lima", "Lima", "unclear", ""),
+        (CITY, "no no no no", "no no no no", "loop", "no"),
+        (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
+        (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: a fest"),
+    ],
+)
+def test_where_a_wrong_answer_came_from_is_told_by_rule(
+    case: Case, answer: str, said: str, kind: str, in_detail: str
+) -> None:
+    found = origin(case, Graded(case.id, "whole", "incorrect", answer=answer), Response("a", said, "stop", 9, 3))
+    assert (found.kind, in_detail in found.detail) == (kind, True), found
+
+
+def test_what_could_not_be_judged_is_no_wrong_answer_and_what_is_right_elsewhere_is_named() -> None:
+    lost = origin(CITY, Graded("city", "whole", "invalid", reason="no-answer"), None)
+    assert (lost.kind, lost.detail) == ("invalid", "no-answer")
+    other = origin(CITY, Graded("city", "whole", "incorrect", answer="Lima"), None, ["peru", "lima"])
+    assert other.kind == "elsewhere" and "peru" in other.detail
+    number = origin(CITY, Graded("city", "whole", "incorrect", answer="7"), None, ["seven"])
+    assert number.kind == "unclear"
+
+
+def test_a_failure_stands_beside_its_donor_or_the_nearest_success_of_its_stratum(
+    synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=80, failure=0.6, seed=3, probes=())
+    run = load([folder])[0]
+    failures, successes = landing.groups(run)
+    beside = landing.twins(run, [{"case": failures[0], "donor": "chosen"}])
+    assert beside[failures[0]] == "chosen"
+    for failure, success in list(beside.items())[1:]:
+        mine, near = run.cases[failure], run.cases[success]
+        assert success in successes and (mine.family, mine.depth) == (near.family, near.depth)
+        far = [abs(len(run.cases[s].question) - len(mine.question)) for s in successes
+               if (run.cases[s].family, run.cases[s].depth) == (mine.family, mine.depth)]  # fmt: skip
+        assert abs(len(near.question) - len(mine.question)) == min(far)
+    assert landing.first_case(run, origins(run), [{"case": failures[3], "attention": ["whole"]}], beside) == failures[3]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "passed"),
+    [(["yes", "yes"], "yes"), (["yes", "no"], "no"), (["reversed"], "no"), (["yes", "open"], "open"), ([], "open")],
+)
+def test_no_finding_stands_without_n_interval_and_the_probes_own_test(
+    synthetic: ModuleType, tmp_path: Path, kinds: list[str], passed: str
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=24, probes=())
+    row = {"quantity": "lookback_ratio", "group": "matched failure - success", "kind": "composition", "n": 12,
+           "value": -0.2, "low": -0.3, "high": -0.1, "interval": "t", "p_adjusted": 0.01}  # fmt: skip
+    synthetic.write_probe(folder / "probes" / "lookback", "lookback", [row], {}, {})
+    runs = load([folder])
+    tests = [{"lookback": [{"kind": k} for k in kinds]}]
+    (finding,) = landing.landings(runs, [origins(runs[0])], tests, described())[0].findings
+    assert (finding.n, finding.interval, finding.kind, finding.passed) == (12, "[-0.3, -0.1]", "yes", passed)
+
+
+@pytest.fixture(scope="module")
+def two(synthetic: ModuleType, add_cases: AddCases, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("two")
+    synthetic.make_run(folder / "few", model="organism:none", n=48, failure=1.0, seed=1, probes=("lookback",))
+    add_cases(synthetic.make_run(folder / "many", n=48, failure=0.8, seed=2, probes=("lookback",)), ["case-0001"])
+    return report.write([folder], folder)
+
+
+def whole(run: Path, case: str) -> dict[str, Any]:
+    rows = map(json.loads, (run / "graded.jsonl").read_text().splitlines())
+    return next(r for r in rows if r["case"] == case and r["role"] == "whole")
+
+
+def failing(run: Path) -> list[str]:
+    return [json.loads(x)["case"] for x in (run / "casesets" / "residual-failure.jsonl").read_text().splitlines()]
+
+
+def test_the_page_opens_on_a_failing_case_of_the_run_with_the_most_to_compare(browser: Any, two: Path) -> None:
+    visit = Visit(browser, two)
+    box = visit.page.locator("#dossier[data-case]")
+    box.wait_for()
+    run = two.parent / "many"
+    assert visit.page.locator("#run option:checked").inner_text() == "control"
+    case = box.get_attribute("data-case")
+    row = whole(run, case)
+    assert case in failing(run) and row["outcome"] == "incorrect"
+    mine = box.locator("[data-twin=case]")
+    assert mine.locator("[data-answer]").inner_text() == row["answer"]
+    assert mine.locator("[data-gold]").inner_text() == row["gold"]
+    assert (
+        mine.locator(".parts .mark.correct").count() == 2 and mine.locator(".verdict-line .mark.incorrect").count() == 1
+    )
+    beside = box.locator("[data-twin=success] a").inner_text()
+    assert whole(run, beside)["outcome"] == "correct"
+    box.locator("[data-step='1']").click()
+    visit.page.wait_for_function(f"document.getElementById('dossier').dataset.case !== {json.dumps(case)}")
+    assert visit.page.locator("#dossier").get_attribute("data-case") in visit.page.url
+    visit.check()
+
+
+def test_every_case_and_every_list_has_an_address(browser: Any, two: Path) -> None:
+    visit = Visit(browser, two)
+    case = failing(two.parent / "few")[-1]
+    visit.page.goto("about:blank")
+    visit.page.goto(two.as_uri() + f"#run=none&case={case}")
+    visit.page.locator(f"#dossier[data-case='{case}']").wait_for()
+    assert visit.page.locator("#run option:checked").inner_text() == "none"
+    visit.page.goto(two.as_uri() + "#run=control&set=residual-failure&depth=6")
+    visit.page.wait_for_function("document.querySelector('[data-filter=depth]')?.value === '6'")
+    wanted = {c for c in failing(two.parent / "many") if whole(two.parent / "many", c)["depth"] == 6}
+    count = visit.page.locator("#browser [data-count]")
+    assert int(count.get_attribute("data-count")) == len(wanted) > 0
+    visit.page.select_option("[data-filter=depth]", "4")
+    assert "depth=4" in visit.page.url and "set=residual-failure" in visit.page.url
+    again = visit.page.url
+    visit.page.goto("about:blank")
+    visit.page.goto(again)
+    visit.page.wait_for_function("document.querySelector('[data-filter=depth]')?.value === '4'")
+    item = visit.page.locator("#browser .item").first
+    row = whole(two.parent / "many", item.locator("span").nth(1).inner_text())
+    assert item.locator("[data-answer]").inner_text() == row["answer"]
+    assert item.locator("[data-gold]").inner_text() == row["gold"]
+    visit.check()
+
+
+def test_a_single_file_needs_nothing_beside_it_and_stays_small(
+    browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=200, seed=4)
+    add_cases(run, [f"case-{i:04d}" for i in range(8)])
+    page = report.write([run], tmp_path / "out", single_file=True)
+    assert [p.name for p in page.parent.iterdir()] == ["report.html"] and page.stat().st_size < 10_000_000
+    found = re.findall(r'(?:src|href)="([^"#][^"]*)"', page.read_text(encoding="utf-8"))
+    assert found and all(f.startswith("data:") for f in found)
+    visit = Visit(browser, page)
+    visit.page.locator("#dossier[data-case]").wait_for()
+    visit.scroll()
+    visit.page.locator("#browser .item").first.click()
+    visit.page.locator("#browser .ask").first.wait_for()
+    assert visit.page.locator("#figure-collapse-curve svg [data-point]").count() > 0
+    assert [u for u in visit.requests if u.startswith("file:")] == [page.as_uri()]
+    visit.check()
+
+
+def test_each_chart_is_one_tab_stop_and_the_first_leads_past_the_header(browser: Any, two: Path) -> None:
+    visit = Visit(browser, two)
+    visit.scroll()
+    page = visit.page
+    page.evaluate("scrollTo(0, 0)")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    stops = "[...document.querySelectorAll('.canvas svg, .canvas canvas, .tokens')].filter(c => c.checkVisibility())"
+    assert page.evaluate(f"{stops}.filter(c => c.tabIndex === 0).length") > 3
+    assert page.evaluate(f"{stops}.flatMap(c => [...c.querySelectorAll('*')]).filter(c => c.tabIndex >= 0).length") == 0
+    chart = page.locator("#figure-collapse-curve svg").first
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    assert chart.locator("[data-point].here").count() == 1 and page.locator("#tip").is_visible()
+    visit.check()
+
+
+def test_writing_many_cases_takes_time_in_proportion(synthetic: ModuleType, tmp_path: Path) -> None:
+    """Calls of Python functions, which no clock disturbs: ten times the cases, at most fifteen times the calls."""
+
+    def calls(n: int) -> int:
+        run = load([synthetic.make_run(tmp_path / str(n), n=n, failure=0.5, probes=())])
+        run[0].read_all()
+        counted = 0
+
+        def count(frame: Any, event: str, arg: Any) -> None:
+            nonlocal counted
+            counted += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            told = [index.Told(origins(r), landing.twins(r, ())) for r in run]
+            cases.collect(run, told)
+        finally:
+            sys.setprofile(None)
+        return counted
+
+    assert calls(2000) < 15 * calls(200)
