@@ -7,7 +7,8 @@ defines any of these, each a dictionary by the name that the command line will k
 * ``PROTOCOLS``: ``{name: class}``; see ``evaluation.protocols.base.Protocol``;
 * ``PROBES``: ``{name: function}``; ``function(lm, examples)`` returns a ``probes.result.ProbeResult``;
 * ``FIGURES``: ``{id: function}``; ``function(runs)`` returns a ``figures.drawing.Drawing``, its docstring is the title;
-* ``STUDIES``: ``[study]``; see ``studies.study.Preset``.
+* ``STUDIES``: ``[study]``; see ``studies.study.Preset``;
+* ``HYPOTHESES``: ``{name: function}``; shortcuts that ``diagnose`` looks for, see ``diagnosis.hypotheses``.
 
 A list holds objects that say more of themselves: ``benchmarks.catalog.Benchmark``, protocol classes with an ``about``,
 ``probing.catalog.Probe``, ``figures.figure.Figure``. Installed packages offer the same through the entry-point groups
@@ -34,6 +35,7 @@ KINDS = {
     "PROBES": (".probing.catalog", "PROBES"),
     "FIGURES": (".figures.catalog", "FIGURES"),
     "STUDIES": (".studies.study", "STUDIES"),
+    "HYPOTHESES": (".diagnosis.hypotheses", "HYPOTHESES"),
 }
 """What a file may define, and the registry that then knows it."""
 

@@ -24,7 +24,7 @@ from .job import diagnose, labelled_failures
 from .results import Diagnosis
 
 REFUSED = "undetermined"
-MERGED = {"near-miss": "format", "answers-bridge": "format", "too-late": "lost"}
+MERGED = {"near-miss": "format", "too-late": "lost"}
 """Causes that count as one with another: an answer's form, and a bridge that comes too late to be used."""
 
 

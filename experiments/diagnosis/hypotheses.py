@@ -10,10 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 
+from ...errors import InputError
+from ...evaluation.benchmarks.world.tables import holds
 from ...evaluation.cases import Case
 from ...evaluation.grading import text
-from .asks import Heard, operands, working
+from ...registry import Registry
+from .asks import Heard, operands, relation_of, working
 from .evidence import Followed
 
 Hypothesis = Callable[[Case, Sequence[Case]], Sequence[str | None]]
@@ -99,7 +103,41 @@ def _usual(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
     return (answers[0][0],)
 
 
-HYPOTHESES: dict[str, Hypothesis] = {
+def _asked_about(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+    """The entity that the whole asks about: the words that tell its first part from the first parts of its family."""
+    if case.worked or "things" in case.meta or not case.parts:
+        return ()
+    mine, found = case.parts[0].question.split(), ""
+    for other in (m.parts[0].question.split() for m in mates if m.family == case.family and m.parts):
+        start = _shared(mine, other)
+        end = len(mine) - _shared(mine[start:][::-1], other[start:][::-1])
+        words = " ".join(mine[start:end]).strip("?., ")
+        found = words if len(words) > len(found) and holds(case.question, words) else found
+    return (found,) if found else ()
+
+
+def _shared(a: Sequence[str], b: Sequence[str]) -> int:
+    """How many words are the same from the first one on; a question mark is no part of a word."""
+    same = (x.rstrip("?") == y.rstrip("?") for x, y in zip(a, b, strict=False))
+    return sum(1 for _ in takewhile(bool, same))
+
+
+def _checked(name: str, say: Hypothesis) -> Hypothesis:
+    """A plugin's function, whose values are looked at: one text is one value, nothing is none."""
+
+    def checked(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+        said = say(case, mates)
+        said = () if said is None else (said,) if isinstance(said, str) else said
+        if not isinstance(said, list | tuple) or not all(s is None or isinstance(s, str) for s in said):
+            raise InputError(f"HYPOTHESES[{name!r}] on case {case.id!r}: {said!r:.80}; return texts, one an operand")
+        return said
+
+    return checked
+
+
+HYPOTHESES: Registry[Hypothesis] = Registry("hypotheses", lambda value: False, None, _checked)
+"""Those that ship, and those of plugins."""
+HYPOTHESES.own = {
     "first-item": lambda case, mates: _at(0, 0)(case, mates) or _listed(0)(case, mates),
     "last-item": lambda case, mates: _at(-1, -1)(case, mates) or _listed(-1)(case, mates),
     "first-items": _at(0, 1),
@@ -112,8 +150,8 @@ HYPOTHESES: dict[str, Hypothesis] = {
     "first-number": _copied(0),
     "last-number": _copied(-1),
     "usual-answer": _usual,
+    "entity-asked-about": _asked_about,
 }
-"""Those that ship."""
 
 
 def on_the_table(one: Heard) -> tuple[int, int]:
@@ -152,7 +190,9 @@ def followed(
 
 
 def _answered(one: Heard) -> str | None:
-    return one.grades["whole"].answer or one.text() or None
+    """The answer, without the relation where the response repeats it ("The capital of ... is")."""
+    said = (one.grades["whole"].answer or one.text()).strip()
+    return said.removeprefix(relation_of(one.case) or "").strip() or None
 
 
 def _same(a: str | None, b: str | None) -> bool:

@@ -10,7 +10,7 @@ state into an earlier layer (controls ``back-foreign``, ``back-noise``), ``exit`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -41,7 +41,7 @@ class Setting:
     own: Decision
     foreign: Sequence[Decision]
     answers: Sequence[int]
-    """First tokens of the answers that compete."""
+    """First tokens of the answers that compete; the token that the whole itself puts on top joins them."""
     names: Mapping[str, int]
     """First token of each entity's name."""
 
@@ -57,9 +57,10 @@ def measure(lm: Any, setting: Setting, seed: int = 0) -> dict[str, str] | None:
 
     Costs about (11 layers + 27) rows of the prompt from the entity on.
     """
-    whole, answers = setting.whole, list(setting.answers)
-    prompts = [setting.own, *setting.foreign]
+    whole, prompts = setting.whole, [setting.own, *setting.foreign]
     held = states(lm, [d.ids for d in (whole, *prompts)], [[*d.at, d.last] for d in (whole, *prompts)])
+    setting = replace(setting, answers=competing(setting.answers, *(lm.unembed(x[-1, -1]) for x in held[:2])))
+    answers = setting.answers
     said = [_top(lm.unembed(x[-1, -1]), answers) for x in held]
     if said[0] == whole.gold or said[1] != setting.own.gold or whole.gold != setting.own.gold:
         return None
@@ -86,7 +87,7 @@ def _read(lm: Any, setting: Setting, foreign: Sequence[Decision], wrong: int) ->
 
     A state that holds the bridge gives its answer there; the model itself reads it, in its own words.
     """
-    whole, answers = setting.whole, list(setting.answers)
+    whole, answers = setting.whole, setting.answers
     places = whole.readings()
     [held] = states(lm, [whole.ids], [list(places.values())])
     cells = [(p, i, layer) for i, p in enumerate(places) for layer in fixed_layers(lm.anatomy.n_layers)]
@@ -101,6 +102,15 @@ def _read(lm: Any, setting: Setting, foreign: Sequence[Decision], wrong: int) ->
             donor = target.gold if test == "scope" else None
             out[f"{test}:{place}:{layer}"] = _outcome(answers[int(row.argmax())], whole.gold, donor, wrong)
     return out
+
+
+def competing(answers: Sequence[int], whole: Tensor, own: Tensor) -> list[int]:
+    """The answers, and the token that the whole itself puts on top (logits), so that its wrong answer competes.
+
+    Where the own part puts the same on top it begins right answers, too ("is the krone"), and tells nothing.
+    """
+    top = int(whole.argmax())
+    return [*answers, *({top} - {int(own.argmax())} - set(answers))]
 
 
 def _top(logits: Tensor, answers: Sequence[int]) -> int:

@@ -22,7 +22,7 @@ from .places import Decision
 from .weighing import Opened, weigh
 
 KEPT = "inside.jsonl"
-VERSION = 3
+VERSION = 4
 """Of what is measured: another one measures again."""
 TRIED = 3
 """Times as many foreign donors are taken as are wanted: some do not give their own answer."""
