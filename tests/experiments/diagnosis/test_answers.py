@@ -14,11 +14,11 @@ from composcope.evaluation.benchmarks.load import load
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.grading import grade
 from composcope.evaluation.protocols.base import Graded
-from composcope.experiments import figures
+from composcope.experiments import figures, plugins
 from composcope.experiments.config import Config
 from composcope.experiments.diagnosis import asks, behaviour, hypotheses, results, rule, variants
 from composcope.experiments.diagnosis.behaviour import Behaviour, Tally
-from composcope.experiments.diagnosis.job import diagnose
+from composcope.experiments.diagnosis.job import behave, diagnose
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
 
@@ -139,6 +139,39 @@ def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed:
     best = hypotheses.best(group, MIXED, places)
     found = rule.from_behaviour(behaviour.behaviour(group, best))
     assert (found and found[0]) == cause
+
+
+@pytest.mark.parametrize(
+    ("case", "text", "entity", "hits"),
+    [
+        (OSLO, "The currency of the country whose capital is Oslo is Oslo.", "Oslo", 1),
+        (OSLO, "Oslo", "Oslo", 1),
+        (OSLO, "The currency of the country whose capital is Oslo is the dollar.", "Oslo", 0),
+        (next(c for c in WORLD if "Santo Domingo" in c.question), "Santo Domingo.", "Santo Domingo", 1),
+    ],
+)
+def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
+    case: Case, text: str, entity: str, hits: int
+) -> None:
+    say = hypotheses.HYPOTHESES["entity-asked-about"]
+    assert say(case, WORLD) == (entity,)
+    assert hypotheses.followed("x", say, [heard(case, {"whole": text})], WORLD) == ("x", hits, 1)
+    assert not say(MIXED[2], MIXED)
+
+
+def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hypotheses.HYPOTHESES, "added", {})
+    monkeypatch.setattr(hypotheses.HYPOTHESES, "_given", {})
+    path = tmp_path / "mine.py"
+    path.write_text("HYPOTHESES = {'says-dollar': lambda c, mates: 'dollar', 'says-one': lambda c, mates: 1}\n")
+    assert plugins.load(path) == {"HYPOTHESES": ("says-dollar", "says-one")}
+    one = heard(OSLO, {"whole": "The dollar."})
+    with pytest.raises(InputError, match=r"HYPOTHESES\['says-one'\] on case 'capital-currency-oslo': 1; return texts"):
+        behave({"oslo": [one]}, WORLD)
+    del hypotheses.HYPOTHESES.added["says-one"]
+    assert behave({"oslo": [one]}, WORLD)["oslo"].shortcut == ("says-dollar", 1, 1)
 
 
 TABLE = [

@@ -16,6 +16,7 @@ from composcope.experiments.diagnosis import asks, confusion, inside, opening, p
 from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, weights
 from composcope.hooks import load_model
+from composcope.hooks.interchange import states
 
 CASES = benchmarks.mixed(40)
 
@@ -121,12 +122,39 @@ def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(e
     assert {o[f"exit:decision:{lm.anatomy.n_layers - 1}"] for o in outcomes} == {"wrong"}
 
 
+@pytest.mark.parametrize(
+    ("answers", "whole", "own", "expected"),
+    [([0, 1], 2, 1, [0, 1, 2]), ([0, 1], 2, 2, [0, 1]), ([0, 1], 1, 0, [0, 1])],
+)
+def test_the_wholes_own_wrong_token_competes_unless_it_begins_the_right_answer_too(
+    answers: list[int], whole: int, own: int, expected: list[int]
+) -> None:
+    logits = torch.eye(3)
+    assert inside.competing(answers, logits[whole], logits[own]) == expected
+
+
+def test_a_decision_whose_wrong_answer_is_no_donors_is_opened_and_called_wrong(engine: LocalEngine) -> None:
+    lm = load_model(engine.model, engine.tokenizer)
+    opened = 0
+    for case in CASES:
+        whole, own = decisions(engine, case, 0)
+        outcome = inside.measure(lm, inside.Setting(whole, own, [], [whole.gold], {}))  # gold alone would win always
+        said = int(lm.unembed(states(lm, [whole.ids], [[whole.last]])[0][-1, 0]).argmax())
+        assert (outcome is None) == (said == whole.gold)
+        opened += outcome is not None and outcome[f"exit:decision:{lm.anatomy.n_layers - 1}"] == "wrong"
+    assert opened >= 5
+
+
 def test_foils_of_an_item_are_the_others_on_the_table_and_its_absent_mates(engine: LocalEngine) -> None:
     case = CASES[2]
     whole, _ = decisions(engine, case, 0)
     foils = opening._foils(case, whole)
     assert set(case.meta["things"]) - set(case.meta["chosen"]) < foils
     assert len(foils) == 6 + 4  # and the item itself with three mates
+
+
+def test_the_bridge_as_an_answer_is_not_counted_as_a_matter_of_form() -> None:
+    assert set(rule.CAUSES) - {confusion.MERGED.get(cause, cause) for cause in rule.CAUSES} == {"near-miss", "too-late"}
 
 
 def test_the_confusion_matrix_counts_named_and_refused_causes(tmp_path: Path) -> None:
