@@ -164,7 +164,7 @@ def test_probes_are_not_offered_where_there_is_nothing_to_contrast(synthetic: Mo
     failures.write_text("")
     page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
     assert "there is no failure with every part right, so probes have nothing to contrast" in page
-    assert "composcope probe" not in page
+    assert "<code>composcope probe" not in page
 
 
 OTHER_ROWS = [
