@@ -57,6 +57,7 @@ def dossier(visit: Visit, name: str) -> Any:
     visit.page.goto(visit.path.as_uri() + f"#case={name}")
     found = visit.page.locator(f"#dossier[data-case='{name}']")
     found.locator(".twin").first.wait_for()
+    visit.page.keyboard.press("Shift")  # the reader moves on: the page no longer stays at the case while it settles
     return found
 
 
