@@ -290,7 +290,10 @@ def _diagnose(run: Run, config: Config, target: Target, reporter: Reporter, want
     failing = diagnosis.labelled_failures(data)
     if not failing:
         return
-    if (reason := diagnosis.cannot(config)) is not None:
+    reason = diagnosis.cannot(config)
+    if reason is None and target.model is None:
+        reason = f"the weights are with the workers; 'composcope diagnose {run.path}' opens them here"
+    if reason is not None:
         reporter.say(f"{run.name}: not diagnosed: {reason}")
         return
     seconds = diagnosis.estimate(target, failing)

@@ -37,7 +37,7 @@ FROM = {
     ),
 }  # fmt: skip
 """Which figures each study has something for."""
-ELSEWHERE = {"skill-coverage", "training-curve", "dose-response", "causes"}
+ELSEWHERE = {"skill-coverage", "training-curve", "dose-response", "causes", "readout"}
 
 
 @pytest.fixture(scope="session")

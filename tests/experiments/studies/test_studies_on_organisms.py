@@ -297,7 +297,7 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, capsys: pyte
 def test_studies_are_listed_without_loading_anything(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "--list"]) == 0
     names = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
-    assert names == ["agentcoma", "compositional-gsm", "stad", "composition-collapse", "validity", "calibration"]
+    assert names == ["agentcoma", "compositional-gsm", "stad", "composition-collapse", "validity", "calibration", "why"]
 
 
 @pytest.mark.slow
