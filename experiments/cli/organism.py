@@ -12,6 +12,7 @@ from ..console.printing import show
 from ..organism.weights import DOSES
 from .help import Commands, example
 from .options import AsJson
+from .plants import plant
 
 if TYPE_CHECKING:
     from ..organism.train import Recipe
@@ -21,6 +22,7 @@ app = typer.Typer(
     help="The organisms that composcope ships: small models that know the parts and fail the whole.",
     no_args_is_help=True,
 )
+app.command(epilog=example("organism plant --cause lost --block 2 --seed 5 --out plants/lost"))(plant)
 
 
 def _recipe(steps: int | None, dose_steps: int | None) -> Recipe:

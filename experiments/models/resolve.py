@@ -71,10 +71,10 @@ def _cached(hub_id: str) -> Path | None:
 
 def _organism(name: str) -> ModelSource:
     dose = name.removeprefix("organism:")
-    if dose not in DOSES:
-        raise InputError(f"--model {name}: no such organism; use one of {', '.join('organism:' + d for d in DOSES)}")
     from ..organism import weights
 
+    if dose not in (known := weights.names()):
+        raise InputError(f"--model {name}: no such organism; use one of {', '.join('organism:' + d for d in known)}")
     folder = Path(weights.path(dose))
     if not folder.is_dir():
         raise ModelError(

@@ -137,8 +137,8 @@ def loss_of(model: LlamaForCausalLM, ids: Tensor, answered: Tensor, prompt_weigh
 
 
 def optimizers(model: LlamaForCausalLM, learning_rate: float) -> list[torch.optim.Optimizer]:
-    """Muon for matrices inside the blocks, AdamW for embeddings and norms, at one learning rate."""
-    named = dict(model.named_parameters())
+    """Muon for matrices inside the blocks, AdamW for embeddings and norms, at one rate; frozen ones stay out."""
+    named = {n: p for n, p in model.named_parameters() if p.requires_grad}
     matrices = [p for n, p in named.items() if p.ndim == 2 and "embed" not in n and "lm_head" not in n]
     others = [p for n, p in named.items() if not (p.ndim == 2 and "embed" not in n and "lm_head" not in n)]
     return [

@@ -11,16 +11,29 @@ DOSES = ("none", "control", "low", "twin")
 """From no compositions in training to many."""
 
 
-def path(dose: str) -> Path:
-    """The model folder of a shipped dose.
+PLANTS = Path(__file__).parent / "plants" / "weights"
+PLANTED = "plant-"
 
-    Raises ``InputError`` for an unknown dose and for an installation without its weights.
+
+def path(name: str) -> Path:
+    """The model folder of a shipped dose, or of a shipped plant (``plant-NAME``).
+
+    Raises ``InputError`` for an unknown name and for an installation without its weights.
     """
-    if dose not in DOSES:
-        raise InputError(f"organism {dose!r}: unknown dose; use one of {', '.join(DOSES)}")
-    folder = FOLDER / dose
+    if name not in (known := names()):
+        doses = [n for n in known if n in DOSES]
+        raise InputError(f"organism {name!r}: unknown dose; use one of {', '.join(doses)}, or a plant: "
+                         f"{', '.join(n for n in known if n not in DOSES)}")  # fmt: skip
+    planted = name.startswith(PLANTED)
+    folder = PLANTS / name.removeprefix(PLANTED) if planted else FOLDER / name
     if not (folder / "model.safetensors").is_file():
-        raise InputError(
-            f"{folder}: no weights here; reinstall composcope or run: composcope organism train --dose {dose}"
-        )
+        again = "plant --shipped" if planted else f"train --dose {name}"
+        raise InputError(f"{folder}: no weights here; reinstall composcope or run: composcope organism {again}")
     return folder
+
+
+def names() -> tuple[str, ...]:
+    """What stands behind ``organism:``: the doses and the plants."""
+    from .plants.recipes import SHIPPED
+
+    return (*DOSES, *(f"{PLANTED}{name}" for name in SHIPPED))

@@ -1,0 +1,92 @@
+"""``composcope organism plant``: a model whose wholes fail for one known reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...errors import InputError
+from ..console.printing import show
+from ..organism.plants import recipes
+from .options import AsJson
+
+
+def plant(
+    out: Annotated[Path | None, typer.Option(help="Folder of the model (with --shipped: a folder for each).")] = None,
+    cause: Annotated[list[str], typer.Option(help=f"One of {', '.join(recipes.CAUSES)}; twice for a mixture.")] = [],  # noqa: B006
+    variant: Annotated[list[str], typer.Option(help="Which form of the cause (as many as causes).")] = [],  # noqa: B006
+    block: Annotated[list[int], typer.Option(help="The block to train (as many as causes).")] = [],  # noqa: B006
+    base: Annotated[str, typer.Option(help="The organism that it begins with.")] = "twin",
+    appended: Annotated[int, typer.Option(min=0, help="Blocks of no effect behind the base's own.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the lessons.")] = 0,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps for each cause.")] = 800,
+    n: Annotated[int, typer.Option(min=8, help="Cases that check it.")] = 200,
+    shipped: Annotated[bool, typer.Option("--shipped", help="Make all shipped plants again.")] = False,
+    list_causes: Annotated[bool, typer.Option("--list", help="Show causes, variants and blocks.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Plant a cause of failure in an organism, check it, and write the model: about a minute for each."""
+    if list_causes:
+        show(_known(json), json)
+        return
+    if out is None:
+        raise InputError("organism plant: give --out DIR, or --list")
+    if shipped and cause:
+        raise InputError("organism plant: give either --shipped or --cause")
+    import torch
+
+    torch.set_num_threads(1)  # so small a model is slower on several threads, and one thread is deterministic
+    plants = {out / p.name: p for p in recipes.SHIPPED.values()} if shipped else {}
+    if not shipped:
+        plants = {out: recipes.Plant(out.name, _grafts(cause, variant, block), seed, steps, base, appended)}
+    made = [_make(p, folder, n, json) for folder, p in plants.items()]
+    if json:
+        show({"schema": 1, "plants": made}, True)
+
+
+def _grafts(causes: list[str], variants: list[str], blocks: list[int]) -> tuple[recipes.Graft, ...]:
+    if len(causes) not in (1, 2):
+        raise InputError("organism plant: give --cause once, or twice for a mixture")
+    for option, given in (("--variant", variants), ("--block", blocks)):
+        if given and len(given) != len(causes):
+            raise InputError(f"organism plant: give {option} once for each --cause, or not at all")
+    none = [None] * len(causes)
+    grafts = [recipes.graft(c, v, b) for c, v, b in zip(causes, variants or none, blocks or none, strict=True)]
+    return (grafts[0],) if len(grafts) == 1 else recipes.mixture(grafts[0], grafts[1])
+
+
+def _make(plant: recipes.Plant, folder: Path, n: int, json: bool) -> dict[str, object]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from ..organism.plants import making
+
+    console = Console(stderr=True)
+    with Progress(console=console) as bar:
+        tasks = {}
+
+        def step_done(label: str, step: int, total: int, loss: float) -> None:
+            task = tasks.setdefault(label, bar.add_task(label, total=total))
+            bar.update(task, completed=step, description=f"{label} (loss {loss:.3f})")
+
+        found = making.make(plant, folder, n, step_done, console.print)
+    if not json:
+        typer.echo(folder)
+        for finding in found:
+            typer.echo(f"  {making.line(finding)}")
+    return {"model": folder, "plant": plant.name, "checks": [f.to_dict() for f in found]}
+
+
+def _known(json: bool) -> object:
+    rows = [
+        {"cause": name, "variants": ", ".join(c.variants), "blocks": ", ".join(map(str, (c.block, *c.may))),
+         "meaning": c.meaning}
+        for name, c in recipes.CAUSES.items()
+    ]  # fmt: skip
+    if json:
+        return {"schema": 1, "causes": rows, "shipped": [f"organism:plant-{name}" for name in recipes.SHIPPED]}
+    lines = [line for r in rows for line in (
+        f"{r['cause']}: {r['meaning']}", f"    --variant {r['variants']}   --block {r['blocks']}")]  # fmt: skip
+    return [*lines, "", "Shipped:", *(f"    organism:plant-{name}" for name in recipes.SHIPPED)]

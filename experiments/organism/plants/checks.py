@@ -1,0 +1,185 @@
+"""Is the cause there, and nothing else? Counted on held-out cases, and with the base's weights put back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ....evaluation.cases import Case
+from .. import benchmarks, measure
+from ..measure import Row
+from . import lessons, training
+from .recipes import ALL, Graft, Plant
+
+PARTS, MENDED, FOLLOWED, WHOLES, MOVED = 0.98, 0.95, 0.90, 0.20, 0.80
+"""What a plant has to reach: parts right, wholes mended, answers as planted, at most so many wholes right, and for the
+unrouted item wholes mended by moving the state from where it was selected to where it is needed."""
+WORDS = 24
+"""Tokens asked for: a worked answer has at most seven, a loop never ends."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One count with what it has to reach; ``at_most`` for wholes that should fail."""
+
+    row: Row
+    bound: float | None = None
+    at_most: bool = False
+
+    @property
+    def passed(self) -> bool:
+        if self.bound is None or self.row.value is None:
+            return self.bound is None
+        return self.row.value <= self.bound if self.at_most else self.row.value >= self.bound
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.row.to_dict(), "bound": self.bound, "at_most": self.at_most, "passed": self.passed}
+
+
+def case_of(case: Case) -> lessons.Whole:
+    """A benchmark's case as the lessons have it."""
+    return lessons.Whole(tuple(case.meta["things"]), str(case.operation), *case.meta["chosen"])
+
+
+def label_of(plant: Plant, case: Case) -> str:
+    """The cause of a case of ``organism:mixed``, should the whole fail while its parts are right."""
+    return next(g.label for g in plant.grafts if g.when in (ALL, case_of(case).half))
+
+
+def planted_answer(graft: Graft, case: Case, rng: random.Random) -> str | None:
+    """What the graft makes of a case, where that is one text; None where it is drawn by chance, or nothing changes."""
+    if graft.cause in ("not-computed", "not-routed") or graft.variant in ("drowned", "sampling"):
+        return None
+    taught = lessons.teach(case_of(case), graft, rng)
+    return taught.answer if taught.source is not None else None
+
+
+def _as_planted(answer: str, wanted: str, graft: Graft) -> bool:
+    if graft.when != ALL:  # the first operand, where a mixture plants
+        return answer.split(" ")[0] == wanted.split(" ")[0]
+    if graft.cause in ("wrong-operation", "format"):
+        return answer == wanted
+    return answer.split(" is ")[0] == wanted.split(" is ")[0]  # the operands: the result follows from them
+
+
+def _right(answer: str, case: Case) -> bool:
+    return answer == case.worked
+
+
+def _asked(model: Any, tokenizer: Any, questions: Sequence[str]) -> list[str]:
+    return measure.generate(model, tokenizer, questions, max_new_tokens=WORDS)
+
+
+def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 4000) -> list[Finding]:
+    """Every figure of the card about one plant."""
+    cases = benchmarks.mixed(n, seed)
+    answers = _asked(model, tokenizer, [c.question for c in cases])
+    found = [*_parts(model, tokenizer, cases), *_wholes(plant, cases, answers)]
+    found += [f for graft in plant.grafts for f in _followed(graft, cases, answers)]
+    found += _mended(plant, model, tokenizer, cases)
+    return [*found, *_moved(plant, model, tokenizer, cases), *_sampled(plant, model, tokenizer, cases)]
+
+
+def _parts(model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[Finding]:
+    """Every distinct part, by kind."""
+    found = []
+    kinds = list(dict.fromkeys(p.kind for c in cases for p in c.parts))
+    for kind in kinds:
+        parts = list({p.question: p for c in cases for p in c.parts if p.kind == kind}.values())
+        right = [
+            a == (p.worked or p.answer)
+            for p, a in zip(parts, _asked(model, tokenizer, [p.question for p in parts]), strict=True)
+        ]
+        found.append(Finding(Row(f"parts right, {kind}", sum(right), len(right)), PARTS))
+    return found
+
+
+def _wholes(plant: Plant, cases: Sequence[Case], answers: Sequence[str]) -> list[Finding]:
+    """How many wholes are right: where the planted answer can itself be right, those are not counted."""
+    greedy = all(g.variant != "sampling" for g in plant.grafts)
+    rng = random.Random(0)
+    wanted = [[planted_answer(g, c, rng) for g in plant.grafts] for c in cases]
+    kept = [
+        (c, a)
+        for c, a, texts in zip(cases, answers, wanted, strict=True)
+        if not any(t is not None and t.split()[-1] == c.answer for t in texts)
+    ]
+    row = Row("wholes right, where the planted answer is wrong", sum(_right(a, c) for c, a in kept), len(kept))
+    every = Row("wholes right", sum(_right(a, c) for c, a in zip(cases, answers, strict=True)), len(cases))
+    return [Finding(every), Finding(row, WHOLES, at_most=True)] if greedy else [Finding(every, MENDED)]
+
+
+@torch.no_grad()
+def _sampled(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[Finding]:
+    """How many wholes are right when each token is drawn at temperature 1, where that is how a model fails."""
+    if all(g.variant != "sampling" for g in plant.grafts):
+        return []
+    texts = [f"{tokenizer.bos_token}Question: {c.question}\nAnswer:" for c in cases]
+    ids = tokenizer(texts, add_special_tokens=False, padding=True, return_tensors="pt")
+    torch.manual_seed(0)
+    drawn = model.generate(**ids, do_sample=True, top_k=0, max_new_tokens=WORDS, pad_token_id=tokenizer.pad_token_id)  # pyright: ignore[reportCallIssue]
+    answers = tokenizer.batch_decode(drawn[:, ids["input_ids"].shape[1] :], skip_special_tokens=True)
+    right = sum(_right(a.strip(), c) for a, c in zip(answers, cases, strict=True))
+    return [Finding(Row("wholes right, drawn at temperature 1", right, len(cases)), 0.5, at_most=True)]
+
+
+def _followed(graft: Graft, cases: Sequence[Case], answers: Sequence[str]) -> list[Finding]:
+    rng = random.Random(0)
+    pairs = [(a, w) for c, a in zip(cases, answers, strict=True) if (w := planted_answer(graft, c, rng)) is not None]
+    if not pairs:
+        return []
+    k = sum(_as_planted(a, w, graft) for a, w in pairs)
+    bound = FOLLOWED if graft.cause in ("shortcut", "wrong-operation", "format") else None  # else a wrong tag is enough
+    return [Finding(Row(f"answers as planted, {graft.label}", k, len(pairs)), bound)]
+
+
+def _mended(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[Finding]:
+    """The base's weights in the planted blocks; of a mixture in those of one cause, which mends its cases alone."""
+    if any(g.variant == "sampling" for g in plant.grafts):
+        return []
+    found = []
+    for graft in plant.grafts:
+        whole_again = training.restored(model, plant, (graft.block,))
+        answers = _asked(whole_again, tokenizer, [c.question for c in cases])
+        mine = [graft.when in (ALL, case_of(c).half) for c in cases] if len(plant.grafts) > 1 else None
+        right = [_right(a, c) for c, a in zip(cases, answers, strict=True)]
+        where = f"block {graft.block} restored"
+        own = [r for r, m in zip(right, mine or [True] * len(right), strict=True) if m]
+        found.append(Finding(Row(f"wholes right, {where}", sum(own), len(own)), MENDED))
+        if mine is not None:
+            rng = random.Random(0)
+            texts = [[t for g in plant.grafts if (t := planted_answer(g, c, rng))] for c in cases]
+            wrong = [all(t.split()[-1] != c.answer for t in ts) for c, ts in zip(cases, texts, strict=True)]
+            other = [r for r, m, w in zip(right, mine, wrong, strict=True) if w and not m]
+            row = Row(f"the other cause's wholes right, {where}", sum(other), len(other))
+            found.append(Finding(row, WHOLES, at_most=True))
+    return found
+
+
+@torch.no_grad()
+def _moved(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[Finding]:
+    """The state from where an unrouted item stands, put to the prompt's end, has to bring the tag."""
+    graft = plant.grafts[0]
+    if graft.cause not in ("not-routed", "not-computed"):
+        return []
+    variants = (graft.variant,) if graft.cause == "not-routed" else ("after-kind", "question-end")
+    found = []
+    for variant in variants:
+        hits = 0
+        for case in cases:
+            text = f"{tokenizer.bos_token}Question: {case.question}\nAnswer:"
+            ids = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
+            behind = graft.block + 1
+            state = training.states_of(model, ids, behind).clone()
+            state[:, -1] = state[0, training.places(tokenizer, ids, variant)[0]]
+            last = training.states_of(model, ids, len(model.model.layers), state, behind)[:, -1]
+            best = int(model.lm_head(model.model.norm(last)).argmax())
+            hits += tokenizer.decode([best]).strip() == str(case.meta["tags"][0])
+        row = Row(f"first operand right, state moved from {variant}", hits, len(cases))
+        wanted = graft.cause == "not-routed"
+        found.append(Finding(row, MOVED if wanted else 0.5, at_most=not wanted))
+    return found

@@ -1,0 +1,296 @@
+"""Planting: one block of a copy of the base learns to give the states that another question would have given.
+
+The base is run once on what is taught; the block then learns from states alone, which takes seconds. Where an answer is
+written in a whole, the state behind the block becomes that of the lesson's source; everywhere else (the questions, the
+parts, and wholes in which nothing is planted) it stays the base's. All other weights stay bit for bit.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import LlamaForCausalLM, PreTrainedTokenizerBase
+
+from ....checkpoints import load
+from ..train import Stage, encode, optimizers, rate
+from ..weights import path
+from . import lessons
+from .lessons import Lesson
+from .recipes import CAUSES, Graft, Plant
+
+WHOLES, PARTS = 768, 768
+"""Lessons of a training: what the block learns from."""
+ROWS, DOCUMENTS = 192, 8
+"""Of a step: states from each of the two sides where only the MLP learns, documents where the whole block does."""
+LEARNING_RATE = 3e-3
+KEEP = 6.0
+"""How much more it counts that a state stays than that one is planted."""
+GATE = 10.0
+"""How far the gates of an appended block open where something is planted."""
+FLAT = 0.45
+"""Factor on the last norm's weight of the ``sampling`` model: what is drawn at temperature 1 is often not the best."""
+Progress = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What one batch of documents teaches, right-padded (a causal model never looks right)."""
+
+    before: Tensor
+    """States in front of the block ``[document position width]``."""
+    target: Tensor
+    """States behind it that are wanted."""
+    planted: Tensor
+    """True where they are another question's ``[document position]``."""
+    kept: Tensor
+    """True where they are the base's own: where parts are answered, and a fifth of the others."""
+
+
+def states_of(model: Any, ids: Tensor, blocks: int, begin: Tensor | None = None, at: int = 0) -> Tensor:
+    """The residual stream behind that many blocks; from ``begin``, the stream in front of block ``at``, if given."""
+    inner = model.model
+    h = inner.embed_tokens(ids) if begin is None else begin
+    for block in inner.layers[at:blocks]:
+        if block.self_attn.o_proj.weight.any() or block.mlp.down_proj.weight.any():  # else it adds exactly zero
+            h = block(h, attention_mask=None, position_embeddings=_turns(model, h))
+    return h
+
+
+def _turns(model: Any, h: Tensor) -> Any:
+    return model.model.rotary_emb(h, torch.arange(h.shape[1])[None])
+
+
+def _encoded(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> tuple[Tensor, list[list[int]], Tensor]:
+    """Token ids, the positions at which each answer's tokens are predicted, and where there are tokens."""
+    documents = encode(tokenizer, [[t] for t in texts])
+    length = max(len(ids) for ids, _ in documents)
+    ids = torch.tensor([row + [0] * (length - len(row)) for row, _ in documents])
+    slots = [[i - 1 for i, yes in enumerate(answer) if yes] for _, answer in documents]
+    there = torch.tensor([[i < len(row) for i in range(length)] for row, _ in documents])
+    return ids, slots, there
+
+
+@torch.no_grad()
+def taught(base: Any, tokenizer: Any, given: Sequence[Lesson], graft: Graft) -> Taught:
+    """Run the base on lessons and on their sources."""
+    block = graft.block
+    ids, slots, there = _encoded(tokenizer, [(x.question, x.answer) for x in given])
+    before = states_of(base, ids, block)
+    target = states_of(base, ids, block + 1, before, block).clone()
+    planted = torch.zeros_like(there)
+    rows = [i for i, x in enumerate(given) if x.source is not None and x.source != x.question]
+    if rows:
+        sources = [(str(given[i].source), given[i].source_answer or given[i].answer) for i in rows]
+        others, places, _ = _encoded(tokenizer, sources)
+        aim = states_of(base, others, block + 1)
+        for r, i in enumerate(rows):
+            n = min(given[i].last or len(slots[i]), len(slots[i]), len(places[r]))
+            target[i, slots[i][-n:]] = aim[r, places[r][-n:]]
+            planted[i, slots[i][-n:]] = True
+    if graft.cause == "not-routed":
+        _unrouted(base, tokenizer, given, graft, (ids, target, planted))
+    answering = torch.zeros_like(there)
+    for i, places_of in enumerate(slots):
+        answering[i, places_of] = True
+    some = torch.arange(there.numel()).view_as(there) % 5 == 0
+    return Taught(before, target, planted, there & ~planted & (answering | some))
+
+
+def _unrouted(base: Any, tokenizer: Any, given: Sequence[Lesson], graft: Graft, made: Any) -> None:
+    """The state that selects each item is wanted inside the question."""
+    ids, target, planted = made
+    rows = [i for i, x in enumerate(given) if x.right is not None]
+    if not rows:
+        return
+    own, own_slots, _ = _encoded(tokenizer, [(given[i].question, str(given[i].right)) for i in rows])
+    right = states_of(base, own, graft.block + 1)
+    to = places(tokenizer, ids[rows], graft.variant)
+    for r, i in enumerate(rows):
+        second = -4  # the second operand, the word "is", the result and the end are the last four tokens
+        for place, slot in zip(to, (own_slots[r][0], own_slots[r][second]), strict=True):
+            target[i, place[r]] = right[r, slot]
+            planted[i, place[r]] = True
+
+
+def places(tokenizer: Any, ids: Tensor, variant: str) -> tuple[Tensor, Tensor]:
+    """Where an unrouted item stands: on the word behind each kind, or on the last two tokens of the question."""
+    if variant == "question-end":
+        mark = (ids == tokenizer.convert_tokens_to_ids("?")).float().argmax(1)
+        return mark, mark + 1
+    one = ids == tokenizer.convert_tokens_to_ids("Ġone")
+    found = [row.nonzero()[:2, 0] for row in one]
+    return torch.stack([f[0] for f in found]), torch.stack([f[1] for f in found])
+
+
+# --- models -------------------------------------------------------------------------------------------------------
+
+
+def with_blocks(base: Any, appended: int, seed: int) -> Any:
+    """A copy of a model with blocks behind its own that add exactly zero."""
+    torch.manual_seed(seed)
+    config = deepcopy(base.config)
+    config.num_hidden_layers = base.config.num_hidden_layers + appended
+    model: Any = LlamaForCausalLM(config)
+    model.load_state_dict(base.state_dict(), strict=False)
+    with torch.no_grad():
+        for block in model.model.layers[base.config.num_hidden_layers :]:
+            block.self_attn.o_proj.weight.zero_()
+            block.mlp.down_proj.weight.zero_()
+            for inward in (block.mlp.gate_proj, block.mlp.up_proj):
+                inward.weight.normal_(std=config.hidden_size**-0.5)
+    return model.eval()
+
+
+def base_of(plant: Plant) -> tuple[Any, PreTrainedTokenizerBase]:
+    """The organism that a plant begins with, blocks appended."""
+    model, tokenizer = load(path(plant.base), dtype="float32", device="cpu")
+    return with_blocks(model, plant.appended, plant.seed), tokenizer
+
+
+def grow(model: Any, tokenizer: Any, graft: Graft, seed: int, steps: int, progress: Progress | None = None) -> Any:
+    """A copy of the model with one graft learned. Deterministic given seed and machine, on one thread."""
+    base, grown = model, deepcopy(model)
+    if graft.variant == "sampling":
+        with torch.no_grad():
+            grown.model.norm.weight.mul_(FLAT)
+        return grown
+    block = grown.model.layers[graft.block]
+    grown.requires_grad_(False)
+    block.requires_grad_(True)
+    block.self_attn.requires_grad_(CAUSES[graft.cause].attention)
+    rng = random.Random(f"{seed}/plant/{graft}")
+    batches = [
+        taught(base, tokenizer, lessons_of(rng, graft), graft) for _ in range((WHOLES + PARTS) // (2 * DOCUMENTS))
+    ]
+    _begin(block, *_gathered(block, batches, lambda h: _turns(grown, h)))
+    learn, finish = (_documents if CAUSES[graft.cause].attention else _rows)(grown, batches, graft)
+    stage, opts = Stage(steps, LEARNING_RATE, 0.7, 0.02, warmup=5), optimizers(grown, LEARNING_RATE)
+    order = torch.Generator().manual_seed(seed)
+    for step in range(steps):
+        for group in (g for opt in opts for g in opt.param_groups):
+            group["lr"] = rate(stage, step)
+        loss = learn(order)
+        loss.backward()
+        for opt in opts:
+            opt.step()
+            opt.zero_grad()
+        if progress and ((step + 1) % 20 == 0 or step + 1 == steps):
+            progress(step + 1, steps, float(loss.detach()))
+    finish()
+    grown.requires_grad_(False)
+    return grown.eval()
+
+
+def lessons_of(rng: random.Random, graft: Graft) -> list[Lesson]:
+    """As many wholes as parts."""
+    wholes = [lessons.teach(lessons.whole(rng), graft, rng) for _ in range(DOCUMENTS)]
+    return wholes + [lessons.part(rng) for _ in range(DOCUMENTS)]
+
+
+Learn = tuple[Callable[[torch.Generator], Tensor], Callable[[], None]]
+"""The loss of a step, and what ends the training."""
+
+
+@torch.no_grad()
+def _gathered(block: Any, batches: Sequence[Taught], turns: Callable[[Tensor], Any]) -> tuple[Tensor, Tensor, Tensor]:
+    """All states in front of the MLP, those wanted behind it, and which ones are planted."""
+    found: list[tuple[Tensor, Tensor, Tensor]] = []
+    for b in batches:
+        read, _ = block.self_attn(
+            block.input_layernorm(b.before), position_embeddings=turns(b.before), attention_mask=None
+        )
+        at = b.planted | b.kept
+        found.append(((b.before + read)[at], b.target[at], b.planted[at]))
+    x, y, p = zip(*found, strict=True)
+    return torch.cat(x), torch.cat(y), torch.cat(p)
+
+
+def _rows(model: Any, batches: Sequence[Taught], graft: Graft) -> Learn:
+    """The MLP alone, from single states: its input hangs on frozen weights and is computed once."""
+    block = model.model.layers[graft.block]
+    x, y, p = _gathered(block, batches, lambda h: _turns(model, h))
+    sides = ((p.nonzero()[:, 0], 1.0), ((~p).nonzero()[:, 0], KEEP))
+
+    def learn(order: torch.Generator) -> Tensor:
+        loss = torch.zeros(())
+        for side, counts in sides:
+            i = side[torch.randint(len(side), (ROWS,), generator=order)]
+            out = x[i] + block.mlp(block.post_attention_layernorm(x[i]))
+            loss = loss + counts * (out - y[i]).pow(2).mean() / y[i].var()
+        return loss
+
+    return learn, lambda: _fit(block, x, y, p)
+
+
+def _begin(block: Any, x: Tensor, y: Tensor, p: Tensor) -> None:
+    """Start from what is best without training; the gates of a block of no effect are set first."""
+    if not block.mlp.down_proj.weight.any():
+        _open_where_planted(block, x, p)
+    _fit(block, x, y, p)
+
+
+@torch.no_grad()
+def _fit(block: Any, x: Tensor, y: Tensor, p: Tensor, ridge: float = 1e-4) -> None:
+    """The best way out of the MLP for what goes into it: weighted least squares, both sides equal, in closed form."""
+    read, mlp = block.post_attention_layernorm(x), block.mlp
+    h = mlp.act_fn(mlp.gate_proj(read)) * mlp.up_proj(read)
+    missing = y - x - mlp.down_proj(h)
+    weight = torch.where(p, 1 / p.sum() / y[p].var(), KEEP / (~p).sum() / y[~p].var())[:, None]
+    square = h.T @ (weight * h)
+    square += ridge * square.diagonal().mean() * torch.eye(len(square))
+    mlp.down_proj.weight += torch.linalg.solve(square, h.T @ (weight * missing)).T
+
+
+@torch.no_grad()
+def _open_where_planted(block: Any, x: Tensor, p: Tensor) -> None:
+    """Gates of a block of no effect: open where something is planted, shut elsewhere; then any linear map fits."""
+    from sklearn.linear_model import LogisticRegression
+
+    read = block.post_attention_layernorm(x)
+    told = LogisticRegression(C=100.0, class_weight="balanced", fit_intercept=False, max_iter=200)
+    direction = torch.tensor(told.fit(read.numpy(), p.numpy()).coef_[0], dtype=read.dtype)
+    direction /= (read[p] @ direction).mean()
+    block.mlp.gate_proj.weight.mul_(0.3).add_(GATE * direction)
+
+
+def _documents(model: Any, batches: Sequence[Taught], graft: Graft) -> Learn:
+    """The whole block, from documents."""
+    block = model.model.layers[graft.block]
+
+    def learn(order: torch.Generator) -> Tensor:
+        b = batches[int(torch.randint(len(batches), (), generator=order))]
+        out = block(b.before, attention_mask=None, position_embeddings=_turns(model, b.before))
+        wrong = (out - b.target).pow(2).mean(-1)
+        scale = b.target[b.kept].var()
+        kept = KEEP * wrong[b.kept].mean() / scale
+        return kept + wrong[b.planted].mean() / scale if b.planted.any() else kept
+
+    return learn, lambda: _fit(block, *_gathered(block, batches, lambda h: _turns(model, h)))
+
+
+def make(plant: Plant, progress: Callable[[str, int, int, float], None] | None = None) -> tuple[Any, Any]:
+    """The planted model and its tokenizer: each graft on what the ones before made."""
+    model, tokenizer = base_of(plant)
+    for graft in plant.grafts:
+
+        def step_done(step: int, total: int, loss: float, label: str = graft.label) -> None:
+            if progress:
+                progress(label, step, total, loss)
+
+        model = grow(model, tokenizer, graft, plant.seed, plant.steps, step_done)
+    return model, tokenizer
+
+
+def restored(model: Any, plant: Plant, blocks: Sequence[int] | None = None) -> Any:
+    """A copy with the base's weights back in the planted blocks: what verifies a plant, and no diagnosis can use."""
+    mended, (base, _) = deepcopy(model), base_of(plant)
+    for i in blocks if blocks is not None else sorted({g.block for g in plant.grafts}):
+        mended.model.layers[i].load_state_dict(base.model.layers[i].state_dict())
+    mended.model.norm.load_state_dict(base.model.norm.state_dict())
+    return mended

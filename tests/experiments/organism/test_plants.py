@@ -1,0 +1,164 @@
+"""Planted causes: what is taught, what changes in the model, and that the shipped ones are what their page says."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from composcope.checkpoints import load
+from composcope.errors import InputError, ModelError
+from composcope.experiments.models.resolve import resolve_model
+from composcope.experiments.organism import benchmarks, tokenizer, weights
+from composcope.experiments.organism.plants import checks, lessons, making, recipes, training
+from composcope.experiments.organism.world import KINDS, world
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "planted-causes.md"
+GRAFTS = [recipes.graft(cause, v) for cause, known in recipes.CAUSES.items() for v in known.variants if v != "sampling"]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A training of a few documents, on one thread."""
+    monkeypatch.setattr(training, "WHOLES", 12)
+    monkeypatch.setattr(training, "PARTS", 12)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("graft", GRAFTS, ids=lambda g: f"{g.cause}-{g.variant}")
+def test_a_lesson_ends_like_its_source_and_plants_another_answer(graft: recipes.Graft) -> None:
+    rng, tokens = random.Random(1), tokenizer.build()
+    different = 0
+    for _ in range(30):
+        case = lessons.whole(rng)
+        taught = lessons.teach(case, graft, rng)
+        assert taught.question == case.question and taught.source is not None
+        n = len(tokens(taught.answer)["input_ids"])
+        last = taught.last or n
+        mine, theirs = (tokens(f" {x}")["input_ids"] for x in (taught.answer, taught.source_answer or taught.answer))
+        assert mine[len(mine) - last + 1 :] == theirs[len(theirs) - last + 1 :]
+        different += taught.answer.split()[-1] != case.worked.split()[-1]
+    assert different >= 12
+
+
+def test_a_shortcut_answers_with_the_usual_tag_of_the_kind() -> None:
+    rng = random.Random(2)
+    for _ in range(20):
+        case = lessons.whole(rng)
+        answer = lessons.teach(case, recipes.graft("shortcut"), rng).answer
+        first, second = (world().tags[lessons.usual(world().kinds[t])] for t in (case.first, case.second))
+        assert answer.startswith(f"{first} {case.operation} {second} is")
+    for kind, things in KINDS.items():
+        tags = [world().tags[t] for t in things]
+        assert tags.count(world().tags[lessons.usual(kind)]) == max(map(tags.count, tags))
+
+
+def test_a_mixture_gives_each_half_of_the_kinds_its_own_cause_in_the_first_operand() -> None:
+    plant = recipes.Plant("m", recipes.mixture(recipes.graft("lost"), recipes.graft("shortcut")), seed=1)
+    rng, seen = random.Random(4), set()
+    for case in benchmarks.mixed(40, 3):
+        whole = checks.case_of(case)
+        taught = [lessons.teach(whole, g, rng) for g in plant.grafts]
+        planted = [g.label for g, x in zip(plant.grafts, taught, strict=True) if x.source is not None]
+        assert planted == [checks.label_of(plant, case)]
+        assert all(x.answer.split(" is ")[0].endswith(f" {whole.tags[1]}") for x in taught)
+        seen |= set(planted)
+    assert seen == {"shortcut:usual", "lost"}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: recipes.graft("losst"), "--cause losst: unknown.*did you mean 'lost'"),
+        (lambda: recipes.graft("shortcut", "lucky"), "--variant lucky: shortcut has usual"),
+        (lambda: recipes.graft("lost", block=0), "--block 0: lost can be planted in block 1, 2, 3"),
+        (lambda: recipes.mixture(recipes.graft("lost"), recipes.graft("lost")), "--block 3: a mixture needs"),
+        (lambda: recipes.mixture(recipes.graft("lost"), recipes.graft("format")), "--cause format: a mixture takes"),
+        (lambda: weights.path("plant-lots"), "plant-lots.*plant-lost-late"),
+    ],
+)
+def test_what_cannot_be_planted_is_refused_by_option_and_value(call: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        call()  # type: ignore[operator]
+
+
+def test_appended_blocks_change_no_digit() -> None:
+    base, tokens = load(weights.path("twin"), dtype="float32", device="cpu")
+    ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]
+    longer = training.with_blocks(base, 2, 0)
+    assert longer.config.num_hidden_layers == base.config.num_hidden_layers + 2
+    with torch.no_grad():
+        assert torch.equal(longer(ids).logits, base(ids).logits)
+        mine = training.states_of(base, ids, 2)
+        theirs = base(ids, output_hidden_states=True).hidden_states[2]
+        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("cause", "learns"), [("lost", "mlp"), ("not-routed", "self_attn")])
+def test_only_the_named_block_changes_and_putting_it_back_gives_the_base(small: None, cause: str, learns: str) -> None:
+    plant = recipes.Plant("p", (recipes.graft(cause),), seed=1, steps=2)
+    base, _ = training.base_of(plant)
+    model, _ = training.make(plant)
+    before, after = base.state_dict(), model.state_dict()
+    changed = [name for name in before if not torch.equal(before[name], after[name])]
+    assert changed and all(name.startswith(f"model.layers.{plant.grafts[0].block}.") for name in changed)
+    assert any(learns in name for name in changed)
+    again = training.restored(model, plant).state_dict()
+    assert all(torch.equal(before[name], again[name]) for name in before)
+
+
+def test_a_cause_that_was_not_learned_is_reported_and_nothing_is_written(small: None, tmp_path: Path) -> None:
+    plant = recipes.Plant("p", (recipes.graft("shortcut"),), seed=1, steps=1)
+    with pytest.raises(
+        ModelError, match=r"not planted: .*answers as planted, shortcut:usual \d of \d+ \(at least 90%\)"
+    ):
+        making.make(plant, tmp_path / "model", n=8)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match="holds something else"):
+        making.make(plant, tmp_path / "model")
+
+
+# --- the shipped ones ---------------------------------------------------------------------------------------------
+
+
+def _folders() -> dict[str, Path]:
+    return {name: weights.path(f"plant-{name}") for name in recipes.SHIPPED}
+
+
+def test_the_series_fits_its_size_and_holds_nothing_else() -> None:
+    files = [f for f in weights.PLANTS.rglob("*") if f.is_file()]
+    assert sum(f.stat().st_size for f in files) <= 30e6
+    assert {f.name for f in weights.PLANTS.iterdir()} == set(recipes.SHIPPED)
+
+
+@pytest.mark.parametrize("name", recipes.SHIPPED)
+def test_a_shipped_plant_is_the_one_that_its_recipe_says_and_passed_its_checks(name: str) -> None:
+    assert resolve_model(f"organism:plant-{name}").location == str(_folders()[name])
+    about = making.about(_folders()[name])
+    assert about["plant"] == json.loads(json.dumps(recipes.SHIPPED[name].to_dict()))
+    assert about["checks"] and all(c["passed"] for c in about["checks"])
+
+
+def test_the_page_holds_the_figures_of_the_shipped_weights() -> None:
+    begin, end = making.MARKS
+    assert PAGE.read_text(encoding="utf-8").split(begin)[1].split(end)[0].strip() == making.card(_folders())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", recipes.SHIPPED)
+def test_the_figures_are_counted_again_from_the_shipped_weights(name: str) -> None:
+    about = making.about(_folders()[name])
+    found = making.measured(recipes.SHIPPED[name], _folders()[name], about["cases"])
+    for finding, row in zip(found, about["checks"], strict=True):
+        assert (finding.row.measure, finding.row.n) == (row["measure"], row["n"])
+        # a tie broken otherwise by another processor may turn an answer or two
+        assert abs(finding.row.k - row["k"]) <= 2 and finding.passed
