@@ -1,4 +1,4 @@
-"""Files and folders written all or nothing, also when the power fails; and the hash of a file."""
+"""Files and folders written all or nothing, also when the power fails; and the hash of a file or of texts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -56,6 +57,15 @@ def file_sha256(path: str | Path) -> str:
 def _sha256_of(path: str, size: int, mtime_ns: int) -> str:
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def text_hash(parts: Iterable[str]) -> str:
+    """sha256 of several texts; the separator keeps ("ab", "c") apart from ("a", "bc")."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode("utf-8"))
+        digest.update(b"\x00")
+    return digest.hexdigest()
 
 
 def sweep(folder: Path) -> None:

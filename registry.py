@@ -17,6 +17,8 @@ from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+PLUGIN_PREFIX = "composcope_plugin_"
+"""Begins the module names of plugin files."""
 
 
 class Registry(Mapping[str, T], Generic[T]):

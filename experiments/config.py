@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from ..errors import InputError, did_you_mean
-from .models.addresses import address, check_url
+from ..evaluation.engines.addresses import address, check_url
 
 __all__ = ["Asking", "Config", "Probing", "Serving"]
 
@@ -242,7 +242,7 @@ class Probing(Section):
     def _are_known(cls, value: Any, info: ValidationInfo) -> Any:
         if info.context == RECORDED:
             return value
-        from .probing.catalog import PROBES, standard
+        from ..probes.catalog import PROBES, standard
 
         known = tuple(PROBES)
         if isinstance(value, str):
@@ -258,7 +258,7 @@ class Probing(Section):
 
 
 def _known_probes() -> tuple[str, ...]:
-    from .probing.catalog import standard
+    from ..probes.catalog import standard
 
     return standard()
 

@@ -11,7 +11,7 @@ defines any of these, each a dictionary by the name that the command line will k
 * ``HYPOTHESES``: ``{name: function}``; shortcuts that ``diagnose`` looks for, see ``diagnosis.hypotheses``.
 
 A list holds objects that say more of themselves: ``benchmarks.catalog.Benchmark``, protocol classes with an ``about``,
-``probing.catalog.Probe``, ``figures.figure.Figure``. Installed packages offer the same through the entry-point groups
+``probes.catalog.Probe``, ``figures.figure.Figure``. Installed packages offer the same through the entry-point groups
 ``composcope.benchmarks``, ``composcope.protocols``, ``composcope.probes``, ``composcope.figures`` and
 ``composcope.studies``.
 """
@@ -27,12 +27,12 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import ComposcopeError, InputError
-from .run.provenance import PLUGIN_PREFIX
+from ..registry import PLUGIN_PREFIX
 
 KINDS = {
     "BENCHMARKS": ("..evaluation.benchmarks.catalog", "READERS"),
     "PROTOCOLS": ("..evaluation.protocols.catalog", "PROTOCOLS"),
-    "PROBES": (".probing.catalog", "PROBES"),
+    "PROBES": ("..probes.catalog", "PROBES"),
     "FIGURES": (".figures.catalog", "FIGURES"),
     "STUDIES": (".studies.study", "STUDIES"),
     "HYPOTHESES": (".diagnosis.hypotheses", "HYPOTHESES"),

@@ -77,3 +77,17 @@ def _home(hook: Any) -> str:
 def _named(hook: Any) -> str:
     hook = hook.func if isinstance(hook, functools.partial) else hook
     return f"{getattr(hook, '__qualname__', type(hook).__qualname__)} of {_home(hook)}"
+
+
+def numerics(model: Any) -> dict[str, Any]:
+    """The settings that a loaded model's last digits depend on; every manifest records them."""
+    parameter, hooks = next(model.parameters()), foreign_hooks(model)
+    return {
+        "dtype": str(parameter.dtype).removeprefix("torch."),
+        "device": str(parameter.device),
+        "device_name": torch.cuda.get_device_name(parameter.device) if parameter.is_cuda else "cpu",
+        "tf32": torch.backends.cuda.matmul.allow_tf32,
+        "attention": getattr(model.config, "_attn_implementation", None),
+        "threads": torch.get_num_threads(),
+        **({"hooks": list(hooks)} if hooks else {}),
+    }

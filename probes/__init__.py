@@ -3,7 +3,8 @@
 Modules: ``neurons`` (attribution), ``lookback`` (attention to the prompt), ``patching`` (prompt-end transplants),
 ``readout`` (is a name held in a state?), ``steering`` (directions added to states), ``trajectory`` (state cosines),
 ``min_k`` (membership), ``contrast`` (groups and roles), ``matching`` (failures to successes), ``validity`` (is it
-measuring anything?), ``verdicts`` (the same over trainings), ``examples`` and ``result``.
+measuring anything?), ``verdicts`` (the same over trainings), ``examples``, ``result``, ``by_case`` (single cases) and
+``catalog`` (every probe by its name).
 They are imported on first use, so that ``import composcope.probes`` does not load torch.
 """
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.cases import Case
+from ...files import text_hash
 from ..console.progress import Reporter
 from ..models.target import Target
 from ..run import read_lines
-from ..run.provenance import text_hash
 from . import places
 from .asks import Heard
 from .behaviour import wrong_operands

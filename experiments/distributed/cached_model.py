@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...errors import NoCasesError
+from ...files import text_hash
 from ...probes.spread import Measure, Notes
 from ..run import provenance
 from .shards import Shard
@@ -21,7 +22,7 @@ def scope(target: Any) -> str:
     who = sorted(target.engine.identity.items())
     kind = str(numerics.get("device", "")).partition(":")[0]
     how = [numerics.get("dtype"), numerics.get("attention"), kind]
-    return provenance.text_hash([repr(who), repr(how), provenance.source_hash(("probes", "hooks"))])
+    return text_hash([repr(who), repr(how), provenance.source_hash(("probes", "hooks"))])
 
 
 class Missing(NoCasesError):

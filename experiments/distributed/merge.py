@@ -13,10 +13,10 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.cases import Case, case_to_dict
+from ...files import text_hash
 from ..console.progress import Reporter
 from ..evaluating.rescore import own_config, rescore
 from ..run.folder import find_runs, read_json, short, write_lines
-from ..run.provenance import text_hash
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import open_run

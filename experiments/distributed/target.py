@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ModelError
+from ...evaluation.engines.addresses import address
 from ...evaluation.engines.base import ReplayEngine
 from ...evaluation.journal import read_journal
 from ..config import Config
-from ..models.addresses import address
 from ..models.resolve import ModelSource, resolve_model
 from ..models.target import Target
 from ..run.reader import read_run

@@ -13,7 +13,7 @@ from ...evaluation.benchmarks.catalog import READERS
 from ...evaluation.benchmarks.load import load
 from ...evaluation.cases import Case, case_to_dict, check_cases
 from ...evaluation.protocols.asking import default_format, recommended, recommended_format
-from ..run.provenance import text_hash
+from ...files import text_hash
 
 ORGANISM_BENCHMARKS = {
     "temporal": ("double-gate", 60),

@@ -10,13 +10,13 @@ from ...evaluation.asks import Ask, Grade
 from ...evaluation.cases import Case
 from ...evaluation.engines.base import think
 from ...evaluation.protocols.base import Protocol
+from ...probes.catalog import PROBES
 from ...terminal import to_stderr
 from ..config import Config
 from ..distributed import shards
 from ..models import served
 from ..models.resolve import resolve_model
 from ..models.target import choose_prompting
-from ..probing.catalog import PROBES
 from ..run.checks import role_group
 from . import asking
 from .benchmark import Benchmark, load_benchmark

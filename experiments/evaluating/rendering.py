@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.asks import Ask, Response
-from ..by_case.entries import decode
+from ...probes.by_case.entries import decode
 from ..run import write_json
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.protocols.base import CaseSet, Entry
-from ...files import file_sha256
+from ...files import file_sha256, text_hash
 from ...probes.effects import mean_interval
 from ...probes.examples import Example, from_case_sets
 from ..console.progress import Reporter
@@ -42,9 +42,7 @@ def compare(
     file = Path(out) / "inside.json"
     sides = {"before": before, **after}
     hashes = [f"{name} {file_sha256(run / 'graded.jsonl')}" for name, (_, run) in sides.items()]
-    inputs = provenance.text_hash(
-        [str(n), provenance.source_hash(("probes", "hooks", "experiments/interventions")), *hashes]
-    )
+    inputs = text_hash([str(n), provenance.source_hash(("probes", "hooks", "experiments/interventions")), *hashes])
     if file.is_file() and (known := read_json(file)).get("inputs") == inputs:
         return known["rows"]
     runs = {name: read_run(run).evaluated() for name, (_, run) in sides.items()}

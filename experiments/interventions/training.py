@@ -136,10 +136,11 @@ def _run(
     recipe: Recipe, location: str, name: str, data: TrainingSet, folder: Path, how: How, reporter: Reporter
 ) -> dict[str, Any]:
     from ...checkpoints import load
+    from ...hooks import surroundings
     from .trainers import build, row
 
     base, tokenizer = load(location, dtype=how.dtype, device=how.device)
-    numerics = provenance.numerics(base)
+    numerics = surroundings.numerics(base)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     tokenizer.padding_side = "left"

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.asks import Ask, Response
+from ...evaluation.engines.addresses import address, key_for
 from ...evaluation.engines.base import BaseEngine, Engine
-from .addresses import address, key_for
 
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
 """What the options that name a role take."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ...evaluation.engines.addresses import address, key_for
 from ..config import Config
-from .addresses import address, key_for
 from .resolve import ModelSource, resolve_model
 from .target import Target, choose_prompting
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from ...errors import InputError
 from ..config import Config
-from ..run import provenance
 from .resolve import ModelSource, resolve_model, weights_folder
 
 
@@ -43,7 +42,9 @@ class Target:
 
     def numerics(self) -> Mapping[str, Any]:
         """The settings that the last digits depend on."""
-        return provenance.numerics(self.model)
+        from ...hooks.surroundings import numerics
+
+        return numerics(self.model)
 
     def record(self) -> Mapping[str, Any]:
         """What else the manifest says when all is done: nothing for a model in this process."""

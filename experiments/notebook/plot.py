@@ -34,7 +34,7 @@ def attention(lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[
     import torch
 
     from ...hooks.sites import Site
-    from ..by_case.entries import pieces
+    from ...probes.by_case.entries import pieces
 
     ids = lm.tokens(text) if isinstance(text, str) else torch.tensor([list(text)], device=lm.device)
     chosen = list(range(lm.anatomy.n_heads)) if heads is None else list(heads)

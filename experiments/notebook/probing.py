@@ -48,8 +48,8 @@ def measure_and_keep(run: RunData, target: Target, config: Config, quiet: bool) 
 def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: bool) -> ProbeResults:
     """A probe on some of a run's labelled cases, matched; nothing is written."""
     from ...probes import examples
+    from ...probes.catalog import PROBES
     from ..console.progress import Reporter
-    from ..probing.catalog import PROBES
     from ..probing.run import choose
 
     name, evaluated = config.probes[0], run.evaluated()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...evaluation import prompts
-from ..run.provenance import text_hash
+from ...files import text_hash
 from . import tasks
 from .tasks import QA
 from .world import main_wording, world

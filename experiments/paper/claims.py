@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...evaluation.protocols.catalog import about
+from ...probes.catalog import PROBES, Probe
 from ...probes.families import MATCHED
 from ..figures.grouping import labels
-from ..probing.catalog import PROBES, Probe
 from ..report.checks import own_checks, read_validity
 from ..report.headline import interval, shown
 from ..report.sections import number_text

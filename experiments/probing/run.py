@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...csv_files import read_csv, to_csv
 from ...errors import InputError, NoCasesError
+from ...files import text_hash
+from ...probes.catalog import PROBES, Probe
 from ..config import Config
 from ..console.progress import Reporter
 from ..run import provenance, read_json, write_json
 from ..run.folder import write_text
 from ..run.writer import Run, save_probe
-from .catalog import PROBES, Probe
 
 if TYPE_CHECKING:
     from ...probes.examples import Example
@@ -137,7 +138,7 @@ def run_one(
     folder = run.path / "probes" / name
     inputs = inputs_hash(name, chosen.examples, settings, run.manifest.model)
     if options is not None:
-        inputs = provenance.text_hash([inputs, json.dumps(options, sort_keys=True, default=str)])
+        inputs = text_hash([inputs, json.dumps(options, sort_keys=True, default=str)])
     kept, start = finished(folder, inputs), time.monotonic()
     if kept:
         reporter.say(f"{run.name}: probe {name}: unchanged, kept")
@@ -180,12 +181,11 @@ def correct_together(run: Path) -> None:
 
 def keep_cases(run: Run, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter) -> None:
     """Keep what a few single cases gave a probe, for the report; skipped where it is there already."""
-    from ..by_case import write_cases
+    from .single_cases import write_cases
 
     folder = run.path / "probes" / name
     n = settings.case_details
-    code = provenance.source_hash(("experiments/by_case",))
-    mine = provenance.text_hash([inputs, str(n), code])
+    mine = text_hash([inputs, str(n)])
     if finished(folder / "cases", mine):
         return
     few = choose(chosen.examples, n).examples if n else ()
@@ -204,7 +204,7 @@ def inputs_hash(name: str, examples: Sequence[Example], settings: Config, model:
         about.append(settings.position)
     if name not in PROBES.own:
         about.append(provenance.plugin_files())
-    return provenance.text_hash([json.dumps(about, sort_keys=True, default=str), *(repr(asdict(e)) for e in examples)])
+    return text_hash([json.dumps(about, sort_keys=True, default=str), *(repr(asdict(e)) for e in examples)])
 
 
 def finished(folder: Path, inputs: str) -> bool:

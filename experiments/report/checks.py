@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError
+from ...probes.catalog import Probe
 from ..figures.grouping import labels
-from ..probing.catalog import Probe
 from ..run import read_json
 from ..run.reader import Row, RunData
 from .sections import number_text

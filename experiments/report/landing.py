@@ -15,10 +15,10 @@ from urllib.parse import urlencode
 
 from ...evaluation.cases import Case
 from ...evaluation.metrics import Metric
+from ...probes.catalog import Probe
 from ...probes.families import PRIMARY, is_primary
 from ..diagnosis.results import read_diagnosis
 from ..figures.grouping import labels
-from ..probing.catalog import Probe
 from ..run.reader import Row, RunData
 from . import headline
 from .origins import ABSTAINED, INVALID, KINDS, UNCLEAR, Origin

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..probing.catalog import PROBES
+from ...probes.catalog import PROBES
 from ..run.reader import RunData
 
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...probes.catalog import described
 from ..figures.catalog import FIGURES
 from ..figures.grouping import labels
-from ..probing.catalog import described
 from ..run.reader import ProbeData, Row, RunData
 from .sections import SPANS, cell, probe_notes, title
 

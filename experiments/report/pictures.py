@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 
 from ...csv_files import read_csv
 from ...errors import ComposcopeError
+from ...probes.catalog import described
 from ..figures.grouping import labels
-from ..probing.catalog import described
 from ..run import read_json
 from ..run.reader import Row, RunData, read_tensors
 from .encoding import packed

@@ -16,11 +16,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...probes.catalog import described
 from ..figures import catalog
 from ..figures.drawing import Drawing, darkened, encodable, vector, words
 from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
-from ..probing.catalog import described
 from ..run import write_text
 from ..run.reader import RunData, load
 from . import cases, checks, headline, landing, not_run, others, pictures, sections

@@ -14,21 +14,11 @@ from typing import Any
 
 from ... import __version__
 from ...files import file_sha256, write_text
+from ...registry import PLUGIN_PREFIX
 
 PACKAGE = Path(__file__).resolve().parents[2]
 LIBRARIES = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "tokenizers", "matplotlib")
 _SOURCE_FOLDERS = ("evaluation", "hooks", "probes", "experiments")
-PLUGIN_PREFIX = "composcope_plugin_"
-"""Begins the module names of plugin files."""
-
-
-def text_hash(parts: Iterable[str]) -> str:
-    """sha256 of several texts; the separator keeps ("ab", "c") apart from ("a", "bc")."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part.encode("utf-8"))
-        digest.update(b"\x00")
-    return digest.hexdigest()
 
 
 def source_hash(folders: Iterable[str] = _SOURCE_FOLDERS) -> str:
@@ -83,24 +73,6 @@ def machine() -> dict[str, Any]:
     """Operating system, processor architecture and number of usable cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"system": platform.platform(), "machine": platform.machine(), "cores": cores}
-
-
-def numerics(model: Any) -> dict[str, Any]:
-    """The settings that the last digits depend on, for a loaded torch model."""
-    import torch
-
-    from ...hooks.surroundings import foreign_hooks
-
-    parameter, hooks = next(model.parameters()), foreign_hooks(model)
-    return {
-        "dtype": str(parameter.dtype).removeprefix("torch."),
-        "device": str(parameter.device),
-        "device_name": torch.cuda.get_device_name(parameter.device) if parameter.is_cuda else "cpu",
-        "tf32": torch.backends.cuda.matmul.allow_tf32,
-        "attention": getattr(model.config, "_attn_implementation", None),
-        "threads": torch.get_num_threads(),
-        **({"hooks": list(hooks)} if hooks else {}),
-    }
 
 
 def beside(table: str | Path) -> Path:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
+from ...evaluation.engines.addresses import address
 from ...files import write_text
 from .. import investigate as job
 from ..console.exits import disk_is_full
 from ..console.progress import Reporter
 from ..evaluating.benchmark import load_benchmark
-from ..models.addresses import address
 from ..models.resolve import resolve_model
 from ..run import command_line, differing, locked, read_json, write_json
 from . import opening, results

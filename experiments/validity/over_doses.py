@@ -29,7 +29,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...evaluation.protocols.base import CaseSet, Entry
-from ...files import file_sha256
+from ...files import file_sha256, text_hash
 from ...probes import validity as known_answers
 from ...probes.examples import Example, from_case_sets
 from ...probes.matching import match
@@ -41,7 +41,7 @@ from ..models.target import Target
 from ..organism import series as organism_series
 from ..organism.series import Series
 from ..run import read_json, write_json
-from ..run.provenance import source_hash, text_hash
+from ..run.provenance import source_hash
 from ..run.reader import read_run
 from ..run.schema import Evaluated
 from . import over_seeds as over_seeds

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ...probes.catalog import PROBES
 from ..organism import series as organism_series
 from ..organism.series import Series
 from ..organism.weights import DOSES
-from ..probing.catalog import PROBES
 from ..run import read_json
 from ..studies.results import metric_rows
 from ..studies.spec import Spec, StudyModel

@@ -10,8 +10,8 @@ import pytest
 from hostile_server import Hostile, completion, reply
 
 from composcope.errors import InputError
+from composcope.evaluation.engines.addresses import key_for
 from composcope.experiments.cli import main
-from composcope.experiments.models.addresses import key_for
 from composcope.experiments.models.roles import open_role
 from composcope.experiments.run import read_json
 

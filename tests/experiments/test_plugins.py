@@ -13,8 +13,8 @@ from composcope.evaluation.benchmarks import load as load_cases
 from composcope.experiments import plugins
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config
-from composcope.experiments.probing.catalog import PROBES
 from composcope.experiments.run import provenance
+from composcope.probes.catalog import PROBES
 
 READER = "from composcope.evaluation import Case\n\ndef read(file):\n    return [Case('a', 'Q?', file)]\n\n"
 
@@ -76,7 +76,7 @@ from composcope.evaluation.protocols.counting import items, rate
 from composcope.experiments.figures.drawing import drawn, need
 from composcope.experiments.figures.figure import figure
 from composcope.experiments.figures import style
-from composcope.experiments.probing.catalog import Probe
+from composcope.probes.catalog import Probe
 from composcope.experiments.studies.study import Preset, Table
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.engines.addresses import address
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Serving
-from composcope.experiments.models.addresses import address
 from composcope.experiments.models.roles import open_role
 from composcope.experiments.run import read_json, read_lines
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from composcope.errors import ModelError
-from composcope.experiments.run import provenance
 from composcope.hooks import Site, load_model
 from composcope.hooks.capture import Request, capture_all
+from composcope.hooks.surroundings import numerics
 
 from ..tiny_models import tiny
 
@@ -101,7 +101,7 @@ class Watcher:
 def test_hooks_of_others_stand_in_the_result_and_in_the_manifest() -> None:
     lm = load_model(tiny("llama"))
     plain = lm.run(IDS[:1], read=[Site(0, "head")])
-    assert plain.hooks == () and "hooks" not in provenance.numerics(lm.model)
+    assert plain.hooks == () and "hooks" not in numerics(lm.model)
     block, mlp = lm.anatomy.layers[1].block, lm.model.model.layers[0].mlp  # type: ignore[union-attr]
     handles = [
         block.register_forward_hook(functools.partial(steer, by=2.0)),
@@ -117,7 +117,7 @@ def test_hooks_of_others_stand_in_the_result_and_in_the_manifest() -> None:
         ("model.layers.1", "forward", "steer"),
     ]
     assert all(h.endswith(f"of {__name__}") for h in steered.hooks)
-    assert provenance.numerics(lm.model)["hooks"] == list(steered.hooks)
+    assert numerics(lm.model)["hooks"] == list(steered.hooks)
     for handle in handles:
         handle.remove()
     assert lm.run(IDS[:1]).hooks == ()

@@ -17,10 +17,10 @@ from composcope.evaluation.asks import Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols.base import Graded
 from composcope.experiments import report
-from composcope.experiments.probing.catalog import described
 from composcope.experiments.report import cases, index, landing
 from composcope.experiments.report.origins import origin, origins
 from composcope.experiments.run.reader import load
+from composcope.probes.catalog import described
 
 AddCases = Callable[..., dict[str, Any]]
 TAGS = Case(

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from composcope.experiments.probing.catalog import PROBES
 from composcope.experiments.report import cases, checks, pictures
 from composcope.experiments.report.encoding import packed
 from composcope.experiments.report.gates import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.run.reader import load
+from composcope.probes.catalog import PROBES
 
 AddCases = Callable[..., dict[str, Any]]
 

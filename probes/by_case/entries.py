@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ...probes.examples import Example
+from ..examples import Example
 
 _LONGEST_CHARACTER = 4
 """Bytes of UTF-8; a token sequence that is undecodable for longer than that is no character."""

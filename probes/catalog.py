@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
-from ...registry import Registry
+from ..errors import InputError
+from ..registry import Registry
 
 Run = Callable[[Any, Sequence[Any], Any, Any], Any]
 """``run(lm, examples, settings, reporter)`` returns a ``probes.result.ProbeResult``."""
@@ -69,7 +69,7 @@ def of_function(name: str, function: Callable[..., Any]) -> Probe:
     """The probe of a plugin's function, which takes the model and the examples only."""
 
     def run(lm: Any, examples: Sequence[Any], settings: Any, reporter: Any) -> Any:
-        from ...probes.spread import Fleet, call
+        from .spread import Fleet, call
 
         if isinstance(lm, Fleet) and settings.serving.engine == "ray":
             raise InputError(f"--probes {name}: is a plugin's, which workers do not have; leave out --engine ray")

@@ -3,7 +3,3 @@
 The probes report means with intervals. To look at one case one needs its own map, its own tokens and what they were
 given: those are kept here for a few failures and successes, as safetensors with an index that says what was left out.
 """
-
-from .writing import write_cases
-
-__all__ = ["write_cases"]

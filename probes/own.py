@@ -15,7 +15,7 @@ Few = Sequence[Any]
 
 
 def _neurons(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from ...probes import neurons
+    from . import neurons
 
     dtype, position = settings.rows_dtype, settings.position
     return neurons.over_examples(lm, examples, rows_dtype=dtype, position=position, progress=reporter.patient_bar)
@@ -48,7 +48,7 @@ NEURONS = Probe(
 
 
 def _lookback(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from ...probes import lookback
+    from . import lookback
 
     return lookback.over_examples(lm, examples, progress=reporter.patient_bar)
 
@@ -56,7 +56,7 @@ def _lookback(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 def _lookback_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
     from safetensors.torch import load_file
 
-    from ..by_case.tokens import look
+    from .by_case.tokens import look
 
     path = folder / "tensors.safetensors"
     tensors = load_file(path) if path.is_file() else {}
@@ -80,9 +80,9 @@ LOOKBACK = Probe(
 
 
 def _patching(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from ...hooks.precision import widens
-    from ...probes import patching
-    from ...probes.spread import InDtype
+    from ..hooks.precision import widens
+    from . import patching
+    from .spread import InDtype
 
     wide = widens(lm, settings.rows_dtype)
     model: Any = InDtype(lm, str(settings.rows_dtype)) if wide else lm
@@ -93,7 +93,7 @@ def _patching(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
 
 def _patching_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from ..by_case.patching import patch
+    from .by_case.patching import patch
 
     return patch(lm, every, folder, n, {e.case for e in few})
 
@@ -139,13 +139,13 @@ PATCHING = Probe(
 
 
 def _trajectory(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from ...probes import trajectory
+    from . import trajectory
 
     return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.patient_bar)
 
 
 def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from ..by_case.tokens import move
+    from .by_case.tokens import move
 
     return move(lm, [e for e in few if e.role == "whole"])
 
@@ -166,13 +166,13 @@ TRAJECTORY = Probe(
 
 
 def _min_k(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from ...probes import min_k
+    from . import min_k
 
     return min_k.over_examples(lm, examples, progress=reporter.patient_bar)
 
 
 def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from ..by_case.tokens import surprise
+    from .by_case.tokens import surprise
 
     return surprise(lm, few)
 
@@ -192,8 +192,8 @@ MIN_K = Probe(
 
 
 def _readout(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from ...probes import readout
-    from ...probes.spread import call
+    from . import readout
+    from .spread import call
 
     return call(lm, readout.over_examples, examples)
 

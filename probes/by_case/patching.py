@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from ...probes.examples import Example
-from ...probes.patching.positions import position_sweep
-from ...probes.positions import read_at
-from ..run.reader import read_about
+from ...evaluation import reading
+from ..examples import Example
+from ..patching.positions import position_sweep
+from ..positions import read_at
 from .entries import Entry, Found, decode, pieces
 
 FLOPS = {"cpu": 1e12, "cuda": 3e14}
@@ -30,7 +30,7 @@ def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Colle
 
     ``folder`` is the probe's own; ``examples`` are all that it may have run on, ``few`` the cases that are preferred.
     """
-    settings = read_about(folder).settings
+    settings = reading.document(folder / "result.json", "run the probe again").get("settings", {})
     wholes = [e for e in examples if e.role == "whole"]
     by_case = {e.case: e for e in read_at(wholes, settings.get("position", "prompt-end")).examples}
     pairs = [(str(s), str(f)) for s, f in settings.get("cases", [])]

@@ -13,12 +13,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from composcope.experiments.by_case import patching, tokens, write_cases
-from composcope.experiments.by_case.entries import decode, pieces
+from composcope.experiments.probing.single_cases import write_cases
 from composcope.probes import lookback as lookback_probe
 from composcope.probes import min_k as min_k_probe
 from composcope.probes import patching as patching_probe
 from composcope.probes import trajectory as trajectory_probe
+from composcope.probes.by_case import patching, tokens
+from composcope.probes.by_case.entries import decode, pieces
 from composcope.probes.examples import Example
 
 Lm = Callable[[str], Any]

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from ...hooks.attention_masses import Window
 from ...hooks.capture import Request, capture_all
-from ...probes.examples import Example
-from ...probes.lookback.teacher_forced import Masses
-from ...probes.min_k import token_scores
-from ...probes.trajectory import step_cosines
+from ..examples import Example
+from ..lookback.teacher_forced import Masses
+from ..min_k import token_scores
+from ..trajectory import step_cosines
 from .entries import Entry, Found, named, pieces
 
 LOOKBACK_STEPS = 64

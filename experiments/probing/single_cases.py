@@ -11,11 +11,11 @@ from typing import Any
 from safetensors.torch import save_file
 
 from ...files import put_in_place
+from ...probes.by_case.entries import Found
+from ...probes.catalog import PROBES
 from ...probes.examples import Example
 from ...probes.spread import call
-from ..probing.catalog import PROBES
 from ..run import write_json
-from .entries import Found
 
 Few = Sequence[Example]
 
