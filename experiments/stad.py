@@ -17,7 +17,7 @@ from typing import Any
 from .config import Asking
 from .studies import pairs
 from .studies.results import metric_rows
-from .studies.study import Preset, Row, Study, StudyRun, Table
+from .studies.study import Preset, Row, Study, Table
 
 TOP_COMBINATIONS, TOP_BOTTLENECKS, TOP_SKILLS = 3, 5, 10
 """How many the paper prints."""
@@ -69,11 +69,6 @@ def _bottlenecks(study: Study) -> list[Row]:
         for r in sorted(own, key=lambda r: -(r["count"] or 0))[:TOP_BOTTLENECKS]:
             found.append({**r, "shown": f"{r['count']:.0f} of {r['n']} scaffolded items"})
     return found
-
-
-def skills_of(run: StudyRun) -> Counter[str]:
-    """How many steps of a run's cases call for each skill."""
-    return Counter(p.skill for c in run.run.cases.values() for p in c.parts if p.skill)
 
 
 PRESET = Preset(

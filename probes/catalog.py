@@ -44,8 +44,6 @@ class Probe:
     """What a few single cases give it, for the report."""
     single: str = ""
     """Heading of the view of single cases; empty where there is none."""
-    look: str = ""
-    """What that view shows."""
     unchecked: str = ""
     """What has to be said where a run has no control of it."""
     checks: Callable[[Any], Iterator[dict[str, Any]]] | None = None

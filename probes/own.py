@@ -72,8 +72,6 @@ LOOKBACK = Probe(
     cost="{prompts} prompts with their responses",
     cases=_lookback_cases,
     single="Which tokens does a head look at?",
-    look="Attention of one head while one token of the response is written, in single cases. Click a cell of the map "
-    "above, or choose case, head and step here.",
     unchecked="Nothing in one run says whether a lookback ratio reflects use of the context: compare the means at "
     "matched lengths, and read a head's map as where it looks, not as what it takes from there.",
 )  # fmt: skip
@@ -132,8 +130,6 @@ PATCHING = Probe(
     cost="{cases} prompts, {pairs} pairs x {layers} layers of rows with their continuations",
     cases=_patching_cases,
     single="Layer by layer, token by token",
-    look="Single failures: what is written after the patch, and, for prompts of equal length, which token's state in "
-    "which layer carries the donor's answer.",
     checks=_patching_checks,
 )  # fmt: skip
 
@@ -159,7 +155,6 @@ TRAJECTORY = Probe(
     cost="{twice} prompts, half of them with their responses",
     cases=_trajectory_cases,
     single="One response at a time",
-    look="Cosine between consecutive states while one case is answered.",
     unchecked="Nothing in one run checks a cosine against the truth: the separation is tested by exchanging the "
     "labels of failures and successes (see the contrasts), which says whether it is chance, not what it means.",
 )  # fmt: skip
@@ -185,7 +180,6 @@ MIN_K = Probe(
     cost="{prompts} prompts",
     cases=_min_k_cases,
     single="Token by token",
-    look="Single questions, each token colored by how expected it was.",
     unchecked="Nothing in one run says which questions the model was trained on: without known members and non-members "
     "a higher score is no proof of exposure.",
 )  # fmt: skip

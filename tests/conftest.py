@@ -37,7 +37,7 @@ NEEDS = (
     "../shared",
     "shared is not there",
     "CUDA",
-    "root",
+    "only root can",
     "mount",
     "namespace",
     "Linux",

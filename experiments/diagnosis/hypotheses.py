@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 
 from ...errors import InputError
@@ -199,10 +199,6 @@ def _same(a: str | None, b: str | None) -> bool:
     return text.normalize(a or "") == text.normalize(b or "")
 
 
-def best(
-    failing: Sequence[Heard], mates: Sequence[Case], wrong: Sequence[int], known: Mapping[str, Hypothesis] = HYPOTHESES
-) -> Followed | None:
+def best(found: Iterable[Followed]) -> Followed | None:
     """The hypothesis that most telling edits follow; None where none is followed at all."""
-    found = [followed(name, h, failing, mates, wrong) for name, h in known.items()]
-    found = [f for f in found if f.hits]
-    return max(found, key=lambda f: (f.hits / f.telling, f.telling)) if found else None
+    return max((f for f in found if f.hits), key=lambda f: (f.hits / f.telling, f.telling), default=None)

@@ -16,6 +16,7 @@ from ...evaluation.journal import Journal
 from ..config import Config
 from ..console.progress import Reporter
 from ..evaluating import asking
+from ..evaluating.evaluate import bars
 from ..models.target import Target, load_local
 from ..run import find_runs, locked, provenance, write_lines
 from ..run.reader import RunData, read_run
@@ -127,7 +128,7 @@ def diagnosed(
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
     opened = opening.open_cases(target, left, list(answered.values()), folder, reporter, seed) if left else {}
     verdicts = [_verdict(id, behaviours[id], opened.get(id)) for id in groups]
-    about = _about(data, target, seed, behaviours.values(), time.monotonic() - start)
+    about = {**_of_how_many(data), **_about(data, target, seed, behaviours.values(), time.monotonic() - start)}
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)
     return found
@@ -138,9 +139,10 @@ def _ask(
 ) -> dict[str, Heard]:
     """Put all questions; what the journal of an earlier diagnosis holds is not asked again."""
     protocol = asks.questions(asking.make_protocol(config.replace(prompting=target.prompting)))
-    with Journal(data.path / FOLDER / "journal") as journal, reporter.bar("asking", len(everyone)) as advance:
-        found = pipeline.evaluate([v.case for v in everyone], protocol, target.engine, journal)
-        advance(len(everyone))
+    with Journal(data.path / FOLDER / "journal") as journal, bars(reporter) as progress:
+        for warning in journal.warnings:
+            reporter.say(f"{data.name}: {warning}")
+        found = pipeline.evaluate([v.case for v in everyone], protocol, target.engine, journal, progress=progress)
     return asks.heard(everyone, found)
 
 
@@ -162,9 +164,8 @@ def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[
     ]  # fmt: skip
     out = {}
     for id, group in heard.items():
-        found = [by_case[id] for name, by_case in followed.items() if name in admitted and by_case[id].hits]
-        best = max(found, key=lambda f: (f.hits / f.telling, f.telling), default=None)
-        out[id] = behaviour.behaviour(group, best)
+        shortcut = hypotheses.best(followed[name][id] for name in admitted)
+        out[id] = behaviour.behaviour(group, shortcut)
     own = [found.from_case for found in out.values()]
     every = Tally(sum(t.k for t in own), sum(t.n for t in own))
     return {id: replace(found, from_cases=every) for id, found in out.items()}
@@ -180,6 +181,13 @@ def _verdict(id: str, found: Behaviour, inside: Inside | None) -> Verdict:
         cause, shown, mends, block = shown_inside
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)
     return Verdict(id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=rule.open_question(found, inside))
+
+
+def _of_how_many(data: RunData) -> dict[str, int]:
+    """How many cases of the run failed, and how many of them by a whole that could not be judged."""
+    failing = {case.id for case in labelled_failures(data)}
+    unjudged = {row.case for row in data.graded if row.role == "whole" and row.outcome == "invalid"}
+    return {"failures": len(failing), "unjudged": len(failing & unjudged)}
 
 
 def _about(data: RunData, target: Target, seed: int, behaviours: Any, seconds: float) -> dict[str, Any]:

@@ -68,7 +68,9 @@ class Diagnosis:
         named = [f"{s.count} {s.cause}" for s in self.causes() if s.cause != "undetermined"]
         left = sum(v.cause == "undetermined" for v in self.verdicts)
         found = ", ".join(named) if named else "no cause was shown"
-        return f"Causes of {len(self.verdicts)} failures: {found}" + (f"; {left} undetermined." if left else ".")
+        n, every = len(self.verdicts), self.about.get("failures", len(self.verdicts))
+        of = f"{n} of {every}" if every != n else f"{n}"
+        return f"Causes of {of} failures: {found}" + (f"; {left} undetermined." if left else ".")
 
     def lines(self) -> list[str]:
         """The summary in words."""
@@ -78,6 +80,10 @@ class Diagnosis:
             values = list(dict.fromkeys(s.value for s in self.shares if s.group == group))
             if len(values) > 1:
                 out += [f"  {group} {v}: " + "; ".join(map(str, self.causes(group, v))) for v in values]
+        if unjudged := self.about.get("unjudged"):
+            out.append(
+                f"  {unjudged} of the run's {self.about['failures']} failures have a whole that could not be judged"
+            )
         for name, tally in self.about.get("mended", {}).items():
             out.append(f"  over all failing settings, {name} mends {tally['count']} of {tally['n']}")
         return out

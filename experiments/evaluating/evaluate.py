@@ -51,7 +51,7 @@ def evaluate(
     with engine.open_journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
         for warning in journal.warnings:
             reporter.say(f"{run.name}: {warning}")
-        with run.timed("ask"), _bars(reporter) as progress:
+        with run.timed("ask"), bars(reporter) as progress:
             found = pipeline.evaluate(
                 cases,
                 protocol,
@@ -77,7 +77,7 @@ def evaluate(
 
 
 @contextmanager
-def _bars(reporter: Reporter) -> Iterator[Callable[[pipeline.Progress], None]]:
+def bars(reporter: Reporter) -> Iterator[Callable[[pipeline.Progress], None]]:
     """One progress bar per round, fed by the pipeline's reports."""
     with ExitStack() as bar:
         round = done = 0

@@ -79,14 +79,6 @@ def with_adapter(base: Any, adapter: str | Path) -> Any:
     return PeftModel.from_pretrained(base, str(path))
 
 
-def adapter_of(training: str | Path) -> Path:
-    """The adapter of a finished training. Raises ``InputError`` for an unfinished one."""
-    folder = Path(training)
-    if read_json(folder / "manifest.json").get("status") != "complete":
-        raise InputError(f"{folder}: training is not finished; run its command again")
-    return folder / "adapter"
-
-
 def base_hash(location: str) -> str:
     """Hash of a base model's weights: of its files, or the name of a model on the hub."""
     from ...evaluation.identity import folder_weights

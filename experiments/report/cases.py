@@ -121,7 +121,7 @@ def _case(
     return {
         "question": put(about and about.question), "gold": put(about and about.answer),
         "chance": about and about.chance, "cluster": put(about and about.cluster),
-        "parts": len(about.parts) if about else 0, "asks": asks,
+        "parts": [put(p.question) for p in about.parts] if about else [], "asks": asks,
     }  # fmt: skip
 
 

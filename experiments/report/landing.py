@@ -199,7 +199,7 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row]) -> Finding | None
     more = f"smallest difference it would have seen: {smallest:.2g} sd" if smallest and kind != "yes" else ""
     good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), ("no", "reversed")))
     tested = f"{bad} of {len(tests)} failed" if bad else f"{good} of {len(tests)} passed"
-    where = f", layer {row['layer']:.0f}" if row.get("layer") is not None else ""
+    where = f", largest at layer {row['layer']:.0f}" if row.get("layer") is not None else ""
     return Finding(
         probe.name, probe.title, SAYS[str(row["quantity"])] + where, number_text("value", row.get("value")),
         f"[{low}, {high}]" if low and high else "no interval", n,

@@ -1,10 +1,13 @@
-"""A tiny model that was taught what it knows: every part, and the wholes of every second case."""
+"""A tiny model that was taught every part and the wholes of every second case; and the maker of synthetic runs."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from composcope.evaluation.cases import Case, Part, write_cases
 
+_FILE = Path(__file__).resolve().parent / "synthetic_runs.py"
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'user' %}Q: {{ m['content'] }}\n"
     "{% else %}A: {{ m['content'] }}{{ eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}A:{% endif %}"
@@ -133,3 +137,14 @@ def environment() -> dict[str, str]:
     """For processes of their own: one thread, no hub, and the package on the path also where it is not installed."""
     site = Path(__file__).resolve().parents[2] / ".site"
     return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(site)}
+
+
+@pytest.fixture(scope="session")
+def synthetic() -> ModuleType:
+    """The module ``synthetic_runs``: ``make_run``, ``rate``, ``write_probe``."""
+    if "synthetic_runs" not in sys.modules:
+        spec = importlib.util.spec_from_file_location("synthetic_runs", _FILE)
+        assert spec is not None and spec.loader is not None
+        sys.modules["synthetic_runs"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["synthetic_runs"])
+    return sys.modules["synthetic_runs"]

@@ -28,7 +28,7 @@ composcope.case = (() => {
     const rung = (role) => found.asks.find((a) => a.role === role);
     const levels = found.asks.map((a) => /^scaffold:(\d+)$/.exec(a.role)).filter(Boolean).map((m) => Number(m[1]));
     if (!levels.length && k === null) return null;
-    const top = Math.max(found.parts - 1, ...levels);
+    const top = Math.max(found.parts.length - 1, ...levels);
     const row = (name, a) => el("li", {}, el("span", { class: `badge ${a ? a.outcome : ""}` }, a ? a.outcome : "not asked"), el("span", {}, name), el("span", { class: "muted", dir: "auto" }, a && a.read !== null ? found.put(a.read).text : ""));
     const rows = [row("0: the whole, nothing revealed", rung("whole"))];
     for (let j = 1; j <= top; j++) {

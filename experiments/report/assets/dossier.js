@@ -49,10 +49,10 @@ composcope.dossier = (() => {
     const whole = role("whole"), why = r.whole === "correct" ? null : r.origin, cause = cases.cause(r);
     const parts = texts ? texts.asks.filter((a) => /^part:\d+$/.test(a.role) && !a.repeat) : [];
     const name = i ? el("span", {}, "Nearest success ", el("a", { href: `#${new URLSearchParams({ run: cases.label(r.run), case: r.case })}`, dir: "auto" }, r.case)) : r.whole === "correct" ? "This case" : "It fails";
-    const line = (a, label) => el("li", {}, mark(a.outcome), el("span", {}, el("b", {}, label), " ", el("span", { dir: "auto" }, of(a.prompt)), el("span", { class: "answered", dir: "auto" }, ` ${of(a.read) ?? "no answer read"}`), a.outcome === "correct" ? null : el("span", { class: "gold" }, ` right: ${of(a.gold)}`)));
+    const line = (a, i) => el("li", {}, mark(a.outcome), el("span", {}, el("b", {}, `part ${i + 1}`), " ", el("span", { dir: "auto", "data-part": i }, of(texts.parts[i] ?? a.prompt)), el("span", { class: "answered", dir: "auto" }, ` ${of(a.read) ?? "no answer read"}`), a.outcome === "correct" ? null : el("span", { class: "gold" }, ` right: ${of(a.gold)}`)));
     return el("article", { class: i ? "twin success" : "twin failure", "data-twin": i ? "success" : "case" }, el("h3", {}, name),
       el("p", { class: "asked", dir: "auto" }, texts && texts.question ? texts.question.text : r.question),
-      parts.length ? el("ul", { class: "parts" }, ...parts.map((a) => line(a, `part ${Number(a.role.slice(5)) + 1}`))) : null,
+      parts.length ? el("ul", { class: "parts" }, ...parts.map((a) => line(a, Number(a.role.slice(5))))) : null,
       el("p", { class: "verdict-line" }, mark(r.whole), el("span", {}, el("b", {}, "whole "), "answered ", el("b", { class: "answered", "data-answer": "", dir: "auto" }, r.answer ?? "nothing that could be read"), ", right: ", el("b", { class: "gold", "data-gold": "", dir: "auto" }, r.gold))),
       whole && of(whole.response) ? el("p", { class: "wrote" }, el("span", { class: "muted" }, "it wrote "), el("q", { dir: "auto" }, of(whole.response).trim())) : null,
       why ? el("p", { class: "origin", "data-origin": why }, el("b", {}, why), r.detail ? el("span", { dir: "auto" }, `: ${r.detail}`) : null) : null,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,7 +137,8 @@ def _case(followed: str) -> list[asks.Heard]:
 def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed: str, cause: str | None) -> None:
     group = _case(followed)
     places = behaviour.behaviour(group).wrong_operands
-    best = hypotheses.best(group, MIXED, places)
+    known = hypotheses.HYPOTHESES.items()
+    best = hypotheses.best(hypotheses.followed(name, h, group, MIXED, places) for name, h in known)
     found = rule.from_behaviour(behaviour.behaviour(group, best))
     assert (found and found[0]) == cause
 
@@ -224,6 +226,14 @@ def test_a_diagnosis_is_written_read_back_and_repeated_without_asking(run: Path)
     assert sum(s.count for s in found.causes()) == len(found.verdicts)
     assert sum(s.share for s in found.causes("family", "mixed")) == pytest.approx(1)
     assert {"run", "model", "data", "seed", "versions"} <= set(found.about["made_with"])
+
+
+def test_a_diagnosis_of_some_failures_says_of_how_many(run: Path) -> None:
+    every = diagnose(run, quiet=True)
+    some = diagnose(run, cases=1, quiet=True)
+    assert some.about["failures"] == every.about["failures"] == len(every.verdicts) > 1
+    counts = [re.findall(r"\d+", found.sentence().partition(":")[0]) for found in (some, every)]
+    assert counts == [["1", str(len(every.verdicts))], [str(len(every.verdicts))]]
 
 
 def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path) -> None:

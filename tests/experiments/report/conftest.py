@@ -1,13 +1,10 @@
-"""Hands the maker of synthetic run folders to the tests, and adds what single cases leave behind."""
+"""One browser for all tests of pages, and what single cases leave behind in a run folder."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,19 +12,7 @@ import pytest
 from browsing import chromium
 from safetensors.numpy import save_file
 
-_FILE = Path(__file__).resolve().parents[1] / "synthetic_runs.py"
 LAYERS, HEADS, PROMPT, STEPS, CUE = 4, 6, 9, 4, 2
-
-
-@pytest.fixture(scope="session")
-def synthetic() -> ModuleType:
-    """The module ``synthetic_runs``: ``make_run``, ``rate``, ``write_probe``."""
-    if "synthetic_runs" not in sys.modules:
-        spec = importlib.util.spec_from_file_location("synthetic_runs", _FILE)
-        assert spec is not None and spec.loader is not None
-        sys.modules["synthetic_runs"] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules["synthetic_runs"])
-    return sys.modules["synthetic_runs"]
 
 
 @pytest.fixture(scope="session")

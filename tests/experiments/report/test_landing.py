@@ -133,6 +133,9 @@ def test_the_page_opens_on_a_failing_case_of_the_run_with_the_most_to_compare(br
     assert (
         mine.locator(".parts .mark.correct").count() == 2 and mine.locator(".verdict-line .mark.incorrect").count() == 1
     )
+    cases = map(json.loads, (run / "cases.jsonl").read_text().splitlines())
+    asked = [part["question"] for part in next(c for c in cases if c["id"] == case)["parts"]]
+    assert mine.locator("[data-part]").all_inner_texts() == asked
     beside = box.locator("[data-twin=success] a").inner_text()
     assert whole(run, beside)["outcome"] == "correct"
     box.locator("[data-step='1']").click()
