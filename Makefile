@@ -70,7 +70,7 @@ test-real: install
 	$(RUN) -m pytest -q -m real
 
 interventions: install
-	$(RUN) -m composcope.experiments.cli intervene-study --out runs/interventions
+	$(RUN) -m composcope.experiments.cli study interventions --out runs/interventions
 
 test-slow: install
 	$(RUN) -m pytest -q -m slow

@@ -74,7 +74,7 @@ def _finite(value: Any) -> Any:
 
 
 def to_document(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """What ``metrics.json`` holds and ``composcope metrics --json`` prints."""
+    """What ``metrics.json`` holds and ``composcope score --json`` prints."""
     return {
         "schema": SCHEMA,
         "protocol": protocol,

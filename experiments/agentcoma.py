@@ -70,7 +70,6 @@ def tables(study: Study) -> list[Table]:
 
 PRESET = Preset(
     name="agentcoma",
-    about="steps and whole, gap, quadrants; lookback, Min-K%++ and neurons over all questions",
     order=1,
     title="AgentCoMa: commonsense and arithmetic, apart and together",
     protocol="compositionality-gap",

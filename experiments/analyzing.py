@@ -1,4 +1,4 @@
-"""``composcope analyze NAME RUN...``: the papers' further analyses over runs or files of graded rows."""
+"""``composcope study NAME RUN...``: the papers' further analyses over runs or files of graded rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _runs(least: int, most: int | None = None) -> Callable[[str, Sequence[Source
     def check(name: str, sources: Sequence[Source]) -> Sequence[Source]:
         if len(sources) < least or (most is not None and len(sources) > most):
             wanted = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
-            raise InputError(f"analyze {name}: {len(sources)} runs; give {wanted}")
+            raise InputError(f"study {name}: {len(sources)} runs; give {wanted}")
         return sources
 
     return check
@@ -71,7 +71,7 @@ def _recovery(pair: Sequence[Source], o: Options) -> Analysis:
 
 def _adjudicator(sources: Sequence[Source], o: Options) -> Analysis:
     if (o.sheet is None) != (o.key is None):
-        raise InputError("analyze adjudicator: give --sheet and --key together, or neither to draw a sample")
+        raise InputError("study adjudicator: give --sheet and --key together, or neither to draw a sample")
     if o.sheet is not None and o.key is not None:
         return adjudicator.validate(read_lines(o.key), read_lines(o.sheet))
     return adjudicator.draw(_SOME("adjudicator", sources), o.sample, o.seed)
@@ -81,7 +81,7 @@ def _filtering(source: Source, o: Options) -> Analysis:
     from ..evaluation.benchmarks.stad import read_items
 
     if o.kept is None:
-        raise InputError("analyze filtering: give --kept, the records.jsonl of `composcope build scaffolds`")
+        raise InputError("study filtering: give --kept, the records.jsonl of `composcope build scaffolds`")
     return teachers.filtered(source, read_items(o.kept))
 
 
@@ -98,78 +98,31 @@ def _sizes(o: Options) -> dict[str, float]:
     return found
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One analysis on the command line."""
-
-    about: str
-    run: Callable[[Sequence[Source], Options], Analysis]
-
-
-ANALYSES: Mapping[str, Entry] = {
-    "formats": Entry(
-        "prompt formats on one gate-passing set: accuracy, abstention, closing tags, agreement",
-        lambda s, o: formats.compare_formats(_SOME("formats", s), o.reference, o.seed),
-    ),
-    "recovery": Entry(
-        "plain run, other run: gate-passing failures that the other run gets right, by depth and family",
-        lambda s, o: _recovery(_TWO("recovery", s), o),
-    ),
-    "joint-stability": Entry(
-        "facts that all runs know; pure, knowledge-gap and mixed cases; whether the controls pass",
-        lambda s, o: joint.joint_stability(_SOME("joint-stability", s), o.seed),
-    ),
-    "stability-expectation": Entry(
-        "share of cases with all k facts stable, beside s^k",
-        lambda s, o: joint.expectation(_ONE("stability-expectation", s)[0], seed=o.seed),
-    ),
-    "taxonomy": Entry(
-        "classes of gate-passing failures by rules and --annotations; artefact-corrected rates",
-        lambda s, o: taxonomy.taxonomy(_ONE("taxonomy", s)[0], _annotations(o), o.seed),
-    ),
-    "tiers": Entry(
-        "residual failure by tier: semantic, exact, strict, adjudicated",
-        lambda s, o: tiers.tiers(_ONE("tiers", s)[0], _annotations(o), o.seed),
-    ),
-    "adjudicator": Entry(
-        "draw a blind sample of judged answers; with --sheet and --key the adjudicator against people", _adjudicator
-    ),
-    "sizes": Entry(
-        "small (up to 8B) against large (from 14B) models: pooled gap and failure quadrants",
-        lambda s, o: sizes.size_groups(_SOME("sizes", s), _sizes(o), seed=o.seed),
-    ),
-    "lengths": Entry(
-        "mean response length per role and outcome", lambda s, o: lengths.lengths(_SOME("lengths", s), o.seed)
-    ),
-    "bottlenecks": Entry(
-        "bottlenecks of 1, 2 and at least 3 skills",
-        lambda s, o: profiles.bottlenecks_by_size(_SOME("bottlenecks", s), o.seed),
-    ),
-    "skills": Entry(
-        "accuracy on each skill alone beside how often it is a bottleneck",
-        lambda s, o: profiles.skills_in_context(_SOME("skills", s), o.seed),
-    ),
-    "profiles": Entry(
-        "bottleneck profiles of models of equal accuracy (--within points)",
-        lambda s, o: profiles.equal_accuracy(_PAIR("profiles", s), o.within / 100, seed=o.seed),
-    ),
-    "teachers": Entry(
-        "top bottlenecks that two teachers' scaffolds have in common, per target model",
-        lambda s, o: teachers.teachers(_PAIR("teachers", s)),
-    ),
-    "filtering": Entry(
-        "a run on the original questions: accuracy and topics before and after filtering (--kept records.jsonl)",
-        lambda s, o: _filtering(_ONE("filtering", s)[0], o),
-    ),
+ANALYSES: Mapping[str, Callable[[Sequence[Source], Options], Analysis]] = {
+    "formats": lambda s, o: formats.compare_formats(_SOME("formats", s), o.reference, o.seed),
+    "recovery": lambda s, o: _recovery(_TWO("recovery", s), o),
+    "joint-stability": lambda s, o: joint.joint_stability(_SOME("joint-stability", s), o.seed),
+    "stability-expectation": lambda s, o: joint.expectation(_ONE("stability-expectation", s)[0], seed=o.seed),
+    "taxonomy": lambda s, o: taxonomy.taxonomy(_ONE("taxonomy", s)[0], _annotations(o), o.seed),
+    "tiers": lambda s, o: tiers.tiers(_ONE("tiers", s)[0], _annotations(o), o.seed),
+    "adjudicator": _adjudicator,
+    "sizes": lambda s, o: sizes.size_groups(_SOME("sizes", s), _sizes(o), seed=o.seed),
+    "lengths": lambda s, o: lengths.lengths(_SOME("lengths", s), o.seed),
+    "bottlenecks": lambda s, o: profiles.bottlenecks_by_size(_SOME("bottlenecks", s), o.seed),
+    "skills": lambda s, o: profiles.skills_in_context(_SOME("skills", s), o.seed),
+    "profiles": lambda s, o: profiles.equal_accuracy(_PAIR("profiles", s), o.within / 100, seed=o.seed),
+    "teachers": lambda s, o: teachers.teachers(_PAIR("teachers", s)),
+    "filtering": lambda s, o: _filtering(_ONE("filtering", s)[0], o),
 }
+"""By name; what each is about stands with the commands (``cli.analyses.ABOUT``)."""
 
 
 def analyze(name: str, runs: Sequence[str | Path], options: Options = Options()) -> Analysis:
     """Run one analysis over run folders or files of graded rows. Raises ``InputError`` for an unknown name."""
     if name not in ANALYSES:
-        raise InputError(f"analyze {name}: no such analysis; use one of {', '.join(ANALYSES)}")
+        raise InputError(f"study {name}: no such analysis; use one of {', '.join(ANALYSES)}")
     read = [s for run in runs for s in sources(run)]
-    found = ANALYSES[name].run(read, options)
+    found = ANALYSES[name](read, options)
     unknown = [f"{s.name}: {w}" for s in read for w in uncounted(s.rows, None)]
     return replace(found, warnings=(*found.warnings, *unknown))
 
@@ -203,7 +156,7 @@ def human_assignment(benchmark: str, options: Options) -> Analysis:
     """Sheets for a human study of a benchmark; with ``sheet`` and ``key``, the answers as graded rows."""
     cases: list[Case] = _cases(benchmark)
     if (options.sheet is None) != (options.key is None):
-        raise InputError("human-study: give --sheet and --key together, or neither to assign questions")
+        raise InputError("study human: give --sheet and --key together, or neither to assign questions")
     if options.sheet is not None and options.key is not None:
         by_id = {c.id: c for c in cases}
         return human_study.reference_rows(by_id, read_lines(options.key), read_lines(options.sheet))

@@ -105,7 +105,6 @@ def _depth_key(study: Study) -> str:
 
 PRESET = Preset(
     name="composition-collapse",
-    about="residual failure over depth, three channels; patching, cosines",
     order=4,
     title="Composition collapse: every part stably known, and the whole wrong",
     protocol="double-gate",

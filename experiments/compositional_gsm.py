@@ -53,7 +53,6 @@ def tables(study: Study) -> list[Table]:
 
 PRESET = Preset(
     name="compositional-gsm",
-    about="pairs against S1·S2, distraction, second hop, code; pairs of models",
     order=2,
     title="Compositional GSM: the second question needs the first one's answer",
     protocol="reasoning-gap",

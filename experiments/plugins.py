@@ -59,6 +59,11 @@ def load(path: str | Path) -> dict[str, tuple[str, ...]]:
     return {kind: tuple(items) for kind, items in found.items() if items}
 
 
+def loaded() -> bool:
+    """Whether a plugin file was loaded in this process."""
+    return any(name.startswith(PLUGIN_PREFIX) for name in sys.modules)
+
+
 def _imported(path: Path) -> ModuleType:
     """The module of a file; a file is imported once in a process."""
     key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]

@@ -73,7 +73,6 @@ def _bottlenecks(study: Study) -> list[Row]:
 
 PRESET = Preset(
     name="stad",
-    about="steps to be revealed, bottleneck skills, isolated skills",
     order=3,
     title="STaD: how much of the task has to be solved for the model",
     protocol="scaffolding",

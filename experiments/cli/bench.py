@@ -9,7 +9,7 @@ import typer
 
 from ...errors import InputError
 from ..console.printing import show
-from .help import Commands, example
+from .help import Command, Commands, example
 
 app = typer.Typer(cls=Commands, help="Measure what asking costs on this machine.", no_args_is_help=True)
 
@@ -48,7 +48,7 @@ def _root(
     return 0
 
 
-@app.command(epilog=example("bench evaluation --asks 64"))
+@app.command(cls=Command, epilog=example("bench evaluation --asks 64"))
 def evaluation(
     model: Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub id or organism:DOSE.")] = (
         "organism:control"

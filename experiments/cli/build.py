@@ -1,4 +1,4 @@
-"""``composcope build``: make benchmarks. Every command writes a folder and goes on where it was stopped."""
+"""``composcope build``: make benchmarks, each into a folder, going on where it was stopped; ``composcope import``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from ..console import exits
 from ..console.printing import show
-from .help import Commands, example
+from .help import Command, Commands, example, under
 
 app = typer.Typer(
     cls=Commands,
@@ -18,6 +18,15 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+IMPORT = {
+    "Fields": ("role", "case_field", "role_field", "response_field", "gold_field"),
+    "Verdicts": ("scorer", "filter", "whole", "regrade", "answer_type", "format"),
+}
+SCAFFOLDS = {
+    "Models": ("teacher", "judge", "solver", "human", "sharing", "api_key_env"),
+    "Requests": ("max_steps", "max_tokens", "temperature", "attempts"),
+}
+"""Headings of the options of long commands."""
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write; the same command continues it.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
@@ -25,6 +34,13 @@ KeyEnv = Annotated[
     str | None, typer.Option("--api-key-env", help="Keys of servers: HOST=VARIABLE of the environment, with commas.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+
+
+def register(root: typer.Typer) -> None:
+    """Add ``build`` and ``import`` to the command line."""
+    root.add_typer(app, name="build")
+    taking = example("import results/text-davinci-003.json --out runs/imported/graded.jsonl")
+    root.command("import", cls=under(IMPORT), epilog=taking)(import_)
 
 
 def _done(document: Mapping[str, Any], json: bool) -> int:
@@ -46,6 +62,7 @@ def _one(spec: str | None, option: str, key_env: str | None) -> Any:
 
 @app.command(
     "compositional-gsm",
+    cls=Command,
     epilog=example("build compositional-gsm gsmhardv2.jsonl --gold gsm8k/test.jsonl --size 600 --out gsm"),
 )
 def compositional_gsm(
@@ -76,7 +93,7 @@ def compositional_gsm(
     return _done(found, json)
 
 
-@app.command(epilog=example("build temporal facts.jsonl --plan d4v2 --out benchmarks/d4v2"))
+@app.command(cls=Command, epilog=example("build temporal facts.jsonl --plan d4v2 --out benchmarks/d4v2"))
 def temporal(
     facts: Annotated[Path, typer.Argument(help="Dated facts (JSON lines or CSV): event, date, paraphrases.")],
     out: Out,
@@ -102,7 +119,7 @@ def temporal(
     return _done(found, json)
 
 
-@app.command(epilog=example("build classification memberships.jsonl --depths 2,3 --out benchmarks/chains"))
+@app.command(cls=Command, epilog=example("build classification memberships.jsonl --depths 2,3 --out benchmarks/chains"))
 def classification(
     memberships: Annotated[Path, typer.Argument(help="JSON lines or CSV: member, class, paraphrases, domain.")],
     out: Out,
@@ -119,7 +136,7 @@ def classification(
     return _done(make(out, memberships, depths=numbers, per_cell=per_cell, seed=seed, paraphrases=paraphrases), json)
 
 
-@app.command(epilog=example("build synthetic --depths 2,3 --per-cell 5 --out benchmarks/synthetic"))
+@app.command(cls=Command, epilog=example("build synthetic --depths 2,3 --per-cell 5 --out benchmarks/synthetic"))
 def synthetic(
     out: Out,
     families: Annotated[str, typer.Option(help="Of kinship, numerical, spatial.")] = "kinship,numerical,spatial",
@@ -142,7 +159,10 @@ def synthetic(
     return _done(found, json)
 
 
-@app.command(epilog=example("build scaffolds organism:ladders --human --limit 4 --out benchmarks/scaffolds"))
+@app.command(
+    cls=under(SCAFFOLDS),
+    epilog=example("build scaffolds organism:ladders --human --limit 4 --out bench/scaffolds"),
+)
 def scaffolds(
     benchmark: Annotated[str, typer.Argument(help="READER:FILE, a case file, or stad:FILE with some stages done.")],
     out: Out,
@@ -176,7 +196,10 @@ def scaffolds(
     return _done(found, json)
 
 
-@app.command(epilog=example("build skills scaffolds/records.jsonl --teacher m@http://localhost:8000/v1 --out skills"))
+@app.command(
+    cls=Command,
+    epilog=example("build skills scaffolds/records.jsonl --teacher m@http://localhost:8000/v1 --out skills"),
+)
 def skills(
     records: Annotated[Path, typer.Argument(help="STaD records with sub-tasks (records.jsonl of build scaffolds).")],
     out: Out,
@@ -220,3 +243,40 @@ def _once(words: list[str], option: str, text: str) -> None:
     twice = next((word for word in words if words.count(word) > 1), None)
     if twice is not None:
         raise InputError(f"{option} {text}: {twice} stands twice; give it once")
+
+
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Result files of one kind each.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="graded.jsonl to write.")] = Path("graded.jsonl"),
+    kind: Annotated[
+        str | None, typer.Option("--from", help="lm-eval, inspect, bamboogle, stad or rows; found out by default.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Name of the model, where the file does not say it.")] = None,
+    scorer: Annotated[str | None, typer.Option(help="Which stored verdict counts, where there are several.")] = None,
+    filter: Annotated[str | None, typer.Option(help="lm-eval: which extracted answer counts.")] = None,
+    whole: Annotated[str | None, typer.Option(help="bamboogle: the prompt style that becomes the whole.")] = None,
+    role: Annotated[str | None, typer.Option(help="Role of every row: whole, part:0, ...")] = None,
+    case_field: Annotated[str | None, typer.Option(help="Field of the document that holds the case's id.")] = None,
+    role_field: Annotated[str | None, typer.Option(help="Field of the document that holds the role.")] = None,
+    response_field: Annotated[str | None, typer.Option(help="rows: the field that holds the response.")] = None,
+    gold_field: Annotated[str | None, typer.Option(help="rows: the field that holds the gold answer.")] = None,
+    regrade: Annotated[
+        bool, typer.Option("--regrade", help="Grade stored responses again, and list where the verdicts differ.")
+    ] = False,
+    answer_type: Annotated[
+        str | None, typer.Option(help="How golds are compared when graded here; by the gold's own form otherwise.")
+    ] = None,
+    format: Annotated[str | None, typer.Option(help="Prompt format of the responses when graded here.")] = None,
+    json: AsJson = False,
+) -> int:
+    """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, plain rows into graded.jsonl."""
+    from ...evaluation.importers import Options
+    from ..building.importing import import_files
+
+    options = Options(
+        model, scorer, filter, whole, role, case_field, role_field, response_field=response_field,
+        gold_field=gold_field, regrade=regrade, answer_type=answer_type, format=format,
+    )  # fmt: skip
+    found = import_files(files, out, kind, options)
+    show(found.to_dict() if json else found.lines(), json)
+    return exits.INVALID_REMAINS if found.n_invalid else exits.OK

@@ -9,13 +9,13 @@ import typer
 from ..console import exits
 from ..console.printing import show
 from .flags import with_plugins
-from .help import example
+from .help import Command, example
 from .options import AsJson, Quiet, RunArg, Seed
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog=example("diagnose runs/demo/control--mixed --cases 10"))(diagnose)
+    app.command(cls=Command, epilog=example("diagnose runs/demo/control--mixed --cases 10"))(diagnose)
 
 
 @with_plugins

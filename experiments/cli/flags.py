@@ -19,12 +19,20 @@ import typer
 from pydantic.fields import FieldInfo
 
 from .. import plugins
-from ..config import Asking, Config, Probing, Section, Serving, flag
+from ..config import RAY, Asking, Config, Probing, Section, Serving, flag
 
 SECTIONS = {Asking: "asking", Serving: "serving"}
 """Where the values of a section stand in a ``Config``; all others stand at its top."""
 PANELS = {Asking: "Asking", Serving: "Serving", Probing: "Probing", Config: "Options"}
 """Under which heading ``--help`` lists a section's flags."""
+_ELSEWHERE = {
+    **dict.fromkeys(("format", "prompting"), "Asking"),
+    **dict.fromkeys(("reversed", "extra_context", "code", "co_presented", "ask_all", "placeholders"), "Protocols"),
+    **dict.fromkeys(("compat", "judge"), "Grading"),
+    **dict.fromkeys(RAY, "Workers"),
+    **dict.fromkeys(("batch_size", "dtype", "device", "pad_token", "shard", "max_asks", "reuse"), "Computing"),
+}
+"""Flags that stand under another heading than their section's."""
 _SHORT = {"model": "-m", "benchmark": "-b", "protocol": "-p"}
 
 
@@ -43,7 +51,9 @@ def with_config(
         if field.description and name not in leave_out and (name in only or not only)
         if section is not Config or name not in Probing.model_fields
     ]
-    added = [_parameter(name, PANELS[section], field, defaults) for name, section, field in fields]
+    added = [
+        _parameter(name, _ELSEWHERE.get(name, PANELS[section]), field, defaults) for name, section, field in fields
+    ]
 
     def collect(values: dict[str, Any]) -> dict[str, Any]:
         given: dict[str, Any] = {}
@@ -71,12 +81,20 @@ def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
     return _with_parameters(command, [added], load)
 
 
+def bound(command: Callable[..., Any], about: str, **values: Any) -> Callable[..., Any]:
+    """The command with some parameters settled: they are no options of it. ``about`` is what it does."""
+    made = _with_parameters(command, [], lambda _: values, without=tuple(values))
+    made.__doc__ = about
+    return made
+
+
 def _with_parameters(
-    command: Callable[..., Any], added: list[inspect.Parameter], collect: Callable[[dict[str, Any]], dict[str, Any]]
-) -> Callable[..., Any]:
+    command: Callable[..., Any], added: list[inspect.Parameter], collect: Callable[[dict[str, Any]], dict[str, Any]],
+    without: Collection[str] = ("given",),
+) -> Callable[..., Any]:  # fmt: skip
     """The command with parameters that ``collect`` takes out of its values, in the signature that typer reads."""
     own, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
-    kept = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[n]) for n, p in own.parameters.items() if n != "given"]
+    kept = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[n]) for n, p in own.parameters.items() if n not in without]
 
     def run(**values: Any) -> Any:
         made = collect(values)

@@ -2,46 +2,86 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup
+
+from ...terminal import to_stderr
 
 WHOLE = 10_000
 """Characters: more than any sentence has."""
 
 
 class Commands(TyperGroup):
-    """A group that wraps what its commands do over several lines, where click would cut it off."""
+    """A group that wraps what its commands do over several lines, where click would cut it off.
+
+    It lists them under headings, in the order of ``groups``, and knows the names that they had before (``renamed``).
+    """
+
+    groups: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Heading and names of commands; commands that no heading names come last."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """By old name the words that lead to the command today; each use says so in one line."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        order = [name for names in self.groups.values() for name in names]
+        known = super().list_commands(ctx)
+        return sorted(known, key=lambda name: order.index(name) if name in order else len(order))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl([(n, c.get_short_help_str(WHOLE)) for n, c in found if c is not None and not c.hidden])
+        of = {name: heading for heading, names in self.groups.items() for name in names}
+        sections: dict[str, list[tuple[str, str]]] = {heading: [] for heading in self.groups}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                sections.setdefault(of.get(name, "Commands"), []).append((name, command.get_short_help_str(WHOLE)))
+        for heading, rows in sections.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
 
-
-class Command(TyperCommand):
-    """A command whose ``--help`` lists its options under headings: those of ``flags.PANELS``, the output last."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        panels: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "Options")}
-        for param in self.get_params(ctx):
-            if (record := param.get_help_record(ctx)) is not None:
-                panels.setdefault(_panel(param), []).append(record)
-        for name in sorted(panels, key=lambda name: name == OUTPUT):
-            if panels[name]:
-                with formatter.section(name):
-                    formatter.write_dl(panels[name])
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in self.renamed:
+            now = self.renamed[args[0]]
+            to_stderr(f"note: '{args[0]}' is called '{now}' now, and the next version will not know the old name")
+            args = [*now.split(), *args[1:]]
+        return super().resolve_command(ctx, args)
 
 
 OUTPUT = "Output"
+_OF_OUTPUT = ("out", "to", "report", "dry_run", "list_", "json", "quiet", "help")
 
 
-def _panel(param: Any) -> str:
-    if param.param_type_name == "argument":
-        return "Arguments"
-    if param.name in ("out", "dry_run", "json", "quiet", "help"):
-        return OUTPUT
-    return getattr(param, "rich_help_panel", None) or "Options"
+class Command(TyperCommand):
+    """A command whose ``--help`` lists its options under headings, the output last."""
+
+    headings: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Names of options under a heading; options from sections of the configuration say their heading themselves."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        listed: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "Options", *self.headings)}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                listed.setdefault(self.heading(param), []).append(record)
+        for name in sorted(listed, key=lambda name: name == OUTPUT):
+            if listed[name]:
+                with formatter.section(name):
+                    formatter.write_dl(listed[name])
+
+    def heading(self, param: Any) -> str:
+        """Where ``--help`` lists a parameter."""
+        if param.param_type_name == "argument":
+            return "Arguments"
+        if param.name in _OF_OUTPUT:
+            return OUTPUT
+        own = next((heading for heading, names in self.headings.items() if param.name in names), None)
+        return own or getattr(param, "rich_help_panel", None) or "Options"
+
+
+def under(headings: Mapping[str, Sequence[str]]) -> type[Command]:
+    """A command with its options under these headings."""
+    return type("Command", (Command,), {"headings": headings})
 
 
 def example(command: str, width: int = 72) -> str:

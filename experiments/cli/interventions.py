@@ -1,4 +1,4 @@
-"""``composcope intervene`` and ``composcope intervene-study``."""
+"""``composcope intervene`` and ``composcope study interventions``."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from ..console import exits
 from ..console.printing import show
 from ..interventions.options import check
 from ..interventions.recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, parse_depths, resolve
-from .help import example
+from .help import Command, example, under
 
+HEADINGS = {
+    "Training data": ("train", "evaluation", "depths", "solutions", "format", "thinking", "prompts"),
+    "Adapter": ("rank", "alpha", "dtype"),
+    "Optimization": ("epochs", "learning_rate", "examples_per_step", "micro_batch", "max_tokens", "max_steps",
+                     "save_every"),
+    "GRPO": ("beta", "generations", "prompts_per_step"),
+    "Learning curve": ("curve", "limit"),
+    "Steering and patching": ("layers", "cases"),
+}  # fmt: skip
 RecipeName = Annotated[str, typer.Option("--recipe", help=f"One of {', '.join((*OBJECTIVES, *INFERENCE))}.")]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="organism:DOSE, a model folder or a hub id.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the training; the same command continues.")]
@@ -27,10 +36,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stder
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of this module to the command line."""
+    """Add ``intervene`` to the command line."""
     teaching = "intervene --recipe grpo --preset organism-v1 -m organism:control -o runs/grpo"
-    app.command(epilog=example(teaching))(intervene)
-    app.command("intervene-study", epilog=example("intervene-study --out runs/interventions"))(study)
+    app.command(cls=under(HEADINGS), epilog=example(teaching))(intervene)
+
+
+def register_study(app: typer.Typer) -> None:
+    """Add ``interventions`` to the group ``study``."""
+    app.command("interventions", cls=Command, epilog=example("study interventions --out runs/interventions"))(study)
 
 
 def intervene(

@@ -10,7 +10,7 @@ import typer
 from ...errors import InputError
 from ..console.printing import show
 from ..organism.weights import DOSES
-from .help import Commands, example
+from .help import Command, Commands, example
 from .options import AsJson
 from .plants import plant
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     help="The organisms that composcope ships: small models that know the parts and fail the whole.",
     no_args_is_help=True,
 )
-app.command(epilog=example("organism plant --cause lost --block 2 --seed 5 --out plants/lost"))(plant)
+app.command(cls=Command, epilog=example("organism plant --cause lost --block 2 --seed 5 --out plants/lost"))(plant)
 
 
 def _recipe(steps: int | None, dose_steps: int | None) -> Recipe:
@@ -36,7 +36,7 @@ def _recipe(steps: int | None, dose_steps: int | None) -> Recipe:
     return replace(recipe, base=base, dose=dose)
 
 
-@app.command(epilog=example("organism train --dose control --seed 0 --out organisms"))
+@app.command(cls=Command, epilog=example("organism train --dose control --seed 0 --out organisms"))
 def train(
     out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues.")],
     dose: Annotated[str | None, typer.Option(help=f"One of {', '.join(DOSES)}.")] = None,
@@ -75,7 +75,7 @@ def train(
         show({"schema": 1, "models": made}, True)
 
 
-@app.command(epilog=example("organism measure organisms/seed-0/control/model --n 20"))
+@app.command(cls=Command, epilog=example("organism measure organisms/seed-0/control/model --n 20"))
 def measure(
     models: Annotated[list[Path], typer.Argument(help="Model folders (default: the shipped doses).")] = [],  # noqa: B006
     n: Annotated[
@@ -105,7 +105,7 @@ def measure(
         show({"schema": 1, "models": report}, True)
 
 
-@app.command(epilog=example("organism card organisms --out weights"))
+@app.command(cls=Command, epilog=example("organism card organisms --out weights"))
 def card(
     trained: Annotated[Path, typer.Argument(help="Folder that `organism train` wrote (its seed-N folders).")],
     out: Annotated[Path, typer.Option(help="Where models and card go.")],
@@ -129,7 +129,7 @@ def card(
     show({"schema": 1, "card": out / "CARD.md"} if json else str(out / "CARD.md"), json)
 
 
-@app.command(epilog=example("organism generate mixed --n 40 --out mixed.jsonl"))
+@app.command(cls=Command, epilog=example("organism generate mixed --n 40 --out mixed.jsonl"))
 def generate(
     benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs or unknowable.")],
     out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],

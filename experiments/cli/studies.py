@@ -1,50 +1,129 @@
-"""``composcope study NAME``: one paper's analyses over one or several models, in one command."""
+"""``composcope study NAME``: a paper's analyses over models, checks of the probes, further analyses over runs."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
+from typer.main import get_command
 
 from ...errors import InputError
+from .. import plugins
 from ..config import Asking, Config, Serving
 from ..console.printing import show
-from .flags import with_config, with_plugins
-from .help import Command, example
+from . import analyses, interventions
+from .flags import bound, with_config, with_plugins
+from .help import WHOLE, Command, Commands, example, under
+from .options import AsJson, Quiet, Seed
 
 if TYPE_CHECKING:
     from ..studies.study import Preset
 
-CALIBRATION = "how often the tests are wrong where nothing is there, and intervals hold the truth, on simulated data"
+PAPERS = {
+    "agentcoma": "Steps and whole, gap, quadrants; lookback, Min-K%++ and neurons over all questions.",
+    "compositional-gsm": "Pairs against S1·S2, distraction, second hop, code; pairs of models.",
+    "stad": "Steps to be revealed, bottleneck skills, isolated skills.",
+    "composition-collapse": "Residual failure over depth, three channels; patching, cosines.",
+}
+VALIDITY = "The dose series of organisms: do the probes measure what they say?"
+_SERIES = {"series": None, "only_series": False, "trainings": None}
 
-WHY = "causes named on models whose cause is known: confusion matrix, refusals; causes of real models beside it"
+
+class Studies(Commands):
+    """The group ``study``: with ``--plugin`` a name that it does not know may be that of a plugin's study."""
+
+    groups: ClassVar = {
+        "Papers, over models": tuple(PAPERS),
+        "Checks of the probes and of the statistics": ("validity", "why", "calibration"),
+        "Training": ("interventions",),
+        "Over runs that are there": tuple(analyses.ABOUT),
+        "With people": ("human",),
+    }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0].replace("_", "-")
+        named = ctx.params.get("plugin") or any(a.partition("=")[0] == "--plugin" for a in args)
+        if name not in self.commands and (named or entry_points(group="composcope.studies", name=name)):
+            return name, _of_plugin(name), args[1:]
+        return super().resolve_command(ctx, [name, *args[1:]])
+
+
+app = typer.Typer(
+    name="study", cls=Studies, invoke_without_command=True,
+    help="A paper's study over models, or a further analysis over runs: tables, figures and intervals by one command.",
+)  # fmt: skip
+
+
+@app.callback()
+@with_plugins
+def _root(
+    ctx: typer.Context,
+    list_: Annotated[bool, typer.Option("--list", help="Name the studies.")] = False,
+    json: AsJson = False,
+) -> int:
+    """A paper's study over models, or a further analysis over runs: tables, figures and intervals by one command."""
+    if ctx.invoked_subcommand is None:
+        group: Any = ctx.command
+        known = {n: group.commands[n].get_short_help_str(WHOLE) for n in group.list_commands(ctx)}
+        known |= _of_plugins() if plugins.loaded() else {}
+        rows = [{"study": n, "about": about} for n, about in known.items()]
+        show({"schema": 1, "studies": rows} if json else [f"{r['study']}: {r['about']}" for r in rows], json)
+    return 0
+
+
+def _of_plugins() -> dict[str, str]:
+    from ..studies.study import STUDIES
+
+    return {name: STUDIES[name].about for name in STUDIES if name not in (*PAPERS, "validity")}
 
 
 def preset(name: str) -> Preset:
     """A study by its name. Raises ``InputError`` for an unknown one."""
     from ..studies.study import STUDIES
 
-    found = STUDIES.find(name.replace("_", "-"))
+    found = STUDIES.find(name)
     if found is None:
         raise InputError(f"study {name}: no such study; use one of {', '.join(STUDIES)}")
     return found
 
 
-def register(app: typer.Typer) -> None:
-    """Add ``study`` to the command line."""
+def register(root: typer.Typer) -> None:
+    """Add ``study`` to the command line, with a command for each study."""
+    for name, about in PAPERS.items():
+        line = example(f"study {name} --model organism:control --limit 20")
+        app.command(name, cls=Command, epilog=line)(_over_models(name, about))
+    line = example("study validity --limit 10 --out runs/validity")
+    app.command("validity", cls=under({"Trainings": tuple(_SERIES)}), epilog=line)(
+        _over_models("validity", VALIDITY, series=True)
+    )
+    app.command(cls=Command, epilog=example("study why --cases 4 --out runs/why"))(why)
+    app.command(cls=Command, epilog=example("study calibration --draws 100"))(calibration)
+    interventions.register_study(app)
+    analyses.register(app)
+    root.add_typer(app, name="study")
+
+
+def _over_models(name: str, about: str, series: bool = False) -> Any:
+    """The command of one study that asks models; only the study of the dose series has options of its own."""
     settled = ("model", "benchmark", "protocol", "limit", "seed", "shard")
-    command = with_plugins(with_config(Config, Asking, Serving, leave_out=settled)(study))
-    line = example("study agentcoma --model organism:control --limit 20")
-    app.command("study", cls=Command, epilog=line)(command)
+    command = bound(study, about, name=name, **({} if series else _SERIES))
+    return with_plugins(with_config(Config, Asking, Serving, leave_out=settled)(command))
+
+
+def _of_plugin(name: str) -> Any:
+    """The command of a study that nobody knows before ``--plugin`` is read; says so where nobody brings it."""
+    other = typer.Typer(add_completion=False)
+    other.command(name, cls=Command)(_over_models(name, "A study of a plugin."))
+    return get_command(other)
 
 
 def study(
     given: dict[str, Any],
-    name: Annotated[str | None, typer.Argument(help="Which study; see --list.")] = None,
+    name: str,
     model: Annotated[
         list[str] | None, typer.Option("--model", "-m", help="organism:DOSE, a folder, a hub id or MODEL@URL; repeat.")
     ] = None,
@@ -63,41 +142,28 @@ def study(
     ] = None,
     series: Annotated[
         list[Path] | None,
-        typer.Option("--series", help="validity: folder of `organism train --all`; why: folder of plants; repeat."),
+        typer.Option("--series", help="Folder of `organism train --all`; repeat."),
     ] = None,
-    only_series: Annotated[
-        bool, typer.Option("--only-series", help="validity: leave the shipped training out.")
-    ] = False,
+    only_series: Annotated[bool, typer.Option("--only-series", help="Leave the shipped training out.")] = False,
     trainings: Annotated[
         int | None,
-        typer.Option(min=1, help="validity: train all doses of N seeds in OUT/trainings, without the shipped one."),
+        typer.Option(
+            min=1,
+            help="Train all doses of N seeds in OUT/trainings; the shipped one is left out.",
+        ),
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="calibration: simulated data sets per scenario.")] = 500,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html over all runs.")] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
-    list_: Annotated[bool, typer.Option("--list", help="Name the studies.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    seed: Seed = 0,
+    json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
-    """A paper's analyses over one or several models: runs, tables beside the published numbers, figures, a page."""
-    if list_ or name is None:
-        from ..studies.study import STUDIES
-
-        known = {n: study.about for n, study in STUDIES.items()} | {"calibration": CALIBRATION, "why": WHY}
-        rows = [{"study": n, "about": about} for n, about in known.items()]
-        show({"schema": 1, "studies": rows} if json else [f"{r['study']}: {r['about']}" for r in rows], json)
-        return 0
-    if name == "why":
-        return _why(series or (), model or (), out or Path("runs") / name, probe_cases or 20, seed=seed, json=json)
-    if name == "calibration":
-        return _calibration(out or Path("runs") / name, draws, seed, json=json, quiet=quiet)
     chosen = preset(name)
     from ..studies.spec import from_flags, read_spec
 
     of_study: dict[str, Any] = {"data": tuple(data or ()), "limit": limit, "probe_cases": probe_cases, "seed": seed}
     of_study |= {"series": tuple(map(str, series or ())), "only_series": only_series}
     if trainings is not None:
-        of_study |= _train(name, trainings, out or Path("runs") / name, of_study["series"], quiet)
+        of_study |= _train(trainings, out or Path("runs") / name, of_study["series"], quiet)
     if models is not None and model:
         raise InputError("--model and --models: give one of them; a models file holds all models")
     if models is not None:
@@ -121,32 +187,47 @@ def study(
     return found.exit_code()
 
 
-def _train(name: str, n: int, out: Path, series: tuple[str, ...], quiet: bool) -> dict[str, Any]:
+def _train(n: int, out: Path, series: tuple[str, ...], quiet: bool) -> dict[str, Any]:
     """What ``--trainings`` gives the study: the folder of the trainings, which are run or continued before it."""
-    if name != "validity":
-        raise InputError(f"--trainings {n}: study {name} trains nothing; use it with `composcope study validity`")
     from ..organism.trainings import conduct
 
     folder = conduct(n, out / "trainings", lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
     return {"series": (*series, str(folder)), "only_series": True}
 
 
-def _why(series: Sequence[Path], models: Sequence[str], folder: Path, cases: int, *, seed: int, json: bool) -> int:
+def why(
+    series: Annotated[list[Path] | None, typer.Option("--series", help="Folder of plants; repeat.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", help="A real model to diagnose beside them; repeat.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Study folder.")] = Path("runs/why"),
+    cases: Annotated[int, typer.Option("--cases", "--probe-cases", min=1, help="Failures of each model.")] = 20,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> int:
+    """Causes named on models whose cause is known: confusion matrix, refusals; causes of real models beside it."""
     from ..diagnosis.confusion import run_study
     from ..run import read_json
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    lines = run_study(series, models, folder, cases, seed)
-    show(read_json(folder / "confusion.json") if json else lines, json)
+    lines = run_study(series or (), model or (), out, cases, seed)
+    show(read_json(out / "confusion.json") if json else lines, json)
     return 0
 
 
-def _calibration(folder: Path, draws: int, seed: int, *, json: bool, quiet: bool) -> int:
+def calibration(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Study folder.")] = Path("runs/calibration"),
+    draws: Annotated[int, typer.Option(min=1, help="Simulated data sets per scenario.")] = 500,
+    seed: Seed = 0,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """How often tests are wrong where nothing is there, and intervals hold the truth, on simulated data."""
     from ..run import read_json
     from ..studies.calibration import conduct
 
-    rows = conduct(folder, draws, seed, lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
-    show(read_json(folder / "study.json") if json else (folder / "study.md").read_text(encoding="utf-8"), json)
+    rows = conduct(out, draws, seed, lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
+    show(read_json(out / "study.json") if json else (out / "study.md").read_text(encoding="utf-8"), json)
     return 1 if any(r["holds"] == "no" for r in rows) else 0
 
 

@@ -87,7 +87,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Study:
-    """What ``composcope intervene-study`` was told."""
+    """What ``composcope study interventions`` was told."""
 
     model: str = "organism:control"
     seeds: int = 3

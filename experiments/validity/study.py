@@ -122,7 +122,6 @@ def _shown(row: Row) -> str:
 
 PRESET = Preset(
     name="validity",
-    about="the dose series of organisms: do the probes measure what they say?",
     order=5,
     title="Validity: probes on a dose series whose truth is known",
     protocol="compositionality-gap",

@@ -1,4 +1,4 @@
-"""``composcope analyze`` and ``composcope human-study`` from the command line."""
+"""``composcope study`` over runs, and ``composcope study human``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from composcope.experiments.analyzing import ANALYSES
 from composcope.experiments.cli import main
+from composcope.experiments.cli.analyses import ABOUT
 
 
 def _graded(path: Path, model: str, wholes: dict[str, str]) -> Path:
@@ -25,7 +27,7 @@ def _graded(path: Path, model: str, wholes: dict[str, str]) -> Path:
 def test_an_analysis_prints_a_document_and_writes_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain = _graded(tmp_path / "plain.jsonl", "m", {"a": "incorrect", "b": "incorrect", "c": "correct"})
     other = _graded(tmp_path / "cot.jsonl", "m", {"a": "correct", "b": "incorrect", "c": "correct"})
-    command = ["analyze", "recovery", str(plain), str(other), "--out", str(tmp_path / "out"), "--json"]
+    command = ["study", "recovery", str(plain), str(other), "--out", str(tmp_path / "out"), "--json"]
     assert main(command) == 0
     document = json.loads(capsys.readouterr().out)
     found = next(m for m in document["metrics"] if m["metric"] == "recovery" and not m["group"])
@@ -39,7 +41,7 @@ def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.Capt
     both = tmp_path / "both.jsonl"
     one = _graded(tmp_path / "1.jsonl", "m-1B", {"a": "incorrect"}).read_text()
     both.write_text(one + _graded(tmp_path / "2.jsonl", "m-30B", {"a": "correct"}).read_text())
-    assert main(["analyze", "sizes", str(both), "--json"]) == 0
+    assert main(["study", "sizes", str(both), "--json"]) == 0
     groups = [r["group"] for r in json.loads(capsys.readouterr().out)["tables"]["models"]]
     assert groups == ["small", "large"]
 
@@ -47,8 +49,8 @@ def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nonsense", "x"], "no such analysis; use one of formats, recovery"),
-        (["recovery", "{file}"], "analyze recovery: 1 runs; give 2"),
+        (["nonsense", "x"], "No such command 'nonsense'"),
+        (["recovery", "{file}"], "study recovery: 1 runs; give 2"),
         (["adjudicator", "--sheet", "{file}"], "give --sheet and --key together"),
         (["sizes", "{file}", "--size", "seven"], "give RUN=BILLIONS"),
     ],
@@ -57,18 +59,15 @@ def test_wrong_use_is_one_line(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = _graded(tmp_path / "rows.jsonl", "m", {"a": "correct"})
-    assert main(["analyze", *(str(path) if w in ("{file}", "x") else w for w in words)]) == 1
+    assert main(["study", *(str(path) if w in ("{file}", "x") else w for w in words)]) == 1
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
 
 
-def test_analyses_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["analyze", "--list"]) == 0
-    assert {line.partition(":")[0] for line in capsys.readouterr().out.splitlines()} >= {
-        "taxonomy",
-        "profiles",
-        "tiers",
-    }
+def test_every_analysis_has_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tuple(ABOUT) == tuple(ANALYSES)
+    assert main(["study", "--list"]) == 0
+    assert {line.partition(":")[0] for line in capsys.readouterr().out.splitlines()} >= set(ANALYSES)
 
 
 def test_a_human_study_goes_from_sheet_to_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +79,7 @@ def test_a_human_study_goes_from_sheet_to_metrics(tmp_path: Path, capsys: pytest
     benchmark = tmp_path / "cases.jsonl"
     benchmark.write_text("".join(json.dumps(c) + "\n" for c in cases))
     study = tmp_path / "study"
-    assert main(["human-study", str(benchmark), "--per-person", "4", "--out", str(study)]) == 0
+    assert main(["study", "human", str(benchmark), "--per-person", "4", "--out", str(study)]) == 0
     key = {json.loads(line)["item"]: json.loads(line) for line in (study / "key.jsonl").read_text().splitlines()}
     filled = []
     for line in (study / "sheet.jsonl").read_text().splitlines():
@@ -97,9 +96,9 @@ def test_a_human_study_goes_from_sheet_to_metrics(tmp_path: Path, capsys: pytest
         "--out",
         str(tmp_path / "human"),
     ]
-    assert main(["human-study", str(benchmark), *words]) == 0
+    assert main(["study", "human", str(benchmark), *words]) == 0
     capsys.readouterr()
     graded = str(tmp_path / "human/graded.jsonl")
-    assert main(["metrics", graded, "--protocol", "compositionality-gap", "--json"]) == 0
+    assert main(["score", graded, "--protocol", "compositionality-gap", "--json"]) == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
     assert next(m for m in metrics if m["metric"] == "composition" and not m["group"])["value"] == 1.0

@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from composcope.errors import InputError
 from composcope.experiments.cli import app, main
 from composcope.experiments.console import exits
 
-COMMANDS = "investigate evaluate probe score metrics report plot compare ls doctor merge demo organism".split()
+COMMANDS = "investigate evaluate probe score report plot compare ls doctor merge demo organism study build".split()
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / ".site")}
 
 
@@ -63,7 +64,7 @@ def test_every_command_shows_an_example_to_copy_that_parses_and_speaks_json(
     assert "--json" in {option for p in LEAVES[path].params for option in p.opts}
 
 
-@pytest.mark.parametrize("name", ["plot", "analyze", "study"])
+@pytest.mark.parametrize("name", ["plot", "study"])
 def test_lists_of_names_are_machine_readable_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--list"]) == 0
     said = capsys.readouterr().out.splitlines()
@@ -72,7 +73,7 @@ def test_lists_of_names_are_machine_readable_too(name: str, capsys: pytest.Captu
     assert said == [": ".join(row.values()) for row in rows]
 
 
-@pytest.mark.parametrize("path", [(), ("build",), ("bench",), ("organism",)], ids=str)
+@pytest.mark.parametrize("path", [(), ("build",), ("bench",), ("organism",), ("study",)], ids=str)
 def test_lists_of_commands_say_the_whole_of_what_each_does(
     path: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +85,53 @@ def test_lists_of_commands_say_the_whole_of_what_each_does(
         group = group.commands[name]
     for name, command in group.commands.items():
         assert f" {name} {command.get_short_help_str(999)} ".replace("- ", "-") in f"{shown} "
+
+
+def test_every_command_stands_under_one_heading() -> None:
+    root: Any = get_command(app)
+    for group in (root, root.commands["study"]):
+        named = [name for names in group.groups.values() for name in names]
+        assert sorted(named) == sorted(group.commands), group.name
+        assert list(group.list_commands(None)) == named
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_no_heading_of_a_help_text_has_more_options_than_one_can_see_at_once(path: tuple[str, ...]) -> None:
+    command = LEAVES[path]
+    headings = Counter(command.heading(p) for p in command.params)
+    assert max(headings.values(), default=0) <= 10, headings
+    for names in command.headings.values():
+        assert set(names) <= {p.name for p in command.params}
+
+
+@pytest.mark.parametrize("old", get_command(app).renamed)  # type: ignore[attr-defined]
+def test_an_old_name_still_works_and_says_the_new_one_in_a_line(old: str, capsys: pytest.CaptureFixture[str]) -> None:
+    new = get_command(app).renamed[old]  # type: ignore[attr-defined]
+    assert main([old, "--help"]) == 0
+    with_old = capsys.readouterr()
+    assert main([*new.split(), "--help"]) == 0
+    assert with_old.out == capsys.readouterr().out
+    (line,) = with_old.err.splitlines()
+    assert f"'{old}'" in line and f"'{new}'" in line
+    assert main(["--help"]) == 0
+    assert f"\n  {old} " not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["FILE"], "give --protocol NAME"),
+        (["FILE", "-p", "compositionality-gap", "--audit", "3"], "--audit: is for a run folder"),
+        ([".", "--protocol", "compositionality-gap"], "--protocol: is for a file of graded rows"),
+    ],
+)
+def test_score_says_which_options_are_for_a_run_and_which_for_rows(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = tmp_path / "graded.jsonl"
+    rows.write_text('{"case": "a", "role": "whole", "outcome": "correct"}\n')
+    assert main(["score", *(str(rows) if w == "FILE" else w for w in words)]) == 1
+    assert said in capsys.readouterr().err
 
 
 SCRIPTS = {"bash": "complete -o default -F", "zsh": "#compdef composcope", "fish": "complete --command composcope"}
@@ -118,7 +166,7 @@ def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.Capt
         (["ls", "nowhere"], "nowhere: no such folder"),
         (["report", "nowhere"], "nowhere: no such run folder"),
         (["compare", "a", "b"], "graded.jsonl: no such file"),
-        (["metrics", "g", "--protocol", "x", "--plugin", "no.py"], "--plugin no.py: no such file"),
+        (["score", "g", "--protocol", "x", "--plugin", "no.py"], "--plugin no.py: no such file"),
         (["organism", "train", "--out", "x"], "give either --dose or --all"),
     ],
 )

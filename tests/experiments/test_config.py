@@ -126,22 +126,22 @@ def _panels(text: str) -> dict[str, set[str]]:
 @pytest.mark.parametrize(
     ("command", "headings"),
     [
-        ("investigate", {"Options", "Asking", "Serving", "Probing", "Output"}),
-        ("evaluate", {"Options", "Asking", "Serving", "Output"}),
-        ("probe", {"Options", "Serving", "Probing", "Output"}),
-        ("study", {"Options", "Asking", "Serving", "Output"}),
+        ("investigate", {"Computing", "Asking", "Protocols", "Grading", "Serving", "Workers", "Probing", "Output"}),
+        ("evaluate", {"Computing", "Asking", "Serving", "Output"}),
+        ("probe", {"Computing", "Workers", "Probing", "Output"}),
+        ("study agentcoma", {"Computing", "Asking", "Serving", "Output"}),
     ],
 )
 def test_help_lists_the_flags_of_each_section_under_its_heading(
     command: str, headings: set[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([command, "--help"]) == 0
+    assert main([*command.split(), "--help"]) == 0
     panels = _panels(capsys.readouterr().out)
     assert headings <= set(panels)
     where = {"Asking": "--few-shot", "Serving": "--engine", "Probing": "--probe-cases", "Output": "--json"}
-    for heading in headings - {"Options"}:
+    where |= {"Protocols": "--ask-all", "Grading": "--judge", "Workers": "--gpus-per-worker", "Computing": "--device"}
+    for heading in headings:
         assert where[heading] in panels[heading], heading
-    assert "--device" in panels["Options"]
 
 
 def test_a_flag_that_is_not_given_leaves_the_default_of_the_model(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ COMMANDS = {
     "compare": ["compare", "a", "b"],
     "merge": ["merge", "a", "b", "--out", "m"],
     "score": ["score", "b", "-q"],
-    "analyze": ["analyze", "lengths", "b"],
+    "study": ["study", "lengths", "b"],
     "report": ["report", "b", "--out", "m"],
     "plot": ["plot", "gap-slopes", "b", "--out", "m"],
     "probe": ["probe", "b", "--probes", "min-k", "-q"],
@@ -107,7 +107,7 @@ COMMANDS = {
             "metrics[0]: field 'interval' is missing",
         ),
         (document("manifest.json", engine={"identity": 3}), "score probe", "engine: field 'identity' is 3"),
-        (fewer("journal/segment.jsonl"), "analyze", "b/journal: the answers of 1 of "),
+        (fewer("journal/segment.jsonl"), "study", "b/journal: the answers of 1 of "),
         (gone("journal"), "merge", "b/journal: holds no answers"),
         (first_line("asks.jsonl", ask=None), "analyze report", "b/asks.jsonl:1: field 'ask' is missing"),
         (first_line("cases.jsonl", id=None), "compare merge score analyze report", "cases.jsonl:1: field 'id' is miss"),
@@ -171,7 +171,7 @@ def test_graded_rows_that_lost_cases_are_not_analyzed_as_fewer(
     damaged: Callable[[Damage], object], capsys: Capture
 ) -> None:
     damaged(lambda run: (run / "graded.jsonl").write_text((run / "graded.jsonl").read_text().splitlines(True)[0]))
-    for name in ("analyze", "report"):
+    for name in ("study", "report"):
         assert main(COMMANDS[name]) == 1
         assert "b/graded.jsonl: no row of 11 cases (first: 'case-0001')" in capsys.readouterr().err
     document("manifest.json", stopped="max_asks=1")(Path("b"))

@@ -146,7 +146,7 @@ def test_a_moved_run_is_scored_compared_and_reported_without_its_model(
 
 def test_metrics_of_graded_rows_are_those_of_the_run(investigated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graded = str(investigated / "graded.jsonl")
-    assert main(["metrics", graded, "--protocol", "compositionality-gap", "--json"]) == 0
+    assert main(["score", graded, "--protocol", "compositionality-gap", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["protocol"]) == (1, "compositionality-gap")
     value = {m["metric"]: m["value"] for m in found["metrics"] if not m["group"]}

@@ -29,4 +29,4 @@ def test_a_protocol_runs_end_to_end_on_an_organism(
     document = json.loads((run / "metrics.json").read_text())
     assert metrics <= {m["metric"] for m in document["metrics"]}
     assert sets <= {p.stem for p in (run / "casesets").glob("*.jsonl")}
-    assert main(["analyze", "lengths", str(run)]) == 0
+    assert main(["study", "lengths", str(run)]) == 0

@@ -116,7 +116,7 @@ def test_stad_runs_from_questions_to_bottlenecks(
     counts = [metrics[name, "{}"] for name in ("k_zero", "k_positive", "intractable")]
     assert sum(m["count"] for m in counts) + counts[0]["n_invalid"] == N
     capsys.readouterr()
-    assert main(["analyze", "skills", str(run), "--json"]) == 0
+    assert main(["study", "skills", str(run), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["tables"]["skills"]
     assert {r["skill"]: r["n"] for r in rows}.keys() == {"recall", "calculation"}
-    assert main(["analyze", "bottlenecks", str(run)]) == 0
+    assert main(["study", "bottlenecks", str(run)]) == 0

@@ -72,5 +72,5 @@ def test_imports_analyses_and_the_metrics_command_warn(tmp_path: Path, capsys: p
     assert any("1 of 2 rows are in roles that no protocol counts ('Whole' 1)" in w for w in found.warnings)
     lengths = analyze("skills", [tmp_path / "graded.jsonl"])
     assert any("graded.jsonl" in w and "'Whole' 1" in w for w in lengths.warnings)
-    assert main(["metrics", str(tmp_path / "graded.jsonl"), "-p", "double-gate"]) == 0
+    assert main(["score", str(tmp_path / "graded.jsonl"), "-p", "double-gate"]) == 0
     assert "warning: 1 of 2 rows are in roles that double-gate does not count" in capsys.readouterr().out
