@@ -13,10 +13,11 @@ from ...evaluation.protocols.catalog import about
 from ...evaluation.protocols.counting import Item, Truth
 from ..run.reader import Row, RunData
 from . import style
-from .behaviour import cell, point
+from .behaviour import point
 from .drawing import Drawing, drawn, need
 from .figure import GAP, SCAFFOLDS, figure
 from .grouping import having, labels, labels_by_benchmark
+from .heatmaps import table
 
 
 @figure("scaffold-gain", "With any scaffold", SCAFFOLDS, "optional", 20)
@@ -153,21 +154,18 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
     skills = sorted(sizes, key=lambda s: -sizes[s])
     shown, models = skills[:top], list(dict.fromkeys(r["model"] for r in rows))
     fig, ax = style.one_panel(3.4 + 0.75 * len(models), 1.5 + 0.34 * len(shown))
+    table(ax, rows, shown, models, lambda r: (r["skill"], r["model"]))
     for row in rows:
-        row["drawn"] = "undefined" if row["value"] is None else style.weight(row["n"])
-        if row["skill"] in shown:
-            cell(ax, models.index(row["model"]), shown.index(row["skill"]), row)
+        if row["skill"] not in shown:
+            row["drawn"] = "no"
     turned = max(len(m) for m in models) > 9
     ax.set_xticks(range(len(models)), [style.plain(m, 22) for m in models], rotation=30 if turned else 0,
                   ha="right" if turned else "center")  # fmt: skip
     ax.set_yticks(range(len(shown)), [style.plain(s, 44) for s in shown])
-    ax.set_xlim(-0.5, len(models) - 0.5)
-    ax.set_ylim(len(shown) - 0.5, -0.5)
     style.dress(ax, "Skills asked alone, % right", grid=None)
     more = f" The {len(skills) - top} rarer ones are in the csv." if len(skills) > top else ""
     text = (
-        "Accuracy in percent on the steps that call for each skill, asked alone, the most frequent skills first; cells "
-        f"with n < 5 are outlined without a color, * marks n < 15.{more}"
+        f"Accuracy in percent on the steps that call for each skill, asked alone, the most frequent skills first.{more}"
     )
     return drawn(fig, rows, text, chosen, "{model}, {skill}", mark="Starred")
 

@@ -17,6 +17,7 @@ from . import style
 from .drawing import Drawing, curves, drawn, need
 from .figure import GAP, GATE, figure
 from .grouping import grouped, having, labels, labels_by_benchmark
+from .heatmaps import table
 from .scatters import marks
 
 STEPS = {"both": "both", "composition": "whole"}
@@ -84,15 +85,11 @@ def family_heatmap(runs: Sequence[RunData]) -> Drawing:
     columns = sorted({(r["family"], r["depth"]) for r in rows})
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, ax = style.one_panel(1.6 + 0.62 * len(columns), 1.5 + 0.42 * len(models))
-    for row in rows:
-        row["drawn"] = "undefined" if row["value"] is None else style.weight(row["n"])
-        cell(ax, columns.index((row["family"], row["depth"])), models.index(row["model"]), row)
+    table(ax, rows, models, columns, lambda r: (r["model"], (r["family"], r["depth"])))
     ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
-    ax.set_xlim(-0.5, len(columns) - 0.5)
-    ax.set_ylim(len(models) - 0.5, -0.5)
     style.dress(ax, "Residual failure, %", "depth, family", grid=None)
     _depths_of_families(ax, columns)
-    text = "Residual failure in percent; cells with n < 5 are outlined without a color."
+    text = "Residual failure in percent."
     return drawn(fig, rows, text, runs, "{model}, {family}, depth {depth}", mark="Starred")
 
 
@@ -315,22 +312,3 @@ def _gaps(runs: Sequence[RunData]) -> str:
 
 def _span(m: Metric) -> str:
     return "" if m.low is None or m.high is None else f" [{100 * m.low:+.1f}, {100 * m.high:+.1f}]"
-
-
-def cell(ax: Axes, x: int, y: int, row: Row) -> None:
-    """One cell of a table of colors: percent in it, hollow under 5 cases, a star under 15, a dash where undefined."""
-    if row["drawn"] == "undefined":
-        ax.text(x, y, "–", ha="center", va="center", fontsize=8, color=style.MUTED)
-        return
-    hollow = row["drawn"] == "hollow"
-    face = "none" if hollow else style.SEQUENTIAL(row["value"])
-    ax.add_patch(_square(x, y, face))
-    ink = style.MUTED if hollow else style.legible(row["value"], 0, 1, style.SEQUENTIAL)
-    star = "*" if row["drawn"] == "marked" else ""
-    ax.text(x, y, f"{100 * row['value']:.0f}{star}", ha="center", va="center", fontsize=8, color=ink)
-
-
-def _square(x: int, y: int, face: Any) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=face, edgecolor=style.GRID, linewidth=0.8)

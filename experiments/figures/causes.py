@@ -15,7 +15,7 @@ from .grouping import labels
 
 @figure("causes", "Causes of failure", "composcope diagnose RUN", "first", 30)
 def causes(runs: Sequence[RunData]) -> Drawing:
-    """Share of each cause among failures whose parts are all right; a bar per group, a panel per run."""
+    """Share of each cause among failures whose parts are all right; a block per group, a panel per run."""
     found = {run.path: diagnosis for run in runs if (diagnosis := read_diagnosis(run.path)) is not None}
     names = labels([run for run in runs if run.path in found])
     rows: list[Row] = []
@@ -35,32 +35,17 @@ def causes(runs: Sequence[RunData]) -> Drawing:
     order = sorted({r["cause"] for r in rows}, key=lambda c: (CAUSES.index(c.partition(":")[0]), c))
     panels = list(dict.fromkeys(r["run"] for r in rows))
     most = max(len({r["group"] for r in rows if r["run"] == p}) for p in panels)
-    fig, axes = style.grid_of(1, len(panels), 5.2, 1.5 + 0.42 * most)
+    fig, axes = style.grid_of(1, len(panels), 5.2, 1.5 + 0.14 * most * (len(order) + 1))
     for ax, panel in zip(axes[0], panels, strict=True):
         mine = [r for r in rows if r["run"] == panel]
-        groups = list(dict.fromkeys(r["group"] for r in mine))
-        for y, group in enumerate(groups):
-            left = 0.0
-            for i, cause in enumerate(order):
-                row = next((r for r in mine if (r["group"], r["cause"]) == (group, cause)), None)
-                if row is None:
-                    continue
-                ax.barh(y, row["value"], left=left, height=0.62, **style.bar(row["n"], style.color(i)))
-                if row["low"] is not None:
-                    at = y + 0.36 - 0.72 * (i + 1) / (len(order) + 1)
-                    ends = [max(0.0, left + row["low"]), min(1.0, left + row["high"])]
-                    ax.plot(ends, [at, at], color=style.INK, linewidth=0.9, solid_capstyle="butt", zorder=4)
-                left += row["value"]
-        for i, cause in enumerate(order):
-            ax.plot([], [], "s", color=style.color(i), label=cause)
-        sizes = [next(r["n"] for r in mine if r["group"] == g) for g in groups]
-        ax.set_yticks(range(len(groups)), [f"{style.plain(g, 28)} (n={n})" for g, n in zip(groups, sizes, strict=True)])
-        ax.invert_yaxis()
+        groups = list(dict.fromkeys((r["group"], r["n"]) for r in mine))
+        said = [f"{style.plain(group, 28)} (n={n})" for group, n in groups]
+        style.dots(ax, mine, "cause", order, groups, said, lambda r: (r["group"], r["n"]))
         style.percent(ax, "x")
         style.dress(ax, style.plain(mine[0]["model"], 30), "share of the failures", grid="x")
     style.shared_legend(fig)
     text = (
-        "Causes of the failures whose parts are all right, as shares of each group. Lines are intervals of a share, "
-        "from where its segment begins. A case without a demonstrated cause is undetermined."
+        "Causes of the failures whose parts are all right, as shares of each group. A case without a demonstrated "
+        "cause is undetermined."
     )
     return drawn(fig, rows, text, [r for r in runs if r.path in found], "{group}, {cause}")

@@ -97,7 +97,7 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     for run in chosen:
         found = sorted(((str(m.group["quadrant"]), m) for m in run.select("quadrant", "quadrant")), key=_quadrant_order)
         rows += [
-            {**point(run, names[run.path], m, quadrant=q),
+            {**point(run, names[run.path], m, quadrant=q, steps=QUADRANTS.get(q, q)),
              "drawn": "undefined" if m.value is None else style.weight(m.n)}
             for q, m in found
         ]  # fmt: skip
@@ -189,7 +189,7 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         n = sum(counts.values())
         about = {"run": run.name, "model": names[run.path], "n": n, "n_unknown": unknown, "drawn": style.weight(n)}
         in_order = sorted(counts.items(), key=lambda x: (x[0] < 0, x[0]))
-        rows += [{**about, "k": k, "count": c, "value": c / n} for k, c in in_order]
+        rows += [{**about, "k": k, "revealed": _revealed(k), "count": c, "value": c / n} for k, c in in_order]
     need(rows, "No run here asked with scaffolds: the protocol scaffolding does.")
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, len(models), 3.0, 2.8, sharey=True)
@@ -199,7 +199,7 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
             shade = style.FAILURE if row["k"] == -1 else style.SUCCESS
             ax.bar(i, row["count"], width=0.7, **style.bar(row["n"], shade))
             ax.text(i, row["count"], str(row["count"]), ha="center", va="bottom", fontsize=8, color=style.INK)
-        ax.set_xticks(range(len(mine)), ["none" if r["k"] == -1 else str(r["k"]) for r in mine])
+        ax.set_xticks(range(len(mine)), [r["revealed"] for r in mine])
         title = f"{style.plain(model, 24)}, {style.counted(mine[0]['n'])}"
         style.dress(ax, title, "steps revealed", "cases" if ax is panels[0][0] else "")
     unknown = [f"{style.plain(r['model'])} {r['n_unknown']}" for r in rows if r["n_unknown"]]
@@ -210,6 +210,10 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         else ""
     )
     return drawn(fig, rows, text, runs, "{model}", intervals=COUNTS, mark="Starred")
+
+
+def _revealed(k: int) -> str:
+    return "none" if k == -1 else str(k)
 
 
 def min_k_counts(graded: Sequence[Graded]) -> tuple[Counter[int], int]:

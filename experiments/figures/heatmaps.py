@@ -1,8 +1,8 @@
-"""Grids of colored cells: layer by head, by step, by neuron, task by task; cells of few cases are frames."""
+"""Grids of colored cells: layer by head, by step, task by task, model by skill; cells of few cases are hatched."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,37 +25,43 @@ def panels_of(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     return fig, axes
 
 
-def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *, annotate: bool = False,
-         counts: Any = None) -> Any:  # fmt: skip
+def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *,
+         say: Callable[[float], str] | None = None, counts: Any = None) -> Any:  # fmt: skip
     """A grid of colored cells, first row on top; cells that are NaN stay empty.
 
     ``counts`` says how many cases each cell rests on (one number, or an array that broadcasts to the cells; NaN where
-    unknown): below 5 a cell is a frame in its color.
+    unknown): below 5 a cell is hatched. ``say`` makes the text in each cell.
     """
     values = np.ma.masked_invalid(np.asarray(matrix, dtype=float))
     known = np.full(values.shape, np.nan) if counts is None else np.broadcast_to(counts, values.shape)
-    hollow = np.asarray(known, dtype=float) < style.HOLLOW_BELOW
-    filled = np.ma.masked_where(hollow, values)
-    image = ax.imshow(filled, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
-    _frames(ax, values, hollow, image)
-    if annotate and values.size <= 100:
-        for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float)):
-            drawn = np.isfinite(v)
-            ink = style.legible(v, low, high, cmap) if drawn and not hollow[i, j] else style.MUTED
-            star = "*" if drawn and style.HOLLOW_BELOW <= known[i, j] < style.MARKED_BELOW else ""
-            ax.text(j, i, f"{v:.2f}{star}" if drawn else "–", ha="center", va="center", fontsize=8, color=ink)
+    known = np.asarray(known, dtype=float)
+    image = ax.imshow(values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+    few = [(i, j) for i, j in np.argwhere(known < style.HOLLOW_BELOW) if not np.ma.is_masked(values[i, j])]
+    corners = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
+    if few:
+        ax.add_collection(PolyCollection([[(j + x, i + y) for x, y in corners] for i, j in few], hatch="////",
+                                         facecolors="none", edgecolors=style.MUTED, linewidths=0))  # fmt: skip
+    for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float)) if say else ():
+        drawn = np.isfinite(v)
+        ink = style.legible(v, low, high, cmap) if drawn else style.MUTED
+        star = "*" if drawn and style.HOLLOW_BELOW <= known[i, j] < style.MARKED_BELOW else ""
+        box = {"facecolor": cmap((v - low) / (high - low)), "edgecolor": "none", "pad": 1.2} if (i, j) in few else None
+        said = f"{say(v)}{star}" if drawn and say else "–"
+        ax.text(j, i, said, ha="center", va="center", fontsize=8, color=ink, bbox=box)
     _whole_ticks(ax, values.shape[1], values.shape[0])
     return image
 
 
-def _frames(ax: Axes, values: Any, hollow: Array, image: Any) -> None:
-    spots = [(i, j) for i, j in np.argwhere(hollow) if not np.ma.is_masked(values[i, j])]
-    if spots:
-        corners = [
-            [(j + dx, i + dy) for dx, dy in ((-0.4, -0.4), (0.4, -0.4), (0.4, 0.4), (-0.4, 0.4))] for i, j in spots
-        ]
-        shades = [image.cmap(image.norm(values[i, j])) for i, j in spots]
-        ax.add_collection(PolyCollection(corners, facecolors="none", edgecolors=shades, linewidths=1.2))
+def table(ax: Axes, rows: Sequence[Row], lines: Sequence[Any], columns: Sequence[Any],
+          place: Callable[[Row], tuple[Any, Any]]) -> None:  # fmt: skip
+    """Rates as a table of colored cells with percents in them; ``place`` gives the line and column of a row."""
+    values, counts = (np.full((len(lines), len(columns)), np.nan) for _ in range(2))
+    for row in few_marks(list(rows)):
+        line, column = place(row)
+        if line in lines and row["value"] is not None:
+            values[lines.index(line), columns.index(column)] = row["value"]
+            counts[lines.index(line), columns.index(column)] = row["n"]
+    heat(ax, values, style.SEQUENTIAL, 0, 1, say=lambda v: f"{100 * v:.0f}", counts=counts)
 
 
 def _whole_ticks(ax: Axes, width: int, height: int) -> None:
@@ -87,8 +93,8 @@ def cells(matrix: Array, axes: tuple[str, str], **keys: Any) -> list[Row]:
 
 
 def few_marks(rows: list[Row]) -> list[Row]:
-    """Rows of cells with how each is ``drawn``; unknown counts mark nothing."""
+    """Rows of cells with how each is ``drawn``; unknown counts mark nothing, and what is not drawn stays so."""
     for r in rows:
-        if r.get("n") is not None:
+        if r.get("n") is not None and r.get("drawn") != "no":
             r["drawn"] = "undefined" if r["value"] is None else style.weight(r["n"])
     return rows

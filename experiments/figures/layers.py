@@ -115,7 +115,7 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
     text = (
         "Cosine between consecutive residual states over the response: by step, mean over cases, and by layer, mean "
         "over each case's steps. Later steps rest on fewer cases (each step's n in the csv); those of fewer than 5 "
-        f"cases are frames. {style.counts(rows)} "
+        f"cases are hatched. {style.counts(rows)} "
         f"{style.few_cases([r for r in rows if r.get('drawn') == 'hollow'], '{model}, {group}, step {step}')} "
         f"By layer: {style.few_cases(means, '{model}, {group}, layer {layer}')} {style.interval_methods(means)}"
     ).replace("By layer:  ", "By layer: ")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...evaluation.grading import numbers
-from ..run.reader import Array, Row, RunData
+from ..run.reader import Row, RunData
 from . import style
-from .drawing import Drawing, caption, need
+from .drawing import Drawing, drawn, need
 from .figure import PAIRS, figure
 
 SETS = {
@@ -29,48 +26,26 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
     rows = [row for run in _one_per_benchmark(runs) for row in _rows(run)]
     need(rows, "No benchmark here has numbers for answers.")
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
-    fig, panels = style.grid_of(1, len(benchmarks), 4.6, 3.4, sharey=True)
+    fig, panels = style.grid_of(1, len(benchmarks), 4.6, 3.4, sharex=True, sharey=True)
     for ax, benchmark in zip(panels[0], benchmarks, strict=True):
         mine = [r for r in rows if r["benchmark"] == benchmark]
-        of_set = {name: [r for r in mine if r["set"] == name] for name in dict.fromkeys(r["set"] for r in mine)}
-        for i, (name, values) in enumerate(_apart({k: np.sort([r["log10"] for r in v]) for k, v in of_set.items()})):
-            n = len(values)
-            few = n < style.HOLLOW_BELOW
-            shares = np.arange(1, n + 1) / n
+        for i, name in enumerate(dict.fromkeys(r["set"] for r in mine)):
+            curve = [r for r in mine if r["set"] == name]
             # A curve of a handful of answers is no distribution: its points are shown and not joined.
-            form: dict[str, Any] = (
-                {"linestyle": "none", "marker": "o", "markerfacecolor": style.PAPER}
-                if few
-                else {"linewidth": max(1.4, 3.4 - 0.9 * i), "linestyle": "-" if n >= style.MARKED_BELOW else "--"}
-            )
-            ax.plot(values, shares, color=style.color(i), drawstyle="steps-post", label=f"{' = '.join(name)} (n={n})",
-                    **form)  # fmt: skip
-            for r in (r for one in name for r in of_set[one]):
-                r["drawn"] = style.weight(n)
+            form: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": style.PAPER}
+            if curve[0]["drawn"] != "hollow":
+                form = {"linewidth": 1.7, "linestyle": style.dash(i), "drawstyle": "steps-post"}
+            ax.plot([r["x"] for r in curve], [r["value"] for r in curve], color=style.color(i),
+                    label=f"{name} (n={len(curve)})", **form)  # fmt: skip
         style.percent(ax)
-        ax.set_xticks(_decades(mine), [_power(d) for d in _decades(mine)])
+        ax.set_xticks(_decades(rows), [_power(d) for d in _decades(rows)])
         style.dress(ax, benchmark, "size of the answer", "share of answers up to this size", grid="both")
         style.legend(ax, loc="lower right")
     text = (
         "Cumulative distribution of the size of gold answers, zero counted as below 1. Where the curves lie on each "
-        "other, the whole is no harder by its numbers."
+        "other, the whole is no harder by its numbers; sets of the same sizes are one curve."
     )
-    sizes = Counter((r["benchmark"], r["set"]) for r in rows)
-    counted = [{**r, "n": sizes[r["benchmark"], r["set"]]} for r in rows]
-    said = caption(text, counted, runs, "{benchmark}, {set}", intervals="Counts of cases, no intervals.", mark="Dashed")
-    return Drawing(style.finished(fig), counted, said)
-
-
-def _apart(sets: Mapping[str, Array]) -> list[tuple[list[str], Array]]:
-    """Sets whose sizes are the same as one curve: of many benchmarks the last step's answer is the whole's."""
-    found: list[tuple[list[str], Array]] = []
-    for name, values in sets.items():
-        same = next((names for names, known in found if np.array_equal(known, values)), None)
-        if same is None:
-            found.append(([name], values))
-        else:
-            same.append(name)
-    return found
+    return drawn(fig, rows, text, runs, "{benchmark}, {set}", intervals="Counts of cases, no intervals.", mark="Marked")
 
 
 def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
@@ -83,26 +58,33 @@ def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
 
 
 def _rows(run: RunData) -> list[Row]:
-    rows: list[Row] = []
+    """One row an answer, by size: ``x`` is its decimal logarithm, ``value`` the share of answers up to it."""
+    sizes: dict[str, list[tuple[float, float, str]]] = {}
     for case in run.cases.values():
         answers = {"whole": (case.answer_type, case.answer)}
-        for i, part in enumerate(case.parts[:2]):
-            answers[f"part:{i}"] = (part.answer_type, part.answer)
+        answers |= {f"part:{i}": (part.answer_type, part.answer) for i, part in enumerate(case.parts[:2])}
         original = case.meta.get("original")
         if isinstance(original, dict) and "answer" in original:
             answers["original"] = ("number", str(original["answer"]))
         for role, (kind, answer) in answers.items():
             found = numbers.parse(answer) if kind == "number" else None
             if found is not None:
-                value = float(found.value)
-                size = abs(value)
-                rows.append({"benchmark": run.benchmark, "case": case.id, "set": SETS[role], "value": value,
-                             "log10": math.log10(size) if size > 0 else -0.5})  # fmt: skip
-    return rows
+                size = abs(float(found.value))
+                x = math.log10(size) if size > 0 else -0.5
+                sizes.setdefault(SETS[role], []).append((x, float(found.value), case.id))
+    curves: dict[tuple[float, ...], list[str]] = {}
+    for name, known in sizes.items():
+        known.sort()
+        curves.setdefault(tuple(x for x, _, _ in known), []).append(name)
+    return [
+        {"benchmark": run.benchmark, "case": case, "set": " = ".join(names), "answer": answer, "n": len(xs), "x": x,
+         "value": (i + 1) / len(xs), "drawn": style.weight(len(xs))}
+        for xs, names in curves.items() for i, (x, answer, case) in enumerate(sizes[names[0]])
+    ]  # fmt: skip
 
 
 def _decades(rows: Sequence[Row]) -> list[int]:
-    ends = [r["log10"] for r in rows]
+    ends = [r["x"] for r in rows]
     low, high = math.floor(min(ends)), max(math.ceil(max(ends)), math.floor(min(ends)) + 1)
     return list(range(low, high + 1, max(1, (high - low) // 6)))
 

@@ -34,7 +34,8 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
             for i, a in enumerate(tasks) for j, b in enumerate(tasks)
         ]  # fmt: skip
         sizes = [np.nan if r["n"] is None else r["n"] for r in mine]
-        heat(ax, matrix, style.SEQUENTIAL, 0, 1, annotate=True, counts=np.reshape(sizes, matrix.shape))
+        say = None if matrix.size > 100 else "{:.2f}".format
+        heat(ax, matrix, style.SEQUENTIAL, 0, 1, say=say, counts=np.reshape(sizes, matrix.shape))
         rows += mine
         ax.set_xticks(range(len(tasks)), [style.plain(t, 14) for t in tasks], rotation=30, ha="right")
         ax.set_yticks(range(len(tasks)), [style.plain(t, 14) for t in tasks])
@@ -112,7 +113,9 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
     for (run, label, probe), kind in panels:
         for name, matrix in _lookback_maps(probe, kind).items():
             n = _ratio_count(probe, kind, name)
-            rows += few_marks(cells(matrix, ("layer", "head"), run=run.name, model=label, kind=kind, show=name, n=n))
+            apart = {} if kind in {k for _, k in shown} else {"drawn": "no"}  # other kinds: in the csv alone
+            rows += cells(matrix, ("layer", "head"), run=run.name, model=label, kind=kind, show=name, n=n, **apart)
+    few_marks(rows)
     fig, grid = style.grid_of(len(shown), 3, 2.9, 2.2)
     reach = (
         max((abs(r["value"]) for r in rows if r["show"] == "difference" and r["value"] is not None), default=0.1) or 0.1

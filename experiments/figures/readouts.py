@@ -58,10 +58,10 @@ def _rows(probe: ProbeData) -> list[Row]:
         kind, show = (rest[1], "difference") if rest[0] == "difference" else (rest[0], rest[1])
         if rest[0] == "p" or show not in SHOWN:
             continue
-        n = _count(probe, reader, foils, kind, show)
+        n, maps = _count(probe, reader, foils, kind, show), foils == FOILS[0]
         out += [
             {"reader": reader, "foils": foils, "kind": kind, "show": show, "layer": layer - 1, "place": places[p],
-             "value": number(x), "n": n}
+             "value": number(x), "n": n, "drawn": None if maps or (show != SHOWN[2] and p == len(places) - 1) else "no"}
             for (layer, p), x in np.ndenumerate(np.asarray(tensor, dtype=float))
         ]  # fmt: skip
     return out

@@ -123,10 +123,9 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
         ]  # fmt: skip
         for r in mine:
             r["drawn"] = "undefined" if r["value"] is None else style.weight(r["n"])
-        hollow = one.total < style.HOLLOW_BELOW
-        shades = [style.OUTCOME_COLORS["invalid"] if r["skill"] == OTHER else style.SUCCESS for r in mine]
-        ax.bar([r["id"] for r in mine], [r["value"] or 0 for r in mine], width=0.75, edgecolor=shades,
-               color="none" if hollow else shades)  # fmt: skip
+        for r in mine:
+            shade = style.OUTCOME_COLORS["invalid"] if r["skill"] == OTHER else style.SUCCESS
+            ax.bar(r["id"], r["value"] or 0, width=0.75, **style.bar(r["n"], shade))
         ax.set_xticks(_few_ticks(len(mine)))
         style.percent_up_to(ax, max((r["value"] or 0 for r in mine), default=1))
         ax.set_xlim(0.3, max(len(mine), 4) + 0.7)
@@ -193,8 +192,9 @@ def skill_granularity(sources: Sequence[SkillUse | RunData], top: int = 12) -> D
     for ax, one in zip(panels[0], shown, strict=True):
         order = sorted(one.usage, key=lambda s: (s == OTHER, -one.usage[s]))
         for i, s in enumerate(order):
+            seen = style.weight(one.total) if i < top else "no"
             rows.append({"map": _name(one), "clusters": one.clusters, "skills": one.n_skills, "skill": s, "id": i + 1,
-                         "count": one.usage[s], "n": one.total, "drawn": style.weight(one.total)})  # fmt: skip
+                         "count": one.usage[s], "n": one.total, "drawn": seen})  # fmt: skip
         mine = order[:top]
         for y, s in enumerate(mine):
             ax.barh(y, one.usage[s], height=0.62, **style.bar(one.total, style.SUCCESS))

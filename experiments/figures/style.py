@@ -191,8 +191,9 @@ def weight(n: int | float | None) -> str:
 
 
 def bar(n: int | float | None, shade: str) -> dict[str, Any]:
-    """Colors of a bar that rests on ``n`` cases: an outline alone under 5."""
-    return {"edgecolor": shade, "facecolor": "none" if weight(n) == "hollow" else shade}
+    """Colors of a bar that rests on ``n`` cases: hatched and without a color under 5."""
+    few = weight(n) == "hollow"
+    return {"edgecolor": shade, "facecolor": "none" if few else shade, "hatch": "////" if few else None}
 
 
 def counted(n: int | float | None) -> str:
@@ -277,7 +278,7 @@ def few_cases(rows: Iterable[dict[str, Any]], name: str, mark: str = "Diamonds")
         if row.get("drawn") in lists:
             lists[row["drawn"]].append(f"{name.format(**row)} (n={row.get('n') or 0})")
     words = {
-        "hollow": f"Hollow, without line or interval (n < {HOLLOW_BELOW})",
+        "hollow": f"{'Hollow, without line or interval' if mark == 'Diamonds' else 'Hatched'} (n < {HOLLOW_BELOW})",
         "marked": f"{mark} (n < {MARKED_BELOW})",
         "undefined": "Undefined, not drawn",
     }

@@ -31,8 +31,12 @@ def _hollow(patch: Rectangle) -> bool:
     return to_rgba(patch.get_facecolor())[3] == 0
 
 
-def _masked(image: Any) -> np.ndarray:
-    return np.ma.getmaskarray(image.get_array())
+def _hatched(ax: Any) -> set[tuple[int, int]]:
+    """Line and column of every hatched cell."""
+    found = [c for c in ax.collections if isinstance(c, PolyCollection) and c.get_hatch()]
+    return {
+        (int(y), int(x)) for c in found for path in c.get_paths() for x, y in [np.asarray(path.vertices)[:4].mean(0)]
+    }
 
 
 def _texts(drawing: Drawing) -> str:
@@ -41,7 +45,7 @@ def _texts(drawing: Drawing) -> str:
 
 @pytest.mark.parametrize("name", ["outcomes", "gate-funnel"])
 @pytest.mark.parametrize(("n", "drawn"), [(4, "hollow"), (12, "marked"), (24, "solid")])
-def test_bars_of_few_cases_are_outlines_and_the_next_ones_starred(
+def test_bars_of_few_cases_are_hatched_and_the_next_ones_starred(
     name: str, n: int, drawn: str, synthetic: ModuleType, tmp_path: Path
 ) -> None:
     run = synthetic.make_run(tmp_path / "run", n=n, probes=(), protocol=GAP)
@@ -49,27 +53,23 @@ def test_bars_of_few_cases_are_outlines_and_the_next_ones_starred(
     mine = [r for r in drawing.rows if r["n"] == n]
     assert mine and {r["drawn"] for r in mine} == {drawn}
     first = _bars(drawing)[0]
-    assert _hollow(first) == (drawn == "hollow")
+    assert _hollow(first) == bool(first.get_hatch()) == (drawn == "hollow")
     assert (f"n={n}*" in _texts(drawing)) == (drawn == "marked")
-    said = {"hollow": "Hollow, without line or interval (n < 5): ", "marked": "Starred (n < 15): ", "solid": None}[
-        drawn
-    ]
+    said = {"hollow": "Hatched (n < 5): ", "marked": "Starred (n < 15): ", "solid": None}[drawn]
     assert said is None or said in drawing.caption
     assert said is not None or "n <" not in drawing.caption
 
 
-def test_cells_of_few_cases_are_frames_in_their_color() -> None:
+def test_cells_of_few_cases_are_hatched_and_keep_their_color() -> None:
     ax = style.figure(3, 3).subplots()
-    values = np.array([[0.1, 0.9], [np.nan, 0.5]])
-    image = heatmaps.heat(ax, values, style.SEQUENTIAL, 0, 1, counts=np.array([[4, 12], [2, np.nan]]), annotate=True)
-    assert _masked(image).tolist() == [[True, False], [True, False]]
-    (frames,) = (c for c in ax.collections if isinstance(c, PolyCollection))
-    assert len(frames.get_paths()) == 1
-    assert np.asarray(frames.get_edgecolor())[0] == pytest.approx(style.SEQUENTIAL(0.1))
+    values, counts = np.array([[0.1, 0.9], [np.nan, 0.5]]), np.array([[4, 12], [2, np.nan]])
+    image = heatmaps.heat(ax, values, style.SEQUENTIAL, 0, 1, counts=counts, say="{:.2f}".format)
+    assert np.ma.getmaskarray(image.get_array()).tolist() == [[False, False], [True, False]]
+    assert _hatched(ax) == {(0, 0)}
     assert [t.get_text() for t in ax.texts] == ["0.10", "0.90*", "–", "0.50"]
 
 
-def test_steps_that_few_cases_reach_are_frames_and_named(synthetic: ModuleType, tmp_path: Path) -> None:
+def test_steps_that_few_cases_reach_are_hatched_and_named(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=24, probes=())
     steps = np.full((4, 3), 0.5, dtype=np.float32)
     tensors = {"step.failure": steps, "step_n.failure": np.array([20, 6, 3]), "step.success": steps,
@@ -79,8 +79,7 @@ def test_steps_that_few_cases_reach_are_frames_and_named(synthetic: ModuleType, 
     synthetic.write_probe(run / "probes" / "trajectory", "trajectory", means, tensors, {})
     drawing = figures.draw("cosine-trajectory", [run])
     failure, success, by_layer = drawing.figure.axes[:3]
-    assert _masked(failure.images[0])[:, 2].all()
-    assert not _masked(success.images[0]).any()
+    assert _hatched(failure) == {(layer, 2) for layer in range(4)} and not _hatched(success)
     assert "control, failure, step 2 (n=3)" in drawing.caption and "control, failure, step 1" not in drawing.caption
     # The published figure: a line a group over layers, with intervals.
     assert by_layer.get_xlabel() == "layer"
@@ -95,7 +94,7 @@ def test_panels_of_heads_say_how_many_cases_they_rest_on(synthetic: ModuleType, 
     table.write_text(table.read_text().replace("lookback_ratio,failure,16", "lookback_ratio,failure,3"))
     drawing = figures.draw("lookback", [run])
     assert "control · failure, n=3" in _texts(drawing) and "control · success, n=16" in _texts(drawing)
-    drawn = {r["show"]: r["drawn"] for r in drawing.rows}
+    drawn = {r["show"]: r["drawn"] for r in drawing.rows if r["kind"] == "composition"}
     assert drawn == {"failure": "hollow", "success": "solid", "difference": "hollow"}
     assert "control, failure (n=3)" in drawing.caption
 

@@ -1,0 +1,252 @@
+"""What every figure draws is what its csv says: read back from the artists, figure by figure, and matched to the rows.
+
+A figure enters by being in the catalog. The rules that it is held to: a mark, a bar or a cell stands for one row and
+has its value, interval, place and series; lines join marks; a row that is not drawn says so (``drawn``: ``undefined``
+or ``no``); lines that stand for no row are muted; numbers in the picture are numbers of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgba
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from scipy.optimize import linear_sum_assignment
+
+from composcope.experiments import figures
+from composcope.experiments.figures import style
+from composcope.experiments.run.reader import load
+
+Row = dict[str, Any]
+Ends = tuple[float, float]
+MUTED = {to_hex(c) for c in (style.MUTED, style.GRID)}
+NOT_DRAWN = ("undefined", "no")
+NO_PLACE = {"value", "low", "high", "bound_low", "bound_high", "n", "n_invalid", "count", "seed"}
+
+
+@dataclass
+class Mark:
+    """One mark with its place (x, y) and its intervals along both axes; a bar's ``size`` is its length."""
+
+    panel: Axes
+    place: tuple[float, float]
+    shade: str = ""
+    size: float | None = None
+    kind: str = "point"
+    ends: dict[int, Ends] = field(default_factory=dict)
+
+
+def marks_of(fig: Figure) -> list[Mark]:
+    """Everything in a figure that stands for a number."""
+    return [m for ax in _panels(fig) for m in (*_points(ax), *_bars(ax), *_cells(ax))]
+
+
+def _panels(fig: Figure) -> list[Axes]:
+    return [ax for ax in fig.axes if ax.get_label() != "<colorbar>"]
+
+
+def _points(ax: Axes) -> list[Mark]:
+    found: list[Mark] = []
+    bare = []
+    for line in ax.lines:
+        shade, at = to_hex(line.get_color()), np.column_stack([np.ravel(line.get_xdata()), np.ravel(line.get_ydata())])
+        if line.get_marker() not in ("None", None, ""):
+            found += [Mark(ax, (float(x), float(y)), shade) for x, y in at]
+        elif shade not in MUTED:
+            bare.append((shade, [(float(x), float(y)) for x, y in at]))
+    own = list(found)
+    for shade, at in bare:
+        if all(any(m.place == p and m.shade == shade for m in own) for p in at):
+            continue  # joins marks
+        along = [i for i in (0, 1) if len(at) == 2 and at[0][1 - i] == at[1][1 - i]]
+        mine = [m for m in own if along and m.shade == shade and m.place[1 - along[0]] == at[0][1 - along[0]]
+                and along[0] not in m.ends and _between(m.place[along[0]], at, along[0])]  # fmt: skip
+        if mine:
+            mine[0].ends[along[0]] = (at[0][along[0]], at[1][along[0]])
+        else:
+            found += [Mark(ax, p, shade) for p in at]
+    return found
+
+
+def _between(value: float, at: Sequence[tuple[float, float]], axis: int) -> bool:
+    return min(p[axis] for p in at) - 1e-9 <= value <= max(p[axis] for p in at) + 1e-9
+
+
+def _bars(ax: Axes) -> list[Mark]:
+    found = []
+    for bars in (c for c in ax.containers if isinstance(c, BarContainer)):
+        for bar in bars.patches:
+            box, flat = bar.get_bbox(), bars.orientation == "horizontal"
+            size = box.width if flat else box.height
+            if size:
+                center = ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
+                shade = to_hex(bar.get_facecolor() if to_rgba(bar.get_facecolor())[3] else bar.get_edgecolor())
+                found.append(Mark(ax, center, shade, size, "bar x" if flat else "bar y"))
+    return found
+
+
+def _cells(ax: Axes) -> list[Mark]:
+    return [
+        Mark(ax, (float(x), float(y)), "", float(v), "cell")
+        for image in ax.images
+        for (y, x), v in np.ndenumerate(np.ma.asarray(image.get_array(), dtype=float).filled(np.nan))
+        if not math.isnan(v)
+    ]
+
+
+def _told(row: Row) -> list[str]:
+    return [_bare(v) for v in row.values() if isinstance(v, str) and v]
+
+
+def _bare(text: object) -> str:
+    return re.sub(r"\s+", "", style.plain(text, 400)).replace("−", "-")
+
+
+def _said(row: Row, text: str) -> bool:
+    """Whether a name in the picture is one of the row: of its texts, or a number of it."""
+    name = _bare(text)
+    numbers = [f"{v:g}" for v in row.values() if isinstance(v, int | float) and not isinstance(v, bool)]
+    return any(t in name or (name.endswith("…") and t.startswith(name[:-1])) for t in _told(row)) or any(
+        n in re.findall(r"-?[\d.]+", name) for n in numbers
+    )
+
+
+@cache
+def _ticks(ax: Axes, axis: int) -> list[tuple[float, str]]:
+    own = ax.xaxis if axis == 0 else ax.yaxis
+    named = [(float(at), t.get_text()) for at, t in zip(own.get_ticklocs(), own.get_ticklabels(), strict=False)]
+    return [(at, text) for at, text in named if text]
+
+
+def _at_place(row: Row, mark: Mark, axis: int) -> bool:
+    """Whether the mark stands where a number of the row says, or beside a name of the row."""
+    place = mark.place[axis]
+    if any(abs(v - place) < 0.5 for k, v in row.items() if isinstance(v, int | float) and k not in NO_PLACE):
+        return True
+    tick = min(_ticks(mark.panel, axis), key=lambda t: abs(t[0] - place), default=None)
+    if tick is None or (mark.kind == "cell" and abs(tick[0] - place) > 0.01):
+        return True  # not every cell is named
+    return _said(row, tick[1])
+
+
+def _fits(row: Row, mark: Mark, value: int, legend: dict[str, str], *, intervals: bool) -> bool:
+    """Whether a mark whose value lies along axis ``value`` can be the row's."""
+    if mark.shade in legend and not _said(row, legend[mark.shade]):
+        return False
+    if mark.kind == "cell":
+        return _at_place(row, mark, 0) and _at_place(row, mark, 1)
+    along, across = mark.ends.get(value), mark.ends.get(1 - value)
+    wanted = (row.get("low"), row.get("high"))
+    bare = row.get("drawn") == "hollow" or None in wanted
+    if mark.kind == "point" and (along is not None or (intervals and not bare)):
+        if along is None or bare or along != pytest.approx(wanted, abs=1e-9):
+            return False
+    if row.get("x") is not None and mark.kind == "point":
+        return mark.place[1 - value] == pytest.approx(row["x"]) and (
+            across is None or across == pytest.approx((row["x_low"], row["x_high"]))
+        )
+    return across is None and _at_place(row, mark, 1 - value)
+
+
+def unmatched(fig: Figure, rows: Sequence[Row], column: str, value: int) -> tuple[list[Row], list[Mark]]:
+    """Rows without a mark and marks without a row, where values are in ``column`` and lie along axis ``value``."""
+    marks = [m for m in marks_of(fig) if not m.kind.startswith("bar") or m.kind == f"bar {'xy'[value]}"]
+    legends = {ax: _legend(ax) for ax in _panels(fig)}
+    wanted = [r for r in rows if r.get(column) is not None and r.get("drawn") not in NOT_DRAWN]
+    if any(m.kind.startswith("bar") for m in marks):
+        wanted = [r for r in wanted if r[column]]  # a bar of no length is not seen
+    lost, over = set(range(len(wanted))), []
+    for kind in {m.kind for m in marks}:  # a cell's row may also be a point of a curve beside the map
+        mine = [m for m in marks if m.kind == kind]
+        has = np.array([float(r[column]) for r in wanted])
+        shown = np.array([m.place[value] if m.size is None else m.size for m in mine])
+        near = np.isclose(has[:, None], shown[None], rtol=1e-5, atol=2e-6)
+        intervals = any(m.ends.get(value) for m in mine)
+        cost = np.ones(near.shape)
+        for i, j in np.argwhere(near):
+            cost[i, j] = not _fits(wanted[i], mine[j], value, legends[mine[j].panel], intervals=intervals)
+        pairs = [(i, j) for i, j in zip(*linear_sum_assignment(cost), strict=True) if not cost[i, j]]
+        lost -= {i for i, _ in pairs}
+        over += [m for j, m in enumerate(mine) if j not in {j for _, j in pairs}]
+    return [wanted[i] for i in sorted(lost)], over
+
+
+def _legend(ax: Axes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    handle: Any
+    for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+        handle = handle.patches[0] if isinstance(handle, BarContainer) else handle
+        shade = to_hex(handle.get_color() if hasattr(handle, "get_color") else handle.get_facecolor())
+        found[shade] = found[shade] + name if shade in found else name
+    return {shade: name for shade, name in found.items() if shade not in MUTED}
+
+
+def _numbers_not_of_rows(fig: Figure, rows: Sequence[Row]) -> list[str]:
+    known = {v for r in rows for k, v in r.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    wrong = []
+    for text in (t.get_text() for ax in _panels(fig) for t in ax.texts):
+        found = re.fullmatch(r"(?:n=)?([-−+]?\d+(?:\.(\d+))?)\*?(?: %)?", text)
+        if found is None:
+            continue
+        shown, digits = float(found[1].replace("−", "-")), len(found[2] or "")
+        if not any(abs(scale * v - shown) <= 0.5 * 10.0**-digits + 1e-9 for v in known for scale in (1, 100)):
+            wrong.append(text)
+    return wrong
+
+
+@pytest.mark.parametrize("name", list(figures.FIGURES))
+def test_a_figure_draws_the_rows_of_its_csv_and_nothing_else(name: str, everything: Path) -> None:
+    figure = figures.FIGURES[name]
+    drawing = figures.draw(name, [everything / "runs" if figure.read is load else everything])
+    assert drawing.empty is None, f"the runs of the fixture `everything` hold nothing for {name}: add it there"
+    drawing.figure.draw_without_rendering()
+    rows = drawing.rows
+    found = {(c, v): unmatched(drawing.figure, rows, c, v) for c in ("value", "count") for v in (0, 1)
+             if any(r.get(c) is not None for r in rows)}  # fmt: skip
+    best = min(found, key=lambda k: len(found[k][0]) + len(found[k][1]))
+    lost, extra = found[best]
+    assert not lost, f"{len(lost)} rows that are not drawn along {best}, first {lost[0]}"
+    assert not extra, f"{len(extra)} marks that the csv lacks along {best}, first {extra[0]}"
+    assert any(r.get("drawn") not in NOT_DRAWN for r in rows)
+    assert _numbers_not_of_rows(drawing.figure, rows) == []
+
+
+def _change(rows: list[Row], how: str) -> None:
+    if how == "value":
+        rows[0]["value"] += 0.01
+    elif how == "interval":
+        rows[0]["low"] -= 0.01
+    elif how == "lost":
+        del rows[0]
+    elif how == "series":
+        a, b = (next(r for r in rows if r["model"] == m) for m in ("control", "twin"))
+        a["model"], b["model"] = b["model"], a["model"]
+    elif how == "place":
+        rows[0]["depth"] += 2
+    elif how == "more":
+        rows.append({**rows[0], "value": 0.123})
+
+
+@pytest.mark.parametrize("how", ["value", "interval", "lost", "series", "place", "more"])
+def test_a_csv_that_differs_from_the_picture_is_noticed(how: str, everything: Path) -> None:
+    drawing = figures.draw("collapse-curve", [everything / "runs"])
+    drawing.figure.draw_without_rendering()
+    rows = [dict(r) for r in drawing.rows]
+    assert unmatched(drawing.figure, rows, "value", 1) == ([], [])
+    _change(rows, how)
+    assert unmatched(drawing.figure, rows, "value", 1) != ([], [])
+
+
+def test_numbers_written_in_a_picture_are_numbers_of_its_rows(everything: Path) -> None:
+    drawing = figures.draw("gate-funnel", [everything / "runs"])
+    assert _numbers_not_of_rows(drawing.figure, [{**r, "count": 0, "n": 0} for r in drawing.rows])
