@@ -25,7 +25,7 @@ VLLM_VENV ?= .venv-vllm
 LM_EVAL_VENV ?= .venv-lm-eval
 BASE   ?= python3
 TORCH_CPU ?= https://download.pytorch.org/whl/cpu
-EXTRAS ?= dev,gguf,lens,embed,train,ray,notebook,docs
+EXTRAS ?= dev,gguf,lens,embed,train,ray,notebook,view,docs
 
 ifdef NO_INSTALL
 PYTHON ?= python3

@@ -15,7 +15,7 @@ from ..models.resolve import DOSES, offline, resolve_model
 from ..run import provenance
 
 REQUIRED = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "matplotlib", "statsmodels")
-EXTRAS = {"transformer_lens": "lens", "nnsight": "lens", "plotly": "report", "datasets": "data"}
+EXTRAS = {"transformer_lens": "lens", "nnsight": "lens", "plotly": "report", "starlette": "view", "datasets": "data"}
 _ENOUGH = 1 << 30
 
 

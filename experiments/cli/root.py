@@ -32,7 +32,7 @@ class Root(Commands):
     groups: ClassVar = {
         "Ask": ("investigate", "evaluate", "score", "verify", "merge"),
         "Probe and diagnose": ("probe", "diagnose", "intervene"),
-        "Look and compare": ("ls", "report", "compare", "plot", "paper"),
+        "Look and compare": ("ls", "report", "view", "compare", "plot", "paper"),
         "Studies": ("study",),
         "Build data": ("build", "import"),
         "Organisms": ("demo", "organism"),

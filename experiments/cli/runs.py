@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
     for command, line, name in (
         (verify, "verify runs/demo/control--mixed", None),
         (report, "report runs/demo --out runs/demo", None),
+        (view, "view runs --port 8711", None),
         (paper, "paper runs/demo --out paper", None),
         (compare, "compare runs/demo/control--mixed runs/demo/twin--mixed", None),
         (list_runs, "ls runs", "ls"),
@@ -127,13 +129,40 @@ def report(
     json: AsJson = False,
 ) -> int:
     """Write one static report over one or more runs."""
-    from ..run import find_runs
+    from ..run.reader import load
 
-    folders = find_runs(runs)
+    data = load(runs)
+    folders = [run.path for run in data]
     from ..report import write
 
-    written = write(folders, out or (folders[0] if len(folders) == 1 else runs[0]), single_file=single_file)
+    written = write(data, out or (folders[0] if len(folders) == 1 else runs[0]), single_file=single_file)
     show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
+    return exits.OK
+
+
+@with_plugins
+def view(
+    runs: RunArgs,
+    port: Annotated[int, typer.Option(min=0, help="Port on 127.0.0.1; 0 takes any free one.")] = 8711,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Serve the report over runs on this machine, live while they go on; each head leads to its cases."""
+    from ..report import view as serving
+
+    serving.require_extra()
+    from tempfile import TemporaryDirectory
+
+    from ..console.progress import Reporter
+
+    with TemporaryDirectory(prefix="composcope-view-") as folder:
+        pages = serving.Pages(runs, folder, Reporter(quiet=quiet).say)
+        pages.refresh()
+        listening = serving.listen(port)
+        url = f"http://{serving.HOST}:{listening.getsockname()[1]}/"
+        show({"schema": 1, "url": url, "runs": pages.runs} if json else f"{url} (Ctrl-C ends it)", json)
+        sys.stdout.flush()
+        serving.serve(pages, listening)
     return exits.OK
 
 

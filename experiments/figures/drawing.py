@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 from matplotlib.figure import Figure
 
 from ...csv_files import to_csv
@@ -130,9 +131,10 @@ def write(
 
 
 def vector(drawing: Drawing) -> str:
-    """The picture as svg."""
+    """The picture as svg, the same for the same drawing."""
     text = io.StringIO()
-    drawing.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "composcope"})
+    with matplotlib.rc_context({"svg.hashsalt": "composcope"}):
+        drawing.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "composcope"})
     return text.getvalue()
 
 

@@ -32,14 +32,19 @@ _HERE = Path(__file__).parent
 SCRIPTS = ("core.js", "colors.js", "arrays.js", "heatmap.js", "lines.js", "charts.js", "tokens.js", "attention.js",
            "pictures.js", "case.js", "filters.js", "cases.js", "dossier.js", "main.js", "address.js")  # fmt: skip
 """In the order in which they build on each other."""
+LIVE_SCRIPTS = (*SCRIPTS, "view.js")
+"""Those of a page that `composcope view` serves."""
 SINGLE_BUDGET = 3_000_000
 """Bytes of texts, and of pictures, in a page of one file."""
 
 
-def write(runs: Iterable[str | Path | RunData], out: str | Path, *, single_file: bool = False) -> Path:
+def write(
+    runs: Iterable[str | Path | RunData], out: str | Path, *, single_file: bool = False, live: bool = False
+) -> Path:
     """Write the report over one or more runs (or study folders) and return the path of ``report.html``.
 
-    With ``single_file`` all data stand in the page itself, which can then be sent alone. Raises ``InputError`` for a
+    With ``single_file`` all data stand in the page itself, which can then be sent alone; a ``live`` page is one to be
+    served (``view``), which asks for a newer one and has no files of figures. Raises ``InputError`` for a
     folder that is no run; what a run lacks is said on the page.
     """
     given = list(runs)
@@ -63,12 +68,13 @@ def write(runs: Iterable[str | Path | RunData], out: str | Path, *, single_file:
     values = {"cases": index, **found.chunks, "pictures": drawn.index, **drawn.files}
     drawings = {name: _drawn(name, data) for name in catalog.FIGURES}
     values |= {f"figure-{name}": _numbers(d) for name, d in drawings.items() if d.empty is None}
-    shown = {name: _shown(name, d, folder, single_file) for name, d in drawings.items()}
+    shown = {name: _shown(name, d, folder, single_file or live) for name, d in drawings.items()}
     if not single_file:
         for name, value in values.items():
             write_script(folder / "data", name, value)
     near = [folder, *(Path(g) for g in given if not isinstance(g, RunData)), *(r.path.parent for r in data)]
-    page = _page(data, shown, told, index, *checks.read_validity(near), embedded=values if single_file else {})
+    embedded = values if single_file else {}
+    page = _page(data, shown, told, index, *checks.read_validity(near), embedded=embedded, live=live)
     return write_text(folder / "report.html", encodable(page))
 
 
@@ -106,7 +112,7 @@ def _numbers(drawing: Drawing) -> dict[str, Any]:
 
 def _page(
     runs: Sequence[RunData], shown: dict[str, dict[str, Any]], told: Sequence[Told], index: dict[str, Any],
-    validity: list[dict[str, Any]], notes: list[str], *, embedded: dict[str, Any],
+    validity: list[dict[str, Any]], notes: list[str], *, embedded: dict[str, Any], live: bool = False,
 ) -> str:  # fmt: skip
     answers = [v for v in validity if v["headline"]]
     tests = [{p.name: [*(v for v in answers if _about(v["probe"], p.folder)), *checks.own_checks([r], p)]
@@ -127,7 +133,7 @@ def _page(
         environment()
         .get_template("report.html.j2")
         .render(
-            page_parts(SCRIPTS, embedded),
+            page_parts(LIVE_SCRIPTS if live else SCRIPTS, embedded, live),
             runs=runs,
             names=labels(runs),
             best=index["best"],
@@ -172,7 +178,7 @@ def environment() -> Environment:
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
-def page_parts(scripts: Sequence[str], embedded: Mapping[str, Any]) -> dict[str, Any]:
+def page_parts(scripts: Sequence[str], embedded: Mapping[str, Any], live: bool = False) -> dict[str, Any]:
     """What stands in a page itself: its style, its scripts, their hashes (nothing else may run), and data blocks.
 
     The page needs no other file to look as it should: one that was copied without its data can say so.
@@ -184,6 +190,7 @@ def page_parts(scripts: Sequence[str], embedded: Mapping[str, Any]) -> dict[str,
     return {
         "style": Markup(style), "style_hash": _hash(style), "code": [Markup(text) for text in code],
         "code_hashes": [_hash(text) for text in code], "embedded": {name: block(v) for name, v in embedded.items()},
+        "live": live,
     }  # fmt: skip
 
 

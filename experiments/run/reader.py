@@ -281,7 +281,8 @@ def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
     """
     out: list[RunData] = []
     for run in runs:
-        out += [run] if isinstance(run, RunData) else _in_order(Path(run), [read_run(p) for p in find_runs([run])])
+        found = [run] if isinstance(run, RunData) else _in_order(Path(run), [read_run(p) for p in find_runs([run])])
+        out += [r for r in found if r.path not in {known.path for known in out}]
     if not out:
         raise InputError("no run folder given; see `composcope ls`")
     return out

@@ -1,7 +1,7 @@
 // Wires the page: figures are drawn when they come into view, their rows loaded only then.
 "use strict";
 (() => {
-  const { el, need, number, charts, cases, dossier } = composcope;
+  const { el, need, number, arrays, charts, cases, dossier } = composcope;
   document.getElementById("theme").addEventListener("click", composcope.toggle);
 
   function whenSeen(node, act, margin = "400px") {
@@ -19,7 +19,7 @@
   }
 
   // A lookback cell: the head's numbers for every kind of question and group, and its tokens in the case above.
-  function onCell(id, data) {
+  function onCell(id, data, index) {
     if (id !== "lookback") return null;
     const rows = charts.objects(data);
     return (cell) => {
@@ -30,10 +30,38 @@
         composcope.head = { layer: cell.layer, head: cell.head };
         Promise.resolve(dossier.again()).then(() => composcope.goTo("case"));
       };
+      const run = index.runs.findIndex((r) => (cell.run ? r.name === cell.run : r.label === cell.model)), place = el("div", {});
+      differing(run, cell).then((found) => place.replaceChildren(differs(found, run, cell)), (error) => place.replaceChildren(error.message));
       return el("div", {}, el("strong", {}, `Layer ${cell.layer}, head ${cell.head} `), el("button", { type: "button", class: "link", "data-look": "", onclick: look }, "the tokens that it looks at in the case above"), el("table", { class: "plain" },
         el("thead", {}, el("tr", {}, el("th", {}, "asked"), ...shows.map((s) => el("th", { class: "num" }, s)))),
-        el("tbody", {}, ...kinds.map((k) => el("tr", {}, el("td", { dir: "auto" }, k), ...shows.map((s) => at(k, s)))))));
+        el("tbody", {}, ...kinds.map((k) => el("tr", {}, el("td", { dir: "auto" }, k), ...shows.map((s) => at(k, s)))))), place);
     };
+  }
+
+  // The failing cases kept in detail, those first in which this head's lookback ratio is furthest from that of the
+  // success that a case is shown beside; where that was not kept, from the mean of the successes that were.
+  function differing(run, { layer, head }) {
+    const whole = (f) => (f.probes.lookback || []).find((e) => e.role === "whole" && e.arrays.ratio);
+    return Promise.all(cases.keptIn(run).map((k) => need(k.file))).then((files) => {
+      const ratio = new Map(files.filter((f) => whole(f) && cases.find(run, f.case)).map((f) => {
+        const read = arrays.unpack(whole(f).arrays.ratio);
+        return [f.case, arrays.mean(arrays.range(read.shape[2]).map((s) => read.at(layer, head, s)))];
+      }).filter(([, value]) => value !== null));
+      const right = (name) => cases.find(run, name).whole === "correct";
+      const usual = arrays.mean([...ratio].filter(([name]) => right(name)).map(([, value]) => value));
+      return [...ratio].filter(([name]) => !right(name)).map(([name, value]) => {
+        const own = ratio.get(cases.find(run, name).twin), against = own ?? usual;
+        return { name, value, against, matched: own !== undefined, difference: against === null ? null : value - against };
+      }).filter((d) => d.difference !== null).sort((a, b) => Math.abs(b.difference) - Math.abs(a.difference));
+    });
+  }
+
+  function differs(found, run, { layer, head }) {
+    if (!found.length) return el("p", { class: "fine" }, "No failing case of this run was kept in detail beside a success; `composcope probe RUN --case-details 8` keeps more.");
+    const choose = () => { composcope.head = { layer, head }; };
+    return el("div", {}, el("p", { class: "fine" }, `Where it differs most, of ${found.length} failing case${found.length === 1 ? "" : "s"} kept in detail (lookback ratio over the answer; single cases, so no finding):`),
+      el("ol", { class: "differs" }, ...found.map((d) => el("li", { "data-differs": d.name, "data-difference": d.difference },
+        el("a", { href: `#${new URLSearchParams({ run: cases.label(run), case: d.name })}`, dir: "auto", onclick: choose }, d.name), ` ${number(d.value)} against ${number(d.against)} in ${d.matched ? "its success" : "the successes"} (${d.difference < 0 ? "−" : "+"}${number(Math.abs(d.difference))})`))));
   }
 
   // A cell of the location map: where in the layer, and which share of the task's neurons lie there.
@@ -80,8 +108,9 @@
     whenSeen(document.getElementById("cases"), () => cases.browse(), "800px");
     for (const figure of document.querySelectorAll("[data-figure]")) {
       const id = figure.dataset.figure, box = figure.querySelector("[data-chart]");
-      if (box) whenSeen(figure, () => need(`figure-${id}`).then((data) => charts.draw(box, data, { runs: index.runs, onPoint: onPoint(id), onCell: onCell(id, data), onTell: onTell(id) }), () => {}));
+      if (box) whenSeen(figure, () => need(`figure-${id}`).then((data) => charts.draw(box, data, { runs: index.runs, onPoint: onPoint(id), onCell: onCell(id, data, index), onTell: onTell(id) }), () => {}));
     }
+    return index;
   });
 
   for (const figure of document.querySelectorAll("[data-figure]")) {

@@ -1,0 +1,174 @@
+"""``composcope view``: the report over runs on this machine, written again whenever a file of a run changes.
+
+The page is the one that ``write`` makes, with a script that asks every second whether there is a newer one. It is
+served on 127.0.0.1 only, to requests that name this machine as their host, and nothing but the page's own files is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ...errors import ComposcopeError, InputError
+from ..run import find_runs
+from ..run.reader import load
+from .write import write
+
+HOST = "127.0.0.1"
+HOSTS = (HOST, "localhost")
+EVERY = 1.0
+"""Seconds between two looks at the run folders."""
+LEFT_OUT = {"journal", "figures", "data", ".measured", "log.txt", ".lock", "report.html"}
+"""Files and folders of a run that a page over it does not depend on; those of reports among them."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",  # data files are scripts: no page from elsewhere may load them
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def require_extra() -> None:
+    """Raise ``InputError`` where the libraries of the extra ``view`` are not installed."""
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise InputError(f"view: {', '.join(missing)} not installed; run: pip install 'composcope[view]'")
+
+
+class Pages:
+    """The page over some runs, written again when they change.
+
+    A page that is open loads its data when it needs them, so the page before the last one stays, too.
+    """
+
+    def __init__(self, runs: Sequence[str | Path], folder: str | Path, say: Callable[[str], None]) -> None:
+        self.given, self.folder, self.say = [Path(run) for run in runs], Path(folder), say
+        self.number = 0
+        self.runs: list[Path] = []
+        self._seen: Any = None
+        self._writing = threading.Lock()  # one figure is drawn at a time
+
+    def refresh(self) -> bool:
+        """Write the page where a run has changed since; returns whether it was.
+
+        Raises ``InputError`` for a folder that is no run, or a file that cannot be read: the page before it stays.
+        """
+        seen = self._state()
+        if seen == self._seen:
+            return False
+        self._seen = seen  # also where it cannot be written: the next change is the next try
+        runs = load(self.given)
+        with self._writing:
+            write(runs, self.folder / str(self.number + 1), live=True)
+        self.runs, self.number = [run.path for run in runs], self.number + 1
+        shutil.rmtree(self.folder / str(self.number - 2), ignore_errors=True)
+        return True
+
+    def keep_fresh(self, stopped: threading.Event) -> None:
+        """Refresh until ``stopped``; what goes wrong is said once."""
+        last = ""
+        while not stopped.wait(EVERY):
+            try:
+                if self.refresh():
+                    self.say(f"page {self.number}: {len(self.runs)} runs")
+                last = ""
+            except (ComposcopeError, OSError) as e:
+                if str(e) != last:
+                    last = str(e)
+                    self.say(f"the page stays as it is: {e}")
+
+    def export(self, chosen: Sequence[int]) -> Path:
+        """The page over some runs (all without a choice) in one file, as ``composcope report --single-file``."""
+        with self._writing:
+            return write([self.runs[i] for i in chosen] or self.runs, self.folder / "export", single_file=True)
+
+    def _state(self) -> list[tuple[str, int, int]]:
+        """Path, time and size of every file that the page depends on."""
+        near = [folder / name for folder in self.given for name in ("study.json", "validity.json")]
+        found = []
+        for path in [*near, *(p for run in find_runs(self.given) for p in _files(run))]:
+            try:
+                about = path.stat()
+            except OSError:  # gone again, or never there
+                continue
+            found.append((str(path), about.st_mtime_ns, about.st_size))
+        return found
+
+
+def _files(run: Path) -> Iterator[Path]:
+    for folder, inside, names in os.walk(run):
+        inside[:] = sorted(set(inside) - LEFT_OUT)
+        yield from (Path(folder) / name for name in sorted(names) if name not in LEFT_OUT)
+
+
+def application(pages: Pages) -> Any:
+    """The web application over the pages: ``/``, ``/version``, ``/export`` and the files of a page."""
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.requests import Request
+    from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+    from starlette.routing import Route
+    from starlette.staticfiles import StaticFiles
+
+    def first(request: Request) -> Response:
+        return RedirectResponse(f"/{pages.number}/report.html", headers=HEADERS)
+
+    def version(request: Request) -> Response:
+        return JSONResponse({"version": pages.number}, headers=HEADERS)
+
+    def export(request: Request) -> Response:
+        said = request.query_params.getlist("run")
+        known = [str(i) for i in range(len(pages.runs))]
+        if unknown := [run for run in said if run not in known]:
+            raise HTTPException(404, f"no run {unknown[0]!r:.20} on this page", HEADERS)
+        name = f"report-{pages.runs[int(said[0])].name}.html" if len(said) == 1 else "report.html"
+        try:
+            return FileResponse(pages.export([int(run) for run in said]), filename=name, headers=HEADERS)
+        except ComposcopeError as e:
+            raise HTTPException(409, str(e), HEADERS) from e
+
+    async def file(request: Request) -> Response:
+        number = request.path_params["number"]
+        if not pages.number - 1 <= number <= pages.number:
+            return RedirectResponse("/", headers=HEADERS)
+        # get_path and get_response refuse what leads out of the folder, also by a link
+        folder = StaticFiles(directory=pages.folder / str(number), check_dir=False)
+        answer = await folder.get_response(os.path.normpath(request.path_params["path"]), request.scope)
+        answer.headers.update(HEADERS)
+        return answer
+
+    routes = [Route("/", first), Route("/version", version), Route("/export", export),
+              Route("/{number:int}/{path:path}", file)]  # fmt: skip
+    return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS))])
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on this machine; port 0 takes a free one. Raises ``InputError`` for a port that is taken."""
+    try:
+        return socket.create_server((HOST, port))
+    except (OSError, OverflowError) as e:
+        raise InputError(f"--port {port}: {getattr(e, 'strerror', None) or e}; give another one, or 0") from e
+
+
+def serve(pages: Pages, listening: socket.socket) -> None:
+    """Serve until the process is told to end (Ctrl-C, SIGTERM), which is then raised as everywhere else."""
+    import uvicorn
+
+    config = uvicorn.Config(application(pages), log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    stopped = threading.Event()
+    watching = threading.Thread(target=pages.keep_fresh, args=(stopped,), daemon=True)
+    watching.start()
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        stopped.set()
+        listening.close()

@@ -1,0 +1,195 @@
+"""``composcope view``: a real server, a real browser; live, one run at a time, exported, and shut to everyone else."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from composcope.errors import InputError
+from composcope.experiments import report
+from composcope.experiments.cli import main
+from composcope.experiments.report import view
+from composcope.experiments.run.reader import read_run
+
+LAYER, HEAD = 2, 3
+
+
+class Served:
+    """``composcope view`` over two runs as a process of its own."""
+
+    def __init__(self, folder: Path, synthetic: ModuleType, add_cases: Any) -> None:
+        self.folder = folder
+        self.one = synthetic.make_run(folder / "runs" / "a", n=40, failure=0.6, seed=1, probes=("lookback",))
+        self.two = synthetic.make_run(
+            folder / "runs" / "b", model="organism:twin", n=20, failure=0.4, seed=2, probes=()
+        )
+        sets = read_run(self.one).case_sets.values()
+        self.failures, self.successes = (
+            next(s.ids for s in sets if s.label == label)[:n] for label, n in (("failure", 3), ("success", 2))
+        )
+        self.arrays = add_cases(self.one, [*self.failures, *self.successes])["lookback"]
+        (self.one / "secret.txt").write_text("secret")
+        command = [sys.executable, "-m", "composcope", "view", str(folder / "runs"), "--port", "0", "--json"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        said = ""
+        while self.process.poll() is None and not said.rstrip().endswith("}"):
+            said += self.process.stdout.readline()  # type: ignore[union-attr]
+        assert said, self.process.stderr and self.process.stderr.read()
+        self.url: str = json.loads(said)["url"]
+        self.port = int(self.url.rsplit(":", 1)[1].strip("/"))
+
+    def ask(self, path: str, method: str = "GET", host: str | None = None) -> tuple[int, bytes]:
+        """Status and body for a path as it is written, which libraries would tidy up."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request(method, path, headers={"Host": host or f"127.0.0.1:{self.port}"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+    def version(self) -> int:
+        return int(json.loads(self.ask("/version")[1])["version"])
+
+
+@pytest.fixture(scope="module")
+def served(synthetic: ModuleType, add_cases: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    found = Served(tmp_path_factory.mktemp("served"), synthetic, add_cases)
+    yield found
+    found.process.send_signal(signal.SIGTERM)
+    assert found.process.wait(30) == 130  # as every command that is told to end
+
+
+def _page(browser: Any, url: str) -> tuple[Any, list[str]]:
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    complaints: list[str] = []
+    page.on("console", lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda e: complaints.append(str(e)))
+    page.goto(url)
+    page.wait_for_selector("#dossier[data-case]")
+    return page, complaints
+
+
+def test_a_page_follows_its_run_and_stays_with_what_the_reader_looks_at(browser: Any, served: Served) -> None:
+    page, complaints = _page(browser, served.url)
+    page.select_option("#run", label=page.locator("#run option").nth(1).inner_text())
+    shown, before = page.locator("#run").input_value(), served.version()
+    path = (served.one, served.two)[int(shown)] / "metrics.json"
+    document = json.loads(path.read_text())
+    row = next(m for m in document["metrics"] if m["metric"] == "residual_failure" and not m["group"])
+    wanted = 1 if row["count"] != 1 else 2
+    row |= {"count": wanted, "value": wanted / row["n"]}
+    path.write_text(json.dumps(document))
+    said = f"[data-landing='{shown}'] h1"
+    page.wait_for_function(
+        "([said, text]) => document.querySelector(said)?.textContent.includes(text)",
+        arg=[said, f"{wanted} of {row['n']} wholes"], timeout=60_000,
+    )  # fmt: skip
+    page.wait_for_selector("#dossier[data-case]")
+    assert served.version() > before and f"/{served.version()}/" in page.url
+    assert page.locator("#run").input_value() == shown and page.locator(said).is_visible()
+    assert complaints == []
+
+
+def test_one_choice_of_run_is_that_of_the_page_and_of_what_is_exported(browser: Any, served: Served) -> None:
+    page, complaints = _page(browser, served.url)
+    for at in ("1", "0"):
+        page.select_option("#run", at)
+        assert page.locator(f"[data-landing='{at}']").is_visible()
+        assert page.locator("#export").get_attribute("href") == f"/export?run={at}"
+        name = page.locator(f"#run option[value='{at}']").inner_text()
+        assert name in page.locator("#dossier header a.fine").get_attribute("href").replace("%3A", ":")
+    assert complaints == []
+
+
+def test_a_head_leads_to_the_cases_in_which_it_differs_most(browser: Any, served: Served) -> None:
+    page, complaints = _page(browser, f"{served.url}#lookback")
+    page.select_option("#run", "0")
+    canvas = page.locator("#figure-lookback canvas").first
+    canvas.scroll_into_view_if_needed()
+    canvas.focus()
+    for _ in range(1 + LAYER):
+        page.keyboard.press("ArrowDown")
+    for _ in range(HEAD):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    items = page.locator("#figure-lookback [data-differs]")
+    items.first.wait_for()
+    detail = page.locator("#figure-lookback .detail strong").first.inner_text()
+    layer, head = map(int, re.findall(r"\d+", detail))
+    cases = [*served.failures, *served.successes]
+    mean = {
+        c: float(served.arrays[f"{2 * i}.ratio"][layer, head].astype(np.float64).mean()) for i, c in enumerate(cases)
+    }
+    usual = np.mean([mean[c] for c in served.successes])
+    wanted = sorted(((mean[c] - usual, c) for c in served.failures), key=lambda d: -abs(d[0]))
+    assert items.evaluate_all("all => all.map(x => x.dataset.differs)") == [c for _, c in wanted]
+    found = items.evaluate_all("all => all.map(x => Number(x.dataset.difference))")
+    np.testing.assert_allclose(found, [d for d, _ in wanted], atol=2e-4)
+    items.first.locator("a").click()
+    page.wait_for_selector(f"#dossier[data-case='{wanted[0][1]}']")
+    assert page.locator("[data-attention=head]").first.input_value() == f"{layer}.{head}"
+    assert complaints == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/{n}/../../runs/a/secret.txt", "/{n}/%2e%2e/%2e%2e/runs/a/secret.txt", "/{n}/..%2f..%2fruns%2fa%2fsecret.txt",
+     "/{n}//etc/passwd", "/{n}/{folder}/runs/a/secret.txt", "/{n}/data/../../../etc/passwd", "/runs/a/secret.txt",
+     "/export?run=7", "/export?run=../a"],
+)  # fmt: skip
+def test_nothing_but_the_page_is_served(path: str, served: Served) -> None:
+    status, body = served.ask(path.format(n=served.version(), folder=served.folder))
+    assert status == 404 and b"secret" not in body and b"root:" not in body
+
+
+def test_only_this_machine_by_its_own_name_is_answered(served: Served) -> None:
+    inside = f"/{served.version()}/data/cases.js"
+    assert served.ask(inside)[0] == 200
+    for host in ("evil.example", f"evil.example:{served.port}", "127.0.0.1.evil.example"):
+        assert served.ask(inside, host=host)[0] == 400, host
+    assert served.ask(inside, method="POST")[0] == 405
+    with pytest.raises(OSError):  # bound to 127.0.0.1 alone, not to every address of this machine
+        socket.create_connection(("127.0.0.2", served.port), 2)
+
+
+@pytest.mark.parametrize("chosen", [(), (1,)])
+def test_an_export_is_what_report_writes_into_one_file(chosen: tuple[int, ...], served: Served, tmp_path: Path) -> None:
+    runs = [served.one, served.two]
+    status, body = served.ask(f"/export{''.join(f'?run={i}' for i in chosen)}")
+    written = report.write([runs[i] for i in chosen] or [served.folder / "runs"], tmp_path, single_file=True)
+    assert status == 200 and body == written.read_bytes()
+
+
+def test_a_run_that_cannot_be_read_leaves_the_page_as_it_was(synthetic: ModuleType, tmp_path: Path) -> None:
+    run, said = synthetic.make_run(tmp_path / "a", n=8, probes=()), []
+    pages = view.Pages([run], tmp_path / "pages", said.append)
+    assert pages.refresh() and not pages.refresh()
+    (run / "log.txt").write_text("a line of progress")
+    assert not pages.refresh()
+    (run / "metrics.json").write_text("{")
+    with pytest.raises(InputError, match="metrics"):
+        pages.refresh()
+    assert pages.number == 1 and (tmp_path / "pages" / "1" / "report.html").is_file()
+
+
+def test_a_taken_port_and_a_missing_extra_are_one_line(
+    synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = synthetic.make_run(tmp_path / "a", n=8, probes=())
+    with view.listen(0) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["view", str(run), "--port", port, "--quiet"]) == 1
+    assert f"--port {port}: " in capsys.readouterr().err
+    monkeypatch.setattr(view, "find_spec", lambda name: None)
+    assert main(["view", str(run)]) == 1
+    assert "pip install 'composcope[view]'" in capsys.readouterr().err
