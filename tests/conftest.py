@@ -27,9 +27,9 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of third-party and golden data beside the checkout; skips where it is not there."""
+    """The folder of third-party data beside the checkout; skips where it is not there."""
     if not SHARED.is_dir():
-        pytest.skip(f"{SHARED} is not there: golden and third-party data are not part of the project")
+        pytest.skip(f"{SHARED} is not there: third-party data are not part of the project")
     return SHARED
 
 

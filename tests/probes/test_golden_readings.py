@@ -1,4 +1,4 @@
-"""The reading probes against reference outputs of the published implementations (skipped where those are absent)."""
+"""The reading probes against reference outputs of the published implementations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from composcope.hooks import Model, load_model
 from composcope.probes import lookback, min_k, trajectory
 
 NAMES = ("tiny_llama", "tiny_gpt2")
+PUBLISHED = Path(__file__).parents[1] / "references" / "published"
 
 
 @pytest.fixture(params=NAMES)
-def case(request: pytest.FixtureRequest, shared: Path) -> tuple[str, Path, Model]:
-    golden = shared / "golden"
-    return request.param, golden, load_model(golden / "models" / request.param)
+def case(request: pytest.FixtureRequest) -> tuple[str, Path, Model]:
+    return request.param, PUBLISHED, load_model(PUBLISHED / "models" / request.param)
 
 
 def test_lookback_equals_the_reference_and_its_masses_the_float64_ones(case: tuple[str, Path, Model]) -> None:
@@ -44,10 +44,9 @@ def test_lookback_equals_the_reference_and_its_masses_the_float64_ones(case: tup
         assert abs(scalar - ref[f"{c}_scalar_mean"]) < 5e-6
 
 
-def test_lookback_equals_the_authors_own_stack(shared: Path) -> None:
-    golden = shared / "golden"
-    ref = np.load(golden / "lookback" / "tiny_llama_fork.npz")
-    lm = load_model(golden / "models" / "tiny_llama")
+def test_lookback_equals_the_authors_own_stack() -> None:
+    ref = np.load(PUBLISHED / "lookback" / "tiny_llama_fork.npz")
+    lm = load_model(PUBLISHED / "models" / "tiny_llama")
     for c in "abc":
         for ids, ratio in (("greedy_ids", "greedy_ratio"), ("tf_ids", "tf_ratio")):
             prompt, response = ref[f"{c}_prompt"].tolist(), ref[f"{c}_{ids}"].tolist()

@@ -29,6 +29,7 @@ POST_NORM = ["gemma2", "gemma3", "olmo2"]
 PROMPTS = [[5, 31, 77, 12, 40, 8, 66, 23], [9, 9, 51, 80, 17], [60, 3, 3, 14, 28, 71, 5, 33, 90, 11, 47]]
 ANSWERS = [[30], [44], [71]]
 GOLDEN = ["tiny_llama", "tiny_gpt2"]
+PUBLISHED = Path(__file__).parents[1] / "references" / "published"
 
 
 def down(lm: Model) -> list[Any]:
@@ -415,9 +416,9 @@ def test_changes_within_rounding_are_no_changes() -> None:
 
 
 @pytest.mark.parametrize("model", GOLDEN)
-def test_the_published_code_is_reproduced(shared: Path, model: str) -> None:
-    lm = load_model(shared / "golden/models" / model)
-    folder = shared / "golden/qrnca" / model
+def test_the_published_code_is_reproduced(model: str) -> None:
+    lm = load_model(PUBLISHED / "models" / model)
+    folder = PUBLISHED / "qrnca" / model
     queries = json.loads((folder / "queries.json").read_text()).values()
     prompts = [p for q in queries for p in q["input_ids"]]
     answers = [[t] for q in queries for t in q["target_ids"]]

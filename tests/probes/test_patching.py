@@ -20,6 +20,7 @@ from composcope.probes.patching.outcomes import Outcome, compare, summarize
 from ..oracles import patching as oracle
 from ..tiny_models import tiny
 
+PUBLISHED = Path(__file__).parents[1] / "references" / "published"
 NAMES = ["llama", "qwen3", "mistral", "gemma2", "gpt2", "gpt_neox", "mixtral"]
 DONORS = [[5, 31, 77, 12, 40, 8, 66, 23], [9, 9, 51, 80, 17]]
 RECIPIENTS = [[60, 3, 3, 14, 28, 71, 5, 33, 90, 11, 47], [18, 22, 41, 7, 7, 63, 50, 36]]
@@ -263,9 +264,9 @@ def test_bad_input_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("model", ["tiny_llama", "tiny_gpt2"])
-def test_golden_patches_are_reproduced(shared: Path, model: str) -> None:
-    lm = load_model(shared / "golden/models" / model)
-    z = np.load(shared / "golden/patching" / f"{model}.npz")
+def test_golden_patches_are_reproduced(model: str) -> None:
+    lm = load_model(PUBLISHED / "models" / model)
+    z = np.load(PUBLISHED / "patching" / f"{model}.npz")
     prompts = [p.tolist() for p in np.split(z["prompts"], np.cumsum(z["prompt_lens"])[:-1])]
     got = patching.prompt_end_sweep(lm, prompts[:3], prompts[3:], max_new_tokens=10, keep="all")
     assert np.abs(got.tensors["first_logits"].numpy() - z["patched_first_logits"]).max() < 5e-5

@@ -39,12 +39,23 @@ CONTENTS = "tests/experiments/figures/test_contents.py"
 TRAINING = "tests/experiments/organism/test_tokenizer_and_training.py"
 RECIPES = "tests/experiments/interventions/test_recipes_and_data.py"
 REWARD = "tests/experiments/interventions/test_reward.py"
+GRADES = "tests/evaluation/grading/test_grade_table.py"
+BOUNDS = "tests/evaluation/protocols/test_bounds.py"
+VERDICTS = "tests/probes/test_verdicts.py"
+READOUT = "tests/probes/test_readout.py"
+STEERING = "tests/probes/test_steering.py"
+INTERCHANGE = "tests/hooks/test_interchange.py"
+CAUSE = "tests/experiments/diagnosis/test_answers.py"
+OPENED = "tests/experiments/diagnosis/test_inside.py"
+AUDIT = "tests/experiments/test_auditing.py"
+VERIFY = "tests/experiments/test_verify.py"
+DRAWN = "tests/experiments/studies/test_figures_of_studies.py"
 
 # fmt: off
 MUTANTS = (
     # statistics
     Mutant(E, "bootstrap seed ignored", "draws = np.random.default_rng(seed).multinomial(", "draws = np.random.default_rng(0).multinomial(", STATISTICS + " -k seed"),
-    Mutant(E, "equal pairs bounded over cases, not clusters", "int(dependence.effective(clusters)) if clusters and shared else len(difference)", "len(difference)", STATISTICS + " -k discordant"),
+    Mutant(E, "equal pairs bounded over cases, not clusters", "int(dependence.effective(clusters)) if clusters and shared else len(difference)", "len(difference)", STATISTICS + " -k discord"),
     Mutant(E, "Holm multiplies by all tests", "(len(known) - rank) for rank, i", "len(known) for rank, i", STATISTICS + " -k holm"),
     Mutant(E, "Holm without its running maximum", "np.minimum(np.maximum.accumulate(steps), 1)", "np.minimum(np.asarray(steps), 1)", STATISTICS + " -k holm"),
     Mutant(E, "Holm counts tests that were not made", "steps = [float(p_values[i] or 0) * (len(known) - rank)", "steps = [float(p_values[i] or 0) * (len(p_values) - rank)", STATISTICS + " -k holm"),
@@ -74,13 +85,24 @@ MUTANTS = (
     Mutant(E, "scaffolds of invalid wholes are not asked", 'if self.ask_all or whole.outcome != "correct":', 'if self.ask_all or whole.outcome == "incorrect":', STAD),
     Mutant(E, "Holm skipped in profiles", 'zip(rows, statistics.holm([r["p"] for r in rows]), strict=True):', 'zip(rows, [r["p"] for r in rows], strict=True):', PROFILES),
     Mutant(E, "profiles permuted without their seed", "    rng = np.random.default_rng(seed)\n    hits = 1", "    rng = np.random.default_rng(0)\n    hits = 1", PROFILES),
+    # grading, bounds and curves
+    Mutant(E, "a percentage keeps its number", "if g[\"percent\"]:\n        return replace(number, value=number.value / 100, percent=True)", "if g[\"percent\"]:\n        return replace(number, percent=True)", GRADES),
+    Mutant(E, "a denied yes is a yes", 'found.add(_VALUES[word] != bool(m["negated"]))', "found.add(_VALUES[word])", GRADES),
+    Mutant(E, "an open gate cannot be a failure", "may_fail = open_whole + sum(w is not True for w in undecided)", "may_fail = open_whole", BOUNDS),
+    Mutant(E, "least difference with open answers half bounded", "low = sum(_least(x, 0) - _least(y, 1)", "low = sum(_least(x, 0) - _least(y, 0)", BOUNDS),
+    Mutant(E, "bottleneck's upper bound forgets the others", "(count + this) / (n + this + elsewhere)", "(count + this) / (n + this)", STAD),
+    Mutant(E, "skill accuracy of failed items counts open ones", 'failed = [(s, v) for s, v in found if s.item.truth("whole") is False]', 'failed = [(s, v) for s, v in found if s.item.truth("whole") is not True]', STAD),
+    Mutant(E, "bootstrap interval of 90 %", "tail = (1 - confidence) / 2\n    low, high = np.quantile", "tail = 1 - confidence\n    low, high = np.quantile", STATISTICS),
+    Mutant(E, "equal outcomes of clusters count as cases", 'effective, method = dependence.effective(clusters), "clopper', 'effective, method = float(n), "clopper', STATISTICS),
+    Mutant(E, "families without their depth-2 control", "                curve |= _curve(control)\n", "", GATE),
+    Mutant(E, "a mean of k where open items may only raise it", "if n == 0 or (k * n < total if end is min else k * n > total):", "if n == 0 or k * n > total:", STAD),
     # asking
     Mutant(E, "late error beside an answer counts as failure", "        if key not in contents.responses:\n            contents.failures[key] = response", "        contents.failures[key] = response", JOURNAL),
     Mutant(E, "the later of two answers counts", "kept = contents.responses.setdefault(key, response)", "kept = contents.responses[key] = response", JOURNAL),
     Mutant(E, "journal not synced when it is closed", "        if self._fd is not None:\n            os.fsync(self._fd)\n", "", JOURNAL),
     Mutant(E, "the temperature is no part of an ask", '"stop", "temperature", "seed", "repeat")', '"stop", "seed", "repeat")', JOURNAL),
-    Mutant(E, "the same random number at every step", 'random.Random(f"{row.seed}:{len(row.generated)}")', 'random.Random(f"{row.seed}")', "tests/evaluation/engines/test_local.py -k samples"),
-    Mutant(E, "temperature multiplied", "logits.double() / row.temperature", "logits.double() * row.temperature", "tests/evaluation/engines/test_local.py -k samples"),
+    Mutant(E, "the same random number at every step", 'random.Random(f"{row.seed}:{len(row.generated)}")', 'random.Random(f"{row.seed}")', "tests/evaluation/engines/test_local.py -k sample_is"),
+    Mutant(E, "temperature multiplied", "logits.double() / row.temperature", "logits.double() * row.temperature", "tests/evaluation/engines/test_local.py -k sample_is"),
     Mutant(E, "identical asks put for every case", "unique.setdefault(key, ask)", "unique[key + case.id] = ask", PIPELINE),
     Mutant(E, "refused asks stand first when a run goes on", "for key in sorted(todo, key=failed.__contains__)", "for key in todo", "tests/evaluation/engines/test_hostile_servers.py -k failed_before"),
     Mutant(E, "an error beside the choices is no error", 'if getattr(reply, "error", None):', 'if getattr(reply, "errors", None):', "tests/evaluation/engines/test_odd_replies.py"),
@@ -102,6 +124,12 @@ MUTANTS = (
     Mutant(H, "weight of the expert left out", "delta = ((new - z) @ down(module, e).T) * sent.weight[tokens, slots, None]", "delta = (new - z) @ down(module, e).T", "tests/hooks/test_experts.py"),
     Mutant(H, "widened weights stay widened", "            fields[name] = weight\n            self.changed.pop()", "            self.changed.pop()", "tests/hooks/test_precision.py"),
     Mutant(H, "the shortest sequence of a batch comes first", "sorted(together, key=lambda i: (-len(requests[i].ids), i))", "sorted(together, key=lambda i: (len(requests[i].ids), i))", MASSES + ' -k longest'),
+    Mutant(H, "positions read where the rows begin keep their old values", "later = [j for j, p in enumerate(read) if p >= start]", "later = [j for j, p in enumerate(read) if p > start]", INTERCHANGE),
+    Mutant(H, "targets of later positions taken from the first", "torch.tensor([targets[j] for j in read])", "torch.tensor(list(targets[: len(read)]))", INTERCHANGE),
+    Mutant(H, "rows join after the block of their last edit", "return min(entry(e) for e in edits)", "return max(entry(e) for e in edits)", INTERCHANGE),
+    Mutant(H, "one state may be replaced under two names", 'return (site.layer + 1, "resid_pre") if site.kind == "resid_post" else (site.layer, site.kind)', "return (site.layer, site.kind)", INTERCHANGE),
+    Mutant(H, "noise of any length", "return own + drawn * (size / drawn.norm(dim=-1, keepdim=True))", "return own + drawn * size", INTERCHANGE),
+    Mutant(H, "states of shorter prompts taken one position early", "cols = torch.tensor([p for i in some for p in positions[i]])", "cols = torch.tensor([max(0, p - (len(prompts[i]) < len(prompts[some[0]]))) for i in some for p in positions[i]])", INTERCHANGE),
     # probes
     Mutant(P, "KL reversed", '"kl": divergence(log_q, log_p),\n        "kl_from_donor"', '"kl": divergence(log_p, log_q),\n        "kl_from_donor"', PATCHING + ' -k divergence'),
     Mutant(P, "KL of positions reversed", '"kl": divergence(log_q, log_p),\n        "logit', '"kl": divergence(log_p, log_q),\n        "logit', PATCHING + ' -k position_sweep'),
@@ -122,6 +150,16 @@ MUTANTS = (
     Mutant(P, "AUROC where ties count nothing", "wins = (x[:, None] > y[None]) + 0.5 * (x[:, None] == y[None])", "wins = (x[:, None] > y[None]) + 0.0 * (x[:, None] == y[None])", CONTRASTS + ' -k auroc'),
     Mutant(P, "sign flips without their seed", "signs = np.random.default_rng(seed).choice([-1.0, 1.0]", "signs = np.random.default_rng(0).choice([-1.0, 1.0]", CONTRASTS + ' -k seed'),
     Mutant(P, "the first number after a cue is not the answer", "return None if not spans else min(spans) if cued else max(spans)", "return None if not spans else max(spans)", "tests/probes/test_answer_spans.py"),
+    Mutant(P, "beyond one baseline is beyond all", "    if not missed:\n        return {**row", "    if len(missed) < max(1, len(names)):\n        return {**row", VERDICTS),
+    Mutant(P, "without the lowest dose keeps it", "keep = c.level > c.level.min()", "keep = c.level >= c.level.min()", VERDICTS),
+    Mutant(P, "no effect is bounded on one side only", "if max(-low, high) < bound:", "if high < bound:", VERDICTS),
+    Mutant(P, "direction from successes to failures", "return means[0] - means[1]\n", "return means[1] - means[0]\n", STEERING),
+    Mutant(P, "noise donor at any distance", 'states["noise"] = own + noise * distance / noise.norm(dim=-1, keepdim=True)', 'states["noise"] = own + noise', STEERING),
+    Mutant(P, "a reader is trained on the text's own answer", "kept = torch.tensor([i for i, a in enumerate(labels) if a != right], dtype=torch.long)", "kept = torch.tensor([i for i, a in enumerate(labels) if a], dtype=torch.long)", READOUT),
+    Mutant(P, "equal scores count as above", "(mine == others).float() / 2", "(mine == others).float()", READOUT),
+    Mutant(P, "spans with an undefined step are undefined", "ratio[..., first:last].nanmean(-1)", "ratio[..., first:last].mean(-1)", "tests/probes/test_estimates_and_spans.py"),
+    Mutant(P, "pairs that share a fact enter the cosines", "allowed = (group[:, None] != group).astype(float)", "allowed = 1.0 - np.eye(len(group))", CONTRASTS + ' -k "separation or cosine or share or cluster"'),
+    Mutant(P, "the map's p as if there were one layer", "(scaled.max(0) >= abs(x)).sum()", "(scaled[layer] >= abs(x)).sum()", CONTRASTS),
     # experiments
     Mutant(X, "--limit dropped for case files", "kept, format = tuple(limit_cases(found, limit)), recommended_format(found)", "kept, format = tuple(found), recommended_format(found)", EFFECTS + ' -k limit'),
     Mutant(X, "--limit over the whole file", "key = (case.family, case.depth)\n        seen[key] += 1", "key = (None, None)\n        seen[key] += 1", EFFECTS + ' -k limit'),
@@ -150,4 +188,18 @@ MUTANTS = (
     Mutant(X, "files are not synced before they get their name", "            f.flush()\n            os.fsync(f.fileno())\n", "", 'tests/experiments/test_run_folder.py -k synced'),
     Mutant(X, "names of files are not synced", "    made.replace(path)\n    sync_folder(path.parent)\n", "    made.replace(path)\n", 'tests/experiments/test_run_folder.py -k synced'),
     Mutant(X, "audits drawn without their seed", "for rows in _shares(strata, n, random.Random(seed))", "for rows in _shares(strata, n, random.Random(0))", 'tests/experiments/test_auditing.py'),
+    Mutant(X, "the relation mends also where anything does", "if mostly(relation) and relation.share - neutral.share >= CONTROL:", "if mostly(relation):", CAUSE),
+    Mutant(X, "a demonstration without its noise control", "return mostly(test.own) and test.foreign.share >= MOST and test.noise.share <= CONTROL", "return mostly(test.own) and test.foreign.share >= MOST", OPENED),
+    Mutant(X, "a case chooses its own layer", "others = [one for other, some in groups.items() if other != id for one in some]", "others = [one for other, some in groups.items() for one in some]", OPENED),
+    Mutant(X, "edits that tell nothing apart speak for a shortcut", "if place >= len(said) or said[place] is None or _same(said[place], golds[place]):", "if place >= len(said) or said[place] is None:", CAUSE),
+    Mutant(X, "false causes as a share of all cases", '"false_causes": _share(false, len(none))', '"false_causes": _share(false, len(judged))', OPENED),
+    Mutant(X, "a right answer in the list of gold items counts as a part", "earlier = [name for part in case.parts[:-1] for name in (part.answer, *part.aliases)]", "earlier = [name for part in case.parts for name in (part.answer, *part.aliases)]", CAUSE),
+    Mutant(X, "causes drawn from the wrong column", 'ax.barh(y, row["value"], left=left, height=0.62, **style.bar(row["n"], style.color(i)))', 'ax.barh(y, row["high"], left=left, height=0.62, **style.bar(row["n"], style.color(i)))', CAUSE),
+    Mutant(X, "channels drawn B - A", "found = compare(a.graded, b.graded, {**b.cases, **a.cases}, a.seed)", "found = compare(b.graded, a.graded, {**b.cases, **a.cases}, a.seed)", DRAWN),
+    Mutant(X, "outcomes as shares of all answers", '"value": counts[role, o] / n, "drawn"', '"value": counts[role, o] / len(run.graded), "drawn"', CONTENTS + " " + FIGURES),
+    Mutant(X, "answers that abstain are no false minus", 'if k[1] in ("incorrect", "abstained")}, labels, True)', 'if k[1] == "incorrect"}, labels, True)', AUDIT),
+    Mutant(X, "audit that forgets the sizes of its strata", "right[key[1]] += size * sum(said) / len(said)", "right[key[1]] += sum(said)", AUDIT),
+    Mutant(X, "verify looks at values and not at counts", "                if was[cell].get(name) != value:", '                if name == "value" and was[cell].get(name) != value:', VERIFY),
+    Mutant(X, "verify takes any row of an answer", "            if stored != given:", '            if name == "outcome" and stored != given:', VERIFY),
+    Mutant(X, "--compat of score dropped", "how = config.asking if compat is None else config.asking.replace(compat=compat)", "how = config.asking", EFFECTS + " " + "tests/experiments/test_verify.py"),
 )

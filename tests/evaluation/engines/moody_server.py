@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server with the life of a real one: slow to start, crashes, hangs, leaves children behind.
+"""An OpenAI-compatible server with the life of a real one: not well at first, crashes, hangs, leaves children behind.
 
 ``python moody_server.py PORT FOLDER [MOOD ...]``. Moods: ``never`` (never healthy), ``dead`` (ends while starting),
 ``deaf`` (ignores SIGTERM), ``child`` (starts a child process of its own, as vLLM does). Crashes on a prompt that holds
@@ -13,14 +13,14 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 PORT, FOLDER, MOODS = int(sys.argv[1]), Path(sys.argv[2]), set(sys.argv[3:])
 lock = threading.Lock()
-start = time.monotonic()
+looked = threading.Semaphore(1)
+"""The first look at its health finds it starting."""
 
 
 def count(prompt: str) -> int:
@@ -45,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def do_GET(self) -> None:
-        ready = time.monotonic() - start > 0.3 and "never" not in MOODS
+        ready = "never" not in MOODS and looked.acquire(blocking=False) is False
         self.reply(200 if ready else 503, {})
 
     def do_POST(self) -> None:
@@ -54,7 +54,6 @@ class Handler(BaseHTTPRequestHandler):
         if "[crash:" in prompt and count(prompt) <= int(prompt.partition("[crash:")[2].partition("]")[0]):
             print("RuntimeError: the engine has died", flush=True)
             os._exit(3)
-        time.sleep(0.002)
         message = {"role": "assistant", "content": f"answer to {prompt}"}
         choice = {"index": 0, "finish_reason": "stop", "message": message}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}

@@ -6,18 +6,20 @@ import gzip
 import json
 import resource
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 from hostile_server import Behave, Hostile, Request, completion, reply
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case
+from composcope.evaluation.engines import retrying, transport
 from composcope.evaluation.engines.base import REFUSED
 from composcope.evaluation.engines.http import HttpEngine, connect
 from composcope.evaluation.engines.signatures import count, same_model
@@ -51,39 +53,49 @@ def one(engine: HttpEngine, ask: Ask) -> Response:
     return response
 
 
-def drip(connection: socket.socket, data: bytes, released: threading.Event) -> None:
-    """A byte at a time, each well within the time that a single read may take, until the test is over."""
-    for byte in data:
-        connection.sendall(bytes([byte]))
-        if released.wait(0.05):
-            return
-    released.wait(30)
+class Clock:
+    """Stands in for the module ``time``: only what sleeps, or says so, lets time pass."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def drip(connection: socket.socket, byte: bytes, clock: Clock, seconds: float) -> None:
+    """A byte a second, each well within the time that a single read may take, until nobody reads any more."""
+    end = clock.now + seconds
+    for _ in range(20_000):
+        connection.sendall(byte)
+        clock.now = max(clock.now, min(clock.now + 1, end))
+        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("whole_head", [True, False], ids=["body", "headers"])
 def test_a_server_that_drips_holds_no_connection_past_the_deadline(
-    serve: Serve, make_ask: Callable[..., Ask], whole_head: bool
+    serve: Serve, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch, whole_head: bool
 ) -> None:
-    released = threading.Event()
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n"
+    clock = Clock()
+    monkeypatch.setattr(transport, "time", clock)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000000\r\n"
 
     def behave(connection: socket.socket, request: Request) -> None:
         if "drip" not in request.prompt:
             return reply(connection, completion())
-        if whole_head:
-            connection.sendall(head + b"\r\n")
-        drip(connection, b" " * 5000 if whole_head else head + b"X: " + b"y" * 5000, released)
+        connection.sendall(head + (b"\r\n" if whole_head else b"X: "))
+        drip(connection, b" " if whole_head else b"y", clock, seconds=60)
 
-    server = serve(behave)
-    engine = engine_at(server, timeout=0.6, concurrency=2)
+    engine = engine_at(serve(behave), timeout=60, concurrency=2)
     # As many as there are connections: they would hold all of them for good.
     asks = [make_ask(f"drip {i}", case=f"d{i}") for i in range(2)] + [
         make_ask(f"quick {i}", case=f"q{i}") for i in "ab"
     ]
-    start = time.monotonic()
     found = {ask.case: response for ask, response in engine.answer(asks)}
-    released.set()
-    assert time.monotonic() - start < 10, "a byte every 0.05 s would have taken minutes"
+    assert clock.now >= 60
     assert {case: r.finish_reason for case, r in found.items()} == {
         "d0": "error",
         "d1": "error",
@@ -93,12 +105,24 @@ def test_a_server_that_drips_holds_no_connection_past_the_deadline(
     assert "timed out" in str(found["d0"].error)
 
 
-def test_all_tries_of_an_ask_share_one_deadline(serve: Serve, make_ask: Callable[..., Ask]) -> None:
+def test_all_tries_of_an_ask_share_one_deadline(
+    serve: Serve, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(retrying, "time", clock)
     server = serve(lambda connection, request: reply(connection, b"{}", "500 Broken"))
-    start = time.monotonic()
-    response = one(engine_at(server, retries=50, deadline=1.2), make_ask())
-    assert response.finish_reason == "error" and time.monotonic() - start < 10
-    assert len(server.requests) == 2, "tries at 0 and 0.5 s; the third would begin after 1.5 s"
+    assert one(engine_at(server, retries=50, deadline=1.2), make_ask()).finish_reason == "error"
+    assert len(server.requests) == 2 and clock.now == 0.5, "tries at 0 and 0.5 s; the third would begin after 1.5 s"
+    given = list[float]()
+
+    def times_out(seconds: float) -> Any:
+        given.append(seconds)
+        clock.sleep(seconds)
+        raise openai.APITimeoutError(httpx2.Request("POST", "http://h/v1"))
+
+    with pytest.raises(openai.APITimeoutError):
+        retrying.send(times_out, retries=50, timeout=120, deadline=300)
+    assert given == [120, 120, 300 - 240 - 0.5 - 1], "each try has its own time, the last one what is left"
 
 
 def endless(connection: socket.socket, request: Request) -> None:

@@ -246,6 +246,9 @@ BOOLEANS = [
     ("yes", "The answer is yes", RIGHT),
     ("yes", "It depends.", NONE),
     ("yes", "yes and no", NONE),
+    ("no", "Based on the facts, the statement is not true.", RIGHT),
+    ("yes", "Based on the facts, the statement is not true.", WRONG),
+    ("yes", "Based on the facts, the statement is true.", RIGHT),
 ]
 ABSTENTIONS = [
     ("1876", "INSUFFICIENT_EVIDENCE", ABSTAIN),

@@ -12,7 +12,7 @@ import pytest
 
 from composcope.evaluation.asks import Outcome
 from composcope.evaluation.metrics import Metric, find
-from composcope.evaluation.protocols import Graded, metrics_from_rows
+from composcope.evaluation.protocols import Graded, counting, metrics_from_rows
 
 OUTCOMES: tuple[Outcome, ...] = ("correct", "incorrect")
 SOLVED: tuple[tuple[str, Outcome], ...] = (
@@ -131,6 +131,32 @@ def test_the_share_of_a_bottleneck_counts_items_with_an_open_k_and_bounds_it(see
     found, values = _values(rows, "scaffolding", "bottleneck", skill="add")
     _within(found, values, exact=True)
     assert (found.n_invalid > 0) == (found.bound_low != found.bound_high)
+
+
+def test_an_item_that_has_some_other_bottleneck_lowers_the_most_that_a_share_can_be() -> None:
+    skills = {"known": ("add", "compare", "sum up"), "open": ("look up", "compare", "sum up")}
+    outcomes: dict[str, tuple[Outcome, ...]] = {"known": ("incorrect", "correct", "correct"),
+                                                "open": ("incorrect", "invalid", "correct")}  # fmt: skip
+    rows = [
+        Graded(case, role, outcome, skills=skills[case])
+        for case, of_case in outcomes.items()
+        for role, outcome in zip(("whole", "scaffold:1", "scaffold:2"), of_case, strict=True)
+    ]
+    found, values = _values(rows, "scaffolding", "bottleneck", skill="add")
+    _within(found, values, exact=True)
+    assert (found.count, found.n, found.bound_low, found.bound_high) == (1, 1, 0.5, 0.5)
+
+
+def test_a_difference_is_bounded_by_every_judgement_of_its_open_answers() -> None:
+    a, b = (True, None, True, False, None, False), (None, True, False, None, None, True)
+    found = counting.difference("d", a, b, {}, seed=0)
+    values = [
+        (sum(x) - sum(y)) / len(a)
+        for x in product(*([v] if v is not None else [False, True] for v in a))
+        for y in product(*([v] if v is not None else [False, True] for v in b))
+    ]
+    _within(found, values, exact=True)
+    assert (found.count, found.n, found.n_invalid, found.value) == (0, 2, 4, 0.0)
 
 
 def test_items_without_skills_are_counted_in_the_note_of_the_shares() -> None:

@@ -31,7 +31,7 @@ TABLE = [
     *item("c", "0", "101", "1111", "11"),  # k = 1, fails again at level 2
     *item("d", "0", "000", "0111"),  # intractable
     *item("e", "0", "0?1"),  # k is 2 or 3
-    *item("f", "?"),  # anything
+    *item("f", "?", parts="1111"),  # anything
 ]
 
 
@@ -101,7 +101,7 @@ def test_the_items_that_fail_again_above_k_are_counted() -> None:
 
 def test_isolated_skills_are_counted_over_all_items_and_over_the_failed_ones() -> None:
     every, failed = got("skill_accuracy", skill="add"), got("skill_accuracy", skill="add", whole="incorrect")
-    assert (every.count, every.n, failed.count, failed.n) == (7, 8, 5, 6)
+    assert (every.count, every.n, failed.count, failed.n) == (9, 10, 5, 6)
 
 
 def test_scaffold_success_by_level_counts_failed_items_only() -> None:
