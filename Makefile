@@ -64,7 +64,7 @@ studies: install
 	$(RUN) -m composcope.experiments.cli study validity --out runs/studies/validity || [ $$? = 2 ]
 
 test: install
-	$(RUN) -m pytest -q -n 2
+	$(RUN) -m pytest -q -n 2 --dist loadfile
 
 test-real: install
 	$(RUN) -m pytest -q -m real

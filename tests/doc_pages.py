@@ -10,21 +10,27 @@ A page is a Markdown file. Its blocks:
 * ```` ```python ```` runs in the same place, after the Python blocks above it;
 * ```` ```python fragment ```` has to be Python, no more.
 
-``composcope``, ``.venv/bin/composcope`` and ``python`` in a page are those of the tests' interpreter, and
+``composcope``, ``.venv/bin/composcope`` and ``python`` in a page are those of the tests' interpreter: with the slow
+tests processes of their own, else forks of one that has loaded the libraries (see ``forked``).
 ``path/to/model-folder`` is one of the shipped models. The session's
 script has the page's own line numbers, so a failure is reported where it stands on the page.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+import forked
 
 ROOT = Path(__file__).resolve().parents[1]
 ELSEWHERE = ("gpu", "net", "vllm")
@@ -33,6 +39,15 @@ TAGS = {"bash": {*ELSEWHERE, "slow"}, "python": {"fragment", "slow"}}
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<marks>`{3,}|~{3,})\s*(?P<info>[^`]*)$")
 _DATE = re.compile(r"\b20\d\d-[01]\d-[0-3]\d\b")
 _MACHINE = re.compile(r"\b(cores?|CPUs?|GPUs?|Gi?B|H\d00|A100|L40S?|T4|M[1-4])\b")
+
+
+ENVIRONMENT = {
+    "PYTHONPATH": str(ROOT / ".site"),
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+    "MPLBACKEND": "agg",
+    "COLUMNS": "120",
+}
 
 
 @dataclass(frozen=True)
@@ -158,11 +173,14 @@ def workplace(folder: Path) -> Path:
     for name in listed.stdout.splitlines():
         if (ROOT / name).is_file() and not name.startswith(skip):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, folder / name)
+            _copied(ROOT / name, folder / name)
     tools = folder / ".venv" / "bin"
     tools.mkdir(parents=True)
-    for name, command in (("composcope", " -m composcope.experiments.cli"), ("python", ""), ("python3", "")):
-        (tools / name).write_text(f'#!/bin/sh\nexec {sys.executable}{command} "$@"\n', encoding="utf-8")
+    fork = f'exec {sys.executable} -I -S {forked.__file__} run "$FORKED"'
+    script = f'case "$FORKED:$1" in :*) ;; *.py) {fork} python "$@" ;; esac\nexec {sys.executable} "$@"'
+    command = f'[ -z "$FORKED" ] || {fork} composcope "$@"\nexec {sys.executable} -m composcope.experiments.cli "$@"'
+    for name, text in (("composcope", command), ("python", script), ("python3", script)):
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         (tools / name).chmod(0o755)
     (folder / ".venv" / ".ready").touch()
     # Where a page says path/to/model-folder, a reader has a model of their own.
@@ -170,6 +188,23 @@ def workplace(folder: Path) -> Path:
         folder / "experiments" / "organism" / "weights" / "control", folder / "path" / "to" / "model-folder"
     )
     return folder
+
+
+def _copied(file: Path, to: Path) -> None:
+    """A copy; of weights, which nothing changes, a link where that is possible."""
+    if file.suffix == ".safetensors":
+        with suppress(OSError):
+            os.link(file, to)
+            return
+    shutil.copyfile(file, to)
+
+
+@cache
+def _forks() -> str:
+    """A server of forks for the commands of all pages."""
+    alive = ExitStack()
+    atexit.register(alive.close)
+    return str(alive.enter_context(forked.server({**os.environ, **ENVIRONMENT})))
 
 
 def run_page(text: str, folder: Path, *, slow: bool, timeout: float) -> str | None:
@@ -180,11 +215,8 @@ def run_page(text: str, folder: Path, *, slow: bool, timeout: float) -> str | No
     environment = {
         **os.environ,
         "PATH": f"{folder / '.venv/bin'}:{os.environ.get('PATH', '')}",
-        "PYTHONPATH": str(ROOT / ".site"),
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-        "MPLBACKEND": "agg",
-        "COLUMNS": "120",
+        **ENVIRONMENT,
+        "FORKED": "" if slow else _forks(),
     }
     process = subprocess.Popen(
         ["bash", str(script)], cwd=folder, env=environment, text=True, start_new_session=True,

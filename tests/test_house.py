@@ -8,6 +8,8 @@ import sys
 import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -86,3 +88,39 @@ def test_no_module_evaluates_or_unpickles_data() -> None:
                 assert node.func.id not in ("eval", "exec") or path == LOCKED, f"{path}:{node.lineno}"
             if isinstance(node, ast.Import):
                 assert not {a.name for a in node.names} & {"pickle", "dill", "cloudpickle"}, f"{path}:{node.lineno}"
+
+
+@pytest.mark.parametrize(
+    ("why", "strict", "fails"),
+    [
+        ("Skipped: the browser does not start today", True, True),
+        ("Skipped: the browser does not start today", False, False),
+        ("Skipped: ../shared is not there: third-party data are not part of the project", True, False),
+        ("Skipped: needs a CUDA device", True, False),
+    ],
+)
+def test_a_skip_for_a_reason_that_is_not_expected_fails_the_session(
+    why: str, strict: bool, fails: bool, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conftest: Any = pytestconfig.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    monkeypatch.setenv("COMPOSCOPE_STRICT_SKIPS", "1" if strict else "")
+    said = SimpleNamespace(stats={"skipped": [SimpleNamespace(nodeid="test_it", longrepr=("test.py", 1, why))]})
+    session = SimpleNamespace(
+        config=SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda name: said)), exitstatus=0
+    )
+    conftest.pytest_sessionfinish(session)
+    assert bool(session.exitstatus) == fails
+
+
+def test_a_python_that_makes_no_environments_is_one_clear_line(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).touch()
+    base = tmp_path / "python3"
+    base.write_text(f'#!/bin/sh\ncase "$2" in *ensurepip*) exit 1 ;; esac\nexec {sys.executable} "$@"\n')
+    base.chmod(0o755)
+    done = subprocess.run(
+        ["make", "-f", str(ROOT / "Makefile"), f"BASE={base}", "install"], cwd=tmp_path, capture_output=True, text=True
+    )
+    said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert done.returncode != 0 and len(said) == 1 and "apt-get install python3-venv" in said[0]
+    assert not (tmp_path / ".venv").exists()

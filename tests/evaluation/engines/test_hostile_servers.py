@@ -45,7 +45,7 @@ def serve() -> Iterator[Serve]:
 
 
 def engine_at(server: Hostile, **options: Any) -> HttpEngine:
-    return HttpEngine(server.url, "good", **{"api_key": KEY, "retries": 0, "timeout": 10, **options})
+    return HttpEngine(server.url, "good", **{"api_key": KEY, "retries": 0, "timeout": 120, **options})
 
 
 def one(engine: HttpEngine, ask: Ask) -> Response:
@@ -274,7 +274,7 @@ def test_a_dated_or_shortened_name_is_the_same_model_and_another_size_is_not(
 def test_a_server_that_answers_for_another_model_is_refused_unless_the_name_is_accepted(serve: Serve) -> None:
     server = serve(lambda c, _: reply(c, completion(model="another-7b")))
     with pytest.raises(ModelError, match=r"signed 'another-7b', another model; .*--signed-as"):
-        connect(server.url, "good", timeout=10)
+        connect(server.url, "good", timeout=120)
     assert connect(server.url, "good", timeout=10, signed_as=("another-7b",)).answered_as == "another-7b"
     assert connect(server.url, "good", timeout=10, signed_as=None).answered_as == "another-7b"
 
@@ -331,8 +331,8 @@ def test_a_server_of_ones_own_gets_neither_key_nor_headers_of_the_environment(
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
     server = serve(lambda c, _: reply(c, completion()))
-    list(HttpEngine(server.url, "good", timeout=10).answer([make_ask()]))
-    connect(server.url, "good", timeout=10)
+    list(HttpEngine(server.url, "good", timeout=120).answer([make_ask()]))
+    connect(server.url, "good", timeout=120)
     assert len(server.requests) > 5
     for request in server.requests:
         assert request.headers["authorization"] == "Bearer EMPTY"
