@@ -306,7 +306,7 @@ def test_a_run_killed_among_500_asks_goes_on_without_repeating_an_answer(
     def command(started: str) -> list[str]:
         return [sys.executable, "-c", RUN, *map(str, (tmp_path / "model", journal, tmp_path / started, BATCH))]
 
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     first = subprocess.Popen(command("first"), **pipes, text=True)
     assert first.stdout is not None and first.stdout.readline() == "120 answers\n"
     first.send_signal(stop)

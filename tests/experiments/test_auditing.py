@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,9 @@ STRATA = [
 ]
 
 
-def run() -> tuple[Evaluated, dict[str, bool]]:
+def run(strata: Sequence[tuple[str, str, int, int]] = STRATA) -> tuple[Evaluated, dict[str, bool]]:
     graded, asks, responses, truth = [], {}, {}, {}
-    for kind, outcome, n, right in STRATA:
+    for kind, outcome, n, right in strata:
         for i in range(n):
             key = f"{kind}-{outcome}-{i}"
             asks[key] = Ask(key, "whole", f"q {key}", "-5", kind, aliases=("minus five",))
@@ -97,6 +98,14 @@ def test_a_part_of_the_answers_counts_by_the_shares_of_the_run(tmp_path: Path) -
     right = {o: sum(truth[c] for c in said if f"number-{o}" in c) / 10 for o in ("correct", "incorrect", "invalid")}
     expected = 30 * right["incorrect"] / (60 * right["correct"] + 30 * right["incorrect"] + 10 * right["invalid"])
     assert numbers.false_minus and numbers.false_minus.value == pytest.approx(expected)
+
+
+def test_a_right_answer_that_was_taken_for_an_abstention_is_a_false_minus(tmp_path: Path) -> None:
+    found, truth = run([("number", "correct", 4, 4), ("number", "incorrect", 3, 1), ("number", "abstained", 5, 2)])
+    path = draw(found, 12, tmp_path)
+    fill(path, truth)
+    [numbers] = estimate(found, path)
+    assert numbers.false_minus and numbers.false_minus.value == pytest.approx(3 / 7)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,12 @@ def test_a_cell_leads_back_to_the_lines_of_its_answers(run: Path, cell: str) -> 
         ]
 
 
+def test_a_run_scored_as_a_paper_does_is_verified_as_that_paper_does(run: Path) -> None:
+    assert main(["score", str(run), "--compat", "stad", "--quiet"]) == 0
+    assert any("--compat stad" in w for w in json.loads((run / "metrics.json").read_text())["warnings"])
+    assert verify(run).problems == ()
+
+
 def test_a_cell_that_is_not_there_is_said(run: Path) -> None:
     with pytest.raises(InputError, match="no such cell; did you mean 'composition'"):
         trace(run, "compositoin")

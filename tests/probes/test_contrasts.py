@@ -250,6 +250,17 @@ def test_cosines_of_too_few_clusters_have_no_interval_and_of_crossing_facts_take
     assert np.isnan(mixed["p"]) and "too few ways" in mixed["test"]
 
 
+def test_the_p_of_a_map_is_that_of_its_largest_layer() -> None:
+    null = np.random.default_rng(1).normal(size=(3, 99)) * [[1.0], [5.0], [0.2]]
+    own = np.array([2.5, 1.0, 0.5])
+    z = np.abs(own - null.mean(1)) / null.std(1)
+    drawn = np.abs(null - null.mean(1, keepdims=True)) / null.std(1, keepdims=True)
+    for layer, row in enumerate(separation._tests(own, null)):
+        assert row["p"] == pytest.approx((1 + (drawn[layer] >= z[layer]).sum()) / 100)
+        assert row["p_map"] == pytest.approx((1 + (drawn.max(0) >= z[layer]).sum()) / 100)
+        assert row["p_map"] > row["p"]
+
+
 def test_a_dose_series_is_described_without_p_and_verdict() -> None:
     rng = np.random.default_rng(6)
     up = {name: rng.normal(i, 1, 30) for i, name in enumerate(("none", "control", "low", "twin"))}

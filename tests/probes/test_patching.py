@@ -212,7 +212,7 @@ def test_a_position_sweep_is_one_edit_at_a_time(kind: str) -> None:
             assert float(got.tensors["recovered"][0, 1, position]) == pytest.approx(recovered, abs=1e-3)
             p, q = (x.double().softmax(-1).numpy() for x in (logits, ends[1]))
             assert float(got.tensors["kl"][0, 1, position]) == pytest.approx(entropy(q, p), abs=1e-5)
-            assert abs(entropy(p, q) - entropy(q, p)) > 1e-4, "which way round it is can be seen"
+            assert abs(float(entropy(p, q)) - float(entropy(q, p))) > 1e-4, "which way round it is can be seen"
             assert float(got.tensors["probability"][0, 1, position]) == pytest.approx(p[4], abs=1e-5)
 
 

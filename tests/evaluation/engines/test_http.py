@@ -268,7 +268,7 @@ with Journal(sys.argv[2]) as journal:
 @pytest.mark.parametrize("stop", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_killed_run_repeats_at_most_the_requests_in_flight(url: str, tmp_path: Path, stop: signal.Signals) -> None:
     command = [sys.executable, "-c", KILLED, url, str(tmp_path), stop.name, str(IN_FLIGHT)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     first = subprocess.Popen(command, **pipes, env={**os.environ, "OPENAI_API_KEY": SECRET})
     assert first.stdout is not None and first.stdout.readline() == b"50 answers\n"
     first.send_signal(stop)

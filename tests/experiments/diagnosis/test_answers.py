@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib.patches import Rectangle
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
@@ -111,6 +112,11 @@ def test_an_answer_shows_a_cause_by_its_own_text(text: str, cause: str | None) -
     assert (found and found[0]) == cause
 
 
+def test_a_part_that_the_question_names_is_not_the_bridge() -> None:
+    named = replace(OSLO, question="What is the currency of Norway, the country whose capital is Oslo?")
+    assert behaviour.shows(heard(named, {"whole": "Norway."})) is None
+
+
 def _case(followed: str) -> list[asks.Heard]:
     """A case and its variants, answered by a shortcut, a wrong operation, or one wrong operand."""
     group = []
@@ -161,6 +167,12 @@ def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
     assert not say(MIXED[2], MIXED)
 
 
+def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
+    group = [heard(OSLO, {"whole": "The dollar."})]
+    assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD) == ("x", 0, 0)
+    assert hypotheses.followed("x", lambda case, mates: (None,), group, WORLD) == ("x", 0, 0)
+
+
 def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +192,7 @@ TABLE = [
     (Behaviour(False, 3, 4, mended={"relation": Tally(3, 3)}), None),
     (Behaviour(True, 3, 4, mended={"relation": Tally(3, 3), "neutral": Tally(0, 3)}), "relation-lost"),
     (Behaviour(True, 3, 4, mended={"relation": Tally(3, 3), "neutral": Tally(3, 3)}), "format"),
+    (Behaviour(True, 4, 4, mended={"relation": Tally(3, 4), "neutral": Tally(2, 4)}), None),
     (Behaviour(True, 1, 4, mended={"relation": Tally(1, 1)}), None),
     (Behaviour(True, 4, 4, answers={"near-miss": Tally(3, 4)}), "near-miss"),
     (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 2, 2)), None),
@@ -242,6 +255,8 @@ def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path) -> No
     every = {r["cause"]: (r["value"], r["count"], r["n"]) for r in drawn.rows if r["group"] == "all"}
     assert every == {s.cause: (s.share, s.count, s.n) for s in found.causes()} and every
     assert sum(value for value, _, _ in every.values()) == pytest.approx(1)
+    widths = [bar.get_width() for bar in drawn.figure.axes[0].patches if isinstance(bar, Rectangle)]
+    assert sorted(widths) == pytest.approx(sorted(r["value"] for r in drawn.rows))
 
 
 def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.experiments.diagnosis import asks, confusion, inside, opening, places, rule
+from composcope.experiments.diagnosis import asks, confusion, inside, opening, places, rule, weighing
 from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, weights
 from composcope.hooks import load_model
@@ -43,6 +43,7 @@ TABLE = [
     ({"own:decision": SHOWN}, "bridge-not-computed", None),
     ({"own:decision": found(4, foreign=1), "move": found(4)}, None, None),
     ({"own:decision": found(1)}, None, None),
+    ({"own:decision": found(4, noise=2)}, None, None),
 ]
 DRAWN = Behaviour(True, 4, 4, from_case=Tally(8, 8))
 
@@ -166,7 +167,8 @@ def test_the_confusion_matrix_counts_named_and_refused_causes(tmp_path: Path) ->
     ]
     scores = confusion.scores(judged)
     assert scores["macro_f1"] == pytest.approx(2 * 8 / (2 * 8 + 3))
-    assert (scores["undetermined"]["count"], scores["false_causes"]["count"]) == (2, 1)
+    shares = [(scores[k]["count"], scores[k]["n"]) for k in ("named_right", "undetermined", "false_causes")]
+    assert shares == [(8, 10), (2, 10), (1, 10)]
     assert confusion.matrix(judged)[0] == {"plant": "a", "truth": "lost", "n": 10, "lost": 8, "undetermined": 2}
     grafts = [{"cause": "lost", "when": "first-kinds"}, {"cause": "jammed", "when": "other-kinds"}]
     truth = confusion.truth_of(grafts)
@@ -176,6 +178,19 @@ def test_the_confusion_matrix_counts_named_and_refused_causes(tmp_path: Path) ->
         confusion.planted_in(tmp_path)
     (tmp_path / "organism.json").write_text(json.dumps({"plant": {"grafts": grafts}}))
     assert [p.model for p in confusion.planted_in(tmp_path)] == [str(tmp_path)]
+
+
+def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
+    whole = places.Decision((1, 2), 3, "3", "thing", (0,), 1)
+
+    def opened(id: str, *mended: str) -> weighing.Opened:
+        outcomes = {f"skip:everywhere:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"}
+        return weighing.Opened(replace(CASES[0], id=id), whole, outcomes, {})  # type: ignore[arg-type]
+
+    others = {"a": [opened("a", "0")], "b": [opened("b", "0")], "c": [opened("c", "1")], "d": [opened("d")]}
+    own = {"x": [opened("x~1", "1"), opened("x~2", "1")]}
+    skip = weighing.weigh({**others, **own}, [], lambda case, decision: set())["x"].tests["skip"]
+    assert (skip.cell, skip.own, skip.pool, skip.noise) == ("everywhere:0", Tally(0, 2), Tally(2, 4), Tally(2, 6))
 
 
 def test_a_block_whose_attention_writes_nothing_can_be_opened(engine: LocalEngine) -> None:

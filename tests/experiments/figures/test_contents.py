@@ -44,6 +44,19 @@ def test_bars_of_the_quadrants_are_as_long_as_their_shares_and_make_up_a_whole(r
     assert sum(found) == pytest.approx(2)
 
 
+def test_outcomes_are_shares_of_the_answers_in_their_role(runs: list[figures.RunData]) -> None:
+    drawing = figures.draw("outcomes", runs)
+    assert sorted(_bars(drawing.figure.axes[0])) == pytest.approx(
+        sorted(r["value"] for r in drawing.rows if r["value"])
+    )
+    of_bar: dict[tuple[str, str], float] = {}
+    for row in drawing.rows:
+        assert row["value"] == pytest.approx(row["count"] / row["n"])
+        bar = (row["run"], row["role"])
+        of_bar[bar] = of_bar.get(bar, 0) + row["value"]
+    assert len(of_bar) > 5 and list(of_bar.values()) == pytest.approx([1] * len(of_bar))
+
+
 def test_the_scatter_over_steps_is_at_the_geometric_mean_of_the_steps(runs: list[figures.RunData]) -> None:
     chosen = [r for r in runs if r.one("step:0")]
     drawing = figures.draw("gap-scatter", chosen)
