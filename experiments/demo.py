@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -20,7 +20,7 @@ from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric
 from ..probes.verdicts import TRAININGS
 from .console import exits
-from .console.progress import Reporter
+from .console.progress import Advance, Reporter
 from .organism.weights import DOSES
 from .run import command_line, locked, write_json
 from .run.provenance import machine
@@ -28,6 +28,8 @@ from .run.reader import read_run
 
 LIMITS = {"mixed": 200, "temporal": 24}
 """Cases per family x depth: what two cores do in about three minutes."""
+LOOK = 0.2
+"""Seconds between two looks at the workers."""
 PROBE_CASES = {"mixed": 24, "temporal": 12}
 """Pairs of failures and successes that the probes run on; temporal cases have up to eleven parts each."""
 
@@ -41,7 +43,6 @@ class Job:
     out: str
     seed: int
     device: str | None
-    quiet: bool
 
     @property
     def folder(self) -> Path:
@@ -49,23 +50,26 @@ class Job:
 
 
 def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet: bool = False) -> list[str]:
-    """Run (or finish) the demo in a study folder; returns its summary, ten lines.
+    """Run (or finish) the demo in a study folder; returns its summary: a line per run, a line per probe, the report.
+
+    What the runs have to say stands in their own ``log.txt``.
 
     Raises ``ComposcopeError`` when a run fails; whatever the others did is kept.
     """
     start = time.monotonic()
     with locked(out) as folder:
         reporter = Reporter(folder / "log.txt", quiet=quiet)
-        jobs = [Job(dose, world, str(folder), seed, device, quiet) for dose in DOSES for world in LIMITS]
+        jobs = [Job(dose, world, str(folder), seed, device) for dose in DOSES for world in LIMITS]
         _run_jobs(jobs, reporter)
         runs = [job.folder for job in jobs]
         from . import report
         from .validity import over_doses as validity
 
         reporter.say("validity of the probes on the dose series")
-        found = validity.examine(folder, {dose: folder / f"{dose}--mixed" for dose in DOSES}, seed=seed, device=device)
+        mixed = {dose: folder / f"{dose}--mixed" for dose in DOSES}
+        found = validity.examine(folder, mixed, seed=seed, device=device, progress=reporter.patient_bar)
         reporter.say("report")
-        written = Path(report.write(runs, folder))
+        written = Path(report.write(runs, folder, progress=reporter.patient_bar))
         seconds = time.monotonic() - start
         lines = summary(jobs, found, written, seconds)
         write_json(folder / "study.json", {"runs": [r.name for r in runs], "seconds": seconds, "summary": lines})
@@ -78,24 +82,37 @@ def _run_jobs(jobs: Sequence[Job], reporter: Reporter) -> None:
     # By dose: the two worlds cost differently.
     shares = [[job for job in jobs if DOSES.index(job.dose) % workers == k] for k in range(workers)]
     reporter.say(f"{len(jobs)} runs on {workers} {'process' if workers == 1 else 'processes'}")
-    if workers == 1:
-        work(shares[0], threads=None)
-        return
-    context = multiprocessing.get_context("spawn")
-    processes: list[BaseProcess] = [context.Process(target=_worker, args=(share,)) for share in shares]
-    for process in processes:
-        process.start()
-    try:
+    with reporter.bar("runs", len(jobs)) as advance:
+        if workers == 1:
+            work(shares[0], threads=None, done=lambda: advance(1))
+            return
+        context = multiprocessing.get_context("spawn")
+        ended = context.SimpleQueue()
+        processes: list[BaseProcess] = [context.Process(target=_worker, args=(share, ended)) for share in shares]
         for process in processes:
-            process.join()
-    except KeyboardInterrupt:
-        _stop(processes)
-        raise
+            process.start()
+        try:
+            _count(processes, ended, advance)
+        except KeyboardInterrupt:
+            _stop(processes)
+            raise
     failed = [p.exitcode for p in processes if p.exitcode]
     if exits.INTERRUPTED in failed:
         raise KeyboardInterrupt
     if failed:
         raise ComposcopeError(f"{len(failed)} of {workers} processes failed (see above); the same command continues")
+
+
+def _count(processes: Sequence[BaseProcess], ended: Any, advance: Advance) -> None:
+    """Count the runs that end until all workers have."""
+    while True:
+        alive = any(p.is_alive() for p in processes)
+        while not ended.empty():
+            ended.get()
+            advance(1)
+        if not alive:
+            return
+        time.sleep(LOOK)
 
 
 def _on_gpu(device: str | None) -> bool:
@@ -115,12 +132,12 @@ def _stop(processes: Sequence[BaseProcess]) -> None:
         process.join(30)
 
 
-def _worker(jobs: Sequence[Job]) -> None:
+def _worker(jobs: Sequence[Job], ended: Any) -> None:
     exits.quiet_libraries()
 
     def finish() -> int:
         try:
-            work(jobs, threads=1)
+            work(jobs, threads=1, done=lambda: ended.put(None))
         except KeyboardInterrupt:
             os._exit(exits.INTERRUPTED)  # the parent says it, once
         return exits.OK
@@ -128,8 +145,11 @@ def _worker(jobs: Sequence[Job]) -> None:
     raise SystemExit(exits.guarded(finish, command_line))
 
 
-def work(jobs: Sequence[Job], threads: int | None) -> None:
-    """Investigate each job's model on its benchmark. A missing contrast is a result here, not an error."""
+def work(jobs: Sequence[Job], threads: int | None, done: Callable[[], None] = lambda: None) -> None:
+    """Investigate each job's model on its benchmark. A missing contrast is a result here, not an error.
+
+    ``done`` is called after each run.
+    """
     import torch
 
     from .config import Config
@@ -146,16 +166,17 @@ def work(jobs: Sequence[Job], threads: int | None) -> None:
             device=job.device,
             probe_cases=PROBE_CASES[job.world],
         )
-        found = investigate(config, job.folder, quiet=job.quiet, bars=False, report=False)
+        found = investigate(config, job.folder, quiet=True, bars=False, report=False)
         if found.no_contrast:
-            Reporter(job.folder / "log.txt", quiet=job.quiet).say(found.no_contrast)
+            Reporter(job.folder / "log.txt").note(found.no_contrast)
+        done()
 
 
 def summary(jobs: Sequence[Job], validity: Sequence[Mapping[str, Any]], report: Path, seconds: float) -> list[str]:
-    """Ten lines: four doses on two worlds, what the probes show of one training, duration and report."""
+    """Four doses on two worlds, a line per probe on what it shows of one training, duration and report."""
     mixed = [_mixed_line(job) for job in jobs if job.world == "mixed"]
     temporal = [_temporal_line(job) for job in jobs if job.world == "temporal"]
-    return [*mixed, *temporal, _validity_line(validity), f"{seconds:.0f} s; report: {report}"]
+    return [*mixed, *temporal, *_validity_lines(validity), f"{seconds:.0f} s; report: {report}"]
 
 
 def _mixed_line(job: Job) -> str:
@@ -180,13 +201,13 @@ def _rate(row: Metric | None) -> str:
     return f"{100 * row.value:.0f} %{ends} ({n})"
 
 
-def _validity_line(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How the probes' numbers move with the dose and between labels in this one training: values, no verdicts."""
+def _validity_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line per probe: how its number moves with the dose and between labels in this one training; no verdicts."""
     shown: dict[str, list[str]] = {}
     for row in rows:
         if row.get("headline"):
             where = "" if row["model"] == "all doses" else f" ({row['model']})"
             value = "undefined" if row["value"] is None else f"{row['value']:.2f}"
-            shown.setdefault(f"{row['question']}{where}, {row['measure']}", []).append(f"{row['short']} {value}")
-    found = "; ".join(f"{question}: {', '.join(values)}" for question, values in shown.items())
-    return f"probes in this one training, no verdict ({TRAININGS} are needed): {found}"
+            shown.setdefault(str(row["short"]), []).append(f"{row['question']}{where}: {row['measure']} {value}")
+    lines = [f"probe {name:20} {'; '.join(values)}" for name, values in shown.items()]
+    return [*lines, f"no verdicts: this is one training, and {TRAININGS} are needed"]

@@ -44,9 +44,9 @@ class Investigation:
     """How long it took; answers that a crashed run left behind cost nothing again."""
 
     def summary(self) -> list[str]:
-        """The headline as text, the report and the time it took last."""
+        """The headline as text, a line per probe in words, the report and the time it took last."""
         written = [f"report: {self.report} ({self.seconds:.0f} s)"] if self.report else []
-        return [*summary.lines(self.path), *written]
+        return [*summary.lines(self.path), *_probes_in_words(self.path), *written]
 
     def document(self) -> dict[str, Any]:
         """The same for machines."""
@@ -69,6 +69,15 @@ class Investigation:
         if self.no_contrast is not None:
             raise NoCasesError(self.no_contrast)
         return exits.INVALID_REMAINS if self.evaluated.n_invalid else exits.OK
+
+
+def _probes_in_words(path: Path) -> list[str]:
+    run = read_run(path)
+    if not run.probe_names:
+        return [f"  probes: none ran; composcope probe {path} opens the model up"]
+    from .report.landing import in_words
+
+    return [f"  {line}" for line in in_words(run)]
 
 
 ProbeStep = Callable[[Run, Config, Target, Evaluated, Reporter], str | None]
@@ -251,7 +260,7 @@ def _probe(run: Run, config: Config, target: Target, found: Evaluated, reporter:
     asks, responses = found.per_case()
     labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
     chosen = probing.choose(labelled, config.probe_cases)
-    reporter.say(f"{run.name}: {chosen.note}")
+    reporter.note(f"{run.name}: {chosen.note}")
     probing.save_chosen(run, chosen)
     with probing.measuring(run.path, target, keep=config.shard is not None) as lm:
         probing.run_probes(run, lm, chosen, config, reporter)
@@ -330,7 +339,7 @@ def _show(run: Run, reporter: Reporter) -> Path:
 
     with run.timed("report"):
         run.record(status="complete")  # what the page is to say; a report that fails sets it back
-        written = Path(report.write([run.path], run.path))
+        written = Path(report.write([run.path], run.path, progress=reporter.patient_bar))
     reporter.say(f"report: {written}")
     return written
 

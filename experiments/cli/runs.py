@@ -133,9 +133,11 @@ def report(
 
     data = load(runs)
     folders = [run.path for run in data]
+    from ..console.progress import Reporter
     from ..report import write
 
-    written = write(data, out or (folders[0] if len(folders) == 1 else runs[0]), single_file=single_file)
+    where = out or (folders[0] if len(folders) == 1 else runs[0])
+    written = write(data, where, single_file=single_file, progress=Reporter().patient_bar)
     show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
     return exits.OK
 

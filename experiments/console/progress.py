@@ -14,7 +14,7 @@ from ...terminal import plain
 
 Advance = Callable[[float], None]
 PATIENCE = 3.0
-"""Seconds between two lines of a ``patient_bar`` where there is no terminal."""
+"""Seconds before the first line of a ``patient_bar`` where there is no terminal; each next one takes twice as long."""
 
 
 class Reporter:
@@ -57,6 +57,11 @@ class Reporter:
         else:
             print(line, file=self.stream, flush=True)
 
+    def note(self, line: str) -> None:
+        """A detail: for the log only."""
+        if self.log is not None:
+            self._write(line)
+
     def _write(self, line: str) -> None:
         assert self.log is not None
         self._held.append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {plain(line)}\n")
@@ -71,8 +76,8 @@ class Reporter:
     def bar(self, title: str, total: int, *, patience: float | None = None) -> Iterator[Advance]:
         """A progress bar; the yielded function takes the number of items done since it was last called.
 
-        Where there is no terminal, a line per 10 %; with ``patience`` a line after so many seconds without one, and
-        none for what is done sooner.
+        Where there is no terminal, a line per 10 %; with ``patience`` a line after so many seconds, the next after
+        twice as many, and none for what is done sooner.
         """
         if not self.bars:
             yield lambda n: None
@@ -133,13 +138,13 @@ def _tenths(title: str, total: int, say: Callable[[str], None]) -> Advance:
 
 
 def _paced(title: str, total: int, say: Callable[[str], None], patience: float) -> Advance:
-    done, last = 0.0, time.monotonic()
+    done, last, wait = 0.0, time.monotonic(), patience
 
     def advance(n: float) -> None:
-        nonlocal done, last
+        nonlocal done, last, wait
         done += n
-        if time.monotonic() - last >= patience:
-            last = time.monotonic()
+        if time.monotonic() - last >= wait:
+            last, wait = time.monotonic(), 2 * wait
             say(f"{title}: {100 * done / total:.0f} % ({int(done + 1e-9)}/{total})")
 
     return advance

@@ -152,8 +152,8 @@ def run_one(
             reporter.say(f"{run.name}: probe {name}: not run: {e}")
             return False
         for warning in result.warnings:
-            reporter.say(f"{run.name}: probe {name}: {warning}")
-        reporter.say(f"{run.name}: probe {name}: {time.monotonic() - start:.1f} s")
+            reporter.note(f"{run.name}: probe {name}: {warning}")
+        reporter.note(f"{run.name}: probe {name}: {time.monotonic() - start:.1f} s")
     keep_cases(run, lm, name, chosen, settings, inputs, reporter)
     correct_together(run.path)
     run.record()
@@ -192,7 +192,7 @@ def keep_cases(run: Run, lm: Any, name: str, chosen: Chosen, settings: Config, i
     with run.timed(f"cases:{name}"):
         left_out = write_cases(name, lm, few, chosen.examples, n, folder, mine)
     for line in left_out:
-        reporter.say(f"{run.name}: probe {name}, single cases: {line}")
+        reporter.note(f"{run.name}: probe {name}, single cases: {line}")
 
 
 def inputs_hash(name: str, examples: Sequence[Example], settings: Config, model: Any) -> str:

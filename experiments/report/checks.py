@@ -59,6 +59,16 @@ def matrix(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def tests_of(answers: Sequence[Row], runs: Sequence[RunData], probe: Probe) -> list[Row]:
+    """What says whether a probe measures what it is read as: answers of a validity study, and controls of the runs."""
+    return [*(v for v in answers if about(v["probe"], probe.folder)), *own_checks(runs, probe)]
+
+
+def about(name: str, probe: str) -> bool:
+    """Whether a validity row's probe is this one; ``min-k`` and ``min_k`` are one name."""
+    return name.replace("-", "_").split(".")[0].split(":")[0] == probe
+
+
 def own_checks(runs: Sequence[RunData], probe: Probe) -> list[Row]:
     """What a run itself says about whether a probe measured anything: its controls, as rows of the validity study.
 

@@ -15,12 +15,12 @@ from urllib.parse import urlencode
 
 from ...evaluation.cases import Case
 from ...evaluation.metrics import Metric
-from ...probes.catalog import Probe
+from ...probes.catalog import Probe, described
 from ...probes.families import PRIMARY, is_primary
 from ..diagnosis.results import read_diagnosis
 from ..figures.grouping import labels
 from ..run.reader import Row, RunData
-from . import headline
+from . import checks, headline
 from .origins import ABSTAINED, INVALID, KINDS, UNCLEAR, Origin
 from .sections import number_text
 
@@ -198,7 +198,7 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row]) -> Finding | None
     kind = "open" if p is None or n < FEWEST or not (low and high) else "yes" if p < ALPHA else "no"
     more = f"smallest difference it would have seen: {smallest:.2g} sd" if smallest and kind != "yes" else ""
     good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), ("no", "reversed")))
-    tested = f"{bad} of {len(tests)} failed" if bad else f"{good} of {len(tests)} passed"
+    tested = _tested(len(tests), good, bad)
     where = f", largest at layer {row['layer']:.0f}" if row.get("layer") is not None else ""
     return Finding(
         probe.name, probe.title, SAYS[str(row["quantity"])] + where, number_text("value", row.get("value")),
@@ -208,6 +208,35 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row]) -> Finding | None
         f"own test: {tested if tests else 'none'}",
         "no" if bad else "yes" if tests and good == len(tests) else "open",
     )  # fmt: skip
+
+
+def _tested(n: int, good: int, bad: int) -> str:
+    if bad or good == n:
+        return f"{bad} of {n} failed" if bad else f"{good} of {n} passed"
+    left = f"{n - good} cannot say"
+    return f"{good} of {n} passed, {left}" if good else left
+
+
+def in_words(run: RunData) -> list[str]:
+    """One line a probe: what it found between failures and matched successes, with n, and whether its own test passed.
+
+    >>> in_words(read_run("runs/demo/control--mixed"))[1]
+    "lookback: no difference shown: how much heads look back at the prompt: failures - successes 0.031 [...], n=24 ..."
+    """
+    answers = [v for v in checks.read_validity([run.path, run.path.parent])[0] if v["headline"]]
+    out = []
+    for probe in (p for p in described() if run.probe(p.name) is not None):
+        f = _finding(run, probe, checks.tests_of(answers, [run], probe))
+        if f is None:
+            out.append(
+                f"{probe.name}: nothing to compare: failures or successes are missing, or it has no number a case"
+            )
+        else:
+            side = "" if f.says.startswith(SAYS[PATCHED]) else "failures - successes "
+            more = f", {f.p}" if f.p else ""
+            found = f"{f.says}: {side}{f.value} {f.interval}, n={f.n}{more}"
+            out.append(f"{probe.name}: {f.answer}: {found}; {f.test}")
+    return out
 
 
 def _patched(table: Sequence[Row]) -> Row | None:

@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...hooks.progress import Bar, no_bar
 from ...probes.catalog import described
 from ..figures import catalog
 from ..figures.drawing import Drawing, darkened, encodable, vector, words
@@ -39,8 +40,9 @@ SINGLE_BUDGET = 3_000_000
 
 
 def write(
-    runs: Iterable[str | Path | RunData], out: str | Path, *, single_file: bool = False, live: bool = False
-) -> Path:
+    runs: Iterable[str | Path | RunData], out: str | Path, *, single_file: bool = False, live: bool = False,
+    progress: Bar = no_bar,
+) -> Path:  # fmt: skip
     """Write the report over one or more runs (or study folders) and return the path of ``report.html``.
 
     With ``single_file`` all data stand in the page itself, which can then be sent alone; a ``live`` page is one to be
@@ -66,9 +68,13 @@ def write(
              "failing": sorted({s.name for r in data for s in r.case_sets.values() if s.label == "failure"}),
              }  # fmt: skip
     values = {"cases": index, **found.chunks, "pictures": drawn.index, **drawn.files}
-    drawings = {name: _drawn(name, data) for name in catalog.FIGURES}
+    drawings, shown = {}, {}
+    with progress("drawing figures", len(catalog.FIGURES)) as advance:
+        for name in catalog.FIGURES:
+            drawings[name] = _drawn(name, data)
+            shown[name] = _shown(name, drawings[name], folder, single_file or live)
+            advance(1)
     values |= {f"figure-{name}": _numbers(d) for name, d in drawings.items() if d.empty is None}
-    shown = {name: _shown(name, d, folder, single_file or live) for name, d in drawings.items()}
     if not single_file:
         for name, value in values.items():
             write_script(folder / "data", name, value)
@@ -115,11 +121,11 @@ def _page(
     validity: list[dict[str, Any]], notes: list[str], *, embedded: dict[str, Any], live: bool = False,
 ) -> str:  # fmt: skip
     answers = [v for v in validity if v["headline"]]
-    tests = [{p.name: [*(v for v in answers if _about(v["probe"], p.folder)), *checks.own_checks([r], p)]
-              for p in described()} for r in runs]  # fmt: skip
+    tests = [{p.name: checks.tests_of(answers, [r], p) for p in described()} for r in runs]
     probes = [
         {"section": s, "figures": [shown[f] for f in _in(s.name)], "table": sections.probe_rows(runs, s.name),
-         "notes": sections.probe_notes(runs, s.name), "validity": [v for v in answers if _about(v["probe"], s.folder)],
+         "notes": sections.probe_notes(runs, s.name),
+         "validity": [v for v in answers if checks.about(v["probe"], s.folder)],
          "own": checks.own_checks(runs, s), "nothing": s.unchecked}
         for s in described()
         if any(r.probe(s.name) for r in runs)
@@ -165,11 +171,6 @@ def _page(
 def _in(section: str) -> list[str]:
     """Names of the figures in a section of the page."""
     return [name for name, figure in catalog.FIGURES.items() if figure.section == section]
-
-
-def _about(name: str, probe: str) -> bool:
-    """Whether a validity row's probe is this one; ``min-k`` and ``min_k`` are one name."""
-    return name.replace("-", "_").split(".")[0].split(":")[0] == probe
 
 
 def environment() -> Environment:

@@ -30,6 +30,7 @@ import numpy as np
 from ...errors import InputError
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...files import file_sha256, text_hash
+from ...hooks.progress import Bar, no_bar
 from ...probes import validity as known_answers
 from ...probes.examples import Example, from_case_sets
 from ...probes.matching import match
@@ -56,7 +57,7 @@ _PART = re.compile(r"part:\d+")
 
 def examine(
     out: str | Path, runs: Mapping[str, Path], *, seed: int = 0, device: str | None = None, n: int = N_CASES,
-    series: Series | None = None, probes: Probes | None = None,
+    series: Series | None = None, probes: Probes | None = None, progress: Bar = no_bar,
 ) -> list[Row]:  # fmt: skip
     """Answers for every probe and question over the runs of a dose series (lowest dose first; by default the shipped).
 
@@ -67,7 +68,7 @@ def examine(
     again only when the models, their answers or the code have changed.
     """
     series = series or organism_series.shipped(tuple(runs))
-    return _examined(Path(out), runs, series, seed, device, n, probes or {})["rows"]
+    return _examined(Path(out), runs, series, seed, device, n, probes or {}, progress)["rows"]
 
 
 def examine_series(
@@ -107,8 +108,9 @@ def examine_series(
 
 
 def _examined(
-    out: Path, runs: Mapping[str, Path], series: Series, seed: int, device: str | None, n: int, probes: Probes
-) -> dict[str, Any]:
+    out: Path, runs: Mapping[str, Path], series: Series, seed: int, device: str | None, n: int, probes: Probes,
+    progress: Bar = no_bar,
+) -> dict[str, Any]:  # fmt: skip
     """The document of one series' answers, read where it is there and nothing has changed."""
     inputs = _inputs(runs, n, seed, series, probes)
     file = out / "validity.json"
@@ -119,30 +121,34 @@ def _examined(
     values: dict[str, Measured] = {}
     rows: list[Row] = []
     cases: list[Row] = []
-    for i, (dose, run) in enumerate(evaluated.items()):
-        target = load_target(Config(model=series.model(dose), benchmark="organism:mixed", device=device))
-        lm = target.hooks()
-        examples = opened(target, run, n, shared)
-        values[dose] = found = measure(lm, examples, probes)
-        scores = [*SCORES, *found.own]
-        near = {e.case: e.cluster for e in examples}
-        cases += _case_rows("dose", None, (i, dose), shared, found, near)
-        if dose in PAIR:
-            cases += _case_rows("pair", ", ".join(PAIR), (PAIR.index(dose), dose), shared, found, near)
-        pairs = match(labelled).pairs if (labelled := _labelled(run, examples)) else ()
-        for level, label in ((1, "failure"), (0, "success")):
-            cases += _case_rows("failure", dose, (level, label), [pair[1 - level] for pair in pairs], found, near)
-        rows += _failure_rows(dose, pairs, found, scores, seed)
-        rows += _control_rows(dose, own_part_donors(lm, labelled, n))
-        if dose == ("control" if "control" in evaluated else list(evaluated)[-1]):
-            rows += _planted_rows(dose, labelled, len(pairs), found, [s for s in scores if s.kind == "probe"], seed)
-        if dose in ("none", "twin"):
-            asked = compositions(n, seed, series)
-            sides = [measure(lm, as_examples(target, some), probes) for some in asked]
-            for level, (some, side) in enumerate(zip(asked[::-1], sides[::-1], strict=True)):
-                about = {c.id: c.cluster for c in some}
-                cases += _case_rows("members", dose, (level, ("held out", "member")[level]), list(about), side, about)
-            rows += _member_rows(dose, sides[0], sides[1], seed)
+    with progress("validity of the probes, by dose", len(evaluated)) as advance:
+        for i, (dose, run) in enumerate(evaluated.items()):
+            target = load_target(Config(model=series.model(dose), benchmark="organism:mixed", device=device))
+            lm = target.hooks()
+            examples = opened(target, run, n, shared)
+            values[dose] = found = measure(lm, examples, probes)
+            scores = [*SCORES, *found.own]
+            near = {e.case: e.cluster for e in examples}
+            cases += _case_rows("dose", None, (i, dose), shared, found, near)
+            if dose in PAIR:
+                cases += _case_rows("pair", ", ".join(PAIR), (PAIR.index(dose), dose), shared, found, near)
+            pairs = match(labelled).pairs if (labelled := _labelled(run, examples)) else ()
+            for level, label in ((1, "failure"), (0, "success")):
+                cases += _case_rows("failure", dose, (level, label), [pair[1 - level] for pair in pairs], found, near)
+            rows += _failure_rows(dose, pairs, found, scores, seed)
+            rows += _control_rows(dose, own_part_donors(lm, labelled, n))
+            if dose == ("control" if "control" in evaluated else list(evaluated)[-1]):
+                rows += _planted_rows(dose, labelled, len(pairs), found, [s for s in scores if s.kind == "probe"], seed)
+            if dose in ("none", "twin"):
+                asked = compositions(n, seed, series)
+                sides = [measure(lm, as_examples(target, some), probes) for some in asked]
+                for level, (some, side) in enumerate(zip(asked[::-1], sides[::-1], strict=True)):
+                    about = {c.id: c.cluster for c in some}
+                    cases += _case_rows(
+                        "members", dose, (level, ("held out", "member")[level]), list(about), side, about
+                    )
+                rows += _member_rows(dose, sides[0], sides[1], seed)
+            advance(1)
     known = [*SCORES, *dict.fromkeys(score for found in values.values() for score in found.own)]
     rows = [*_dose_rows(values, known, shared, seed), *_pair_rows(values, known, shared, seed), *rows]
     settings = {"n": n, "seed": seed, "trained": series.seed, "shared_cases": len(shared), "doses": list(runs),

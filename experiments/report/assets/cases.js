@@ -2,7 +2,7 @@
 "use strict";
 composcope.cases = (() => {
   const { el, need, filters } = composcope;
-  const PAGE = 50;
+  const PAGE = 20;
   let index = null, rows = [], list = null, bar = null, kept = null, drawn = null, started = null;
   const byName = new Map(), key = (run, name) => JSON.stringify([run, name]);
 
@@ -37,7 +37,7 @@ composcope.cases = (() => {
   }
 
   function item(r) {
-    const where = [index.runs.length > 1 ? index.runs[r.run].label : null, r.family, r.depth === null ? null : `depth ${r.depth}`, r.sets.join(", ")].filter(Boolean).join(" · ");
+    const where = [index.runs.length > 1 && !bar.chosen.run && bar.chosen.run !== 0 ? index.runs[r.run].label : null, r.family, r.depth === null ? null : `depth ${r.depth}`, r.sets.join(", ")].filter(Boolean).join(" · ");
     const wrong = r.whole !== null && r.whole !== "correct";
     const head = el("button", { type: "button", class: "item", "aria-expanded": "false", onclick: () => toggle(head, r) },
       el("span", { class: `badge ${r.whole || ""}` }, r.whole || "not asked"), el("span", { dir: "auto" }, picturesOf(r) ? el("span", { class: "kept", title: "kept in detail: pictures inside" }, "◫ ") : null, r.case),
