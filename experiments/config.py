@@ -8,8 +8,10 @@ A value that cannot be used is one ``InputError`` that names the flag, the value
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -304,9 +306,7 @@ class Config(Probing):
     @classmethod
     def _is_a_shard(cls, value: str | None) -> str | None:
         if value is not None:
-            from .distributed import shards
-
-            shards.parse(value)
+            Shard.parse(value)
         return value
 
     @model_validator(mode="after")
@@ -326,6 +326,30 @@ class Config(Probing):
         words = (served[0] if served else self.model, self.benchmark, self.protocol)
         part = [] if self.shard is None else ["shard-" + self.shard.replace("/", "-of-")]
         return Path("runs") / "--".join([*(_slug(word) for word in words if word), *part])
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part ``index`` of ``of``, counted from 1."""
+
+    index: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.of}"
+
+    def has(self, position: int) -> bool:
+        """Whether this shard's are the items at a position (from 0): every n-th one."""
+        return position % self.of == self.index - 1
+
+    @classmethod
+    def parse(cls, text: str, option: str = "--shard") -> Shard:
+        """``2/8`` -> the second of eight. Raises ``InputError`` for anything else."""
+        found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+        shard = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
+        if not 1 <= shard.index <= shard.of:
+            raise InputError(f"{option} {text}: give part and number of parts, counted from 1: 1/8, 2/8, ..., 8/8")
+        return shard
 
 
 def _slug(name: str) -> str:

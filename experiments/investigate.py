@@ -15,12 +15,11 @@ from typing import Any
 
 from ..errors import ComposcopeError, InputError, NoCasesError
 from ..evaluation.protocols.base import Protocol
-from .config import Config
+from .config import Config, Shard
 from .console import exits
 from .console.progress import Reporter
-from .distributed import shards
 from .distributed.loading import load_target
-from .evaluating import asking, planning, rendering
+from .evaluating import asking, planning, rendering, shards
 from .evaluating.benchmark import Benchmark, load_benchmark
 from .evaluating.evaluate import evaluate
 from .evaluating.planning import Asked
@@ -107,7 +106,7 @@ def investigate(
     start = time.monotonic()
     folder = Path(out) if out is not None else config.default_folder()
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    shard = None if config.shard is None else shards.parse(config.shard)
+    shard = None if config.shard is None else Shard.parse(config.shard)
     mine = shards.of(benchmark, config.shard)
     config = planning.with_benchmark(config, benchmark)
     # What is refused is refused before the run's folder is made: first what needs no model, then what does.
@@ -277,7 +276,7 @@ def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = F
     from ..probes import examples
     from .probing import run as probing
 
-    shard, path = shards.parse(part), Path(folder)
+    shard, path = Shard.parse(part), Path(folder)
     if config.serving.engine == "ray":
         raise InputError(
             f"--shard {part}: is measured in this process, and the engine is ray; add --engine transformers, or leave "

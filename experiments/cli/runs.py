@@ -109,8 +109,8 @@ def verify(
 ) -> int:
     """Check that every row, cell and case set of a run follows from the answers in its journal."""
     from ..console.printing import table
-    from ..evaluating.verify import trace
-    from ..evaluating.verify import verify as check
+    from ..verify import trace
+    from ..verify import verify as check
 
     if cell is not None:
         rows = trace(run, cell)
@@ -259,7 +259,7 @@ def merge(
 ) -> int:
     """Merge runs of one model, benchmark and protocol (shards, machines) into a new one and score it."""
     from ..console.progress import Reporter
-    from ..distributed.merge import merge_runs
+    from ..evaluating.merge import merge_runs
     from ..run.summary import document, lines
 
     found = merge_runs(runs, out, Reporter(quiet=quiet))

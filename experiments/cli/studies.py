@@ -206,8 +206,8 @@ def why(
     json: AsJson = False,
 ) -> int:
     """Causes named on models whose cause is known: confusion matrix, refusals; causes of real models beside it."""
-    from ..diagnosis.confusion import run_study
     from ..run import read_json
+    from ..studies.confusion import run_study
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     lines = run_study(series or (), model or (), out, cases, seed)

@@ -18,13 +18,13 @@ from ..console.progress import Reporter
 from ..evaluating import asking
 from ..evaluating.evaluate import bars
 from ..models.target import Target, load_local
+from ..run import diagnosis as results
 from ..run import find_runs, locked, provenance, write_lines
+from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.reader import RunData, read_run
-from . import asks, behaviour, hypotheses, opening, results, rule, variants
+from . import asks, behaviour, hypotheses, opening, rule, variants
 from .asks import Heard
 from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, inside_lines
-from .results import FOLDER, Diagnosis
-from .rule import Verdict
 
 QUICK = 120.0
 """Seconds up to which ``investigate`` diagnoses unasked."""

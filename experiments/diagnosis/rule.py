@@ -6,17 +6,10 @@ where none is shown, the cause is ``undetermined``, with what would settle it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import comb
-from typing import Any
 
 from .evidence import Behaviour, Found, Inside, Tally
 
-CAUSES = (
-    "format", "near-miss", "answers-bridge", "relation-lost", "wrong-operation", "shortcut", "part-unavailable",
-    "bridge-not-computed", "bridge-not-routed", "lost", "too-late", "fragile", "undetermined",
-)  # fmt: skip
-"""In the order in which they are considered."""
 MOST = 0.6
 """Share of the failing variants that has to show a cause."""
 CONTROL = 0.3
@@ -30,35 +23,6 @@ ADMITTED, READ = 0.25, 0.4
 """Share of the variants of the other cases that has to show an intervention, or a reading, at the cell looked at."""
 FEWEST = 2
 """Failing variants, the case included, below which only the answer's own text settles a case."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Why a case failed."""
-
-    case: str
-    cause: str
-    """One of ``CAUSES``; a shortcut with its name (``shortcut:last-item``)."""
-    evidence: tuple[str, ...]
-    confidence: float = 0.0
-    """Share of the failing variants that show it, drawn to one half where they are few: (k + 1) / (n + 2)."""
-    mended_by: str | None = None
-    """The smallest intervention that mends most of the failing variants; None where none does."""
-    block: int | None = None
-    """Of ``lost``: the block from which on it is lost, from 0."""
-    settle: str | None = None
-    """Of ``undetermined``: what would settle it."""
-
-    @property
-    def kind(self) -> str:
-        """The cause without the shortcut's name."""
-        return self.cause.partition(":")[0]
-
-    def row(self) -> dict[str, Any]:
-        """The line of ``cases.jsonl``."""
-        more = {"settle": self.settle} if self.settle else {}
-        return {"case": self.case, "cause": self.cause, "block": self.block, "confidence": self.confidence,
-                "mended_by": self.mended_by, "evidence": list(self.evidence), **more}  # fmt: skip
 
 
 def confidence(shown: Tally) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 from ...errors import NoCasesError
 from ...files import text_hash
 from ...probes.spread import Measure, Notes
+from ..config import Shard
 from ..run import provenance
-from .shards import Shard
 from .store import Store, entry_key
 
 POOL = 64

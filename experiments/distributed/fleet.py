@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...probes.spread import Measure, Notes
-from . import FOLDER
+from ..run.folder import MEASURED
 from .engine import mark
 from .pool import Pool
 from .store import Store, entry_key
@@ -28,7 +28,7 @@ class FleetModel:
         self.device = torch.device("cpu")
         """Where results arrive."""
         self.place = mark(run)
-        self.store = Store(run / "probes" / FOLDER)
+        self.store = Store(run / "probes" / MEASURED)
 
     def spread(
         self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes, *, light: bool

@@ -19,7 +19,7 @@ from ...evaluation.asks import Ask, Response
 from ...evaluation.journal import Journal, ask_identity
 from ..config import Config, Serving
 from ..run import provenance
-from . import FOLDER
+from ..run.folder import MEASURED
 from .store import Store
 
 MARK = ".fleet"
@@ -177,7 +177,7 @@ class Worker:
             return None
         if place not in self._stores:
             here = place.here()
-            self._stores[place] = None if here is None else Store(here / "probes" / FOLDER)
+            self._stores[place] = None if here is None else Store(here / "probes" / MEASURED)
         return self._stores[place]
 
 

@@ -13,12 +13,11 @@ from ...evaluation.protocols.base import Protocol
 from ...probes.catalog import PROBES
 from ...terminal import to_stderr
 from ..config import Config
-from ..distributed import shards
 from ..models import served
 from ..models.resolve import resolve_model
 from ..models.target import choose_prompting
 from ..run.checks import role_group
-from . import asking
+from . import asking, shards
 from .benchmark import Benchmark, load_benchmark
 
 _LONGEST = 20

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..diagnosis.results import read_diagnosis
-from ..diagnosis.rule import CAUSES
+from ..run.diagnosis import CAUSES, read_diagnosis
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, drawn, need

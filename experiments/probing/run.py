@@ -24,7 +24,7 @@ from ...probes.catalog import PROBES, Probe
 from ..config import Config
 from ..console.progress import Reporter
 from ..run import provenance, read_json, write_json
-from ..run.folder import write_text
+from ..run.folder import MEASURED, write_text
 from ..run.writer import Run, save_probe
 
 if TYPE_CHECKING:
@@ -86,11 +86,10 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
     is removed when all is done.
     """
     from ...probes.spread import Fleet
-    from ..distributed import FOLDER
     from ..distributed.cached_model import CachedModel, scope
     from ..distributed.store import Store
 
-    lm, folder = target.hooks(), run / "probes" / FOLDER
+    lm, folder = target.hooks(), run / "probes" / MEASURED
     if not isinstance(lm, Fleet) and (keep or folder.is_dir()):
         lm = CachedModel(lm, Store(folder), scope(target))
     yield lm
@@ -100,11 +99,10 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
 
 def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
     """Measure one shard's part of what the probes need into the run's store; a line per probe."""
-    from ..distributed import FOLDER
     from ..distributed.cached_model import CachedModel, Missing, scope
     from ..distributed.store import Store
 
-    lm = CachedModel(target.hooks(), Store(run / "probes" / FOLDER), scope(target), shard)
+    lm = CachedModel(target.hooks(), Store(run / "probes" / MEASURED), scope(target), shard)
     lines = []
     for name in settings.probes:
         try:

@@ -17,8 +17,8 @@ from ...evaluation.cases import Case
 from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
 from ...probes.families import PRIMARY, is_primary
-from ..diagnosis.results import read_diagnosis
 from ..figures.grouping import labels
+from ..run.diagnosis import read_diagnosis
 from ..run.reader import Row, RunData
 from . import checks, headline
 from .origins import ABSTAINED, INVALID, KINDS, UNCLEAR, Origin

@@ -21,6 +21,8 @@ from ...evaluation import reading
 from ...files import write_text as write_text  # known here with the other ways to write
 
 SCHEMA = 1
+MEASURED = ".measured"
+"""Measurements of a run, under its ``probes/``."""
 
 
 def write_json(path: str | Path, value: Mapping[str, Any]) -> Path:

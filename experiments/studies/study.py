@@ -66,7 +66,7 @@ class Preset:
 
 STUDIES: Registry[Preset] = Registry(
     "studies", lambda value: isinstance(value, Preset), __name__.rpartition(".studies")[0],
-    modules=("agentcoma", "compositional_gsm", "stad", "composition_collapse", "validity.study"),
+    modules=("agentcoma", "compositional_gsm", "stad", "composition_collapse", "studies.validity"),
 )  # fmt: skip
 """Every study by its name; those of this package are scripts too: ``python -m composcope.experiments.stad``."""
 

@@ -13,7 +13,7 @@ from hostile_server import Hostile, completion, reply
 
 from composcope.errors import InputError
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating.verify import trace, verify
+from composcope.experiments.verify import trace, verify
 
 
 @pytest.fixture(scope="module")

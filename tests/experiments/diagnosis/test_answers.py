@@ -18,11 +18,12 @@ from composcope.evaluation.grading import grade
 from composcope.evaluation.protocols.base import Graded
 from composcope.experiments import figures, plugins
 from composcope.experiments.config import Config
-from composcope.experiments.diagnosis import asks, behaviour, hypotheses, results, rule, variants
+from composcope.experiments.diagnosis import asks, behaviour, hypotheses, rule, variants
 from composcope.experiments.diagnosis.behaviour import Behaviour, Tally
 from composcope.experiments.diagnosis.job import behave, diagnose
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
+from composcope.experiments.run import diagnosis as results
 
 MIXED = benchmarks.mixed(12)
 WORLD = load("world:capital-currency,capital-continent")

@@ -12,9 +12,11 @@ import torch
 
 from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.experiments.diagnosis import asks, confusion, inside, opening, places, rule, weighing
+from composcope.experiments.diagnosis import asks, inside, opening, places, rule, weighing
 from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, weights
+from composcope.experiments.run import diagnosis as results
+from composcope.experiments.studies import confusion
 from composcope.hooks import load_model
 from composcope.hooks.interchange import states
 
@@ -155,7 +157,10 @@ def test_foils_of_an_item_are_the_others_on_the_table_and_its_absent_mates(engin
 
 
 def test_the_bridge_as_an_answer_is_not_counted_as_a_matter_of_form() -> None:
-    assert set(rule.CAUSES) - {confusion.MERGED.get(cause, cause) for cause in rule.CAUSES} == {"near-miss", "too-late"}
+    assert set(results.CAUSES) - {confusion.MERGED.get(cause, cause) for cause in results.CAUSES} == {
+        "near-miss",
+        "too-late",
+    }
 
 
 def test_the_confusion_matrix_counts_named_and_refused_causes(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.cases import Case
 from composcope.experiments.cli import main
-from composcope.experiments.config import Config
+from composcope.experiments.config import Config, Shard
 from composcope.experiments.console.progress import Reporter
-from composcope.experiments.distributed.merge import merge_runs
-from composcope.experiments.distributed.shards import Shard, parse, positions
+from composcope.experiments.evaluating.merge import merge_runs
 from composcope.experiments.evaluating.planning import plan_lines
+from composcope.experiments.evaluating.shards import positions
 from composcope.experiments.run import read_json, read_lines
 
 Run = Callable[..., int]
@@ -50,7 +50,7 @@ def test_which_cases_are_whose_does_not_depend_on_their_order(ids: list[str]) ->
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "a/b", "-1/3", "1/2/3", ""])
 def test_a_shard_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--shard"):
-        parse(text)
+        Shard.parse(text)
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from composcope.evaluation.cases import Case, write_cases
 from composcope.evaluation.protocols import catalog
 from composcope.evaluation.protocols.base import Graded
 from composcope.evaluation.protocols.reasoning_gap import co_present
-from composcope.experiments.diagnosis import results
-from composcope.experiments.diagnosis.rule import CAUSES, Verdict
 from composcope.experiments.evaluating.benchmark import load_benchmark
+from composcope.experiments.run import diagnosis as results
+from composcope.experiments.run.diagnosis import CAUSES, Verdict
 from composcope.experiments.run.reader import RunData
 
 

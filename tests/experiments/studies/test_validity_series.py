@@ -24,9 +24,9 @@ from composcope.experiments.organism.train import Recipe, Stage
 from composcope.experiments.report import checks
 from composcope.experiments.run import read_json
 from composcope.experiments.run.reader import read_run
+from composcope.experiments.studies import validity as study_validity
 from composcope.experiments.studies.spec import from_flags, read_spec
 from composcope.experiments.validity import over_doses as validity
-from composcope.experiments.validity import study as study_validity
 from composcope.experiments.validity.controls import own_part_donors
 
 DOSES = ("none", "twin")

@@ -14,15 +14,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ...csv_files import read_csv, to_csv
-from ...errors import ComposcopeError, InputError, did_you_mean
-from ...evaluation import protocols
-from ...evaluation.journal import Contents, read_journal
-from ...evaluation.metrics import Metric
-from ...evaluation.protocols.base import Graded
-from ..console.progress import Reporter
-from ..run.reader import RunData
-from .rescore import rescore
+from ..csv_files import read_csv, to_csv
+from ..errors import ComposcopeError, InputError, did_you_mean
+from ..evaluation import protocols
+from ..evaluation.journal import Contents, read_journal
+from ..evaluation.metrics import Metric
+from ..evaluation.protocols.base import Graded
+from .console.progress import Reporter
+from .evaluating.rescore import rescore
+from .run.reader import RunData
 
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
 _COMPAT = re.compile(r"\(--compat (\w+)\)")
@@ -135,8 +135,8 @@ def _figures(run: RunData) -> Iterator[tuple[str, str | None]]:
     files = sorted((run.path / "figures").glob("*.csv"))
     if not files:
         return
-    from ..figures import FIGURES, draw
-    from ..figures.drawing import encodable
+    from .figures import FIGURES, draw
+    from .figures.drawing import encodable
 
     for file in files:
         if file.stem in FIGURES:

@@ -15,12 +15,12 @@ from ...errors import InputError
 from ...evaluation.cases import Case, case_to_dict
 from ...files import text_hash
 from ..console.progress import Reporter
-from ..evaluating.rescore import own_config, rescore
-from ..run.folder import find_runs, read_json, short, write_lines
+from ..run.folder import MEASURED, find_runs, read_json, short, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import open_run
-from . import FOLDER, shards
+from . import shards
+from .rescore import own_config, rescore
 
 SAME = ("model", "weights", "protocol", "format", "prompting")
 SAME_SHARDS = (*SAME, "benchmark", "data", "seed", "asking")
@@ -76,9 +76,9 @@ def _write(
         for n, part in enumerate(runs, 1):
             for segment in sorted((part.path / "journal").glob("*.jsonl")):
                 shutil.copy2(segment, run.journal / f"{n:02d}-{segment.name}")
-            for measured in (part.path / "probes" / FOLDER).glob("*.safetensors"):
-                (run.path / "probes" / FOLDER).mkdir(parents=True, exist_ok=True)
-                shutil.copy2(measured, run.path / "probes" / FOLDER / measured.name)
+            for measured in (part.path / "probes" / MEASURED).glob("*.safetensors"):
+                (run.path / "probes" / MEASURED).mkdir(parents=True, exist_ok=True)
+                shutil.copy2(measured, run.path / "probes" / MEASURED / measured.name)
         facts = {k: v for k, v in runs[0].manifest.facts().items() if k in KEPT}
         if "benchmark" in facts:
             facts["benchmark"] = {**facts["benchmark"], "n_cases": len(cases)}

@@ -11,13 +11,46 @@ from ...csv_files import read_csv, to_csv
 from ...errors import InputError
 from ...evaluation.cases import Case, shares
 from ...evaluation.statistics import rate_interval
-from ..run import read_json, read_lines, write_json, write_lines, write_text
-from ..run.provenance import write_beside
-from .rule import CAUSES, Verdict
+from . import read_json, read_lines, write_json, write_lines, write_text
+from .provenance import write_beside
 
 FOLDER = "diagnosis"
 GROUPS = ("all", "family", "depth")
 AGAIN = "run `composcope diagnose RUN` again"
+CAUSES = (
+    "format", "near-miss", "answers-bridge", "relation-lost", "wrong-operation", "shortcut", "part-unavailable",
+    "bridge-not-computed", "bridge-not-routed", "lost", "too-late", "fragile", "undetermined",
+)  # fmt: skip
+"""In the order in which they are considered."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Why a case failed."""
+
+    case: str
+    cause: str
+    """One of ``CAUSES``; a shortcut with its name (``shortcut:last-item``)."""
+    evidence: tuple[str, ...]
+    confidence: float = 0.0
+    """Share of the failing variants that show it, drawn to one half where they are few: (k + 1) / (n + 2)."""
+    mended_by: str | None = None
+    """The smallest intervention that mends most of the failing variants; None where none does."""
+    block: int | None = None
+    """Of ``lost``: the block from which on it is lost, from 0."""
+    settle: str | None = None
+    """Of ``undetermined``: what would settle it."""
+
+    @property
+    def kind(self) -> str:
+        """The cause without the shortcut's name."""
+        return self.cause.partition(":")[0]
+
+    def row(self) -> dict[str, Any]:
+        """The line of ``cases.jsonl``."""
+        more = {"settle": self.settle} if self.settle else {}
+        return {"case": self.case, "cause": self.cause, "block": self.block, "confidence": self.confidence,
+                "mended_by": self.mended_by, "evidence": list(self.evidence), **more}  # fmt: skip
 
 
 @dataclass(frozen=True)

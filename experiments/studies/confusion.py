@@ -18,10 +18,10 @@ from ...evaluation.cases import Case
 from ...evaluation.statistics import clopper_pearson
 from .. import investigate as work
 from ..config import Config
+from ..diagnosis.job import diagnose, labelled_failures
 from ..run import read_json, write_json, write_text
+from ..run.diagnosis import Diagnosis
 from ..run.reader import read_run
-from .job import diagnose, labelled_failures
-from .results import Diagnosis
 
 REFUSED = "undetermined"
 MERGED = {"near-miss": "format", "too-late": "lost"}

@@ -21,10 +21,10 @@ from ..organism import series as organism_series
 from ..organism.series import Series
 from ..organism.weights import DOSES
 from ..run import read_json
-from ..studies.results import metric_rows
-from ..studies.spec import Spec, StudyModel
-from ..studies.study import Preset, Row, Study, Table
-from .scores import BASELINES
+from ..validity.scores import BASELINES
+from .results import metric_rows
+from .spec import Spec, StudyModel
+from .study import Preset, Row, Study, Table
 
 MODELS = tuple(f"organism:{dose}" for dose in DOSES)
 
@@ -70,7 +70,7 @@ def _trainings(spec: Spec) -> list[Series]:
 
 def tables(study: Study) -> list[Table]:
     """What each dose does, and each probe's answers with n, interval and verdict; of several trainings over them."""
-    from . import over_doses as validity
+    from ..validity import over_doses as validity
 
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
     examined = _examined(study)

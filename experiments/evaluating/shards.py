@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...errors import InputError
 from ...evaluation.cases import Case
-from ..evaluating.benchmark import Benchmark
+from ..config import Shard
+from .benchmark import Benchmark
 
 FILE = "shard.json"
 """In a shard's run folder: which part of what it is."""
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Part ``index`` of ``of``, counted from 1."""
-
-    index: int
-    of: int
-
-    def __str__(self) -> str:
-        return f"{self.index}/{self.of}"
-
-    def has(self, position: int) -> bool:
-        """Whether this shard's are the items at a position (from 0): every n-th one."""
-        return position % self.of == self.index - 1
-
-
-def parse(text: str, option: str = "--shard") -> Shard:
-    """``2/8`` -> the second of eight. Raises ``InputError`` for anything else."""
-    found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
-    shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
-    if not 1 <= shard.index <= shard.of:
-        raise InputError(f"{option} {text}: give part and number of parts, counted from 1: 1/8, 2/8, ..., 8/8")
-    return shard
 
 
 def positions(cases: Sequence[Case], shard: Shard) -> list[int]:
@@ -57,7 +33,7 @@ def share(benchmark: Benchmark, shard: Shard) -> Benchmark:
 
 def of(benchmark: Benchmark, text: str | None) -> Benchmark:
     """The benchmark, or with ``--shard`` its part. Raises ``InputError`` for a shard that is none."""
-    return benchmark if text is None else share(benchmark, parse(text))
+    return benchmark if text is None else share(benchmark, Shard.parse(text))
 
 
 def about(benchmark: Benchmark, shard: Shard, limit: int | None) -> dict[str, Any]:
