@@ -78,8 +78,8 @@ PRESET = Preset(
     probe=probe,
     headline=("step:0", "step:1", "both", "composition", "gap", "press_gap"),
     figures=(
-        "gap-slopes", "step-bars", "context-control", "prompt-gain", "failure-quadrants", "gap-bars", "mink",
-        "lookback", "lookback-means", "neuron-overlap", "neuron-map",
+        "gap-slopes", "step-bars", "context-control", "prompt-gain", "failure-quadrants", "gaps", "mink",
+        "lookback", "lookback-means", "neuron-overlap", "neuron-layers",
     ),
     format="cot",
     prompting="raw",

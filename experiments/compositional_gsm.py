@@ -60,7 +60,7 @@ PRESET = Preset(
     tables=tables,
     headline=("step:0", "step:1", "composition", "independence_gap"),
     figures=(
-        "gap-scatter", "gap-bars", "pair-gains", "prompt-gain", "leakage", "distraction", "second-hop", "co-presented",
+        "gap-scatter", "gaps", "pair-gains", "prompt-gain", "leakage", "distraction", "second-hop", "co-presented",
         "magnitudes", "step-bars",
     ),
     format="cot",

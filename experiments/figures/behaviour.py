@@ -189,32 +189,38 @@ def _root_interval(run: RunData) -> dict[str, Any]:
     return {"x_low": found.low, "x_high": found.high, "n_x": found.n}
 
 
-@figure("gap-bars", "Three gaps on the same answers", GAP, "behavior", 9)
-def gap_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
-    """The published gaps side by side: comp - both, comp - S1*S2, P(fail | both right).
+@figure("gaps", "Three gaps on the same answers", GAP, "behavior", 9)
+def gaps(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
+    """The published gaps beside each other, a line of panels a benchmark: comp - both, comp - S1*S2, P(fail | both).
 
     ``group_by`` (``family``, ``size``, ``cost``, ``tuning``, ...) orders the models by what their study says of them, a
     color a group (Compositional GSM, Fig. 4-6).
     """
     order = grouped(having(runs, "gap"), group_by)
-    chosen, names = order.runs, order.names
     metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "press_gap": "P(whole wrong | both right)"}
-    rows = [point(r, names[r.path], m, gap=k) for k in metrics for r in chosen if (m := r.one(k))]
+    rows = [
+        point(r, order.names[r.path], m, benchmark=r.benchmark, gap=k)
+        for k in metrics for r in order.runs if (m := r.one(k))
+    ]  # fmt: skip
     need(rows, "No run here has a compositionality gap.")
-    fig, panels = style.grid_of(1, len(metrics), 3.3, 1.3 + 0.34 * len(chosen))
-    for ax, (key, title) in zip(panels[0], metrics.items(), strict=True):
-        mine = [r for r in rows if r["gap"] == key]
-        for i, row in enumerate(mine):
-            style.points(ax, [row], [i], style.color(order.places[row["model"]]), "", line=False, horizontal=True)
-        ax.axvline(0, color=style.MUTED, linewidth=1)
-        style.names(ax, [r["model"] for r in mine], 28)
-        if key == "press_gap":
-            style.percent(ax, "x")
-        else:
-            style.signed_points(ax)
-        style.dress(ax, title, "points" if key != "press_gap" else "share", grid="x")
+    benchmarks = {b: list(dict.fromkeys(r["model"] for r in rows if r["benchmark"] == b))
+                  for b in dict.fromkeys(r["benchmark"] for r in rows)}  # fmt: skip
+    tall = [1.1 + 0.3 * len(models) for models in benchmarks.values()]
+    fig, grid = style.grid_of(len(benchmarks), len(metrics), 2.9, sum(tall) / len(tall), sharex="col", sharey="row",
+                              height_ratios=tall)  # fmt: skip
+    for line, (benchmark, models) in zip(grid, benchmarks.items(), strict=True):
+        for ax, (key, title) in zip(line, metrics.items(), strict=True):
+            for row in (r for r in rows if (r["gap"], r["benchmark"]) == (key, benchmark)):
+                shade = style.color(order.places[row["model"]])
+                style.points(ax, [row], [models.index(row["model"])], shade, "", line=False, horizontal=True)
+            ax.axvline(0, color=style.MUTED, linewidth=1)
+            (style.percent if key == "press_gap" else style.signed_points)(ax, "x")
+            last = line is grid[-1]
+            style.dress(ax, title if line is grid[0] else "", ("share" if key == "press_gap" else "points") * last,
+                        benchmark if ax is line[0] else "", grid="x")  # fmt: skip
+        style.names(line[0], models, 28)
     text = f"Three published gaps on the same answers; they differ by what the whole is compared with.{order.text}"
-    return drawn(fig, rows, text, chosen, "{model}, {gap}")
+    return drawn(fig, rows, text, order.runs, "{model}, {gap}")
 
 
 @figure("stability-scatter", "Failure against atom stability", GATE, "behavior", 12)

@@ -1,4 +1,4 @@
-"""Which runs a figure shows, by what names, in what order (family, size, cost, tuning, recipe, specialization)."""
+"""Which runs a figure shows, by what names, in what order (family, size, cost, tuning, ...), and a panel for each."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
 from ...errors import InputError
 from ..run.reader import RunData
+from . import style
+
+ACROSS = 4
+"""Panels side by side."""
 
 
 @dataclass(frozen=True)
@@ -65,3 +72,38 @@ def labels_by_benchmark(runs: Sequence[RunData]) -> dict[Path, str]:
     for benchmark in dict.fromkeys(r.benchmark for r in runs):
         found |= labels([r for r in runs if r.benchmark == benchmark])
     return found
+
+
+def small_multiples(
+    runs: Sequence[RunData], width: float, height: float, x: str, y: str = ""
+) -> tuple[Figure, dict[Path, Axes]]:
+    """A panel a run, all with the same axes: a line of panels a benchmark, a column a model."""
+    within = labels_by_benchmark(runs)
+    columns, benchmarks = (list(dict.fromkeys(found)) for found in (within.values(), [r.benchmark for r in runs]))
+    across = min(len(columns), ACROSS)
+    deep = -(-len(columns) // across)
+    wide = max(width, 4.4 / across)
+    fig, grid = style.grid_of(deep * len(benchmarks), across, wide, height, sharex=True, sharey="row")
+    places = {
+        r.path: (deep * benchmarks.index(r.benchmark) + columns.index(within[r.path]) // across,
+                 columns.index(within[r.path]) % across) for r in runs
+    }  # fmt: skip
+    taken = set(places.values())
+    for line, axes in enumerate(grid):
+        for column, ax in enumerate(axes):
+            ax.set_axis_off()
+            below = any((lower, column) in taken for lower in range(line + 1, len(grid)))
+            ax.tick_params(labelbottom=not below, labelleft=(line, column - 1) not in taken)
+    panels = {path: grid[line][column] for path, (line, column) in places.items()}
+    for path, ax in panels.items():
+        ax.set_axis_on()
+        style.dress(ax, within[path])
+    several = len(benchmarks) > 1
+    for r in runs:
+        if places[r.path][1] == 0:
+            said = style.plain(r.benchmark, 24) if several else y
+            panels[r.path].set_ylabel(said, fontsize=8.5, color=style.INK if several else style.MUTED)
+    fig.supxlabel(x, fontsize=8.5, color=style.MUTED)
+    if several:
+        fig.supylabel(y, fontsize=8.5, color=style.MUTED)
+    return fig, panels

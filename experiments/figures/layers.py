@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from ...errors import InputError
 from ..run.reader import ProbeData, Row, RunData
 from . import style
 from .drawing import Drawing, caption, curves, drawn
 from .figure import PATCHING, TRAJECTORY, figure
+from .grouping import small_multiples
 from .heatmaps import cells, color_bar, few_marks, heat, number
 from .mechanism import missing, read_where, with_probe
 
@@ -19,40 +21,45 @@ MEASURES = {
     "corrected_rate": "becomes right",
     "kl": "next token moves (KL, nats)",
     "answer_log_prob": "log-probability of the right answer",
+    "logit_difference": "logit of the donor's answer − the own answer's",
 }
 _COSINE_COLORS = {"dd": style.SUCCESS, "rr": style.FAILURE, "dr": "#8C8C8C"}
 
 
 @figure("patching", "Patching, layer by layer", PATCHING, "patching", 46)
-def patching(runs: Sequence[RunData]) -> Drawing:
-    """A success's state put into a failure, layer by layer (Composition collapse, App. I)."""
+def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
+    """A success's state put into a failure, layer by layer, beside its controls (Composition collapse, App. I).
+
+    ``measure``: ``flip_rate``, ``corrected_rate``, ``kl``, ``answer_log_prob`` or ``logit_difference``.
+    """
+    if measure not in MEASURES:
+        raise InputError(f"measure {measure!r} is not known; use one of {', '.join(MEASURES)}")
     found = with_probe(runs, "patching")
-    rows = [row for f in found for row in _patch_rows(*f)]
+    rows = [row for f in found for row in _patch_rows(*f, measure)]
     missing(rows, "a patching sweep", "patching", runs)
-    quantities = [q for q in MEASURES if any(r["measure"] == q for r in rows)]
-    models = list(dict.fromkeys(r["model"] for r in rows))
-    fig, grid = style.grid_of(len(models), len(quantities), 3.4, 2.7)
-    for line, model in zip(grid, models, strict=True):
-        for ax, quantity in zip(line, quantities, strict=True):
-            mine = [r for r in rows if r["model"] == model and r["measure"] == quantity]
-            patches = list(dict.fromkeys(r["patch"] for r in mine))
-            apart = 0.012 * max(1, max(r["layer"] for r in mine) - min(r["layer"] for r in mine))
-            for i, control in enumerate(patches):
-                picked = [r for r in mine if r["patch"] == control]
-                # Equal values (all zero, often) lie beside each other, not on each other.
-                places = [r["layer"] + (i - (len(patches) - 1) / 2) * apart for r in picked]
-                style.points(ax, picked, places, style.color(i), control, style="-" if i == 0 else "--")
-            if quantity.endswith("rate"):
-                style.percent(ax)
-            style.whole_numbers(ax, [r["layer"] for r in mine])
-            style.dress(ax, f"{model}\n{MEASURES[quantity]}", "layer of the patch")
+    shown = [r for r, _, _ in found if any(row["run"] == r.name for row in rows)]
+    patches = list(dict.fromkeys(r["patch"] for r in rows))
+    layers = [r["layer"] for r in rows]
+    apart = 0.012 * max(1, max(layers) - min(layers))  # equal values lie beside each other, not on each other
+    fig, panels = small_multiples(shown, 2.5, 2.2, "layer of the patch", MEASURES[measure])
+    for run in shown:
+        for i, patch in enumerate(patches):
+            mine = [r for r in rows if (r["run"], r["patch"]) == (run.name, patch)]
+            places = [r["layer"] + (i - (len(patches) - 1) / 2) * apart for r in mine]
+            name = patch if patch == "donor" else f"control: {patch}"
+            style.points(panels[run.path], mine, places, style.color(i), name, style=style.dash(i))
+        style.whole_numbers(panels[run.path], layers)
+        if measure.endswith("rate"):
+            style.percent(panels[run.path])
     style.shared_legend(fig)
     text = (
-        "Sweep over layers: one position of a failing case gets the state of a succeeding one; dashed lines are "
-        f"controls.{read_where(found)}"
+        f"One position of a failing case gets the state of a succeeding one (donor): {MEASURES[measure]}, by layer of "
+        "the patch. Controls: identity puts the own state back, random another failure's, noise a random one of the "
+        f"same size, positive the states of all prompt positions (up to 4 pairs of equal length).{read_where(found)}"
     )
-    chart = curves("layer", "patch", panel="measure", facet="model", xlabel="layer of the patch")
-    return drawn(fig, rows, text, runs, "{model}, {measure}, {patch}, layer {layer}", chart)
+    chart = curves("layer", "patch", facet="model", xlabel="layer of the patch", ylabel=MEASURES[measure],
+                   percent=measure.endswith("rate"))  # fmt: skip
+    return drawn(fig, rows, text, runs, "{model}, {patch}, layer {layer}", chart)
 
 
 @figure(
@@ -154,15 +161,15 @@ def _step_means(ax: Axes, label: str, rows: list[Row]) -> None:
     style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _patch_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:
-    """One row per measure, source of the state (the donor or a control) and layer."""
+def _patch_rows(run: RunData, label: str, probe: ProbeData, measure: str) -> list[Row]:
+    """One row per source of the state (the donor or a control) and layer."""
     fields = ("n", "count", "value", "low", "high", "interval")
+    found = [r for r in probe.rows(measure) if r.get("layer") is not None]
     return [
         {"run": run.name, "model": label, "measure": measure, "patch": r["group"], "layer": r["layer"],
          **{k: r.get(k) for k in fields}}
-        for measure in MEASURES
-        for r in probe.rows(measure)
-        if r.get("layer") is not None and " - " not in str(r["group"])  # differences are no curves
+        for r in sorted(found, key=lambda r: r["group"] != "donor")
+        if " - " not in str(r["group"])  # differences are no curves
     ]  # fmt: skip
 
 

@@ -7,10 +7,13 @@ In gray the series are told apart by dashes and hatching, fields by how dark the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
+from matplotlib.axes import Axes
 from matplotlib.collections import Collection
 from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.figure import Figure
@@ -65,6 +68,29 @@ def _resize(fig: Figure, width: float) -> None:
             text.set_fontsize(float(text.get_fontsize()) * share)
     for axis, size in zip(axes, ticks, strict=True):  # also of ticks that are made later
         axis.set_tick_params(labelsize=float(size) * share)
+    for line in fig.findobj(Line2D):
+        if isinstance(line, Line2D):
+            line.set_markersize(line.get_markersize() * share)
+            line.set_linewidth(line.get_linewidth() * share)
+    fig.draw_without_rendering()
+    for ax in fig.axes:
+        _fit(ax)
+
+
+def _fit(ax: Axes) -> None:
+    """Break a title that is wider than its panel, and leave out numbers on the x axis that would touch."""
+    room, said = ax.get_window_extent().width, ax.get_title(loc="left")
+    title = next(t for t in ax.findobj(Text) if isinstance(t, Text) and t.get_text() == said)
+    wide = title.get_window_extent().width
+    if said and wide > room:
+        longest = max(map(len, said.split("\n")))
+        title.set_text("\n".join(style.lines(t, max(6, int(longest * room / wide))) for t in said.split("\n")))
+    named = [(at, t) for at, t in zip(ax.get_xticks(), ax.get_xticklabels(), strict=False) if t.get_visible()]
+    shown = [(at, t.get_text(), t.get_window_extent()) for at, t in named if t.get_text()]
+    numbers = all(re.fullmatch(r"[-−+]?[\d.]+( %)?", text) for _, text, _ in shown)
+    while numbers and len(shown) > 2 and any(a.x1 + 2 > b.x0 for (_, _, a), (_, _, b) in pairwise(shown)):
+        shown = shown[::2]
+        ax.set_xticks([at for at, _, _ in shown], [text for _, text, _ in shown])
 
 
 def _gray(fig: Figure) -> None:

@@ -9,12 +9,16 @@ import numpy as np
 
 from ..run.reader import Array, ProbeData, Row, RunData
 from . import style
-from .drawing import Drawing, caption, drawn, need
+from .drawing import Drawing, caption, curves, drawn, need
 from .figure import LOOKBACK, MIN_K, NEURONS, figure
-from .grouping import grouped, labels
+from .grouping import grouped, labels, small_multiples
 from .heatmaps import cells, color_bar, few_marks, heat, number, panels_of
 
 Found = list[tuple[RunData, str, ProbeData]]
+_SETS = {
+    "success, shared": (style.SUCCESS, "-"), "failure, shared": (style.FAILURE, "--"),
+    "success, own": (style.SUCCESS, ":"), "failure, own": (style.FAILURE, "-."),
+}  # fmt: skip
 NO_CELLS = "Cells without intervals; the table has them"
 
 
@@ -51,34 +55,33 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
                    {"kind": "heatmap", "x": "other", "y": "task", "facet": "model", "low": 0, "high": 1})  # fmt: skip
 
 
-@figure("neuron-map", "Where the neurons lie", NEURONS, "neurons", 42)
-def neuron_map(runs: Sequence[RunData]) -> Drawing:
-    """Where the selected neurons lie: layer x position in the layer, a panel per task (AgentCoMa, Fig. 9)."""
-    found = [f for f in with_probe(runs, "neurons") if _maps(f[2])]
-    missing(found, "neuron attribution", "neurons", runs)
-    kinds = list(dict.fromkeys(k for _, _, p in found for k in _maps(p)))
-    top = max(float(np.nanmax(m)) for _, _, p in found for m in _maps(p).values()) or 1.0
-    rows: list[Row] = []
-    fig, panels = style.grid_of(len(found), len(kinds), 3.0, 1.9)
-    for line, (run, label, probe) in zip(panels, found, strict=True):
-        maps = _maps(probe)
-        for ax, kind in zip(line, kinds, strict=True):
-            if kind not in maps:
-                style.note(ax, "not measured")
-                continue
-            n = _map_count(probe, kind)
-            heat(ax, maps[kind], style.SEQUENTIAL, 0, top, counts=n)
-            title = f"{label} · {kind}" + (f", {style.counted(n)}" if n is not None else "")
-            style.dress(ax, title, "position in the layer (bin)", "layer", grid=None)
-            rows += few_marks(cells(maps[kind], ("layer", "bin"), run=run.name, model=label, kind=kind, n=n))
+@figure("neuron-layers", "Neurons by layer, shared with the parts and own", NEURONS, "neurons", 42)
+def neuron_layers(runs: Sequence[RunData]) -> Drawing:
+    """In which layers a whole's neurons lie, those that a part selects too and the others (AgentCoMa, Fig. 9)."""
+    fields = ("layer", "n", "value", "low", "high", "interval")
+    found = [f for f in with_probe(runs, "neurons") if f[2].rows("neurons_in_layer")]
+    missing(found, "counts of neurons by layer", "neurons", runs)
+    rows: list[Row] = [
+        {"run": run.name, "model": label, "set": f"{r['group']}, {r['kind']}", **{k: r.get(k) for k in fields}}
+        for run, label, probe in found for r in probe.rows("neurons_in_layer")
+    ]  # fmt: skip
+    layers, shown = [r["layer"] for r in rows], [run for run, _, _ in found]
+    apart = 0.015 * max(1, max(layers) - min(layers))
+    fig, panels = small_multiples(shown, 2.5, 2.2, "layer", "neurons of a whole")
+    for run in shown:
+        for i, (name, (shade, dash)) in enumerate(_SETS.items()):
+            mine = [r for r in rows if (r["run"], r["set"]) == (run.name, name)]
+            places = [r["layer"] + (i - 1.5) * apart for r in mine]
+            style.points(panels[run.path], mine, places, shade, name, style=dash)
+        style.whole_numbers(panels[run.path], layers)
+    style.shared_legend(fig)
     text = (
-        "Selected neurons by layer and position; the order of neurons within a layer carries no meaning by itself."
-        f"{_settings(found, 'common_neurons', 'pool')}{read_where(found)} Counts per query, without intervals. "
-        f"{style.few_cases(rows, '{model}, {kind}', 'Starred')}"
+        "Neurons selected for the answer of a whole, by layer, mean over cases: shared, those that a part of the same "
+        "case selects too; own, the others."
+        f"{_settings(found, 'common_neurons', 'pool', 'v')}{read_where(found)}"
     )
-    return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=_queries(found)),
-                   {"kind": "heatmap", "x": "bin", "y": "layer", "facet": "model", "panel": "kind",
-                    "low": 0, "high": top})  # fmt: skip
+    chart = curves("layer", "set", facet="model", xlabel="layer", ylabel="neurons of a whole")
+    return drawn(fig, rows, text, runs, "{model}, {set}, layer {layer}", chart)
 
 
 @figure("neuron-overlap-means", "Shared neurons, failures against successes", NEURONS, "neurons", 41)
@@ -186,12 +189,6 @@ def _ratio_count(probe: ProbeData, kind: str, show: str) -> int | None:
     return min(known, default=None)
 
 
-def _map_count(probe: ProbeData, kind: str) -> int | None:
-    """Queries behind one location map."""
-    rows = [r for r in probe.rows("answer_probability", kind=kind) if r.get("group") in style.GROUP_COLORS]
-    return sum(int(r["n"]) for r in rows) if rows else None
-
-
 def _kinds(probe: ProbeData) -> list[str]:
     kinds = dict.fromkeys(name.rsplit(".", 1)[0] for name in probe.named("ratio"))
     return sorted(kinds, key=lambda k: k != "composition")
@@ -204,11 +201,6 @@ def _lookback_maps(probe: ProbeData, kind: str) -> dict[str, Array]:
     if f"difference.{kind}" in probe.tensors:
         maps["difference"] = probe.tensors[f"difference.{kind}"]
     return maps
-
-
-def _maps(probe: ProbeData) -> dict[str, Array]:
-    """Location maps by task, those of single groups left out."""
-    return {k: m for k, m in probe.named("location_map").items() if k.rpartition(".")[2] not in style.GROUP_COLORS}
 
 
 def _cell_count(probe: ProbeData, a: str, b: str) -> Row:
@@ -230,16 +222,20 @@ def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str,
         if r.get("kind") and r.get("group") in style.GROUP_COLORS and " - " not in str(r["kind"])
     ]
     missing(rows, what, probe_name, runs)
-    models = list(dict.fromkeys(r["model"] for r in rows))
-    kinds = {m: list(dict.fromkeys(r["kind"] for r in rows if r["model"] == m)) for m in models}
-    fig, axes = panels_of(len(models), 3.6, 1.2 + 0.45 * max(map(len, kinds.values())))
-    for ax, model in zip(axes, models, strict=False):
+    shown = [run for run, _, _ in found if any(r["run"] == run.name for r in rows)]
+    tall = 0.9 + 0.42 * max(len({r["kind"] for r in rows if r["run"] == run.name}) for run in shown)
+    fig, panels = small_multiples(shown, 3.0, tall, axis)
+    for run in shown:
+        same = {r.name for r in shown if r.benchmark == run.benchmark}  # one line of panels has one axis of kinds
+        kinds = list(dict.fromkeys(r["kind"] for r in rows if r["run"] in same))
+        ax = panels[run.path]
         for nudge, (group, shade) in zip((-0.13, 0.13), style.GROUP_COLORS.items(), strict=True):
-            mine = [r for r in rows if r["model"] == model and r["group"] == group]
-            places = [kinds[model].index(r["kind"]) + nudge for r in mine]
+            mine = [r for r in rows if r["run"] == run.name and r["group"] == group]
+            places = [kinds.index(r["kind"]) + nudge for r in mine]
             style.points(ax, mine, places, shade, group, line=False, horizontal=True)
-        style.names(ax, kinds[model], 28)
-        style.dress(ax, model, axis, grid="x")
+        style.names(ax, kinds, 28)
+        ax.grid(axis="x", color=style.GRID, linewidth=0.7)
+        ax.grid(visible=False, axis="y")
     style.shared_legend(fig)
     return drawn(fig, rows, text, runs, "{model}, {kind}, {group}")
 
@@ -253,18 +249,6 @@ def _counts(found: Found, quantity: str) -> str:
         if rows:
             parts.append(f"{style.plain(label)}: " + ", ".join(f"{n} {g}" for g, n in rows.items()))
     return f" n: {'; '.join(parts)}." if parts else ""
-
-
-def _queries(found: Found) -> str:
-    """How many queries each map counts over."""
-    parts = []
-    for _, label, probe in found:
-        rows = [r for r in probe.rows("answer_probability") if r.get("group") in style.GROUP_COLORS]
-        kinds = list(dict.fromkeys(str(r["kind"]) for r in rows if " - " not in str(r.get("kind"))))
-        sizes = {k: sum(int(r["n"]) for r in rows if r["kind"] == k) for k in kinds}
-        if sizes:
-            parts.append(f"{style.plain(label)}: " + ", ".join(f"{n} {k}" for k, n in sizes.items()))
-    return f"n: {'; '.join(parts)}." if parts else "n: see the probe's table."
 
 
 def _best_cell(found: Found) -> str:

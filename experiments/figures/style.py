@@ -98,10 +98,11 @@ def signed_percent(ax: Axes) -> None:
     ax.xaxis.set_major_formatter(lambda v, _: f"{_signed(100 * v, '.0f')} %" if abs(v) > 1e-9 else "0 %")
 
 
-def signed_points(ax: Axes) -> None:
-    """A difference of rates on the x axis, in percentage points with its sign."""
-    ax.xaxis.set_major_locator(MaxNLocator(6))
-    ax.xaxis.set_major_formatter(lambda v, _: _signed(100 * v, ".3g") if abs(v) > 1e-9 else "0")
+def signed_points(ax: Axes, axis: str = "x") -> None:
+    """A difference of rates on an axis, in percentage points with its sign."""
+    own = ax.xaxis if axis == "x" else ax.yaxis
+    own.set_major_locator(MaxNLocator(6))
+    own.set_major_formatter(lambda v, _: _signed(100 * v, ".3g") if abs(v) > 1e-9 else "0")
 
 
 def _signed(value: float, form: str) -> str:

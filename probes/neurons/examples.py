@@ -25,7 +25,7 @@ from ..matching import Matched
 from ..positions import Position, preceding_row, read_at
 from ..result import ProbeResult, Row
 from ..spread import InDtype, Notes, collect
-from ..tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
+from ..tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, mean_row, value_rows
 from .attribution import attribute_many, published_site, site_name
 from .checks import agreement_rows, causal_check, estimates, rows_of, sampled
 from .quadrature import Rule, limit
@@ -74,7 +74,9 @@ def over_examples(
     Table, per pair of kinds and group: ``neuron_overlap`` (overlap coefficient within cases), the same between
     different cases (``_mismatched``), between different cases with the same whole answer (``_same_answer``),
     their difference (``_excess`` = matched - mismatched), ``neuron_jaccard``, and the pooled and chance levels; failure
-    against success for each, also pair by pair over failures matched to successes (``matched failure - success``); then
+    against success for each, also pair by pair over failures matched to successes (``matched failure - success``);
+    ``neurons_in_layer``: how many of a whole's neurons lie in each layer, ``shared`` with a part of its case or its
+    ``own`` (without contrasts); then
     ``answer_probability``, how far activation x gradient is from these scores on up to 8 queries (``gradient_error``,
     ``gradient_spearman``, ``gradient_overlap``), and the causal check: log ratios of the answer's probability with the
     chosen neurons silenced or doubled (0 up to 1e-5), beside random neurons of the same layers.
@@ -96,6 +98,7 @@ def over_examples(
     matched, note = matched_pairs(examples)
     summary = _Summary(matched, seed)
     _overlap_rows(examples, chosen, a.all_neurons, summary)
+    summary.rows += _layer_rows(examples, chosen, a.n_layers)
     probability: Values[float] = list(zip(examples, found.probability, strict=True))
     summary.add("answer_probability", probability)
     with stage(progress, "neurons: causal check", len(examples)):
@@ -285,6 +288,27 @@ def _per_case(
         ):
             out.setdefault(name, []).append((e, value))
     return out
+
+
+def _layer_rows(examples: Sequence[Example], chosen: Selection, n_layers: int) -> list[Row]:
+    """How many of a whole's neurons lie in each layer, mean over cases: shared with a part of the case, and its own."""
+    neurons = list(zip(examples, map(set, chosen.neurons), strict=True))
+    of_parts: dict[str, set[Neuron]] = {}
+    for e, mine in neurons:
+        if e.role != "whole":
+            of_parts.setdefault(e.case, set()).update(mine)
+    wholes = [(e, mine) for e, mine in neurons if e.role == "whole" and e.case in of_parts]
+    rows: list[Row] = []
+    for group in dict.fromkeys(e.group for e, _ in wholes):
+        for name in ("shared", "own"):
+            here = [(e, (m & of_parts[e.case]) if name == "shared" else m - of_parts[e.case]) for e, m in wholes
+                    if e.group == group]  # fmt: skip
+            for layer in range(n_layers):
+                counts = [float(sum(n[0] == layer for n in mine)) for _, mine in here]
+                rows.append(
+                    mean_row("neurons_in_layer", group, counts, [e.shares for e, _ in here], layer=layer, kind=name)
+                )
+    return rows
 
 
 def _level_rows(

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,10 @@ def _neurons(folder: Path, rng: Any) -> None:
             tensors[f"layer_marginal.{name}"] = tensors[f"location_map.{name}"].sum(1)
     pairs = [f"{a} & {b}" for i, a in enumerate(tasks) for b in tasks[i + 1 :]]
     rows = _group_rows("neuron_overlap", rng, 0.4, pairs) + _group_rows("suppress_log_ratio_excess", rng, -1.0)
+    for group, name, layer in product(("failure", "success"), ("shared", "own"), range(LAYERS)):
+        value = rng.uniform(0.5, 4)
+        rows.append({"quantity": "neurons_in_layer", "group": group, "kind": name, "layer": layer, "n": 16,
+                     "value": value, "low": value - 0.4, "high": value + 0.4, "interval": "t"})  # fmt: skip
     write_probe(folder, "neurons", rows, tensors, {"tasks": tasks, "rule": "gauss-legendre"})
 
 

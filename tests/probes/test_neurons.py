@@ -386,6 +386,14 @@ def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
     assert got.tensors["overlap"].shape == (3, 3)
     assert got.tensors["location_map.math"].shape == (3, 16)
     assert torch.allclose(got.tensors["layer_marginal.math"], got.tensors["location_map.math"].sum(1))
+    by_layer = [r for r in got.table if r["quantity"] == "neurons_in_layer"]
+    assert {(r["group"], r["kind"], r["layer"]) for r in by_layer} == {
+        (g, k, i) for g in ("failure", "success") for k in ("shared", "own") for i in range(3)
+    }
+    for group in ("failure", "success"):
+        layers = torch.tensor([sum(r["value"] for r in by_layer if r["group"] == group and r["layer"] == i)
+                               for i in range(3)])  # fmt: skip
+        assert torch.allclose(layers, got.tensors[f"layer_marginal.composition.{group}"].float(), atol=1e-5)
     quantities = {r["quantity"] for r in got.table}
     assert {
         "neuron_overlap",

@@ -194,7 +194,7 @@ MUTANTS = (
     Mutant(X, "edits that tell nothing apart speak for a shortcut", "if place >= len(said) or said[place] is None or _same(said[place], golds[place]):", "if place >= len(said) or said[place] is None:", CAUSE),
     Mutant(X, "false causes as a share of all cases", '"false_causes": _share(false, len(none))', '"false_causes": _share(false, len(judged))', OPENED),
     Mutant(X, "a part that the question names counts as the bridge", "holds(answer, name) and not holds(case.question, name) for name in earlier", "holds(answer, name) for name in earlier", CAUSE),
-    Mutant(X, "causes drawn from the wrong column", 'ax.barh(y, row["value"], left=left, height=0.62, **style.bar(row["n"], style.color(i)))', 'ax.barh(y, row["high"], left=left, height=0.62, **style.bar(row["n"], style.color(i)))', CAUSE),
+    Mutant(X, "causes drawn from the wrong column", '"cause": s.cause, "value": s.share,', '"cause": s.cause, "value": s.high,', CAUSE),
     Mutant(X, "channels drawn B - A", "found = compare(a.graded, b.graded, {**b.cases, **a.cases}, a.seed)", "found = compare(b.graded, a.graded, {**b.cases, **a.cases}, a.seed)", DRAWN),
     Mutant(X, "outcomes as shares of all answers", '"value": counts[role, o] / n, "drawn"', '"value": counts[role, o] / len(run.graded), "drawn"', CONTENTS),
     Mutant(X, "answers that abstain are no false minus", 'if k[1] in ("incorrect", "abstained")}, labels, True)', 'if k[1] == "incorrect"}, labels, True)', AUDIT),

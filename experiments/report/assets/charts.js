@@ -52,9 +52,7 @@ composcope.charts = (() => {
     return el("div", { class: names.length === 1 ? "panels one" : "panels" }, ...panels);
   }
 
-  const LABELS = { flip_rate: "takes the donor's answer", corrected_rate: "becomes right", kl: "next token moves (KL, nats)",
-    answer_log_prob: "log-probability of the right answer", difference: "difference (failure − success)" };
-  const label = (name) => LABELS[name] || String(name);
+  const label = (name) => (name === "difference" ? "difference (failure − success)" : String(name));
 
   function curves(rows, chart, state, paint, about) {
     const series = unique(rows.map((r) => r[chart.series]));
@@ -91,7 +89,7 @@ composcope.charts = (() => {
     const said = (r) => {
       const spread = typeof r.low === "number" ? ` [${number(r.low)}, ${number(r.high)}]` : "";
       return [`${chart.y} ${r[chart.y]}, ${chart.x} ${r[chart.x]}`, `${number(r.value)}${spread}`,
-        ...(about.onTell ? about.onTell(r, rows) : []), r.n !== null && r.n !== undefined ? `n = ${r.n}` : ""];
+        r.n !== null && r.n !== undefined ? `n = ${r.n}` : ""];
     };
     const numbers = typeof xs[0] === "string";
     return heatmap.draw({

@@ -64,17 +64,6 @@
         el("a", { href: `#${new URLSearchParams({ run: cases.label(run), case: d.name })}`, dir: "auto", onclick: choose }, d.name), ` ${number(d.value)} against ${number(d.against)} in ${d.matched ? "its success" : "the successes"} (${d.difference < 0 ? "−" : "+"}${number(Math.abs(d.difference))})`))));
   }
 
-  // A cell of the location map: where in the layer, and which share of the task's neurons lie there.
-  function onTell(id) {
-    if (id !== "neuron-map") return null;
-    return (r, rows) => {
-      const total = rows.reduce((sum, x) => sum + (x.value || 0), 0), bins = Math.max(...rows.map((x) => x.bin)) + 1;
-      const layer = rows.filter((x) => x.layer === r.layer).reduce((sum, x) => sum + (x.value || 0), 0);
-      const percent = (v) => `${(100 * v).toFixed(1)} %`;
-      return ["neurons per query", total ? `${percent(r.value / total)} of all, its layer ${percent(layer / total)}` : "", `indices at ${percent(r.bin / bins)} to ${percent((r.bin + 1) / bins)} of the layer`];
-    };
-  }
-
   function numbers(box, data) {
     const cap = 300;
     const rows = data.rows.slice(0, cap);
@@ -108,7 +97,7 @@
     whenSeen(document.getElementById("cases"), () => cases.browse(), "800px");
     for (const figure of document.querySelectorAll("[data-figure]")) {
       const id = figure.dataset.figure, box = figure.querySelector("[data-chart]");
-      if (box) whenSeen(figure, () => need(`figure-${id}`).then((data) => charts.draw(box, data, { runs: index.runs, onPoint: onPoint(id), onCell: onCell(id, data, index), onTell: onTell(id) }), () => {}));
+      if (box) whenSeen(figure, () => need(`figure-${id}`).then((data) => charts.draw(box, data, { runs: index.runs, onPoint: onPoint(id), onCell: onCell(id, data, index) }), () => {}));
     }
     return index;
   });

@@ -7,8 +7,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from matplotlib.patches import Rectangle
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
@@ -256,8 +256,9 @@ def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path) -> No
     every = {r["cause"]: (r["value"], r["count"], r["n"]) for r in drawn.rows if r["group"] == "all"}
     assert every == {s.cause: (s.share, s.count, s.n) for s in found.causes()} and every
     assert sum(value for value, _, _ in every.values()) == pytest.approx(1)
-    widths = [bar.get_width() for bar in drawn.figure.axes[0].patches if isinstance(bar, Rectangle)]
-    assert sorted(widths) == pytest.approx(sorted(r["value"] for r in drawn.rows))
+    marks = [float(x) for line in drawn.figure.axes[0].lines if line.get_marker() in ("o", "D")
+             for x in np.ravel(line.get_xdata())]  # fmt: skip
+    assert sorted(marks) == pytest.approx(sorted(r["value"] for r in drawn.rows))
 
 
 def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_runs_in_folders_of_one_name_are_told_apart(synthetic: ModuleType, tmp_p
     assert counts == [20, 30] and all(len(_bars(drawing, panel)) <= 5 for panel in (0, 1))
 
 
-@pytest.mark.parametrize("name", ["step-bars", "failure-quadrants", "mink", "gap-bars"])
+@pytest.mark.parametrize("name", ["step-bars", "failure-quadrants", "mink", "gaps"])
 def test_figures_are_ordered_by_what_the_study_says(name: str, synthetic: ModuleType, tmp_path: Path) -> None:
     sizes = {"a": 70, "b": 8, "c": None}
     for i, run in enumerate(sizes):

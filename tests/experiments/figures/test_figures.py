@@ -159,7 +159,23 @@ def test_quadrants_count_failed_wholes_only(study: list[figures.RunData]) -> Non
 
 def test_curves_of_patches_are_of_donors_and_controls_not_of_their_differences(study: list[figures.RunData]) -> None:
     rows = figures.draw("patching", study).rows
-    assert {r["patch"] for r in rows if r["measure"] == "flip_rate"} == {"donor", "random", "identity"}
+    assert {r["patch"] for r in rows} == {"donor", "random", "identity"} and {r["measure"] for r in rows} == {
+        "flip_rate"
+    }
+    assert {r["measure"] for r in figures.draw("patching", study, measure="kl").rows} == {"kl"}
+    with pytest.raises(InputError, match="'size' is not known"):
+        figures.draw("patching", study, measure="size")
+
+
+def test_a_study_has_a_line_of_panels_a_benchmark_and_a_column_a_model(study: list[figures.RunData]) -> None:
+    drawing = figures.draw("lookback-means", study)
+    fig = drawing.figure
+    fig.draw_without_rendering()
+    shown = {(ax.get_title(loc="left"), ax.get_ylabel()): ax for ax in fig.axes if ax.axison}
+    assert list(shown) == [("control", "mixed"), ("control", "temporal")]
+    above, below = (ax.get_window_extent() for ax in shown.values())
+    assert above.x0 == pytest.approx(below.x0) and above.y0 > below.y1
+    assert len({ax.get_xlim() for ax in shown.values()}) == 1
 
 
 def test_a_missing_probe_is_said_in_words(synthetic: ModuleType, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_run_without_the_data_of_a_figure_is_an_error_that_names_the_command_w
 
 def test_some_figures_of_a_run_without_probes_can_be_drawn_and_most_can_not(run: Path) -> None:
     empty = {name for name in OF_RUNS if figures.draw(name, [run]).empty is not None}
-    assert "collapse-curve" not in empty and {"gap-bars", "k-histogram", "patching", "mink"} <= empty
+    assert "collapse-curve" not in empty and {"gaps", "k-histogram", "patching", "mink"} <= empty
 
 
 @pytest.mark.parametrize(("name", "makes"), MAKES.items())

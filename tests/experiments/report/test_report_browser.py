@@ -34,9 +34,9 @@ def test_every_section_renders_without_a_complaint_or_a_request(browser: Any, st
     sections = page.eval_on_selector_all("main > section", "s => s.map(x => x.id)")
     assert sections == ["summary", "case", "behavior", "neurons", "lookback", "patching", "trajectory", "min-k",
                         "validity", "cases", "provenance"]  # fmt: skip
-    for name in ("collapse-curve", "gap-slopes", "cosine-prompt-end", "patching"):
+    for name in ("collapse-curve", "gap-slopes", "cosine-prompt-end", "patching", "neuron-layers"):
         assert page.locator(f"#figure-{name} [data-chart] svg [data-point]").count() > 0, name
-    for name in ("lookback", "neuron-map", "neuron-overlap", "cosine-trajectory"):
+    for name in ("lookback", "neuron-overlap", "cosine-trajectory"):
         assert page.locator(f"#figure-{name} [data-chart] canvas").count() > 0, name
     assert page.locator("img.light[src*=gate-funnel]").evaluate("i => i.complete && i.naturalWidth > 0")
     visit.check()

@@ -139,19 +139,6 @@ def test_the_exposure_view_underlines_the_lowest_fifth(browser: Any, shown: tupl
     visit.check()
 
 
-def test_a_location_map_tells_layer_bin_and_share(browser: Any, shown: tuple[Path, Any]) -> None:
-    visit = Visit(browser, shown[0])
-    visit.scroll()
-    visit.page.locator("#neurons details summary").first.wait_for()
-    visit.page.evaluate("document.querySelectorAll('#neurons details').forEach(d => { d.open = true; })")
-    visit.page.locator("#figure-neuron-map").scroll_into_view_if_needed()
-    visit.page.locator("#figure-neuron-map canvas").first.focus()
-    visit.page.keyboard.press("ArrowRight")
-    tip = visit.page.locator("#tip").inner_text()
-    assert "layer 0, bin 0" in tip and "of all, its layer" in tip and "indices at 0.0 % to 8.3 % of the layer" in tip
-    visit.check()
-
-
 def test_an_opened_case_shows_prompts_as_sent_its_ladder_and_the_way_to_its_pictures(
     browser: Any, shown: tuple[Path, Any]
 ) -> None:

@@ -22,8 +22,8 @@ from composcope.experiments.figures import catalog, scatters, skills, style
 
 FROM = {
     "agentcoma": (
-        "gap-slopes", "step-bars", "context-control", "prompt-gain", "failure-quadrants", "gap-bars", "gap-scatter",
-        "mink", "lookback", "lookback-means", "neuron-overlap", "neuron-overlap-means", "neuron-map", "neuron-check",
+        "gap-slopes", "step-bars", "context-control", "prompt-gain", "failure-quadrants", "gaps", "gap-scatter",
+        "mink", "lookback", "lookback-means", "neuron-overlap", "neuron-overlap-means", "neuron-layers", "neuron-check",
         "outcomes",
     ),
     "gsm": (
@@ -148,13 +148,13 @@ def test_undefined_channels_are_words_and_no_marks(studies: Mapping[str, Path]) 
 
 
 def test_models_are_grouped_by_what_the_study_says_of_them(studies: Mapping[str, Path], tmp_path: Path) -> None:
-    drawing = figures.draw("gap-bars", [studies["gsm"]], group_by="tuning")
+    drawing = figures.draw("gaps", [studies["gsm"]], group_by="tuning")
     assert list(dict.fromkeys(r["model"] for r in drawing.rows)) == ["instruct · twin", "pretrained · none"]
     assert "Ordered by tuning." in drawing.caption
     sizes = {r["model"]: r["x"] for r in figures.draw("size-scatter", [studies["gsm"]]).rows}
     assert sizes == {"none": 0.0004, "twin": 0.0008}
-    assert main(["plot", "gap-bars", str(studies["gsm"]), "--group-by", "cost", "--out", str(tmp_path)]) == 0
-    assert "Ordered by cost." in (tmp_path / "gap-bars.txt").read_text()
+    assert main(["plot", "gaps", str(studies["gsm"]), "--group-by", "cost", "--out", str(tmp_path)]) == 0
+    assert "Ordered by cost." in (tmp_path / "gaps.txt").read_text()
 
 
 def test_trained_depths_are_shaded(studies: Mapping[str, Path], tmp_path: Path, capsys: Any) -> None:
