@@ -15,7 +15,8 @@ from composcope.experiments.console import exits
 
 SITE = Path(__file__).resolve().parents[2] / ".site"
 WAITS = """
-import sys
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever started the tests, nohup for one
 from composcope.experiments.console import exits
 from composcope.interrupts import held
 
