@@ -27,7 +27,7 @@ HOME = Path(composcope.__path__[0]).resolve()
 OURS = tuple(str(HOME / part) for part in ("hooks", "probes", "products.py"))
 PROMPT, OTHER, RESPONSE = [5, 31, 77, 12, 40], [9, 9, 51], [9, 51]
 IDS = torch.tensor([PROMPT])
-SAMPLES = 25
+SAMPLES = 12
 
 
 @pytest.fixture(autouse=True)

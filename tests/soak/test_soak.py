@@ -69,6 +69,15 @@ def test_a_killed_driver_and_a_killed_server_change_nothing(
 
 def test_a_run_struck_at_a_few_of_its_file_calls_resumes_to_what_it_would_have_been() -> None:
     # All of them: make crashpoints.
-    command = [sys.executable, str(HERE / "crashpoints.py"), "--every", "61", "--every-probed", "0"]
+    command = [
+        sys.executable,
+        str(HERE / "crashpoints.py"),
+        "--every",
+        "85",
+        "--every-refused",
+        "100",
+        "--every-probed",
+        "0",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.count("all resumed and equal") == 2, done.stdout + done.stderr
