@@ -115,6 +115,22 @@ def test_the_jackknife_over_cases_widens_what_cases_share_in_every_training() ->
     assert np.std(each) < 0.02 and row["high"] - row["low"] > 0.25
 
 
+def test_beyond_all_baselines_stands_on_the_cases_in_which_every_one_is_known() -> None:
+    w, value = _made()
+    gaps = {"confidence": w.case < 0, "length": w.case % 7 == 1, "likelihood": w.case % 5 == 2}
+    known = {name: np.where(gaps[name], np.nan, x) for name, x in w.baselines.items()}
+    whole = ~np.any(list(gaps.values()), axis=0)
+
+    def row(kept: np.ndarray) -> dict[str, Any]:
+        parts = (w.training[kept].tolist(), w.dose[kept].tolist(), w.case[kept].tolist(), value[kept])
+        return verdict(Observations(*parts, {name: x[kept] for name, x in known.items()}))
+
+    found = row(w.case >= 0)
+    assert found["beyond all baselines"] == pytest.approx(row(whole)["beyond all baselines"])
+    assert found["beyond length"] == pytest.approx(row(~gaps["length"])["beyond length"])
+    assert found["verdict"] == "yes" and 0.5 < whole.mean() < 0.8
+
+
 def test_a_training_that_lacks_a_level_is_left_out_and_named() -> None:
     w, value = _made()
     gone = (w.training == 3) & (w.dose == 2)

@@ -151,6 +151,7 @@ MUTANTS = (
     Mutant(P, "sign flips without their seed", "signs = np.random.default_rng(seed).choice([-1.0, 1.0]", "signs = np.random.default_rng(0).choice([-1.0, 1.0]", CONTRASTS + ' -k seed'),
     Mutant(P, "the first number after a cue is not the answer", "return None if not spans else min(spans) if cued else max(spans)", "return None if not spans else max(spans)", "tests/probes/test_answer_spans.py"),
     Mutant(P, "beyond one baseline is beyond all", "    if not missed:\n        return {**row", "    if len(missed) < max(1, len(names)):\n        return {**row", VERDICTS),
+    Mutant(P, "cases of which any baseline is known count", "keep = np.isfinite([c.baselines[n] for n in names]).all(0)", "keep = np.isfinite([c.baselines[n] for n in names]).any(0)", VERDICTS),
     Mutant(P, "without the lowest dose keeps it", "keep = c.level > c.level.min()", "keep = c.level >= c.level.min()", VERDICTS),
     Mutant(P, "no effect is bounded on one side only", "if max(-low, high) < bound:", "if high < bound:", VERDICTS),
     Mutant(P, "direction from successes to failures", "return means[0] - means[1]\n", "return means[1] - means[0]\n", STEERING),
