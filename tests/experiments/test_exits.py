@@ -31,8 +31,10 @@ sys.exit(exits.guarded(call, lambda: "the same command"))
 """
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("how", ["free", "held"])
+@pytest.mark.parametrize(
+    ("how", "stop"),
+    [("free", signal.SIGINT), ("free", signal.SIGTERM), ("free", signal.SIGHUP), ("held", signal.SIGTERM)],
+)
 def test_every_request_to_end_ends_like_ctrl_c(stop: signal.Signals, how: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", WAITS, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

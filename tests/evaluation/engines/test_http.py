@@ -282,6 +282,7 @@ def test_a_killed_run_repeats_at_most_the_requests_in_flight(url: str, tmp_path:
     assert SECRET.encode() not in b"".join(p.read_bytes() for p in tmp_path.iterdir())
 
 
+@pytest.mark.slow  # loads a server of the library; what engines do with any server is above
 def test_transformers_serve_answers_as_the_model_in_process(
     tmp_path: Path, make_llama: Callable[..., Any], make_tokenizer: Callable[..., Any], make_ask: Callable[..., Ask]
 ) -> None:
