@@ -17,6 +17,7 @@ from ..figures.drawing import Drawing
 from ..figures.heatmaps import color_bar, panels_of
 from ..run.reader import RunData
 from .results import RunResults
+from .shown import ProbeResults
 
 if TYPE_CHECKING:
     from ...hooks.model import Model
@@ -65,6 +66,13 @@ def attention(lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[
     return Drawing(style.finished(fig), rows, caption)
 
 
+def _as_run(given: Any) -> Any:
+    """What figures draw from: a folder as it is, an open run, or a run with a result that no folder need hold."""
+    if isinstance(given, ProbeResults):
+        return given.as_run()
+    return given.data if isinstance(given, RunResults) else given
+
+
 def __getattr__(name: str) -> Callable[..., Drawing]:
     figure = FIGURES.find(name.replace("_", "-"))
     if name.startswith("_") or figure is None:
@@ -72,9 +80,8 @@ def __getattr__(name: str) -> Callable[..., Drawing]:
         raise AttributeError(f"composcope.plot has no {name!r}{did_you_mean(name, known)}")
 
     def plot(runs: Any, **options: Any) -> Drawing:
-        one = isinstance(runs, str | Path | RunData | RunResults)
-        given = [r.data if isinstance(r, RunResults) else r for r in ([runs] if one else runs)]
-        return draw(figure.name, given, **options)
+        one = isinstance(runs, str | Path | RunData | RunResults | ProbeResults)
+        return draw(figure.name, [_as_run(r) for r in ([runs] if one else runs)], **options)
 
     plot.__name__, plot.__doc__ = name, f"{figure.title}. {figure.draw.__doc__ or ''}"
     return plot

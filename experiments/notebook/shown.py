@@ -162,12 +162,13 @@ class ProbeResults:
         from ..figures import draw
         from ..figures.catalog import FIGURES
 
-        own = [f.name for f in FIGURES.values() if f.section.replace("_", "-") == self.name.replace("_", "-")]
+        mine = self.name.replace("_", "-")
+        own = [f.name for f in FIGURES.values() if mine in (f.section.replace("_", "-"), f.name)]
         if figure is None and not own:
             raise InputError(f"probe {self.name}: has no figure of its own; name one (composcope.plot lists them)")
-        return draw(figure or own[0], [self._as_run()], **options)
+        return draw(figure or own[0], [self.as_run()], **options)
 
-    def _as_run(self) -> RunData:
+    def as_run(self) -> RunData:
         """The run with this result in the place of what its folder holds, so that figures draw from either."""
         run = RunData(self.run.path)
         run._probes[self.name] = self.data

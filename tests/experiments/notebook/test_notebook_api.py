@@ -14,8 +14,11 @@ import pytest
 import composcope as cs
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case, Part, write_cases
-from composcope.experiments.notebook import RunResults
+from composcope.experiments import figures
+from composcope.experiments.notebook import ProbeResults, RunResults
 from composcope.experiments.organism.benchmarks import mixed
+from composcope.experiments.run.reader import ProbeData
+from composcope.probes.catalog import PROBES
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +50,19 @@ def test_the_lines_of_the_documentation_run(run: RunResults, looked: Any) -> Non
     drawn = cs.plot.attention(run.lm, "7 times 8", layer=0)
     assert {row["head"] for row in drawn.rows} == set(range(run.lm.anatomy.n_heads))
     assert cs.plot.gap_slopes([run]).rows
+
+
+def test_figures_draw_the_same_from_results_as_from_the_folder(run: RunResults, looked: Any) -> None:
+    of_folder = figures.draw("lookback", [run.path]).rows
+    assert of_folder == looked.plot().rows == cs.plot.lookback([looked]).rows == run.plot("lookback").rows
+    assert cs.plot.lookback_means(looked).rows == looked.plot("lookback-means").rows
+    assert run.plot("gap-slopes").rows == cs.plot.gap_slopes([run.path]).rows == cs.plot.gap_slopes(run).rows
+
+
+@pytest.mark.parametrize("name", list(PROBES))
+def test_every_probes_results_have_a_figure_of_their_own(name: str, run: RunResults) -> None:
+    none = ProbeResults(name, run.data, ProbeData(name, []), "")
+    assert none.plot().empty, "nothing was measured, and the figure says so"
 
 
 def test_a_run_is_opened_again_with_what_was_probed(run: RunResults, looked: Any) -> None:
