@@ -122,6 +122,8 @@ def short(value: Any, most: int = 60) -> str:
 def command_line() -> str:
     """The command as the user typed it, ready to be pasted again."""
     name = Path(sys.argv[0]).name
+    if name == "ipykernel_launcher.py":
+        return "a notebook"
     return shlex.join(["composcope" if name in ("__main__.py", "cli.py") else name, *sys.argv[1:]])
 
 
