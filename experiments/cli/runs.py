@@ -158,7 +158,8 @@ def view(
     from ..console.progress import Reporter
 
     with TemporaryDirectory(prefix="composcope-view-") as folder:
-        pages = serving.Pages(runs, folder, Reporter(quiet=quiet).say)
+        reporter = Reporter(quiet=quiet)
+        pages = serving.Pages(runs, folder, reporter.say, reporter.patient_bar)
         pages.refresh()
         listening = serving.listen(port)
         url = f"http://{serving.HOST}:{listening.getsockname()[1]}/"
@@ -209,10 +210,11 @@ def paper(
     json: AsJson = False,
 ) -> int:
     """Write figures, tables, methods and a table of claims in LaTeX, for a paper over one or more runs."""
+    from ..console.progress import Reporter
     from ..figures.plotting import look
     from ..paper import write
 
-    files = write(runs, out, gray=look(None, True, style).gray)
+    files = write(runs, out, gray=look(None, True, style).gray, progress=Reporter().patient_bar)
     show({"schema": 1, "files": files} if json else f"{out}: {len(files)} files; claims.csv, main.tex", json)
     return exits.OK
 

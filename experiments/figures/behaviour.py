@@ -47,7 +47,9 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
         ax.axvspan(depth - 0.45, depth + 0.45, color=style.MUTED, alpha=0.14, linewidth=0, zorder=0,
                    label="trained depth" if i == 0 else "_nolegend_")  # fmt: skip
     style.shared_legend(fig)
-    text = "Residual failure: share of wholes answered wrong among cases that passed both gates, by depth."
+    text = "Residual failure: share of wholes answered wrong among cases that passed both gates, by depth." + _bins(
+        runs
+    )
     if shaded:
         text += f" Shaded: trained depths ({', '.join(map(str, shaded))}){'; dotted: baseline' if dotted else ''}."
     elif bands is not None:
@@ -69,7 +71,7 @@ def family_curves(runs: Sequence[RunData]) -> Drawing:
             ax, [r for r in rows if r["family"] == family], family, y="" if i else "residual failure", runs=rows
         )
     style.shared_legend(fig)
-    text = "Residual failure by depth, one panel a family; axes are shared."
+    text = "Residual failure by depth, one panel a family; axes are shared." + _bins(runs)
     chart = curves(
         "depth", "model", panel="family", xlabel="depth", ylabel="residual failure", percent=True, shared=True
     )
@@ -89,7 +91,7 @@ def family_heatmap(runs: Sequence[RunData]) -> Drawing:
     ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
     style.dress(ax, "Residual failure, %", "depth, family", grid=None)
     _depths_of_families(ax, columns)
-    text = "Residual failure in percent."
+    text = "Residual failure in percent." + _bins(runs)
     return drawn(fig, rows, text, runs, "{model}, {family}, depth {depth}", mark="Starred")
 
 
@@ -255,6 +257,20 @@ def _over_depth(runs: Sequence[RunData], *by: str) -> list[Row]:
             keys = {k: m.group[k] for k in by}
             rows.append(point(run, names[run.path], m, **keys, depth=depth))
     return sorted(rows, key=lambda r: ([str(r[k]) for k in by], r["depth"]))
+
+
+def _bins(runs: Sequence[RunData]) -> str:
+    """Which depths stand at another one, where the benchmark declares bins; with a space before it."""
+    held: dict[int, set[int]] = {}
+    for case in (case for run in runs for case in run.cases.values()):
+        if case.depth is not None and case.depth_bin not in (None, case.depth):
+            held.setdefault(int(case.depth_bin), set()).add(case.depth)
+    if not held:
+        return ""
+    said = "; ".join(
+        f"{at} counts {' and '.join(map(str, sorted(depths)))}, too" for at, depths in sorted(held.items())
+    )
+    return f" Depths stand in the bins that the benchmark declares: {said}."
 
 
 def _depth_panel(

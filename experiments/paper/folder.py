@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...csv_files import to_csv
+from ...hooks.progress import Bar, no_bar, stage, tick
 from ..figures.catalog import FIGURES, of_runs
 from ..figures.drawing import write as write_figure
 from ..figures.look import Look
@@ -30,13 +31,16 @@ _DOCUMENT = r"""\documentclass[10pt,twocolumn]{article}
 _CLAIMS = ("model", "benchmark", "claim", "n", "value", "interval", "p", "badge")
 
 
-def write(runs: Sequence[str | Path | RunData], out: str | Path, *, gray: bool = False) -> list[Path]:
+def write(
+    runs: Sequence[str | Path | RunData], out: str | Path, *, gray: bool = False, progress: Bar = no_bar
+) -> list[Path]:
     """Write the folder over runs (or studies); returns the files.
 
     Raises ``InputError`` for a folder that is no run.
     """
     read, folder = load(runs), Path(out)
-    files, captions = _figures(read, folder / "figures", gray)
+    with stage(progress, "drawing figures", len(FIGURES)):
+        files, captions = _figures(read, folder / "figures", gray)
     made = claims(read)
     failed = sum(row["badge"] == FAILED for row in made)
     note = (
@@ -62,6 +66,7 @@ def _figures(runs: Sequence[RunData], folder: Path, gray: bool) -> tuple[list[Pa
     """Every figure of the report that the runs have data for: one panel as a column, several as a page."""
     files, captions = [], []
     for figure in FIGURES.values():
+        tick(1)
         drawing = of_runs(figure(runs), runs) if figure.section else None
         if drawing is None or drawing.empty is not None:
             continue

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
+from ...hooks.progress import Bar, no_bar
 from ..run import find_runs
 from ..run.reader import load
 from .write import write
@@ -48,8 +49,11 @@ class Pages:
     A page that is open loads its data when it needs them, so the page before the last one stays, too.
     """
 
-    def __init__(self, runs: Sequence[str | Path], folder: str | Path, say: Callable[[str], None]) -> None:
-        self.given, self.folder, self.say = [Path(run) for run in runs], Path(folder), say
+    def __init__(
+        self, runs: Sequence[str | Path], folder: str | Path, say: Callable[[str], None], progress: Bar = no_bar
+    ) -> None:
+        """``say`` takes a line for people, ``progress`` opens bars where a page takes longer than a few seconds."""
+        self.given, self.folder, self.say, self.progress = [Path(run) for run in runs], Path(folder), say, progress
         self.number = 0
         self.runs: list[Path] = []
         self._seen: Any = None
@@ -66,7 +70,7 @@ class Pages:
         self._seen = seen  # also where it cannot be written: the next change is the next try
         runs = load(self.given)
         with self._writing:
-            write(runs, self.folder / str(self.number + 1), live=True)
+            write(runs, self.folder / str(self.number + 1), live=True, progress=self.progress)
         self.runs, self.number = [run.path for run in runs], self.number + 1
         shutil.rmtree(self.folder / str(self.number - 2), ignore_errors=True)
         return True

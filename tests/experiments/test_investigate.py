@@ -123,6 +123,10 @@ def test_the_same_command_asks_nothing_and_keeps_the_probes(
     assert err.count("unchanged, kept") == 5
     assert "composition: 50.0 %" in out
     assert out.splitlines()[-1].startswith("report: ")
+    words = [line.split(":")[0].strip() for line in out.splitlines()[:-1]]
+    assert words[-5:] == ["neurons", "lookback", "patching", "trajectory", "min-k"]
+    details = "failures matched to"
+    assert details not in err and details in (investigated / "log.txt").read_text()
 
 
 def test_a_moved_run_is_scored_compared_and_reported_without_its_model(

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from composcope.errors import InputError, JournalError
+from composcope.experiments.console import progress
 from composcope.experiments.console.progress import Reporter
 from composcope.experiments.run import differing, find_runs, locked, read_json, read_lines, write_lines, write_text
 from composcope.experiments.run.reader import read_config
@@ -157,6 +158,23 @@ def test_progress_in_a_log_is_one_line_per_tenth(tmp_path: Path, capsys: pytest.
     assert err.splitlines()[0] == "asking: 10 % (100/1000)"
     assert len(err.splitlines()) == 10
     assert len((tmp_path / "log.txt").read_text().splitlines()) == 10
+
+
+def test_a_detail_is_for_the_log_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Reporter(tmp_path / "log.txt").note("read at the answer slot")
+    assert capsys.readouterr() == ("", "")
+    assert (tmp_path / "log.txt").read_text().endswith(" read at the answer slot\n")
+
+
+def test_what_takes_long_says_so_ever_less_often(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(10_000))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(now)))
+    with Reporter().patient_bar("drawing", 200) as advance:
+        for _ in range(200):
+            advance(1)
+    assert 3 <= len(capsys.readouterr().err.splitlines()) <= 7
 
 
 def test_quiet_progress_still_reaches_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from composcope.evaluation.cases import Case
 from composcope.experiments import figures
+from composcope.experiments.figures import behaviour
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +74,13 @@ def test_the_scatter_over_steps_is_at_the_geometric_mean_of_the_steps(runs: list
 
 def _marks(ax: Any) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for line in ax.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+
+
+def test_depths_that_a_benchmark_counts_in_another_bin_are_said() -> None:
+    def run(benchmark: str, *depths: int) -> Any:
+        cases = {str(d): Case(str(d), "q", "a", benchmark=benchmark, depth=d) for d in depths}
+        return SimpleNamespace(cases=cases)
+
+    binned = behaviour._bins([run("organism-temporal", 2, 4, 7), run("organism-temporal", 9, 7)])
+    assert "4 counts 7, too; 6 counts 9, too" in binned
+    assert behaviour._bins([run("mine", 2, 4, 7)]) == ""

@@ -47,6 +47,15 @@ def written(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
     return report.write([folder / "runs"], folder / "out")
 
 
+def test_checks_that_failed_stand_open_and_others_are_folded(synthetic: ModuleType, tmp_path: Path) -> None:
+    synthetic.make_run(tmp_path / "study" / "run", n=8, probes=("neurons", "min-k"))
+    (tmp_path / "study" / "validity.json").write_text(json.dumps(VALIDITY))
+    page = report.write([tmp_path / "study"], tmp_path / "study").read_text(encoding="utf-8")
+    answers = page.split('id="validity"')[1].split("All 3 answers")[1]
+    assert [f"1 of 3 {said}" in answers for said in ("passed", "cannot say")] == [True, True]
+    assert answers.index("yes, reversed") < answers.index("1 of 3 cannot say") < answers.index("1 of 3 passed")
+
+
 def test_a_script_holds_any_text_and_gives_it_back() -> None:
     value = {"__proto__": HOSTILE, "n": float("nan"), "list": [1, None, True, "\n\r\t\x00"]}
     text = scripts.script("name", value)
