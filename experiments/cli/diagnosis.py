@@ -24,7 +24,9 @@ def diagnose(
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Where the weights are; as the run says by default.")
     ] = None,
-    cases: Annotated[int | None, typer.Option(min=1, help="Diagnose this many failures; all by default.")] = None,
+    cases: Annotated[
+        int | None, typer.Option(min=1, help="Diagnose this many failures, of each family in turn; all by default.")
+    ] = None,
     case: Annotated[list[str] | None, typer.Option(help="Diagnose this case; repeatable.")] = None,
     seed: Seed = 0,
     json: AsJson = False,

@@ -2,7 +2,8 @@
 
 Forced text is the cheapest test and the most telling one: the response is made to begin with the relation ("The
 currency of the country whose capital is Oslo is"), or with the first operands of its working; the bridge is stated in
-the prompt. A neutral beginning is the control: what that mends was no loss of the relation.
+the prompt. A neutral beginning is the control: what that mends was no loss of the relation. Two ways to ask give
+the model more room without a hint: the question put twice, and filler before the answer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from ...evaluation.protocols.presenting import FormattedProtocol
 from .variants import MARK, Variant
 
 NEUTRAL, RELATION, BRIDGE, GIVEN = "whole:neutral", "whole:relation", "whole:bridge", "whole:given:{}"
+REPEATED, FILLER = "whole:repeated", "whole:filler"
 _NEUTRAL_TEXT = "The answer is"
+_FILLER_TEXT = " ".join("." * 16)
 _QUESTIONS = (
     (r"what do you call (.+)", r"\1 is called"),
     (r"(?:what|which|who) (is|are|was|were) (.+)", r"\2 \1"),
@@ -100,8 +103,13 @@ class Questions:
         known = [(p.question, p.answer) for p in case.parts[:-1]]
         found = [whole(NEUTRAL, begun=_NEUTRAL_TEXT)]
         found += [whole(BRIDGE, prompts.scaffold(case.question, known))] if known else []
-        if (relation := relation_of(case)) is not None and not case.worked:
-            found.append(whole(RELATION, begun=relation))
+        if not case.worked:  # a worked answer gives its own room, and a model of worked answers knows no filler
+            relation = relation_of(case)
+            found += [whole(RELATION, begun=relation)] if relation is not None else []
+            found += [
+                whole(REPEATED, f"{case.question} {case.question}"),
+                whole(FILLER, f"{case.question} {_FILLER_TEXT}"),
+            ]
         ends = working(case.worked).ends
         found += [whole(GIVEN.format(k), begun=case.worked[: ends[k - 1]]) for k in range(1, operands(case) + 1)]  # type: ignore[index]
         return found

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...evaluation.benchmarks.world.tables import holds
+from ...evaluation.benchmarks.world.tables import holds, plain
 from ...evaluation.cases import Case
 from ...evaluation.grading import lists
 from ...evaluation.grading.text import refuses
-from .asks import BRIDGE, GIVEN, NEUTRAL, RELATION, Heard, operands, working
-from .evidence import Behaviour, Followed, Tally
+from .asks import BRIDGE, FILLER, GIVEN, NEUTRAL, RELATION, REPEATED, Heard, operands, working
+from .evidence import SHOWN, Behaviour, Followed, Tally
 from .hypotheses import exchanged, on_the_table
 
 
@@ -19,14 +19,12 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behav
     failing = [one for one in group if one.fails]
     n = len(failing)
     shown = [shows(one) for one in failing]
-    answers = {
-        c: Tally(sum(s is not None and s[0] == c for s in shown), n) for c in ("format", "near-miss", "answers-bridge")
-    }
+    answers = {c: Tally(sum(s is not None and s[0] == c for s in shown), n) for c in SHOWN}
     said = {}
     for one in shown:
         if one is not None:
             said.setdefault(*one)
-    tests = {"neutral": NEUTRAL, "relation": RELATION, "bridge": BRIDGE}
+    tests = {"neutral": NEUTRAL, "relation": RELATION, "bridge": BRIDGE, "repeated": REPEATED, "filler": FILLER}
     mended = {name: _mended(failing, role) for name, role in tests.items()}
     working = [one for one in failing if operands(one.case)]
     mended["operands"] = _mended(working, None)
@@ -34,11 +32,13 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behav
     places = range(max((operands(one.case) for one in working), default=0))
     wrong = [p for p in places if 2 * sum(p in wrong_operands(one) for one in working) > len(working)]
     original = group[0]
+    own = shows(original) if original.fails else None
     written = [on_the_table(one) for one in working]
     operation = Tally(sum(_operation_wrong(one) for one in right), len(right))
     asked = [role for role in original.grades if role.startswith("part:") and role.count(":") > 1]
     return Behaviour(
-        original.fails, n, len(group) - 1, answers, said, {k: t for k, t in mended.items() if t.n},
+        original.fails, n, len(group) - 1, answers, own[0] if own else None, said,
+        {k: t for k, t in mended.items() if t.n},
         Tally(len(right), len(working)), operation, wrong, shortcut,
         tuple(role for role in asked if original.right(role) is False), len(asked),
         Tally(sum(map(exchanged, working)), len(working)),
@@ -76,7 +76,10 @@ def shows(one: Heard) -> tuple[str, str] | None:
         return "format", "it declines to answer"
     if (row.reason or "").startswith("stops at") or _is_a_part(case, row.answer or text):
         return "answers-bridge", f"it answers {(row.answer or text)[:60]!r}, the answer of a part"
-    if near := _near(case, text):
+    if case.answer_type in ("list", "ordered-list"):
+        if listed := _of_list(row.answer or text, case):
+            return listed
+    elif near := _near(case, text):
         return "near-miss", near
     if row.outcome == "invalid":
         return "format", f"it cannot be judged ({row.reason}): {text[:60]!r}"
@@ -91,18 +94,32 @@ def _is_a_part(case: Case, answer: str) -> bool:
         return False
     earlier = [name for part in case.parts[:-1] for name in (part.answer, *part.aliases)]
     return case.answer_type == "text" and any(
-        holds(answer, name) and not holds(case.question, name) for name in earlier
+        _names(answer, name) and not holds(case.question, name) for name in earlier
     )
+
+
+def _names(answer: str, name: str) -> bool:
+    """Whether a name stands in an answer, and not only to say of what ("Porto is the capital of Portugal")."""
+    words, wanted = plain(answer).split(), plain(name).split()
+    for at in (i for i in range(len(words)) if wanted and words[i : i + len(wanted)] == wanted):
+        before = [w for w in words[:at] if w not in ("the", "country")]
+        if before[-1:] not in (["of"], ["in"], ["from"]):
+            return True
+    return False
+
+
+def _of_list(answer: str, case: Case) -> tuple[str, str] | None:
+    """How a list differs from the right one: its order, an item too many, or one that is missing (or replaced)."""
+    given, gold = lists.split(answer), lists.split(case.answer)
+    found = sum(any(lists.same(g, item) for item in given) for g in gold)
+    what = f"{len(given)} items, {found} of the {len(gold)} right ones among them"
+    if found == len(gold):
+        return ("near-miss", what) if len(given) > len(gold) else ("order-error", f"{what}, in another order")
+    return ("item-missing", what) if 2 * found >= len(gold) else None
 
 
 def _near(case: Case, text: str) -> str | None:
     """How an answer nearly is the right one; None where it is not."""
-    if case.answer_type in ("list", "ordered-list"):
-        given, gold = lists.split(text), lists.split(case.answer)
-        found = [g for g in gold if any(lists.same(g, item) for item in given)]
-        if found and len(given) != len(gold) and (len(found) == len(gold) or len(found) == len(given)):
-            return f"{len(given)} items, {len(found)} of the {len(gold)} right ones among them"
-        return None
     if operands(case):
         gold, seen = working(case.worked), working(text)
         if seen.values[: len(gold.values)] == gold.values:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-SHOWN = ("format", "near-miss", "answers-bridge")
+SHOWN = ("format", "near-miss", "order-error", "item-missing", "answers-bridge")
 """Causes that an answer's own text shows."""
 
 
@@ -31,6 +31,8 @@ class Followed(NamedTuple):
     name: str
     hits: int
     telling: int
+    own: bool | None = None
+    """Whether the case itself follows it; None where it cannot tell."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ class Behaviour:
     variants: int
     """Variants asked, without the case."""
     answers: Mapping[str, Tally] = field(default_factory=dict)
-    """By cause that an answer's own text shows (``format``, ``near-miss``, ``answers-bridge``)."""
+    """By cause that an answer's own text shows (``SHOWN``)."""
+    own: str | None = None
+    """The cause that the answer to the case itself shows by its text."""
     said: Mapping[str, str] = field(default_factory=dict)
     """By such a cause, what was seen in the first answer that shows it."""
     mended: Mapping[str, Tally] = field(default_factory=dict)
@@ -82,6 +86,8 @@ class Found:
     """Variants in which a foreign donor gives its own answer there; for back-patching: that a foreign state mends."""
     pool: Tally = Tally()
     """Variants of the cases that chose the cell, in which it shows."""
+    same: Tally = Tally()
+    """Variants that the state of a like part about another entity with the same answer mends there."""
 
     @property
     def layer(self) -> int:
@@ -98,8 +104,6 @@ class Inside:
     """By test (``skip``, ``back``, ``own:entity``, ``own:decision``)."""
     seen: Tally = Tally()
     """Variants in which the right answer is on top after some layer, and not at the end."""
-    readable: Mapping[str, Found] = field(default_factory=dict)
-    """``decision`` and ``elsewhere``: variants in which the entity is read there before its foils."""
 
 
 def behaviour_lines(found: Behaviour) -> list[str]:
@@ -107,7 +111,8 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     out = [f"{found.n} of {found.variants + 1} settings fail (the case and its variants whose parts are right)"]
     out += [f"{found.answers[c]} answers: {said}" for c, said in found.said.items()]
     names = {"neutral": "a neutral beginning forced", "relation": "the relation forced as text",
-             "bridge": "the parts' answers stated", "operands": "the operands forced"}  # fmt: skip
+             "bridge": "the parts' answers stated", "operands": "the operands forced",
+             "repeated": "the question put twice", "filler": "filler before the answer"}  # fmt: skip
     out += [f"{names[k]}: right in {t}" for k, t in found.mended.items()]
     if found.operands_right.n:
         wrong = f"operation or result wrong in {found.operation_wrong}"
@@ -144,7 +149,7 @@ def inside_lines(found: Inside) -> list[str]:
         noise = f", {control} {test.noise}" if test.noise.n else ""
         other = "a foreign state mends" if name == "back" else "a foreign state gives its own answer in"
         foreign = f", {other} {test.foreign}" if test.foreign.n else ""
+        same = f", one of the same answer {test.same}" if test.same.n else ""
         does = "is right in" if name.startswith(("scope", "exit")) else "mends"
-        out.append(f"{words[name]} ({test.cell}): {does} {test.own}{noise}{foreign}")
-    out += [f"the entity is read ({p}: {r.cell}) in {r.own}" for p, r in found.readable.items()]
+        out.append(f"{words[name]} ({test.cell}): {does} {test.own}{noise}{foreign}{same}")
     return out

@@ -17,7 +17,7 @@ from ...evaluation.benchmarks.world.tables import holds
 from ...evaluation.cases import Case
 from ...evaluation.grading import text
 from ...registry import Registry
-from .asks import Heard, operands, relation_of, working
+from .asks import Heard, operands, working
 from .evidence import Followed
 
 Hypothesis = Callable[[Case, Sequence[Case]], Sequence[str | None]]
@@ -177,6 +177,7 @@ def followed(
 ) -> Followed:
     """How often the answers of some variants are what the hypothesis says; ``wrong`` are the operands looked at."""
     hits = telling = 0
+    own: bool | None = None
     for one in failing:
         said = hypothesis(one.case, mates)
         golds = working(one.case.worked).values if operands(one.case) else (one.case.answer,)
@@ -184,15 +185,22 @@ def followed(
             if place >= len(said) or said[place] is None or _same(said[place], golds[place]):
                 continue
             telling += 1
-            written = one.next_value(place)[0] if operands(one.case) else _answered(one)
-            hits += written is not None and _same(written, said[place])
-    return Followed(name, hits, telling)
+            written = [one.next_value(place)[0]] if operands(one.case) else _answered(one)
+            hit = any(w is not None and _same(w, said[place]) for w in written)
+            hits += hit
+            if one.variant.source == one.case.id:
+                own = hit and own is not False
+    return Followed(name, hits, telling, own)
 
 
-def _answered(one: Heard) -> str | None:
-    """The answer, without the relation where the response repeats it ("The capital of ... is")."""
+def _answered(one: Heard) -> list[str]:
+    """What the answer may be: all of it, or of a sentence what stands before or behind what it says of it.
+
+    "The capital of the country where Porto is is Porto" and "Porto is the capital of Portugal" both answer Porto.
+    """
     said = (one.grades["whole"].answer or one.text()).strip()
-    return said.removeprefix(relation_of(one.case) or "").strip() or None
+    pieces = re.split(r"\b(?:is|are|was|were)\b", said)
+    return [piece.strip() for piece in (said, pieces[0], pieces[-1]) if piece.strip()]
 
 
 def _same(a: str | None, b: str | None) -> bool:

@@ -2,9 +2,10 @@
 
 Cells are named ``test:place:layer``. Donors are put in after a layer, at the words that ask for the entity (``entity``)
 or where the answer is decided (``decision``): the state of the case's own part (``own``), of a like part with another
-answer (``foreign``), and noise of the same size in the own state's place (``noise``). ``skip`` leaves out a block
-(its control are the other blocks), ``back`` puts the decision's own later
-state into an earlier layer (controls ``back-foreign``, ``back-noise``), ``exit`` reads the answer after a layer.
+answer (``foreign``), of one about another entity with the same answer (``same``), and noise of the same size in the own
+state's place (``noise``). ``skip`` leaves out a block, at the decision or from the entity on (its control are the
+other blocks), ``back`` puts the decision's own later state into an earlier layer (controls ``back-foreign``,
+``back-same``, ``back-noise``), ``exit`` reads the answer after a layer.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ Donor = tuple[Decision, Tensor]
 class Setting:
     """A failing decision with its donors."""
 
+    variant: str
+    """Id of the failing variant."""
     whole: Decision
     own: Decision
     foreign: Sequence[Decision]
-    answers: Sequence[int]
+    same: Sequence[Decision] = ()
+    """Like parts about another entity with the same answer."""
+    answers: Sequence[int] = ()
     """First tokens of the answers that compete; the token that the whole itself puts on top joins them."""
-    names: Mapping[str, int]
-    """First token of each entity's name."""
 
 
 def fixed_layers(n_layers: int) -> list[int]:
@@ -55,18 +58,19 @@ def fixed_layers(n_layers: int) -> list[int]:
 def measure(lm: Any, setting: Setting, seed: int = 0) -> dict[str, str] | None:
     """Interventions on one decision; None where it is right as it stands, or the own part's is not.
 
-    Costs about (11 layers + 27) rows of the prompt from the entity on.
+    Costs about (13 layers + 36) rows of the prompt from the entity on.
     """
-    whole, prompts = setting.whole, [setting.own, *setting.foreign]
+    whole, prompts = setting.whole, [setting.own, *setting.foreign, *setting.same]
     held = states(lm, [d.ids for d in (whole, *prompts)], [[*d.at, d.last] for d in (whole, *prompts)])
     setting = replace(setting, answers=competing(setting.answers, *(lm.unembed(x[-1, -1]) for x in held[:2])))
     answers = setting.answers
     said = [_top(lm.unembed(x[-1, -1]), answers) for x in held]
     if said[0] == whole.gold or said[1] != setting.own.gold or whole.gold != setting.own.gold:
         return None
-    foreign = [(d, x) for d, x, top in zip(setting.foreign, held[2:], said[2:], strict=True) if top == d.gold]
-    foreign = [(d, x) for d, x in foreign if d.gold != whole.gold][:DONORS]
-    rows = list(_rows(lm, whole, (setting.own, held[1]), foreign, held[0], seed))
+    donors = [(d, x) for d, x, top in zip(prompts[1:], held[2:], said[2:], strict=True) if top == d.gold]
+    foreign = [(d, x) for d, x in donors if d.gold != whole.gold][:DONORS]
+    same = [(d, x) for d, x in donors if d.gold == whole.gold][:1]
+    rows = list(_rows(lm, whole, (setting.own, held[1]), foreign, same, held[0], seed))
     found = interchange(lm, whole.ids, [edits for _, edits, _ in rows], [whole.last], tokens=answers, top=1)
     assert found.log_probs is not None
     outcomes: dict[str, str] = {}
@@ -121,16 +125,8 @@ def _outcome(token: int, gold: int, donor: int | None, wrong: int) -> str:
     return "gold" if token == gold else "donor" if token == donor else "wrong" if token == wrong else "other"
 
 
-def lens(lm: Any, whole: Decision, names: Mapping[str, int]) -> dict[str, Tensor]:
-    """Logits of the entities' names after each layer (``layer name``), where the entity is looked for."""
-    places = whole.readings()
-    [held] = states(lm, [whole.ids], [list(places.values())])
-    logits = lm.unembed(held, list(names.values())).float().cpu()  # layer pos name
-    return {place: logits[:, i] for i, place in enumerate(places)}
-
-
 def _rows(
-    lm: Any, whole: Decision, own: Donor, foreign: Sequence[Donor], here: Tensor, seed: int
+    lm: Any, whole: Decision, own: Donor, foreign: Sequence[Donor], same: Sequence[Donor], here: Tensor, seed: int
 ) -> Iterator[tuple[str, Edits, int | None]]:
     """(cell, edits, token that a foreign donor would give) of every row."""
     generator = torch.Generator().manual_seed(seed)
@@ -144,7 +140,7 @@ def _rows(
     if whole.at and own[0].at:
         places["entity"] = (whole.at, -2)
     for place, (positions, index) in places.items():
-        if place == "entity" and any(not d.at for d, _ in foreign):
+        if place == "entity" and any(not d.at for d, _ in (*foreign, *same)):
             continue
         for layer in fixed_layers(n_layers):
             mine, there = own[1][layer + 1, index], here[layer + 1, index]
@@ -156,9 +152,15 @@ def _rows(
             yield f"noise:{place}:{layer}", put(jolted(there, mine - there)), None
             for donor, state in foreign:
                 yield f"foreign:{place}:{layer}", put(state[layer + 1, index]), donor.gold
+            for _, state in same:
+                yield f"same:{place}:{layer}", put(state[layer + 1, index]), None
     for layer in range(n_layers):
         yield f"skip:decision:{layer}", [Skip(layer, whole.last)], None
-        yield f"skip:everywhere:{layer}", [Skip(layer, p) for p in range(len(whole.ids))], None
+        yield (
+            f"skip:everywhere:{layer}",
+            [Skip(layer, p) for p in range(min(whole.at, default=0), whole.last + 1)],
+            None,
+        )
     late = sorted({n_layers // 2, 3 * n_layers // 4, n_layers - 1})
     for source in late:
         for target in sorted({0, n_layers // 4, n_layers // 2}):
@@ -170,6 +172,7 @@ def _rows(
                 yield f"back:{pair}", [Patch(residual(target), p, value) for p in positions], None
                 noise = jolted(here[target + 1, index], value - here[target + 1, index])
                 yield f"back-noise:{pair}", [Patch(residual(target), p, noise) for p in positions], None
-                for donor, state in foreign[:1]:
-                    edits = [Patch(residual(target), p, state[source + 1, index]) for p in positions]
-                    yield f"back-foreign:{pair}", edits, donor.gold
+                for name, donors in (("back-foreign", foreign[:1]), ("back-same", same)):
+                    for donor, state in donors:
+                        edits = [Patch(residual(target), p, state[source + 1, index]) for p in positions]
+                        yield f"{name}:{pair}", edits, donor.gold if name == "back-foreign" else None

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,12 @@ from ..run.reader import RunData, read_run
 from . import asks, behaviour, hypotheses, opening, rule, variants
 from .asks import Heard
 from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, inside_lines
+from .readings import Held, reading_lines
 
 QUICK = 120.0
 """Seconds up to which ``investigate`` diagnoses unasked."""
-ADMITTED, FEW = 0.25, 4
-"""A shortcut is looked for in a case where at least this share of the cases follow it; fewer cases admit any."""
+ADMITTED, FEW = 0.25, 2
+"""A shortcut is looked for where this share of the cases that can tell it follow it, and this many where there are."""
 
 
 def diagnose(
@@ -43,12 +45,12 @@ def diagnose(
 ) -> Diagnosis:
     """Name the cause of each failing case of an evaluated run: every part right, the whole wrong.
 
-    ``model`` is where the weights are, where the run does not say it; ``cases`` diagnoses that many failures, ``ids``
-    those named. Answers and measurements that are there from before are kept. Raises ``InputError`` for a run without
-    failures, an unknown case, and a run of a server whose weights nobody named.
+    ``model`` is where the weights are, where the run does not say it; ``cases`` diagnoses that many failures (of each
+    family in turn), ``ids`` those named. Answers and measurements that are there from before are kept. Raises
+    ``InputError`` for a run without failures, an unknown case, and a run of a server whose weights nobody named.
     """
     data = run if isinstance(run, RunData) else read_run(find_runs([run])[0])
-    failing = failures(data, ids)[: cases or None]
+    failing = in_turn(failures(data, ids))[: cases or None]
     config = _config(data, model)
     reporter = Reporter(data.path / "log.txt", quiet=quiet)
     with closing(load_local(config, reporter.say)) as target, locked(data.path):
@@ -78,6 +80,14 @@ def labelled_failures(data: RunData) -> list[Case]:
         grades.setdefault(row.case, {})[row.role] = row.outcome
     found = [c for c in data.cases.values() if c.id in labelled or asks.fails(grades.get(c.id, {}), len(c.parts))]
     return [c for c in found if c.parts]
+
+
+def in_turn(cases: Sequence[Case]) -> list[Case]:
+    """The first case of each family, then the second of each, and so on; the run's order within a family."""
+    families: dict[str | None, list[Case]] = {}
+    for case in cases:
+        families.setdefault(case.family, []).append(case)
+    return [case for row in zip_longest(*families.values()) for case in row if case is not None]
 
 
 def cannot(config: Config) -> str | None:
@@ -126,8 +136,10 @@ def diagnosed(
     heard = {id: [answered[v.case.id] for v in group] for id, group in groups.items()}
     behaviours = behave(heard, known)
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
-    opened = opening.open_cases(target, left, list(answered.values()), folder, reporter, seed) if left else {}
-    verdicts = [_verdict(id, behaviours[id], opened.get(id)) for id in groups]
+    settings = opening.settings(target, heard, list(answered.values()), seed)
+    held = opening.readable(target, heard, settings)
+    opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
+    verdicts = [_verdict(id, behaviours[id], opened.get(id), held.get(id, ())) for id in groups]
     about = {**_of_how_many(data), **_about(data, target, seed, behaviours.values(), time.monotonic() - start)}
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)
@@ -155,29 +167,27 @@ def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[
         for name, h in hypotheses.HYPOTHESES.items()
     }
 
-    def follows(f: Followed) -> bool:
-        return f.telling >= rule.TELLING and f.hits >= rule.FOLLOWED * f.telling
+    def admitted(name: str, by_case: Mapping[str, Followed]) -> bool:
+        able = [f for f in by_case.values() if f.telling >= rule.TELLING]
+        k = sum(map(rule.follows, able))
+        return name in rule.COPIES or k >= max(min(FEW, len(able)), ADMITTED * len(able))
 
-    admitted = [
-        name for name, by_case in followed.items()
-        if len(failing) <= FEW or sum(map(follows, by_case.values())) >= ADMITTED * len(failing)
-    ]  # fmt: skip
     out = {}
     for id, group in heard.items():
-        shortcut = hypotheses.best(followed[name][id] for name in admitted)
+        shortcut = hypotheses.best(by_case[id] for name, by_case in followed.items() if admitted(name, by_case))
         out[id] = behaviour.behaviour(group, shortcut)
     own = [found.from_case for found in out.values()]
     every = Tally(sum(t.k for t in own), sum(t.n for t in own))
     return {id: replace(found, from_cases=every) for id, found in out.items()}
 
 
-def _verdict(id: str, found: Behaviour, inside: Inside | None) -> Verdict:
-    settled, evidence = rule.from_behaviour(found), tuple(behaviour_lines(found))
+def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[Held]) -> Verdict:
+    settled, evidence = rule.from_behaviour(found), (*behaviour_lines(found), *reading_lines(held))
     if settled is not None:
         cause, shown = settled
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found))
     evidence += tuple(inside_lines(inside)) if inside is not None else ()
-    if inside is not None and (shown_inside := rule.from_inside(inside, found)) is not None:
+    if inside is not None and (shown_inside := rule.from_inside(inside, found, held)) is not None:
         cause, shown, mends, block = shown_inside
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)
     return Verdict(id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=rule.open_question(found, inside))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from ...evaluation.cases import Case
 from ...files import text_hash
 from ..console.progress import Reporter
 from ..models.target import Target
@@ -17,99 +16,94 @@ from . import places
 from .asks import Heard
 from .behaviour import wrong_operands
 from .evidence import Inside
-from .inside import DONORS, Setting, lens, measure
+from .inside import DONORS, Outcomes, Setting, measure
 from .places import Decision
-from .weighing import Opened, weigh
+from .readings import Held, read
+from .weighing import weigh
 
 KEPT = "inside.jsonl"
-VERSION = 4
+VERSION = 6
 """Of what is measured: another one measures again."""
 TRIED = 3
-"""Times as many foreign donors are taken as are wanted: some do not give their own answer."""
+"""Times as many donors are taken as are wanted: some do not give their own answer."""
+Settings = Mapping[str, Setting]
+"""By id of a failing variant, its decision with its donors."""
+
+
+def settings(target: Target, heard: Mapping[str, Sequence[Heard]], donors: Sequence[Heard], seed: int) -> Settings:
+    """The decisions of every failing variant; ``donors`` are all that answered, whose last parts are put in."""
+    made: dict[tuple[str, int], Decision | None] = {}
+
+    def part(one: Heard, operand: int) -> Decision | None:
+        at = one.case.id, operand
+        if at not in made:
+            ask = one.asks[f"part:{len(one.case.parts) - 1}"]
+            made[at] = places.of_part(target.engine, ask, one.case, operand)
+        return made[at]
+
+    failing = [one for group in heard.values() for one in group if one.fails]
+    found = {one.case.id: _setting(target, one, donors, part, seed) for one in failing}
+    return {id: s for id, s in found.items() if s is not None}
 
 
 def open_cases(
-    target: Target,
-    heard: Mapping[str, Sequence[Heard]],
-    donors: Sequence[Heard],
-    folder: Path,
-    reporter: Reporter,
-    seed: int,
+    target: Target, heard: Mapping[str, Sequence[Heard]], found: Settings, folder: Path, reporter: Reporter, seed: int
 ) -> dict[str, Inside]:
-    """The evidence from inside of every case; ``donors`` are all that answered, whose last parts are put in."""
-    failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
-    settings = {one.case.id: _setting(target, one, donors, seed) for group in failing.values() for one in group}
-    found = {id: s for id, s in settings.items() if s is not None}
-    answers = sorted({d.gold for s in found.values() for d in (s.whole, *s.foreign)})
-    names = _names(target.tokenizer, [d.entity for s in found.values() for d in (s.whole, *s.foreign)])
+    """The evidence from inside of every case."""
+    some = {id: [found[one.case.id] for one in group if one.case.id in found] for id, group in heard.items()}
+    answers = sorted({d.gold for group in some.values() for s in group for d in (s.whole, *s.foreign)})
     lm = target.hooks()
     known = {row["inputs"]: row for row in read_lines(folder / KEPT)} if (folder / KEPT).is_file() else {}
-    groups: dict[str, list[Opened]] = {id: [] for id in heard}
-    with reporter.bar("opening", len(found)) as advance, (folder / KEPT).open("a", encoding="utf-8") as kept:
-        for id, group in failing.items():
+    groups: dict[str, list[Outcomes]] = {id: [] for id in heard}
+    with reporter.bar("opening", sum(map(len, some.values()))) as advance, (folder / KEPT).open("a") as kept:
+        for id, group in some.items():
             for one in group:
-                if (setting := found.get(one.case.id)) is None:
-                    continue
-                whole = Setting(setting.whole, setting.own, setting.foreign, answers, names)
-                inputs = _inputs(target, whole, seed)
+                setting = replace(one, answers=answers)
+                inputs = _inputs(target, setting, seed)
                 if inputs not in known:
-                    known[inputs] = {"inputs": inputs, "variant": one.case.id, "outcomes": measure(lm, whole, seed)}
+                    known[inputs] = {"inputs": inputs, "variant": one.variant, "outcomes": measure(lm, setting, seed)}
                     kept.write(json.dumps({"schema": 1, **known[inputs]}) + "\n")
                     kept.flush()
                 if known[inputs]["outcomes"] is not None:
-                    read = lens(lm, whole.whole, names)
-                    groups[id].append(Opened(one.case, whole.whole, known[inputs]["outcomes"], read))
+                    groups[id].append(known[inputs]["outcomes"])
                 advance(1)
-    return weigh(groups, list(names), _foils)
+    return weigh(groups)
 
 
-def _setting(target: Target, one: Heard, donors: Sequence[Heard], seed: int) -> Setting | None:
+def readable(target: Target, heard: Mapping[str, Sequence[Heard]], found: Settings) -> dict[str, list[Held]]:
+    """How far the states of failing wholes hold their entity, by case."""
+    failing = {id: [one for one in group if one.case.id in found] for id, group in heard.items()}
+    wholes = {id: [(one.case, found[one.case.id].whole) for one in group] for id, group in failing.items() if group}
+    return read(target.hooks(), target.tokenizer, wholes)
+
+
+def _setting(
+    target: Target, one: Heard, donors: Sequence[Heard], part: Callable[[Heard, int], Decision | None], seed: int
+) -> Setting | None:
     """The decision of a failing variant with its donors; None where it, or the own part's, cannot be told."""
     operand = next(iter(wrong_operands(one)), 0)
-    last = f"part:{len(one.case.parts) - 1}"
-    whole = places.of_whole(target.engine, one.asks["whole"], one.case, operand)
-    own = places.of_part(target.engine, one.asks[last], one.case, operand)
+    whole, own = places.of_whole(target.engine, one.asks["whole"], one.case, operand), part(one, operand)
     if whole is None or own is None:
         return None
     like = [d for d in donors if d.case.family == one.case.family and d.case.operation == one.case.operation]
     like = [d for d in like if d.right(f"part:{len(d.case.parts) - 1}")]
     random.Random(f"{seed}/donors/{one.case.id}").shuffle(like)
     foreign: list[Decision] = []
+    same: list[Decision] = []
     for other in like:
-        if len(foreign) == DONORS * TRIED:
-            break
-        ask = other.asks[f"part:{len(other.case.parts) - 1}"]
-        made = places.of_part(target.engine, ask, other.case, operand)
-        if (
-            made is not None
-            and made.gold != whole.gold
-            and made.entity not in (whole.entity, *(f.entity for f in foreign))
-        ):
+        made, wanted = part(other, operand), DONORS * TRIED
+        if made is None or made.entity in (whole.entity, *(d.entity for d in (*foreign, *same))):
+            continue
+        if made.gold == whole.gold and made.value == whole.value and len(same) < TRIED:
+            same.append(made)
+        elif made.gold != whole.gold and len(foreign) < wanted:
             foreign.append(made)
-    return Setting(whole, own, foreign, (), {})
-
-
-def _names(tokenizer: Any, entities: Sequence[str]) -> dict[str, int]:
-    """First token of each name behind a space; of names that begin alike only the first is read."""
-    out: dict[str, int] = {}
-    for name in dict.fromkeys(entities):
-        token = tokenizer(f" {name}", add_special_tokens=False).input_ids[0]
-        if token not in out.values():
-            out[name] = token
-    return out
-
-
-def _foils(case: Case, whole: Decision) -> set[str]:
-    """Entities that the right one has to beat: those of the prompt and like ones absent from it; () for all."""
-    things = case.meta.get("things")
-    if not isinstance(things, list):
-        return set()
-    from ..organism import world
-
-    return {*things, *world.KINDS[world.world().kinds[whole.entity]]} - set(case.meta["chosen"]) | {whole.entity}
+        if len(foreign) == wanted and len(same) == TRIED:
+            break
+    return Setting(one.case.id, whole, own, foreign, same)
 
 
 def _inputs(target: Target, setting: Setting, seed: int) -> str:
-    decisions = [setting.whole, setting.own, *setting.foreign]
+    decisions = [setting.whole, setting.own, *setting.foreign, *setting.same]
     facts = [[d.ids, d.gold, d.at] for d in decisions]
-    return text_hash([target.who, repr((VERSION, seed, facts, list(setting.answers), sorted(setting.names)))])
+    return text_hash([target.who, repr((VERSION, seed, facts, list(setting.answers)))])

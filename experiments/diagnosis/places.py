@@ -36,6 +36,8 @@ class Decision:
     """Positions at which the entity, or the phrase that stands for it, ends."""
     prompt: int
     """Length of the prompt, without what the response begins with."""
+    asked: tuple[int, ...] = ()
+    """Position at which the question ends; () where the prompt does not hold it word for word."""
 
     @property
     def last(self) -> int:
@@ -86,17 +88,23 @@ def _made(engine: Any, ask: Ask, value: str, entity: str, phrase: str) -> Decisi
     through = engine.prompt_ids([replace(ask, begun=f"{ask.begun} {value}".strip())])[0]
     if through[: len(ids)] != ids or len(through) <= len(ids):
         return None
-    ends = _ends(engine.tokenizer, ids, phrase, entity)
+    whole, reached = _reached(engine.tokenizer, ids)
     bare = engine.prompt_ids([replace(ask, begun="")])[0]
-    return Decision(ids, through[len(ids)], value, entity, ends, len(bare))
+    asked = _ends(whole, reached, ask.question or "")[-1:]
+    return Decision(ids, through[len(ids)], value, entity, _ends(whole, reached, phrase, entity), len(bare), asked)
 
 
-def _ends(tokenizer: Any, ids: Sequence[int], *texts: str) -> tuple[int, ...]:
-    """Positions of the tokens with which the first of the texts that occurs ends, everywhere in the prompt."""
+def _reached(tokenizer: Any, ids: Sequence[int]) -> tuple[str, list[int]]:
+    """The text of the ids, and how far each of them reaches in it."""
     whole, reached = "", []
     for n in range(1, len(ids) + 1):
         whole = tokenizer.decode(list(ids[:n]), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         reached.append(len(whole))
+    return whole, reached
+
+
+def _ends(whole: str, reached: Sequence[int], *texts: str) -> tuple[int, ...]:
+    """Positions of the tokens with which the first of the texts that occurs ends, everywhere in the prompt."""
     for text in filter(None, texts):
         found = [m.end() for m in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", whole)]
         if found:

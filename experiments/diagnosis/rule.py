@@ -6,9 +6,11 @@ where none is shown, the cause is ``undetermined``, with what would settle it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb
 
-from .evidence import Behaviour, Found, Inside, Tally
+from .evidence import SHOWN, Behaviour, Followed, Found, Inside, Tally
+from .readings import Held
 
 MOST = 0.6
 """Share of the failing variants that has to show a cause."""
@@ -16,11 +18,15 @@ CONTROL = 0.3
 """Share that a control may reach."""
 FOLLOWED, TELLING = 0.8, 3
 """Share of the edits that tell a shortcut apart which follow it, and the fewest such edits."""
+COPIES = ("entity-asked-about",)
+"""Shortcuts whose answer no other way of failing hits by luck: most of the edits have to follow them."""
 OWN, OWN_OF_ALL = (0.9, 0.05), (0.93, 0.01)
 """Share of the operands written that belong to items of the case where the case reaches the answer at all, and how
 unlikely as few as there are have to be for it to be said that it does not: in one case, and over all failing cases."""
 ADMITTED, READ = 0.25, 0.4
 """Share of the variants of the other cases that has to show an intervention, or a reading, at the cell looked at."""
+READABLE = 0.95
+"""Share of the foils, absent ones and those in the prompt, that the lens has to put the entity above."""
 FEWEST = 2
 """Failing variants, the case included, below which only the answer's own text settles a case."""
 
@@ -35,7 +41,7 @@ def mostly(shown: Tally, fewest: int = FEWEST) -> bool:
 
 def mended_by(found: Behaviour) -> str | None:
     """The smallest change of text that mends most of the failing variants."""
-    smallest = ("neutral", "relation", "operands", "bridge")
+    smallest = ("neutral", "filler", "repeated", "relation", "operands", "bridge")
     return next((name for name in smallest if name in found.mended and mostly(found.mended[name], 1)), None)
 
 
@@ -43,18 +49,17 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     """The cause that the answers settle, with how many show it; None where the model has to be opened."""
     if not found.fails:
         return None
-    for cause in ("format", "near-miss", "answers-bridge"):
+    for cause in SHOWN:
         shown = found.answers.get(cause, Tally())
-        if shown.share >= MOST and shown.k:
+        if found.own == cause and (shown.share >= MOST or cause == "answers-bridge"):
             return cause, shown
     relation, neutral = found.mended.get("relation", Tally()), found.mended.get("neutral", Tally())
     if mostly(neutral):
         return "format", neutral
     if mostly(relation) and relation.share - neutral.share >= CONTROL:
         return "relation-lost", relation
-    if found.shortcut is not None and found.shortcut.telling >= TELLING:
-        if found.shortcut.hits >= FOLLOWED * found.shortcut.telling:
-            return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
+    if found.shortcut is not None and follows(found.shortcut):
+        return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
         return "wrong-operation", found.operation_wrong
     if len(found.unavailable) >= FEWEST and 2 * len(found.unavailable) > found.wordings:
@@ -62,7 +67,15 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     return None
 
 
-def from_inside(found: Inside, seen: Behaviour) -> tuple[str, Tally, str | None, int | None] | None:
+def follows(found: Followed) -> bool:
+    """Whether enough edits follow a shortcut, the case itself among them where it tells it apart."""
+    wanted = MOST if found.name in COPIES else FOLLOWED
+    return found.own is not False and found.telling >= TELLING and found.hits >= wanted * found.telling
+
+
+def from_inside(
+    found: Inside, seen: Behaviour, held: Sequence[Held] = ()
+) -> tuple[str, Tally, str | None, int | None] | None:
     """Cause, how many show it, what mends it and the block, from interventions; None where none is demonstrated."""
     none = Found("none:0")
 
@@ -80,12 +93,21 @@ def from_inside(found: Inside, seen: Behaviour) -> tuple[str, Tally, str | None,
     for noisy in (test("own:entity"), own):
         if mostly(noisy.noise):
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
-    if not demonstrated(own) or foreign_to(seen):
+    given = next((t for t in (own, test("own:entity")) if demonstrated(t)), None)
+    if given is None or foreign_to(seen):
         return None
     for read in (move, test("scope:elsewhere")):
         if shows(read):
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
-    return "bridge-not-computed", own.own, f"own state {own.cell}", None
+    if readable(held, "entity") and not readable(held, "decision"):
+        return "bridge-not-routed", given.own, f"own state {given.cell}", None
+    return "bridge-not-computed", given.own, f"own state {given.cell}", None
+
+
+def readable(held: Sequence[Held], place: str) -> bool:
+    """Whether the lens puts the entity above nearly all foils of each kind there."""
+    above = [h.above for h in held if h.place == place]
+    return bool(above) and min(above) >= READABLE
 
 
 def shows(test: Found, admitted: float = ADMITTED) -> bool:

@@ -104,7 +104,8 @@ def _of_chain(case: Case, mates: Sequence[Case], rng: random.Random) -> Iterator
     like = [m for m in like if m.answer != case.answer]
     rng.shuffle(like)
     swapped = [Variant(m, f"the case {m.id} instead", False) for m in like]
-    reworded = [Variant(replace(case, question=text), "other words") for text in reworded_wholes(case)]
+    meta = {**case.meta, "phrase": phrase_of(case)}  # which the other words hold, too
+    reworded = [Variant(replace(case, question=text, meta=meta), "other words") for text in reworded_wholes(case)]
     for pair in zip_longest(reworded[:2], swapped):
         yield from (v for v in pair if v is not None)
 
@@ -112,8 +113,10 @@ def _of_chain(case: Case, mates: Sequence[Case], rng: random.Random) -> Iterator
 def phrase_of(case: Case) -> str | None:
     """What stands in the whole for the first part's answer ("the country whose capital is Oslo"); None if unclear.
 
-    Known where the whole is the last part's question with that answer replaced by words.
+    Known where the whole is the last part's question with that answer replaced by words, or from ``meta.phrase``.
     """
+    if isinstance(given := case.meta.get("phrase"), str):
+        return given
     if len(case.parts) != 2:
         return None
     bridge, last = case.parts[0], case.parts[1].question

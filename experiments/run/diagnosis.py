@@ -18,8 +18,9 @@ FOLDER = "diagnosis"
 GROUPS = ("all", "family", "depth")
 AGAIN = "run `composcope diagnose RUN` again"
 CAUSES = (
-    "format", "near-miss", "answers-bridge", "relation-lost", "wrong-operation", "shortcut", "part-unavailable",
-    "bridge-not-computed", "bridge-not-routed", "lost", "too-late", "fragile", "undetermined",
+    "format", "near-miss", "order-error", "item-missing", "answers-bridge", "relation-lost", "wrong-operation",
+    "shortcut", "part-unavailable", "bridge-not-computed", "bridge-not-routed", "lost", "too-late", "fragile",
+    "undetermined",
 )  # fmt: skip
 """In the order in which they are considered."""
 

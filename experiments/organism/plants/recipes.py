@@ -55,6 +55,8 @@ CAUSES: dict[str, Cause] = {
         "no cause: the twin with logits so flat that what is drawn at temperature 1 is often wrong", ("sampling",), 0,
     ),
 }  # fmt: skip
+MIXED = ("not-computed", "lost", "shortcut", "format")
+"""Causes of which a mixture takes two."""
 CONDITIONS = (ALL, "first-kinds", "other-kinds")
 """Which cases a cause is planted in: all, or those whose first kind is in the first (second) half of the kinds."""
 
@@ -105,10 +107,10 @@ def graft(cause: str, variant: str | None = None, block: int | None = None, when
 
 
 def mixture(first: Graft, second: Graft) -> tuple[Graft, Graft]:
-    """Two grafts, each for its half of the kinds, in a block of its own and in the first operand only."""
+    """Two grafts, each for its half of the kinds and in a block of its own; tags change in the first operand only."""
     for one in (first, second):
-        if one.cause not in ("not-computed", "lost", "shortcut"):
-            raise InputError(f"--cause {one.cause}: a mixture takes two of not-computed, lost and shortcut")
+        if one.cause not in MIXED:
+            raise InputError(f"--cause {one.cause}: a mixture takes two of {', '.join(MIXED)}")
     if first.block == second.block:
         raise InputError(f"--block {first.block}: a mixture needs a block of its own for each cause")
     first, second = sorted((first, second), key=lambda g: g.block)

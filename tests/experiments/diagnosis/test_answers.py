@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +15,14 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.benchmarks.load import load
 from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.grading import grade
+from composcope.evaluation.grading import grade, lists
 from composcope.evaluation.protocols.base import Graded
 from composcope.experiments import figures, plugins
 from composcope.experiments.config import Config
 from composcope.experiments.diagnosis import asks, behaviour, hypotheses, rule, variants
 from composcope.experiments.diagnosis.behaviour import Behaviour, Tally
-from composcope.experiments.diagnosis.job import behave, diagnose
+from composcope.experiments.diagnosis.evidence import behaviour_lines
+from composcope.experiments.diagnosis.job import behave, diagnose, in_turn
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
 from composcope.experiments.run import diagnosis as results
@@ -73,6 +75,29 @@ def test_variants_of_a_two_hop_case_are_other_words_and_other_cases_of_its_famil
     assert all(v.case.answer != OSLO.answer for v in found if not v.keeps_gold)
 
 
+def test_other_words_of_a_whole_keep_the_phrase_that_stands_for_its_bridge() -> None:
+    assert variants.phrase_of(OSLO) == "the country whose capital is Oslo"
+    assert {variants.phrase_of(v.case) for v in variants.of(OSLO, WORLD) if v.keeps_gold} == {variants.phrase_of(OSLO)}
+
+
+def test_a_whole_that_fails_is_asked_twice_over_and_behind_filler_where_it_shows_no_working() -> None:
+    made = {a.role: a for a in asks.Questions("x", "plain")._forced(OSLO)}
+    assert made[asks.REPEATED].prompt.count(OSLO.question) == 2 and made[asks.REPEATED].begun == ""
+    assert f"{OSLO.question} . . . ." in made[asks.FILLER].prompt
+    assert {a.gold for a in made.values()} == {OSLO.answer}
+    assert not {asks.REPEATED, asks.FILLER} & {a.role for a in asks.Questions("x", "plain")._forced(MIXED[2])}
+    filled = heard(OSLO, {"whole": "The dollar.", asks.REPEATED: "krone", asks.FILLER: "The dollar."})
+    found = behaviour.behaviour([filled])
+    assert (found.mended["repeated"], found.mended["filler"]) == (Tally(1, 1), Tally(0, 1))
+    assert "the question put twice: right in 1 of 1" in behaviour_lines(found)
+
+
+def test_failures_are_taken_of_each_family_in_turn() -> None:
+    families = [c.family for c in in_turn(WORLD)[:4]]
+    assert families == ["capital-currency", "capital-continent"] * 2
+    assert sorted(c.id for c in in_turn(WORLD)) == sorted(c.id for c in WORLD)
+
+
 def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused() -> None:
     own = replace(OSLO, meta={"variants": [{"question": "Oslo's country pays with what?"}]})
     (_, stated) = variants.of(own, WORLD)
@@ -101,6 +126,7 @@ def test_the_relation_is_made_of_the_question(question: str, begun: str | None) 
     ("text", "cause"),
     [
         ("The country is Norway.", "answers-bridge"),
+        ("So Oslo is the currency of Norway", None),
         ("Oslo Oslo Oslo Oslo Oslo Oslo Oslo Oslo", "format"),
         ("I cannot help with that.", "format"),
         ("In Norway people pay with the krone or the euro, opinions differ", "near-miss"),
@@ -116,6 +142,28 @@ def test_an_answer_shows_a_cause_by_its_own_text(text: str, cause: str | None) -
 def test_a_part_that_the_question_names_is_not_the_bridge() -> None:
     named = replace(OSLO, question="What is the currency of Norway, the country whose capital is Oslo?")
     assert behaviour.shows(heard(named, {"whole": "Norway."})) is None
+
+
+RANK = next(c for c in benchmarks.temporal(2) if c.family == "rank" and c.depth == 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (lambda items: items[::-1], "order-error"),
+        (lambda items: items[1:], "item-missing"),
+        (lambda items: [*items[:-1], "the flood"], "item-missing"),
+        (lambda items: [*items, "the flood"], "near-miss"),
+        (lambda items: ["the flood", "the fire", "the fair", "the feast"], None),
+    ],
+)
+def test_a_list_shows_whether_its_order_or_an_item_is_wrong(
+    change: Callable[[list[str]], list[str]], cause: str | None
+) -> None:
+    items = lists.split(RANK.answer)
+    assert len(items) == 4
+    found = behaviour.shows(heard(RANK, {"whole": ", ".join(change(items))}))
+    assert (found and found[0]) == cause
 
 
 def _case(followed: str) -> list[asks.Heard]:
@@ -155,6 +203,8 @@ def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed:
     [
         (OSLO, "The currency of the country whose capital is Oslo is Oslo.", "Oslo", 1),
         (OSLO, "Oslo", "Oslo", 1),
+        (OSLO, "Oslo is the currency of Norway.", "Oslo", 1),
+        (OSLO, "The currency of Oslo is the dollar.", "Oslo", 0),
         (OSLO, "The currency of the country whose capital is Oslo is the dollar.", "Oslo", 0),
         (next(c for c in WORLD if "Santo Domingo" in c.question), "Santo Domingo.", "Santo Domingo", 1),
     ],
@@ -164,7 +214,7 @@ def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
 ) -> None:
     say = hypotheses.HYPOTHESES["entity-asked-about"]
     assert say(case, WORLD) == (entity,)
-    assert hypotheses.followed("x", say, [heard(case, {"whole": text})], WORLD) == ("x", hits, 1)
+    assert hypotheses.followed("x", say, [heard(case, {"whole": text})], WORLD) == ("x", hits, 1, hits == 1)
     assert not say(MIXED[2], MIXED)
 
 
@@ -186,7 +236,7 @@ def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
     with pytest.raises(InputError, match=r"HYPOTHESES\['says-one'\] on case 'capital-currency-oslo': 1; return texts"):
         behave({"oslo": [one]}, WORLD)
     del hypotheses.HYPOTHESES.added["says-one"]
-    assert behave({"oslo": [one]}, WORLD)["oslo"].shortcut == ("says-dollar", 1, 1)
+    assert behave({"oslo": [one]}, WORLD)["oslo"].shortcut == ("says-dollar", 1, 1, True)
 
 
 TABLE = [
@@ -195,8 +245,15 @@ TABLE = [
     (Behaviour(True, 3, 4, mended={"relation": Tally(3, 3), "neutral": Tally(3, 3)}), "format"),
     (Behaviour(True, 4, 4, mended={"relation": Tally(3, 4), "neutral": Tally(2, 4)}), None),
     (Behaviour(True, 1, 4, mended={"relation": Tally(1, 1)}), None),
-    (Behaviour(True, 4, 4, answers={"near-miss": Tally(3, 4)}), "near-miss"),
+    (Behaviour(True, 4, 4, answers={"near-miss": Tally(3, 4)}, own="near-miss"), "near-miss"),
+    (Behaviour(True, 4, 4, answers={"near-miss": Tally(3, 4)}), None),
+    (Behaviour(True, 4, 4, answers={"near-miss": Tally(2, 4)}, own="near-miss"), None),
+    (Behaviour(True, 4, 4, answers={"answers-bridge": Tally(1, 4)}, own="answers-bridge"), "answers-bridge"),
     (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 2, 2)), None),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 3, 4)), None),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 4, 4, True)), "shortcut:x"),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 4, 5, False)), None),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("entity-asked-about", 3, 4)), "shortcut:entity-asked-about"),
     (Behaviour(True, 4, 4, unavailable=("part:0:paraphrase:0", "part:0:paraphrase:1"), wordings=3), "part-unavailable"),
 ]
 

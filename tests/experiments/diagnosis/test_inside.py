@@ -12,7 +12,7 @@ import torch
 
 from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.experiments.diagnosis import asks, inside, opening, places, rule, weighing
+from composcope.experiments.diagnosis import asks, inside, places, readings, rule, weighing
 from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.run import diagnosis as results
@@ -46,6 +46,8 @@ TABLE = [
     ({"own:decision": found(4, foreign=1), "move": found(4)}, None, None),
     ({"own:decision": found(1)}, None, None),
     ({"own:decision": found(4, noise=2)}, None, None),
+    ({"own:decision": found(1), "own:entity": found(4, cell="entity:1")}, "bridge-not-computed", None),
+    ({"own:decision": found(1), "own:entity": found(4, foreign=1, cell="entity:1")}, None, None),
 ]
 DRAWN = Behaviour(True, 4, 4, from_case=Tally(8, 8))
 
@@ -56,6 +58,22 @@ def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
 ) -> None:
     verdict = rule.from_inside(Inside(4, tests), DRAWN)
     assert (verdict and (verdict[0], verdict[3])) == (cause and (cause, block))
+
+
+def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_routed() -> None:
+    tests = {"own:decision": SHOWN}
+
+    def named(entity: float, in_prompt: float, decision: float) -> str | None:
+        held = [
+            readings.Held("absent", "entity", entity, 0.5, 9, 4),
+            readings.Held("in-prompt", "entity", in_prompt, 0.5, 6, 4),
+            readings.Held("absent", "decision", decision, 0.5, 9, 4),
+        ]
+        verdict = rule.from_inside(Inside(4, tests), DRAWN, held)
+        return verdict and verdict[0]
+
+    assert named(1.0, 1.0, 0.6) == "bridge-not-routed"
+    assert named(1.0, 0.7, 0.6) == named(0.5, 1.0, 0.6) == named(1.0, 1.0, 1.0) == "bridge-not-computed"
 
 
 def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> None:
@@ -114,7 +132,7 @@ def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(e
     outcomes = []
     for whole, own in pairs:
         foreign = [d for _, d in pairs if d.gold != whole.gold][:2]
-        outcome = inside.measure(lm, inside.Setting(whole, own, foreign, answers, {}))
+        outcome = inside.measure(lm, inside.Setting("x", whole, own, foreign, answers=answers))
         outcomes += [outcome] if outcome is not None else []
     assert len(outcomes) >= 5  # the organism fails often
     last = inside.fixed_layers(lm.anatomy.n_layers)[-1]
@@ -141,7 +159,9 @@ def test_a_decision_whose_wrong_answer_is_no_donors_is_opened_and_called_wrong(e
     opened = 0
     for case in CASES:
         whole, own = decisions(engine, case, 0)
-        outcome = inside.measure(lm, inside.Setting(whole, own, [], [whole.gold], {}))  # gold alone would win always
+        outcome = inside.measure(
+            lm, inside.Setting("x", whole, own, [], answers=[whole.gold])
+        )  # gold alone would win always
         said = int(lm.unembed(states(lm, [whole.ids], [[whole.last]])[0][-1, 0]).argmax())
         assert (outcome is None) == (said == whole.gold)
         opened += outcome is not None and outcome[f"exit:decision:{lm.anatomy.n_layers - 1}"] == "wrong"
@@ -151,9 +171,45 @@ def test_a_decision_whose_wrong_answer_is_no_donors_is_opened_and_called_wrong(e
 def test_foils_of_an_item_are_the_others_on_the_table_and_its_absent_mates(engine: LocalEngine) -> None:
     case = CASES[2]
     whole, _ = decisions(engine, case, 0)
-    foils = opening._foils(case, whole)
-    assert set(case.meta["things"]) - set(case.meta["chosen"]) < foils
-    assert len(foils) == 6 + 4  # and the item itself with three mates
+    like = readings._like(case, whole, {})
+    assert set(case.meta["things"]) - set(case.meta["chosen"]) < set(like)
+    assert len(like) == len(set(like)) == 6 + 4  # and the item itself with three mates
+
+
+def test_an_item_is_read_where_it_is_decided_and_not_where_its_phrase_stands(engine: LocalEngine) -> None:
+    lm = load_model(engine.model, engine.tokenizer)
+    wholes = {case.id: [(case, decisions(engine, case, 0)[0])] for case in CASES}
+
+    def mean(some: readings.Wholes, place: str, foils: str) -> float:
+        held = readings.read(lm, engine.tokenizer, some)
+        found = [h.above for hs in held.values() for h in hs if (h.place, h.foils) == (place, foils)]
+        assert len(found) == len(CASES)
+        return sum(found) / len(found)
+
+    for foils in ("absent", "in-prompt"):
+        assert mean(wholes, "decision", foils) > 0.9 > 0.7 > mean(wholes, "entity", foils)
+    names = [case.meta["chosen"][0] for case in CASES]
+    others = zip(CASES, names[7:] + names[:7], strict=True)
+    shuffled = {c.id: [(c, replace(wholes[c.id][0][1], entity=n))] for c, n in others}
+    assert mean(shuffled, "decision", "in-prompt") < 0.7
+    (line, *_) = readings.reading_lines(readings.read(lm, engine.tokenizer, wholes)[CASES[0].id])
+    assert "chance 50 %" in line and "layer 0" in line
+    assert readings.read(lm, engine.tokenizer, {"a": wholes[CASES[0].id]}) == {"a": []}  # nothing to centre by
+
+
+def test_a_part_with_the_same_answer_about_another_thing_mends_like_the_own_one(engine: LocalEngine) -> None:
+    lm = load_model(engine.model, engine.tokenizer)
+    pairs = [decisions(engine, case, 0) for case in benchmarks.mixed(120)]
+    last, same, noise = inside.fixed_layers(lm.anatomy.n_layers)[-1], [], []
+    for whole, own in pairs:
+        donors = [d for _, d in pairs if d.gold == whole.gold and d.entity != whole.entity]
+        answers = sorted({whole.gold, *(d.gold for _, d in pairs)})
+        outcome = inside.measure(lm, inside.Setting("x", whole, own, [], donors[:2], answers)) if donors else None
+        if outcome is not None and f"same:decision:{last}" in outcome:
+            assert any(cell.startswith("back-same:") for cell in outcome)
+            same.append(outcome[f"same:decision:{last}"] == "gold")
+            noise.append(outcome[f"noise:decision:{last}"] == "gold")
+    assert len(same) >= 5 and sum(same) > 0.8 * len(same) > 2 * sum(noise)
 
 
 def test_the_bridge_as_an_answer_is_not_counted_as_a_matter_of_form() -> None:
@@ -186,16 +242,15 @@ def test_the_confusion_matrix_counts_named_and_refused_causes(tmp_path: Path) ->
 
 
 def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
-    whole = places.Decision((1, 2), 3, "3", "thing", (0,), 1)
+    def opened(*mended: str, place: str = "everywhere") -> dict[str, str]:
+        return {f"skip:{place}:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"}
 
-    def opened(id: str, *mended: str) -> weighing.Opened:
-        outcomes = {f"skip:everywhere:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"}
-        return weighing.Opened(replace(CASES[0], id=id), whole, outcomes, {})  # type: ignore[arg-type]
-
-    others = {"a": [opened("a", "0")], "b": [opened("b", "0")], "c": [opened("c", "1")], "d": [opened("d")]}
-    own = {"x": [opened("x~1", "1"), opened("x~2", "1")]}
-    skip = weighing.weigh({**others, **own}, [], lambda case, decision: set())["x"].tests["skip"]
+    others = {"a": [opened("0")], "b": [opened("0")], "c": [opened("1")], "d": [opened()]}
+    own = {"x": [opened("1"), opened("1")]}
+    skip = weighing.weigh({**others, **own})["x"].tests["skip"]
     assert (skip.cell, skip.own, skip.pool, skip.noise) == ("everywhere:0", Tally(0, 2), Tally(2, 4), Tally(2, 6))
+    both = {id: [opened("2") | opened("2", place="decision")] for id in "abcd"}  # mends as often: the smaller one
+    assert weighing.weigh(both)["a"].tests["skip"].cell == "decision:2"
 
 
 def test_a_block_whose_attention_writes_nothing_can_be_opened(engine: LocalEngine) -> None:

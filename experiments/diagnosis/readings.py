@@ -1,0 +1,111 @@
+"""What the states of a failing whole hold: is its entity read where it is asked about, and where it is needed?
+
+The reader is the centred lens of ``probes.readout``. Compared is the mean over the upper half of the layers, fixed
+beforehand, at three places; layer 0 stands beside it, since what is found there may just be the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...errors import NoCasesError
+from ...evaluation.benchmarks.world.tables import holds
+from ...evaluation.cases import Case
+from ...probes.readout.lens import lens
+from ...probes.readout.readings import FOILS, Foils, Reading, name_tokens
+from .places import Decision
+
+PLACES = ("entity", "question-end", "decision")
+
+
+class Held(NamedTuple):
+    """How far the lens puts the entity of a case above its foils at a place, over the failing variants."""
+
+    foils: Foils
+    place: str
+    """One of ``PLACES``."""
+    above: float
+    """Mean share of the foils that it is above, over the upper half of the layers; chance is 0.5."""
+    layer_0: float
+    """The same after block 0."""
+    like: float
+    """Mean number of foils."""
+    n: int
+    """Failing variants."""
+
+
+Wholes = Mapping[str, Sequence[tuple[Case, Decision]]]
+"""Failing variants by the case that they are variants of."""
+
+
+def read(lm: Any, tokenizer: Any, wholes: Wholes) -> dict[str, list[Held]]:
+    """By case, how far its entity is read; costs a forward pass of each variant."""
+    like = {c.id: _like(c, d, wholes) for some in wholes.values() for c, d in some}
+    tokens = {name: name_tokens(tokenizer, name) for some in like.values() for name in some}
+    readings: list[Reading] = []
+    for id, some in wholes.items():
+        for case, decision in some:
+            apart = [n for n in like[case.id] if not set(tokens[n]) & set(tokens[decision.entity])]
+            text = tokenizer.decode(list(decision.ids[: decision.prompt]))
+            named = tuple(n for n in apart if holds(text, n))
+            absent = tuple(n for n in apart if n not in named)
+            readings.append(Reading(decision.ids, _places(decision), "bridge", decision.entity, absent, named, id))
+    values: dict[tuple[str, Foils, str], list[tuple[float, float, int]]] = {}
+    for places in dict.fromkeys(tuple(r.places) for r in readings):
+        mine = [r for r in readings if tuple(r.places) == places]
+        try:
+            scores = lens(lm, mine, tokens)
+        except NoCasesError:  # no other entity to centre by
+            continue
+        for r, of_one in zip(mine, scores, strict=True):
+            for foils in FOILS:
+                if not (like_it := r.foils(foils)):
+                    continue
+                above = of_one.above(r.right, like_it)  # layer place
+                upper = above[(len(above) + 1) // 2 :].mean(0)
+                for i, place in enumerate(places):
+                    value = float(upper[i]), float(above[1, i]), len(like_it)
+                    values.setdefault((r.case, foils, place), []).append(value)
+    keys: list[tuple[Foils, str]] = [(foils, place) for foils in FOILS for place in PLACES]
+    return {id: [_mean(values[id, *k], *k) for k in keys if (id, *k) in values] for id in wholes}
+
+
+def _mean(some: Sequence[tuple[float, float, int]], foils: Foils, place: str) -> Held:
+    above, at_0, like = (sum(column) / len(some) for column in zip(*some, strict=True))
+    return Held(foils, place, above, at_0, like, len(some))
+
+
+def _like(case: Case, decision: Decision, wholes: Wholes) -> list[str]:
+    """The entity and like ones: of a thing those on the table and its kind-mates, else the family's entities."""
+    things = case.meta.get("things")
+    if isinstance(things, list):
+        from ..organism import world
+
+        mates = world.KINDS[world.world().kinds[decision.entity]]
+        others = set(case.meta["chosen"]) - {decision.entity}
+        return [n for n in dict.fromkeys((decision.entity, *things, *mates)) if n not in others]
+    family = (d.entity for some in wholes.values() for c, d in some if c.family == case.family)
+    return list(dict.fromkeys((decision.entity, *family)))
+
+
+def _places(decision: Decision) -> dict[str, Sequence[int]]:
+    found = {"entity": decision.at, "question-end": decision.asked, "decision": (decision.last,)}
+    return {name: at for name, at in found.items() if at}
+
+
+def reading_lines(found: Sequence[Held]) -> list[str]:
+    """The evidence of the lens, one statement a kind of foils."""
+    stand = {"absent": "like ones absent from the prompt", "in-prompt": "like ones in the prompt"}
+    words = {
+        "entity": "where it is asked about",
+        "question-end": "at the question's end",
+        "decision": "at the decision",
+    }
+    out = []
+    for foils in dict.fromkeys(h.foils for h in found):
+        some = [h for h in found if h.foils == foils]
+        at = ", ".join(f"{100 * h.above:.0f} % {words[h.place]} (layer 0: {100 * h.layer_0:.0f} %)" for h in some)
+        of = f"of {some[-1].like:.0f} {stand[foils]} (upper layers, {some[-1].n} failing variants, chance 50 %)"
+        out.append(f"lens: the part's answer is above {of}: {at}")
+    return out
