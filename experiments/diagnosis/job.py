@@ -31,7 +31,7 @@ from .readings import Held, reading_lines
 QUICK = 120.0
 """Seconds up to which ``investigate`` diagnoses unasked."""
 ADMITTED, FEW = 0.25, 2
-"""A shortcut is looked for where this share of the cases that can tell it follow it, and this many where there are."""
+"""A shortcut is looked for where this share of the cases that can tell follow it, and this many (of one case: it)."""
 
 
 def diagnose(
@@ -170,7 +170,7 @@ def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[
     def admitted(name: str, by_case: Mapping[str, Followed]) -> bool:
         able = [f for f in by_case.values() if f.telling >= rule.TELLING]
         k = sum(map(rule.follows, able))
-        return name in rule.COPIES or k >= max(min(FEW, len(able)), ADMITTED * len(able))
+        return name in rule.COPIES or not able or k >= max(min(FEW, len(failing)), ADMITTED * len(able))
 
     out = {}
     for id, group in heard.items():

@@ -44,7 +44,7 @@ def weigh(groups: Group) -> dict[str, Inside]:
             ("scope:elsewhere", "scope", "", "", [c for c in named("scope") if not c.startswith("decision")]),
         ):
             if options and group:
-                best = max(options, key=lambda c: (_share(pool, test, c) - _share(pool, noise, c), c))
+                best = max(options, key=lambda c: (_share(pool, test, c) - _share(pool, noise, c), *_small(c)))
                 wanted = "donor" if test == "own" else "gold"
                 beside = [c for c in options if c != best and c.partition(":")[0] == best.partition(":")[0]]
                 blocks = _sum(_tally(group, test, c) for c in beside)
@@ -57,6 +57,11 @@ def weigh(groups: Group) -> dict[str, Inside]:
         seen = [any(v == "gold" for c, v in one.items() if c.startswith("exit:")) for one in group]
         out[id] = Inside(len(group), tests, Tally(sum(seen), len(group)))
     return out
+
+
+def _small(cell: str) -> tuple[bool, str]:
+    """Of equal cells a block left out at the decision alone comes first, then the later one."""
+    return not cell.startswith("everywhere"), cell
 
 
 def _layers(cells: set[str]) -> int:

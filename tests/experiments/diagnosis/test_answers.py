@@ -92,6 +92,15 @@ def test_a_whole_that_fails_is_asked_twice_over_and_behind_filler_where_it_shows
     assert "the question put twice: right in 1 of 1" in behaviour_lines(found)
 
 
+def test_a_shortcut_that_one_case_alone_follows_is_not_looked_for_in_it() -> None:
+    one, other = _case("last-item"), _case("nothing")
+    assert behave({"a": one}, MIXED)["a"].shortcut is not None
+    found = behave({"a": one, "b": other}, MIXED)
+    assert found["a"].shortcut is None
+    both = behave({"a": one, "b": _case("last-item")}, MIXED)
+    assert [b.shortcut.name for b in both.values() if b.shortcut] == ["last-item"] * 2
+
+
 def test_failures_are_taken_of_each_family_in_turn() -> None:
     families = [c.family for c in in_turn(WORLD)[:4]]
     assert families == ["capital-currency", "capital-continent"] * 2
