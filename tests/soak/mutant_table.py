@@ -194,7 +194,7 @@ MUTANTS = (
     Mutant(X, "a case chooses its own layer", "others = [one for other, some in groups.items() if other != id for one in some]", "others = [one for other, some in groups.items() for one in some]", OPENED),
     Mutant(X, "edits that tell nothing apart speak for a shortcut", "if place >= len(said) or said[place] is None or _same(said[place], golds[place]):", "if place >= len(said) or said[place] is None:", CAUSE),
     Mutant(X, "false causes as a share of all cases", '"false_causes": _share(false, len(none))', '"false_causes": _share(false, len(judged))', OPENED),
-    Mutant(X, "a part that the question names counts as the bridge", "holds(answer, name) and not holds(case.question, name) for name in earlier", "holds(answer, name) for name in earlier", CAUSE),
+    Mutant(X, "a part that the question names counts as the bridge", "_names(answer, name) and not holds(case.question, name) for name in earlier", "_names(answer, name) for name in earlier", CAUSE),
     Mutant(X, "causes drawn from the wrong column", '"cause": s.cause, "value": s.share,', '"cause": s.cause, "value": s.high,', CAUSE),
     Mutant(X, "channels drawn B - A", "found = compare(a.graded, b.graded, {**b.cases, **a.cases}, a.seed)", "found = compare(b.graded, a.graded, {**b.cases, **a.cases}, a.seed)", DRAWN),
     Mutant(X, "outcomes as shares of all answers", '"value": counts[role, o] / n, "drawn"', '"value": counts[role, o] / len(run.graded), "drawn"', CONTENTS),
