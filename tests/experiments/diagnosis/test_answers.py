@@ -229,8 +229,8 @@ def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
 
 def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
     group = [heard(OSLO, {"whole": "The dollar."})]
-    assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD) == ("x", 0, 0)
-    assert hypotheses.followed("x", lambda case, mates: (None,), group, WORLD) == ("x", 0, 0)
+    assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD) == ("x", 0, 0, None)
+    assert hypotheses.followed("x", lambda case, mates: (None,), group, WORLD) == ("x", 0, 0, None)
 
 
 def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
