@@ -15,7 +15,7 @@ from ..errors import InputError
 from .asks import Ask, Grade, Response
 from .cases import Case
 from .engines.base import THINKING_OPENED, Engine
-from .grading.intermediate import stopped_at_a_part
+from .grading.lists import stopped_at_a_part
 from .journal import Journal, ask_identity
 from .judging import Judged, second_opinions
 from .protocols.base import Graded, Protocol

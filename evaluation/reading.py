@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,20 @@ def records(path: str | Path, fix: str) -> Iterator[tuple[str, Any]]:
         raise InputError(f"{path}: not valid JSON ({rest[:20]!r} behind the list); {fix}")
 
 
+def objects(path: str | Path, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, object) of every element of a JSON list or every JSON line; ``what`` says which file is expected.
+
+    Raises ``InputError`` as ``records`` does, for a value that is not an object, and for a file without any.
+    """
+    where = None
+    for where, row in records(path, f"give {what}"):
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: expected a JSON object, got {type(row).__name__}; give {what}")
+        yield where, row
+    if where is None:
+        raise InputError(f"{path}: no rows; give {what}")
+
+
 def _after_space(source: str, at: int) -> int:
     found = _SPACE.match(source, at)
     return at if found is None else found.end()
@@ -131,6 +145,32 @@ def _after_space(source: str, at: int) -> int:
 def document(path: str | Path, fix: str) -> Any:
     """The value of a file that holds one JSON value. Raises ``InputError`` as ``text`` and ``parse`` do."""
     return parse(text(path, fix), str(path), fix)
+
+
+def text_field(row: Mapping[str, Any], name: str, where: str) -> str:
+    """A field that must hold text."""
+    value = row.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = number_text(value)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{where}: field {name!r} is {value!r}; give a non-empty string")
+    return value.strip()
+
+
+def answers_field(row: Mapping[str, Any], name: str, where: str) -> tuple[str, tuple[str, ...]]:
+    """A gold answer and its aliases from a field that holds one answer or a list of accepted ones."""
+    value = row.get(name)
+    accepted = value if isinstance(value, list) else [value]
+    texts = [text_field({name: v}, name, where) for v in accepted]
+    if not texts:
+        raise InputError(f"{where}: field {name!r} is an empty list; give at least one accepted answer")
+    unique = list(dict.fromkeys(texts))
+    return unique[0], tuple(unique[1:])
+
+
+def number_text(value: float) -> str:
+    """A number as one writes it: 39.0 is "39"."""
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 LONG_CELL = 1 << 24

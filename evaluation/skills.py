@@ -21,8 +21,7 @@ from ..errors import InputError, NoCasesError
 from .asks import Ask
 from .benchmarks.stad import Item
 from .builders import scaffold_parsing as parsing
-from .builders.asking import ask_all
-from .engines.base import Engine
+from .engines.base import Engine, ask_all
 from .journal import Journal
 
 OTHER = "other"

@@ -23,7 +23,7 @@ from ..evaluation.analyses import (
     tiers,
 )
 from ..evaluation.analyses.base import Analysis, Source
-from ..evaluation.benchmarks.load import load
+from ..evaluation.benchmarks.catalog import load
 from ..evaluation.cases import Case
 from ..evaluation.metrics import Metric, quoted
 from ..evaluation.protocols.catalog import uncounted

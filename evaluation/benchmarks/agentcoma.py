@@ -17,8 +17,8 @@ from pathlib import Path
 from ...errors import InputError
 from .. import reading
 from ..cases import Case, Part
+from ..reading import text_field
 from .catalog import benchmark
-from .files import text_field
 
 WHAT = "AgentCoMa's agentcoma_dev.csv or agentcoma_test.csv (from its gated dataset page)"
 _COLUMNS = (

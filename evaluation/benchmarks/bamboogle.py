@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..cases import Case, Part
+from ..reading import answers_field, objects, text_field
 from .catalog import benchmark
-from .files import answers_field, read_json_list, text_field
 
 WHAT = "Bamboogle with sub-questions: a JSON list of {Question, Answer, Q1, A1, Q2, A2}"
 
@@ -23,8 +23,7 @@ def read_bamboogle(path: str | Path) -> list[Case]:
     A case whose last hop is its own question tells nothing about composition: ``meta["part_is_whole"]`` marks it, and
     it stays in, because the published counts hold it. Raises ``InputError`` naming item and field.
     """
-    rows = read_json_list(path, WHAT)
-    return [_case(row, i, f"{path}: item {i}") for i, row in enumerate(rows)]
+    return [_case(row, i, where) for i, (where, row) in enumerate(objects(path, WHAT))]
 
 
 def _case(row: dict[str, Any], index: int, where: str) -> Case:

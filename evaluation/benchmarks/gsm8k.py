@@ -11,9 +11,8 @@ from pathlib import Path
 
 from ...errors import InputError
 from ..cases import Case, Part
+from ..reading import objects, text_field
 from .catalog import benchmark
-from .files import text_field
-from .lines import read_lines
 
 WHAT = "GSM8K's test.jsonl or test_socratic.jsonl"
 
@@ -26,7 +25,7 @@ def read_gsm8k(path: str | Path) -> list[Case]:
 
     Raises ``InputError`` naming file and line.
     """
-    return [_case(row, n, f"{path}:{n}") for n, row in enumerate(read_lines(path, WHAT), 1)]
+    return [_case(row, n, where) for n, (where, row) in enumerate(objects(path, WHAT), 1)]
 
 
 def _case(row: dict[str, object], n: int, where: str) -> Case:

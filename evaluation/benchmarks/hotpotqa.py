@@ -15,12 +15,10 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case, Part
+from ..gold import clustered, part, same_last_answer, type_of_words
+from ..reading import objects, text_field
 from . import relations
-from .answers import type_of_words
 from .catalog import benchmark
-from .decomposed import clustered, part, same_last_answer
-from .files import text_field
-from .lines import read_records
 
 HOTPOTQA = "HotpotQA's hotpot_train_v1.1.json or hotpot_dev_distractor_v1.json"
 TWO_WIKI = "2WikiMultiHopQA's train.json or dev.json"
@@ -35,7 +33,7 @@ def read_hotpotqa(path: str | Path) -> list[Case]:
 
     Raises ``InputError`` naming file, item and field, also for the test split, which has no answers.
     """
-    found = (_case(row, where, HOTPOTQA, "hotpotqa") for where, row in read_records(path, HOTPOTQA))
+    found = (_case(row, where, HOTPOTQA, "hotpotqa") for where, row in objects(path, HOTPOTQA))
     return [replace(case, meta={**case.meta, "problem": NO_STEPS}) for case in found]
 
 
@@ -45,7 +43,7 @@ def read_2wiki(path: str | Path) -> list[Case]:
 
     Raises ``InputError`` naming file, item and field, also for the test split, which has no answers.
     """
-    return clustered([_two_wiki(row, where) for where, row in read_records(path, TWO_WIKI)])
+    return clustered([_two_wiki(row, where) for where, row in objects(path, TWO_WIKI)])
 
 
 def _case(row: Mapping[str, Any], where: str, what: str, benchmark: str) -> Case:

@@ -12,10 +12,9 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case
-from .answers import typed_answer
+from ..gold import typed_answer
+from ..reading import objects, text_field
 from .catalog import benchmark
-from .files import text_field
-from .lines import read_lines
 
 WHAT = "MATH's problems as JSON lines (problem, solution, level, type)"
 
@@ -26,10 +25,11 @@ def read_math_hard(path: str | Path, levels: Sequence[str] | None = None) -> lis
 
     Raises ``InputError`` naming file, line and field, and where no problem is of these levels.
     """
-    rows = [(n, row) for n, row in enumerate(read_lines(path, WHAT), 1) if not levels or row.get("level") in levels]
+    found = enumerate(objects(path, WHAT))
+    rows = [(n, where, row) for n, (where, row) in found if not levels or row.get("level") in levels]
     if not rows:
         raise InputError(f"{path}: no problem is of {', '.join(levels or ())}; give other levels")
-    return [_case(row, f"{Path(path).stem}-{n - 1:04d}", f"{path}:{n}") for n, row in rows]
+    return [_case(row, f"{Path(path).stem}-{n:04d}", where) for n, where, row in rows]
 
 
 def _case(row: dict[str, Any], name: str, where: str) -> Case:

@@ -13,11 +13,9 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case, Part
-from .answers import type_of_words
+from ..gold import clustered, gold, others, part, same_last_answer, type_of_words
+from ..reading import objects, text_field
 from .catalog import benchmark
-from .decomposed import clustered, gold, others, part, same_last_answer
-from .files import text_field
-from .lines import read_records
 
 WHAT = "MQuAKE-CF.json, MQuAKE-CF-3k.json or MQuAKE-T.json"
 
@@ -28,7 +26,7 @@ def read_mquake(path: str | Path) -> list[Case]:
 
     Raises ``InputError`` naming file, item and field.
     """
-    return clustered([_case(row, where) for where, row in read_records(path, WHAT)])
+    return clustered([_case(row, where) for where, row in objects(path, WHAT)])
 
 
 def _case(row: Mapping[str, Any], where: str) -> Case:

@@ -13,8 +13,8 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case, Part
+from ..reading import objects, text_field
 from .catalog import benchmark
-from .files import read_json_list, text_field
 
 WHAT = "MultiArith.json: a JSON list of {iIndex, sQuestion, lEquations, lSolutions}"
 _SIGNS: dict[type[ast.operator], tuple[str, str]] = {
@@ -28,7 +28,7 @@ _SIGNS: dict[type[ast.operator], tuple[str, str]] = {
 @benchmark("multiarith")
 def read_multiarith(path: str | Path) -> list[Case]:
     """Read the cases, each equation checked against its stored solution; raises ``InputError`` naming the item."""
-    return [_case(row, f"{path}: item {i}", i) for i, row in enumerate(read_json_list(path, WHAT))]
+    return [_case(row, where, i) for i, (where, row) in enumerate(objects(path, WHAT))]
 
 
 def _case(row: dict[str, Any], where: str, index: int) -> Case:

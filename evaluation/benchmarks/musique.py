@@ -19,12 +19,10 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case, Part
+from ..gold import clustered, gold, part, same_last_answer, type_of_words
+from ..reading import objects, text_field
 from . import relations
-from .answers import type_of_words
 from .catalog import benchmark
-from .decomposed import clustered, gold, part, same_last_answer
-from .files import text_field
-from .lines import read_records
 
 WHAT = "MuSiQue's musique_ans_v1.0_dev.jsonl or musique_full_v1.0_dev.jsonl (or train)"
 _REFERENCE = re.compile(r"#(\d)\b")
@@ -37,7 +35,7 @@ def read_musique(path: str | Path) -> list[Case]:
 
     Raises ``InputError`` naming file, line and field, also for the test split, which has no answers.
     """
-    cases = [_case(row, where) for where, row in read_records(path, WHAT)]
+    cases = [_case(row, where) for where, row in objects(path, WHAT)]
     if not any(case.unknowable for case in cases):
         cases = [replace(case, evidence=()) for case in cases]
     return clustered(cases)

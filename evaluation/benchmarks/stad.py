@@ -17,9 +17,9 @@ from typing import Any
 from ...errors import InputError
 from .. import prompts
 from ..cases import Case, Part
-from .answers import typed_answer
+from ..gold import typed_answer
+from ..reading import objects
 from .catalog import benchmark
-from .lines import read_lines
 
 WHAT = "JSON lines with question and answer, and what STaD's stages add"
 
@@ -100,9 +100,7 @@ def asked_in(case: Case) -> dict[str, str]:
 def read_items(path: str | Path) -> list[Item]:
     """Read records of any stage. Raises ``InputError`` naming file, line and field for what has another shape."""
     stem = Path(path).stem.removesuffix("_final")
-    return [
-        item_from_record(row, f"{stem}-{n - 1:04d}", f"{path}:{n}") for n, row in enumerate(read_lines(path, WHAT), 1)
-    ]
+    return [item_from_record(row, f"{stem}-{n:04d}", where) for n, (where, row) in enumerate(objects(path, WHAT))]
 
 
 def item_from_record(row: Mapping[str, Any], name: str, where: str) -> Item:

@@ -13,10 +13,9 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case
-from .answers import typed_answer
+from ..gold import typed_answer
+from ..reading import objects, text_field
 from .catalog import benchmark
-from .files import text_field
-from .lines import read_lines
 
 WHAT = "JSON lines with question, label and question_type (Test of Time, arithmetic)"
 
@@ -24,8 +23,8 @@ WHAT = "JSON lines with question, label and question_type (Test of Time, arithme
 @benchmark("tot")
 def read_tot(path: str | Path) -> list[Case]:
     """Read the cases. Raises ``InputError`` naming file, line and field."""
-    rows = read_lines(path, WHAT)
-    return [_case(row, f"{Path(path).stem}-{n - 1:04d}", f"{path}:{n}") for n, row in enumerate(rows, 1)]
+    found = enumerate(objects(path, WHAT))
+    return [_case(row, f"{Path(path).stem}-{n:04d}", where) for n, (where, row) in found]
 
 
 def _case(row: dict[str, Any], name: str, where: str) -> Case:

@@ -17,10 +17,9 @@ from typing import Any
 from ...errors import InputError
 from .. import reading
 from ..cases import Case
-from .answers import type_of_words
+from ..gold import clustered, others, part, type_of_words
+from ..reading import text_field
 from .catalog import benchmark
-from .decomposed import clustered, others, part
-from .files import text_field
 
 WHAT = "TwoHopFact.csv or SOCRATES_v1.csv"
 _STATEMENTS = ("r1(e1)", "r2(e2)", "r2(r1(e1))")

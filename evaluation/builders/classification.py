@@ -15,9 +15,8 @@ from typing import Any
 
 from ...errors import InputError
 from .. import reading
-from ..benchmarks.files import text_field
-from ..benchmarks.lines import read_lines
 from ..cases import Case, Part
+from ..reading import objects, text_field
 
 WHAT = "JSON lines or CSV with member, class and paraphrases"
 
@@ -51,7 +50,7 @@ def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[M
     if Path(path).suffix.lower() == ".csv":
         rows: list[dict[str, Any]] = [_from_columns(r) for _, r in reading.table(path, f"give {WHAT}")[1]]
     else:
-        rows = read_lines(path, WHAT)
+        rows = [row for _, row in objects(path, WHAT)]
     found = [_membership(row, n, paraphrases, f"{path}: membership {n}") for n, row in enumerate(rows, 1)]
     up: dict[str, str] = {}
     for n, m in enumerate(found, 1):

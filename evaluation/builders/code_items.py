@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..benchmarks.lines import read_lines
+from ..reading import objects
 from ..sandbox import run_code
 
 WHAT = "JSON lines with question, code and answer, or GSM-Hard rows with input and code"
@@ -134,8 +134,8 @@ def read_code_items(
     known = {_squeeze(q): a for q, a in (answers or {}).items()}
     items: list[CodeItem] = []
     rejected: list[dict[str, Any]] = []
-    for n, row in enumerate(read_lines(path, WHAT)):
-        made = _item(row, n, known, f"{path}:{n + 1}")
+    for n, (where, row) in enumerate(objects(path, WHAT)):
+        made = _item(row, n, known, where)
         if isinstance(made, CodeItem):
             items.append(made)
         else:

@@ -15,10 +15,9 @@ from typing import Any
 
 from ...errors import InputError
 from .. import reading
-from ..benchmarks.files import text_field
-from ..benchmarks.lines import read_lines
 from ..cases import Part
 from ..grading import dates
+from ..reading import objects, text_field
 
 WHAT = "JSON lines or CSV with event, date and paraphrases"
 
@@ -65,7 +64,7 @@ def read_facts(path: str | Path, paraphrases: int | None = None) -> list[Fact]:
     if Path(path).suffix.lower() == ".csv":
         rows: list[dict[str, Any]] = [_from_columns(r) for _, r in reading.table(path, f"give {WHAT}")[1]]
     else:
-        rows = read_lines(path, WHAT)
+        rows = [row for _, row in objects(path, WHAT)]
     facts = [_fact(row, n, paraphrases, f"{path}: fact {n}") for n, row in enumerate(rows, 1)]
     for name in ("id", "event"):
         seen: dict[str, int] = {}

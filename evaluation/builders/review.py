@@ -16,9 +16,8 @@ from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade, Response
 from ..cases import Case
-from ..engines.base import Engine
+from ..engines.base import Engine, ask_all
 from ..journal import Journal
-from .asking import ask_all
 
 DECISIONS = ("open", "keep", "drop", "edit")
 

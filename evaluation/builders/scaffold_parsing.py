@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-from ..benchmarks.answers import typed_answer
+from ..gold import typed_answer
 
 T = TypeVar("T")
 

@@ -14,12 +14,11 @@ from ...errors import InputError, NoCasesError
 from .. import prompts
 from ..asks import Ask
 from ..benchmarks.stad import Item
-from ..engines.base import Engine
+from ..engines.base import Engine, ask_all
 from ..grading.grade import grade
 from ..journal import Journal
+from ..judging import Comparison, agree
 from . import scaffold_prompts as requests
-from .asking import ask_all
-from .comparing import Comparison, agree
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def redundancy(items: Sequence[Item]) -> Share:
 
 
 def _kind(answer: str) -> str:
-    from ..benchmarks.answers import typed_answer
+    from ..gold import typed_answer
 
     return typed_answer(answer)[1]
 

@@ -1,10 +1,16 @@
-"""Generates scaffolded test cases from questions with gold answers (STaD, An et al. 2026, section 2.1).
+"""Scaffolded test cases from questions with gold answers (STaD, An et al. 2026, section 2.1).
+
+    generate(items_from_cases(cases), Roles([teacher]), journal=journal).items
 
 Stages: decompose -> answer the steps -> compare the last answer with the gold answer -> rewrite the question with the
 first 1..K-1 steps solved -> verify that the teacher solves every rewrite -> write the steps as stand-alone questions.
-Every item that leaves on the way is returned with its stage and reason; a reply that cannot be read is asked for again
-with another seed and is never taken for a wrong answer. Items that come in with some stages filled (human
-decompositions, files of an earlier run) only go through the others. With a journal the whole can be stopped anywhere.
+Every item that is dropped is returned with its stage and reason. A reply that cannot be read is requested again with
+another seed; it never counts as a wrong answer. Items that arrive with some stages filled (human decompositions, files
+of an earlier run) only pass through the others. With a journal, generation can stop and continue at any point.
+
+``from_cases`` makes items without a model, from step questions that people wrote (GSM8K socratic). Its rewrites put the
+solved steps before the question, and its stand-alone tasks put the question before the step, because human step
+questions rely on it. It checks that every step has a value and that the last value is the gold answer.
 """
 
 from __future__ import annotations
@@ -19,12 +25,12 @@ from .. import prompts
 from ..asks import Ask, Response
 from ..benchmarks.stad import Check, Item, Step, asked_in
 from ..cases import Case
-from ..engines.base import Engine
+from ..engines.base import Engine, ask_all
+from ..grading.grade import grade
 from ..journal import Journal
+from ..judging import Comparison, agree
 from . import scaffold_parsing as parsing
 from . import scaffold_prompts as requests
-from .asking import ask_all
-from .comparing import Comparison, agree
 
 T = TypeVar("T")
 STAGES = ("decompose", "answer", "consistency", "scaffold", "verify", "stand-alone")
@@ -320,3 +326,51 @@ def _stand_alone(run: _Run, items: list[Item]) -> list[Item]:
             steps = tuple(replace(s, task=t) for s, t in zip(item.steps, tasks, strict=True))
             kept.append(replace(item, steps=steps))
     return kept
+
+
+TEACHER = "human"
+
+
+def from_cases(cases: Sequence[Case], *, max_steps: int | None = None) -> tuple[list[Item], list[dict[str, Any]]]:
+    """Scaffolded items from cases whose parts are human steps in order, and a record for each case left out."""
+    items: list[Item] = []
+    dropped: list[dict[str, Any]] = []
+    for case in cases:
+        reason = _unusable(case, max_steps)
+        if reason is None:
+            items.append(with_templates(_item(case)))
+        else:
+            dropped.append({"id": case.id, "teacher": TEACHER, "stage": "answer", "reason": reason})
+    return items, dropped
+
+
+def _unusable(case: Case, max_steps: int | None) -> str | None:
+    if not case.parts:
+        return "step-without-value"
+    if len(case.parts) < 2:
+        return "single-step"
+    if max_steps is not None and len(case.parts) > max_steps:
+        return f"too-many-steps: {len(case.parts)}"
+    last = case.parts[-1].answer
+    if grade(last, "stop", case.answer, case.answer_type).outcome != "correct":
+        return f"last-answer-differs: {last!r} for {case.answer!r}"
+    return None
+
+
+def _item(case: Case) -> Item:
+    steps = tuple(Step(p.question, p.answer, p.worked, skill=p.skill) for p in case.parts)
+    return Item(case.id, case.question, case.answer, steps, teacher=TEACHER, extra=asked_in(case))
+
+
+def with_templates(item: Item) -> Item:
+    """The item with rewrites and stand-alone tasks made by template where it has none."""
+    levels = range(1, len(item.steps))
+    scaffolds = item.scaffolds or tuple(prompts.scaffold(item.question, item.solved(j)) for j in levels)
+    steps = tuple(replace(s, task=s.task or _task(item, j)) for j, s in enumerate(item.steps))
+    return replace(item, scaffolds=scaffolds, steps=steps)
+
+
+def _task(item: Item, done: int) -> str:
+    known = " ".join(f"Known: {q} {a}." for q, a in item.solved(done))
+    context = f"Situation: {item.question}" + (f"\n{known}" if known else "")
+    return f"{context}\nAnswer only this: {item.steps[done].segment}"

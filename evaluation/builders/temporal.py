@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import COLLAPSE_BINS, Case
-from . import harder_families, temporal_families
+from . import temporal_families
 from .facts import Fact
 from .temporal_families import Draw
 
@@ -31,9 +31,9 @@ D4V2: Plan = (
 CROSS_DOMAIN: Plan = (("event_betweenness", 3, 30), ("timeline_binding", 3, 30), ("timeline_binding", 5, 30))
 """Short chains over dated facts of any domain (App. L has no counts per kind)."""
 
-HARDER: Plan = harder_families.PLAN
+HARDER: Plan = temporal_families.PLAN
 """Short chains that need tighter reasoning (App. M); to be built with ``gate_boundaries``."""
-FAMILIES = {**temporal_families.FAMILIES, **harder_families.HARDER}
+FAMILIES = {**temporal_families.FAMILIES, **temporal_families.HARDER}
 
 _TRIES = 400
 

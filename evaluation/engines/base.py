@@ -11,7 +11,8 @@ Conventions shared by all engines:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -135,3 +136,29 @@ def cut_after_stop(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
         return text, None
     end, stop = min(ends)
     return text[:end], stop
+
+
+def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None) -> list[Response]:
+    """The responses to ``asks``, in their order.
+
+    With a journal nothing is asked twice, over runs too: a builder that was stopped goes on where it was. Failures of
+    the infrastructure come back as responses with ``finish_reason="error"``; whoever reads them counts them as such.
+    """
+    keys = [ask_identity(ask, engine.identity) for ask in asks]
+    known: dict[str, Response] = {}
+    if journal is not None:
+        journal.begin(engine.identity, engine.provenance)
+        known = {key: kept for key in keys if (kept := journal.get(key)) is not None}
+    missing = {key: ask for key, ask in zip(keys, asks, strict=True) if key not in known}
+    for key, ask, response in _answers(engine, missing.values()):
+        if journal is not None:
+            journal.append(key, ask, response, engine.identity)
+        known[key] = response
+    return [known[key] for key in keys]
+
+
+def _answers(engine: Engine, asks: Iterable[Ask]) -> Iterable[tuple[str, Ask, Response]]:
+    pending = list(asks)
+    for ask, response in engine.answer(pending) if pending else ():
+        key = ask_identity(ask, engine.identity)
+        yield key, ask, replace(response, ask=key)

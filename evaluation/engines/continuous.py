@@ -1,24 +1,26 @@
-"""A batch that stays full: a row that has finished is replaced at once, and shared beginnings are read once.
+"""Continuous batching: a finished row is replaced at once, and shared beginnings of prompts are computed once.
 
-Rows are read several at a time, in the order given: in dictionary order of their prompts neighbors share most. Needs a
-model whose memory of a text is keys and values alone, which ``trust`` finds out.
+``Layout`` puts several prompts into one sequence in which every shared beginning stands once. ``Reader`` computes their
+keys and values, ``Slots`` holds those of the answers in progress, and ``decode`` runs both until every row is finished.
+Prompts are read in the given order: in dictionary order, neighbors share most. The model's cache must consist of keys
+and values alone, which ``trust`` checks.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from transformers import DynamicCache
+from transformers import Cache, DynamicCache
+from transformers.cache_utils import DynamicLayer
 
 from .decoding import Row, Runner, choose
-from .prefixes import Layout, common, lay_out, together
-from .slots import Slots
 
 READ = {"cpu": 256}
 """Tokens of prompts that are read in one forward pass: more only adds pairs of tokens that do not see each other."""
@@ -109,3 +111,160 @@ class Reader:
         for layer in self.cache.layers:
             at = torch.tensor(columns, dtype=torch.long, device=layer.keys.device)
             layer.keys, layer.values = layer.keys[:, :, at], layer.values[:, :, at]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the tokens of some prompts stand: first those that are held already, then the new ones."""
+
+    tokens: list[int]
+    """The new ones."""
+    depths: list[int]
+    """How many tokens stand before each of them in its prompt: its position."""
+    columns: list[list[int]]
+    """Of each prompt, the place of each of its tokens."""
+    seen: Bool[Tensor, "new column"]
+    """Whether a new token may look at a place: at the earlier tokens of its own prompt and at itself."""
+
+    @property
+    def ends(self) -> list[int]:
+        """Of each prompt, which of the new tokens is its last one."""
+        held = self.seen.shape[1] - len(self.tokens)
+        return [mine[-1] - held for mine in self.columns]
+
+
+def common(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens two sequences share from the start."""
+    for i, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return i
+    return min(len(a), len(b))
+
+
+def together(held: Sequence[int], prompts: Sequence[Sequence[int]], limit: int) -> int:
+    """How many of ``prompts`` have at most ``limit`` new tokens between them; at least 1."""
+    new, before = 0, held
+    for n, ids in enumerate(prompts):
+        new += max(1, len(ids) - common(before, ids))
+        if new > limit and n:
+            return n
+        before = ids
+    return len(prompts)
+
+
+def lay_out(held: Sequence[int], prompts: Sequence[Sequence[int]]) -> Layout:
+    """Lay out ``prompts`` behind ``held``. Every prompt's last token is among the new ones: its logits are wanted."""
+    tokens: list[int] = []
+    depths: list[int] = []
+    columns: list[list[int]] = []
+    seen = torch.zeros(sum(map(len, prompts)), len(held) + sum(map(len, prompts)), dtype=torch.bool)
+    before, where = held, list(range(len(held)))
+    for ids in prompts:
+        shared = common(before, ids)
+        if shared == len(ids) and where[shared - 1] < len(held):
+            shared -= 1
+        first, new = len(tokens), len(ids) - shared
+        rows, own = slice(first, first + new), slice(len(held) + first, len(held) + first + new)
+        seen[rows, where[:shared]] = True
+        seen[rows, own] = torch.ones(new, new, dtype=torch.bool).tril()
+        tokens += ids[shared:]
+        depths += range(shared, len(ids))
+        where = [*where[:shared], *range(own.start, own.stop)]
+        columns.append(where)
+        before = ids
+    return Layout(tokens, depths, columns, seen[: len(tokens), : len(held) + len(tokens)])
+
+
+_BLOCK = 32
+
+
+class Slots:
+    """Room for the keys and values of ``n`` answers, as a ``transformers`` cache for steps of one token each."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.lengths: list[int] = []
+        """Tokens in each slot that is in use."""
+        self.cache: Any = None
+        self._at: tuple[Tensor, Tensor] | None = None
+
+    def store(self, read: DynamicCache, columns: Sequence[Sequence[int]]) -> None:
+        """Take one more slot for each prompt: its keys and values stand in these columns of ``read``."""
+        layers: Any = read.layers
+        if self.cache is None:
+            self.cache = Cache(layers=[_Layer(self, layer) for layer in layers])
+        first, widest = len(self.lengths), max(map(len, columns))
+        self.lengths += map(len, columns)
+        self._make_room(widest)
+        index = torch.tensor([[*c, *[0] * (widest - len(c))] for c in columns])
+        for mine, theirs in zip(self.cache.layers, layers, strict=True):
+            at = index.to(theirs.keys.device)
+            rows = slice(first, len(self.lengths))
+            mine.keys[rows, :, :widest] = theirs.keys[0][:, at].transpose(0, 1)
+            mine.values[rows, :, :widest] = theirs.values[0][:, at].transpose(0, 1)
+
+    def release(self, slot: int) -> None:
+        """Give up a slot; the last one in use takes its place."""
+        last = len(self.lengths) - 1
+        if slot != last:
+            length = self.lengths[last]
+            for layer in self.cache.layers:
+                layer.keys[slot, :, :length] = layer.keys[last, :, :length]
+                layer.values[slot, :, :length] = layer.values[last, :, :length]
+            self.lengths[slot] = length
+        self.lengths.pop()
+
+    def advance(self, device: torch.device) -> tuple[Int[Tensor, "slot 1"], Int[Tensor, "slot 1 1 column"]]:
+        """Make room for one more token in every slot in use: its positions, and how far back each column is."""
+        positions = torch.tensor(self.lengths, device=device)
+        self.lengths = [n + 1 for n in self.lengths]
+        self._make_room(self.width)
+        self._at = torch.arange(len(self.lengths), device=device), positions
+        return positions[:, None], (positions[:, None] - torch.arange(self.width, device=device))[:, None, None]
+
+    @property
+    def width(self) -> int:
+        """Columns in use."""
+        return max(self.lengths, default=0)
+
+    def write(self, buffer: Tensor, states: Tensor) -> Tensor:
+        """Put the states of one new token into every slot in use; what is in use then."""
+        assert self._at is not None
+        rows, columns = (x.to(buffer.device) for x in self._at)
+        buffer[rows, :, columns] = states[:, :, 0]
+        return buffer[: len(self.lengths), :, : self.width]
+
+    def _make_room(self, width: int) -> None:
+        held = self.cache.layers[0].keys.shape[2]
+        if width > held:
+            wanted = -(-(width + width // 4) // _BLOCK) * _BLOCK
+            for layer in self.cache.layers:
+                layer.grow(wanted)
+
+
+class _Layer(DynamicLayer):
+    """The slots of one layer of the model."""
+
+    def __init__(self, slots: Slots, like: Any) -> None:
+        super().__init__()
+        self.slots = slots
+        self.keys, self.values = (x.new_empty(slots.n, x.shape[1], 0, x.shape[3]) for x in (like.keys, like.values))
+        self.is_initialized = True
+
+    def grow(self, width: int) -> None:
+        assert self.keys is not None and self.values is not None
+        self.keys, self.values = _wider(self.keys, width), _wider(self.values, width)
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        assert self.keys is not None and self.values is not None
+        return self.slots.write(self.keys, key_states), self.slots.write(self.values, value_states)
+
+    def get_seq_length(self) -> int:
+        return self.slots.width - 1
+
+
+def _wider(buffer: Tensor, width: int) -> Tensor:
+    # zeros: what was never written is masked, and a masked NaN would still spoil the sum
+    wide = buffer.new_zeros(*buffer.shape[:2], width, buffer.shape[3])
+    wide[:, :, : buffer.shape[2]] = buffer
+    return wide

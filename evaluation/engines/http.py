@@ -24,10 +24,10 @@ from ...errors import ModelError
 from ...terminal import plain
 from ..asks import Ask, Response
 from ..journal import ask_identity
-from . import replies, retrying
+from . import replies, transport
 from .base import REFUSED, BaseEngine, error_response, think
 from .capabilities import Capabilities, Probe, find_capabilities
-from .signatures import LEAST, SHARE, foreign
+from .replies import LEAST, SHARE, foreign
 from .transport import RedirectedError, ReplyTooLargeError, Transport, is_official, stay_on_host
 
 # Wrong key, no permission, no such model, another host: the next request will not fare better.
@@ -210,7 +210,7 @@ class HttpEngine(BaseEngine):
         except _FATAL as e:
             raise ModelError(f"{self.name}: {self._said(e)}; {_CHECK}") from None
         except _FAILED as e:
-            return self._failure(ask, self._said(e), refused=retrying.is_refusal(e))
+            return self._failure(ask, self._said(e), refused=transport.is_refusal(e))
 
     def _failure(self, ask: Ask, error: str, *, refused: bool) -> Response:
         found = error_response(ask, self.identity, error)
@@ -224,7 +224,7 @@ class HttpEngine(BaseEngine):
             replies.check_reply(reply)
             return reply
 
-        return retrying.send(send, self.retries, self.timeout, self.deadline)
+        return transport.send(send, self.retries, self.timeout, self.deadline)
 
     def _send(self, ask: Ask, timeout: float) -> Any:
         self._transport.at_most(_largest(ask))

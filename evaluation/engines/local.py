@@ -26,7 +26,7 @@ from ...terminal import to_stderr
 from ..asks import Ask, Response
 from ..identity import local_identity
 from ..journal import ask_identity
-from . import continuous, fixed
+from . import continuous, decoding
 from .base import THINKING_OPENED, BaseEngine, error_response, think
 from .decoding import Row, Runner
 from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
@@ -142,7 +142,7 @@ class LocalEngine(BaseEngine):
     def trust(self) -> Trust:
         """Whether asks may be decoded continuously, found out with some small forward passes."""
         if not self._continuous:
-            return Trust(fixed.decode)
+            return Trust(decoding.decode)
         with self._evaluating():
             found = find_trust(self.model)
         if found.reason is not None:

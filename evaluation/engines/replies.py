@@ -1,14 +1,19 @@
-"""What a server's reply holds: the text, why it ends, token counts and ids; and what is no answer at all.
+"""What a server's reply contains: text, finish reason, token counts and ids, and the name of the model that signed it.
 
-Servers differ: content in parts, refusals in a field of their own, ends by abortion or error under status 200, counts
-and ids that are missing or no numbers. Nothing of that may pass for an answer of the model.
+Servers differ: content in parts, refusals in a separate field, aborted replies with status 200, missing or malformed
+counts and ids. None of this may be taken for an answer of the model.
+
+Servers also sign with the dated name of an alias, without the owner's name, or with a file name. These names count as
+the same model; any other name is another model until the user accepts it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..asks import Response
 from .base import cut_after_stop
 
 _CUT_OFF = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
@@ -105,3 +110,49 @@ def _ids(found: Any) -> tuple[int, ...] | None:
     if not isinstance(found, list) or not all(type(i) is int and i >= 0 for i in found):
         return None
     return tuple(found)
+
+
+SHARE = 0.05
+"""Share of foreign signatures above which asking stops."""
+
+
+LEAST = 3
+"""Foreign signatures below which it goes on, whatever their share."""
+
+
+_DATED = re.compile(r"(?:[-@:](?:\d{4}(?:-?\d\d){0,2}|\d{3,4}|main|latest))$")
+
+
+def same_model(asked: str, signed: str) -> bool:
+    """Whether two names mean one model: ``gpt-4o`` and ``gpt-4o-2024-08-06`` do, ``gpt-4o`` and ``gpt-4o-mini`` not."""
+    names = [name.strip().lower().rstrip("/").removesuffix(".gguf") for name in (asked, signed)]
+    shorts = [name.rpartition("/")[2] for name in names]
+    # Two owners of one name are two models; a server that leaves the owner out means the one that was asked.
+    if names[0] != names[1] and all("/" in name for name in names) and not _nested(*names):
+        return False
+    one, other = shorts
+    undated = [_DATED.sub("", name) for name in shorts]
+    moving = [name.endswith(("-latest", ":latest")) for name in shorts]
+    return one == other or one == undated[1] or other == undated[0] or (any(moving) and undated[0] == undated[1])
+
+
+def _nested(one: str, other: str) -> bool:
+    """Whether one is the other inside a folder: ``models/owner/name``."""
+    short, long = sorted((_DATED.sub("", one), _DATED.sub("", other)), key=len)
+    return long == short or long.endswith(f"/{short.lstrip('/')}")
+
+
+def foreign(asked: str, signed: str | None, accepted: Collection[str] = ()) -> bool:
+    """Whether an answer is signed by a model that was neither asked nor accepted."""
+    return bool(signed) and not any(same_model(name, str(signed)) for name in (asked, *accepted))
+
+
+def count(responses: Iterable[Response], identity: Mapping[str, str], accepted: Collection[str] = ()) -> dict[str, int]:
+    """How many answers each foreign name signed; empty for a model that no server knows by its name."""
+    found: dict[str, int] = {}
+    asked = identity.get("model")
+    for response in responses if asked is not None else ():
+        signed = (response.provenance or {}).get("model")
+        if response.finish_reason != "error" and isinstance(signed, str) and foreign(str(asked), signed, accepted):
+            found[signed] = found.get(signed, 0) + 1
+    return found

@@ -1,25 +1,31 @@
-"""How requests reach one server: in bounded time and size, with that server's key and nothing else that is secret.
+"""HTTP requests to one server: limited in time and size, repeated after passing faults, and without foreign secrets.
 
-The deadline covers a whole exchange (connection, request, headers and body), so a server that sends one byte a second
-ends when its time is up. A reply is read up to a size and no further, also where it is compressed. Headers that the
-client library takes from the environment (organization, project, custom ones) go to the official service only, and a
-redirect is followed on the same host only.
+``Transport`` carries one request. Its deadline covers the whole exchange (connection, request, headers, body), so a
+server that sends one byte a second is cut off in time. A reply is read up to a maximum size, counted after
+decompression. Headers that the client library takes from the environment (organization, project, custom ones) go to
+the official service only. Redirects are followed on the same host only. ``send`` repeats a request after a pause until
+its retries or its time are used up.
 """
 
 from __future__ import annotations
 
+import json
 import ssl
 import threading
 import time
 import urllib.request
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpcore2
 import httpx2
+import openai
+
+from . import replies
 
 OFFICIAL = "api.openai.com"
 """The service that ``OPENAI_API_KEY`` and the organization headers belong to; its regions are subdomains."""
@@ -203,3 +209,68 @@ def stay_on_host(response: httpx2.Response) -> None:
             f"the server redirects to {there.scheme}://{there.host}{port}, which is not followed; "
             "if that is the server you mean, give its URL"
         )
+
+
+_BACKOFF_SECONDS = 0.5
+
+
+_BACKOFF_MAX_SECONDS = 8.0
+
+
+_RETRY_AFTER_MAX_SECONDS = 60.0
+
+
+_GARBLED = (replies.MalformedReplyError, openai.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError)
+"""Replies that are no completions, broken JSON and text that is no UTF-8 among them."""
+
+
+_REFUSALS = frozenset({400, 413, 422, 451})
+"""Answers to what one request holds (too long, not allowed, not understood): the server is well."""
+
+
+def send(once: Callable[[float], Any], retries: int, timeout: float, deadline: float) -> Any:
+    """What ``once(seconds)`` returns, at the last try whatever it raises.
+
+    Raises ``MalformedReplyError`` where no reply was a completion.
+    """
+    end = time.monotonic() + deadline
+    for attempt in range(retries + 1):
+        try:
+            return once(max(min(timeout, end - time.monotonic()), 0.001))
+        except (*_GARBLED, openai.APIConnectionError, openai.APIStatusError) as e:
+            wait = _pause(e, attempt)
+            if attempt < retries and _passes(e) and time.monotonic() + wait < end:
+                time.sleep(wait)
+                continue
+            if isinstance(e, _GARBLED):
+                tries = f"{attempt + 1} tries" if attempt else "1 try"
+                raise replies.MalformedReplyError(f"reply is not a completion after {tries} ({e})") from e
+            raise
+    raise AssertionError("unreachable")
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the server refused this one request for good."""
+    return isinstance(error, openai.APIStatusError) and error.status_code in _REFUSALS
+
+
+def _passes(error: Exception) -> bool:
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code in (408, 409, 429) or error.status_code >= 500
+    return True
+
+
+def _pause(error: Exception, attempt: int) -> float:
+    """Seconds to wait: what the server asks for where that is not long, else more with each attempt."""
+    backoff = min(_BACKOFF_SECONDS * 2**attempt, _BACKOFF_MAX_SECONDS)
+    stated = getattr(getattr(error, "response", None), "headers", {}).get("retry-after")
+    if stated is None:
+        return backoff
+    try:
+        seconds = float(stated)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(stated).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError):
+            return backoff
+    return seconds if 0 < seconds <= _RETRY_AFTER_MAX_SECONDS else backoff

@@ -13,10 +13,9 @@ import torch
 from transformers import DynamicCache
 
 from ...devices import is_out_of_memory
-from . import continuous, fixed
-from .continuous import Reader, step
+from . import continuous, decoding
+from .continuous import Reader, Slots, step
 from .decoding import Row, Runner
-from .slots import Slots
 
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-6}
 """Largest difference of a logit, as a share of the range of all; 0.05 in 16 bits."""
@@ -51,8 +50,8 @@ def find_trust(model: Any) -> Trust:
     if trust.reason is None:
         return trust
     if _batches_hold(model):
-        return Trust(fixed.decode, f"in fixed batches, since {trust.reason}")
-    return Trust(fixed.decode_anew, f"one by one and without a cache, since {trust.reason}")
+        return Trust(decoding.decode, f"in fixed batches, since {trust.reason}")
+    return Trust(decoding.decode_anew, f"one by one and without a cache, since {trust.reason}")
 
 
 def _of_cache(config: Any) -> Trust:
@@ -71,14 +70,14 @@ def _batches_hold(model: Any) -> bool:
     """Whether a padded batch whose rows finish apart gives the tokens of each row alone."""
     tokens = _tokens(model)
     ways = {}
-    for decode in (fixed.decode, fixed.decode_anew):
+    for decode in (decoding.decode, decoding.decode_anew):
         rows = [Row(tuple(tokens[:3]), 4, frozenset()), Row(tuple(tokens[3:12]), 2, frozenset())]
         try:
             list(decode(Runner(model), rows, len(rows)))
         except Exception as e:
             return is_out_of_memory(e)  # then nothing was found out
         ways[decode] = [row.generated for row in rows]
-    return ways[fixed.decode] == ways[fixed.decode_anew]
+    return ways[decoding.decode] == ways[decoding.decode_anew]
 
 
 def _tokens(model: Any) -> list[int]:

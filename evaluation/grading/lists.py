@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Sequence
 
+from ..asks import Grade
+from ..cases import Part
 from . import names, numbers, quantities, text
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
@@ -119,3 +121,13 @@ def _says(given: str, gold: str) -> bool:
     found = numbers.find_all(numbers.normalized(given))
     digits = [n for n in found if not n.word] or found
     return len({n.value for n in digits}) == 1 and numbers.equal(said.number, wanted)
+
+
+def stopped_at_a_part(response_text: str, parts: Sequence[Part]) -> Grade | None:
+    """Incorrect if the response is nothing but a part's answer or items of it; None for anything else."""
+    given = split(response_text)
+    for i, part in enumerate(parts):
+        golds = [item for answer in (part.answer, *part.aliases) for item in split(answer)]
+        if given and all(any(same(item, gold) for gold in golds) for item in given):
+            return Grade("incorrect", response_text.strip(), None, f"stops at part:{i}")
+    return None

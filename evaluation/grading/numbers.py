@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from . import units, words
+from . import words
 
 TOLERANCE = Fraction(1, 10**6)
 """Relative difference up to which two numbers are equal (long decimals of the same fraction)."""
@@ -90,7 +90,7 @@ def normalized(text: str) -> str:
 
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.\d+|\.\d+|\d+"
 _NUMBER = re.compile(
-    rf"""(?<![A-Za-z_^\d.])(?P<sign>[-+–]\s?)?(?P<currency>[{re.escape(units.CURRENCY_SIGNS)}]\s?(?P<inner>[-+–])?)?
+    rf"""(?<![A-Za-z_^\d.])(?P<sign>[-+–]\s?)?(?P<currency>[{re.escape(words.CURRENCY_SIGNS)}]\s?(?P<inner>[-+–])?)?
     (?: (?P<clock>\d{{1,3}}:\d{{1,2}}(?::\d{{2}})?(?![\d:])(?:\s?(?P<half>[ap])\.?m\b\.?)?)
       | (?P<mixed>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)(?![\d/])
       | (?P<over>{_PLAIN})\s?/\s?(?P<under>{_PLAIN})(?![\d/])
@@ -113,7 +113,7 @@ _NEAR = 60
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12, "k": 10**3}
 _SCALES |= {"bn": 10**9, "m": 10**6}
 _OPERATOR = r"(?:[-+–×x*·÷/^]|times|plus|minus|multiplied\s+by|divided\s+by|added\s+to|less|over)"
-_OPERATION = re.compile(rf"^\s*(?:[^\W\d]+\s+){{0,3}}?{_OPERATOR}\s*[({re.escape(units.CURRENCY_SIGNS)}]*\s*$", re.I)
+_OPERATION = re.compile(rf"^\s*(?:[^\W\d]+\s+){{0,3}}?{_OPERATOR}\s*[({re.escape(words.CURRENCY_SIGNS)}]*\s*$", re.I)
 _NEGATED = re.compile(
     r"(?:\bnot|n't|\bnever|\brather than|\binstead of)\s+(?:be\s+|equal\s+to\s+|exactly\s+)?[$€£]?$", re.I
 )
@@ -198,7 +198,7 @@ def _clock(text: str, half: str | None, start: int, end: int, unit: str | None) 
     hours = first + 12 if half and half.lower() == "p" and first < 12 else first % 12 if half and first == 12 else first
     minutes = second + Fraction(int(text.split(":")[2][:2]), 60) if text.count(":") == 2 else Fraction(second)
     value = hours + minutes / 60
-    if unit and (found := units.lookup(unit)) and found[0] == "time":
+    if unit and (found := words.lookup(unit)) and found[0] == "time":
         return Number(value, start, end, "time", Fraction(3600))
     others = (value + 12, value - 12, Fraction(first), Fraction(second), first + minutes / 60)
     return Number(value, start, end, "clock", others=() if half else others)
@@ -234,7 +234,7 @@ def _with_unit(number: Number, unit: str | None) -> Number:
         return number
     if unit == "%" or re.fullmatch(r"per\s?cent", unit):
         return replace(number, value=number.value / 100, percent=True)
-    found = units.lookup(unit.replace(" ", ""))
+    found = words.lookup(unit.replace(" ", ""))
     return number if found is None else replace(number, dimension=found[0], factor=found[1])
 
 
@@ -302,7 +302,7 @@ def equal(a: Number, gold: Number) -> bool:
 
     A percentage equals its decimal, and the bare number where the gold answer is a percentage or has no sign.
     """
-    plain_degrees = {a.dimension, gold.dimension} & {"angle"} and {a.dimension, gold.dimension} <= units.DEGREES
+    plain_degrees = {a.dimension, gold.dimension} & {"angle"} and {a.dimension, gold.dimension} <= words.DEGREES
     if a.dimension and gold.dimension and not plain_degrees:
         return a.dimension == gold.dimension and _close(a.value * a.factor, gold.value * gold.factor)
     colons = {"clock", "ratio"} & {a.dimension, gold.dimension}

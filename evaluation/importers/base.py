@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import InputError
-from ..benchmarks.answers import type_of_words
+from ..gold import type_of_words
 from ..protocols.base import Graded
 
 

@@ -16,9 +16,9 @@ from typing import Any
 from ...errors import InputError
 from .. import reading
 from ..asks import Outcome
-from ..benchmarks.lines import read_lines
 from ..grading.text import normalize
 from ..protocols.base import Graded
+from ..reading import objects
 from .base import Imported, Options, Stored, contradiction, described, place, refuse_twice
 
 WHAT = "samples_TASK_TIME.jsonl of lm-evaluation-harness (--log_samples)"
@@ -37,14 +37,13 @@ def read_lm_eval(path: str | Path, options: Options = Options()) -> Imported:  #
     task = named["task"] if named else Path(path).stem
     model = options.model or _model(Path(path))
     rows, contradictions, stored = [], [], []
-    samples = [(n, s) for n, s in enumerate(read_lines(path, WHAT), 1)]
-    for n, sample in samples:
+    samples = list(objects(path, WHAT))
+    for where, sample in samples:
         if "doc_id" not in sample or not isinstance(sample.get("doc"), dict):
-            raise InputError(f"{path}:{n}: fields doc_id and doc are missing; give {WHAT}")
+            raise InputError(f"{where}: fields doc_id and doc are missing; give {WHAT}")
     chosen = _filter([s for _, s in samples], options.filter, path)
-    kept = [(n, s) for n, s in samples if s.get("filter") == chosen]
-    for n, sample in kept:
-        where = f"{path}:{n}"
+    kept = [(where, s) for where, s in samples if s.get("filter") == chosen]
+    for where, sample in kept:
         metric = _metric(sample, options.scorer, where)
         row = _row(sample, metric, task, model, options, where)
         rows.append(row)

@@ -19,12 +19,11 @@ from typing import Any
 from ...errors import InputError, did_you_mean
 from .. import reading
 from ..asks import OUTCOMES, Outcome
-from ..benchmarks.answers import typed_answer
-from ..benchmarks.files import number_text
-from ..benchmarks.lines import read_records
 from ..cases import ANSWER_TYPES
+from ..gold import typed_answer
 from ..prompts import FORMATS
 from ..protocols.base import Graded
+from ..reading import number_text, objects
 from .base import Imported, Options, Stored, described, place, refuse_twice
 from .regrading import check, graded
 
@@ -86,7 +85,7 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
 def _rows(path: str | Path, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row); of a table without its empty cells, but for those of ``names``: a response may be empty."""
     if Path(path).suffix.lower() != ".csv":
-        yield from read_records(path, WHAT)
+        yield from objects(path, WHAT)
         return
     for line, row in reading.table(path, f"give {WHAT}", longest=reading.LONG_CELL)[1]:
         yield (

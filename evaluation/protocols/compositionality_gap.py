@@ -23,7 +23,7 @@ from . import counting
 from .asking import ask_again, ask_part, ask_whole, check_formats, pending
 from .base import About, CaseSet, Entry, Graded, Reduction
 from .counting import Item, Truth
-from .few_shot import Exemplar
+from .presenting import Exemplar
 
 _EXTRA = ":extra-context"
 _REVERSED = "reversed"

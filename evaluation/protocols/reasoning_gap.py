@@ -30,7 +30,7 @@ from . import counting
 from .asking import MAX_TOKENS, ask_part, ask_whole, pending
 from .base import About, CaseSet, Entry, Graded, Reduction
 from .counting import Item, Truth
-from .few_shot import Exemplar
+from .presenting import Exemplar
 
 CODE_INSTRUCTION = (
     "Answer with Python code only: a function solve_q1() that returns the answer to Q1, and a function solution() "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation.benchmarks.load import load
+from ...evaluation.benchmarks.catalog import load
 from ...evaluation.benchmarks.stad import Item, case_from_item, read_items, record_from_item
 from ...evaluation.cases import Case
 from ...evaluation.engines.base import Engine
@@ -33,9 +33,9 @@ def scaffolds(
     only verifies what people wrote. ``solver`` measures coverage. Records in STaD's shape go to ``records.jsonl``.
     Raises ``InputError`` where neither teacher nor human decompositions are given.
     """
-    from ...evaluation.builders import human as people
     from ...evaluation.builders import scaffold_quality as quality
     from ...evaluation.builders import scaffolds as builder
+    from ...evaluation.builders import scaffolds as people
 
     if not teachers and not human:
         raise InputError("build scaffolds: give --teacher, or --human for a benchmark whose cases have human steps")

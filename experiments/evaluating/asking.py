@@ -22,15 +22,15 @@ def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
     They are kept with the run, so that it can be scored again without them. Raises ``InputError`` for a file that
     cannot be read and for more examples than the benchmark has.
     """
-    from ...evaluation.protocols import few_shot
+    from ...evaluation.protocols import presenting
 
     if asking.few_shot is None or asking.exemplars:
         return asking
     names = {case.benchmark for case in cases}
     if not asking.few_shot.isdigit():
-        found = few_shot.read(asking.few_shot)
+        found = presenting.read(asking.few_shot)
     elif len(names) == 1:
-        found = few_shot.of_benchmark(names.pop(), int(asking.few_shot))
+        found = presenting.of_benchmark(names.pop(), int(asking.few_shot))
     else:
         return asking
     return asking.replace(exemplars=tuple(asdict(e) for e in found))
@@ -48,13 +48,13 @@ def make_protocol(config: Config) -> Any:
     Raises ``InputError`` for an option that the protocol does not have.
     """
     from ...evaluation import protocols
-    from ...evaluation.protocols import few_shot
+    from ...evaluation.protocols import presenting
     from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
 
     name, asking = str(config.protocol), with_examples(config.asking, ())
     found = protocols.get(name, **_options(config))
     count = 0 if asking.exemplars else int(asking.few_shot or 0)
-    examples = few_shot.own(name, count) if count else [few_shot.Exemplar(**e) for e in asking.exemplars]
+    examples = presenting.own(name, count) if count else [presenting.Exemplar(**e) for e in asking.exemplars]
     how = Presentation(
         prompting=config.prompting or "chat",
         exemplars=tuple(examples),

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import InputError
-from ...evaluation.benchmarks.catalog import READERS
-from ...evaluation.benchmarks.load import load
+from ...evaluation.benchmarks.catalog import READERS, load
 from ...evaluation.cases import Case, case_to_dict, check_cases
 from ...evaluation.protocols.asking import default_format, recommended, recommended_format
 from ...files import text_hash

@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation import reading, statistics
 from ...evaluation.asks import Ask, Response
-from ...evaluation.engines import signatures
+from ...evaluation.engines import replies
 from ...evaluation.engines.base import THINKING_OPENED
 from ...evaluation.grading import judge, mathematics
 from ...evaluation.judging import Judged
@@ -150,7 +150,7 @@ def signed_otherwise(
     """
     answers = [r for r in responses if r.finish_reason != "error"]
     accepted = [name.strip() for name in (signed_as or "").split(",")]
-    found = signatures.count(answers, identity, accepted)
+    found = replies.count(answers, identity, accepted)
     if not found:
         return [], [], {}
     k, n = sum(found.values()), len(answers)

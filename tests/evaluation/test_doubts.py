@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import beta
 
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.doubts import in_doubt, with_grader_bounds
-from composcope.evaluation.grading.measured import MEASURED
+from composcope.evaluation.doubts import MEASURED, in_doubt, with_grader_bounds
 from composcope.evaluation.metrics import Metric, to_document
 from composcope.evaluation.protocols.base import Graded
 

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 from exit_codes import done
 
-from composcope.evaluation.benchmarks.load import load
+from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import main
 from composcope.experiments.organism import tasks, world

@@ -1,10 +1,14 @@
-"""The fact tables as they ship: CSV files whose cells hold one accepted answer, or several parted by ``|``."""
+"""The fact tables that ship as CSV files, and wrong answers of the same kind (decoys) near a number.
+
+A cell holds one accepted answer, or several separated by ``|``.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -61,3 +65,13 @@ def holds(text: str, answer: str) -> bool:
 def sentence(text: str) -> str:
     """The text with a capital letter in front."""
     return text[:1].upper() + text[1:]
+
+
+N = 4
+"""Decoys of an answer, where there are as many."""
+
+
+def nearest(numbers: Iterable[int], gold: int) -> list[str]:
+    """The positive numbers nearest to the gold one, without it."""
+    others = {n for n in numbers if n > 0 and n != gold}
+    return [str(n) for n in sorted(others, key=lambda n: (abs(n - gold), n))[:N]]

@@ -1,14 +1,19 @@
-"""Two-hop families: a first entity leads to a bridge, the bridge to the answer."""
+"""Two-hop families: a first entity leads to a bridge, and the bridge leads to the answer.
+
+A ``Relation`` is one kind of fact: the facts, three wordings of its question, and a phrase that names the answer
+without giving it. A two-hop question puts the first relation's phrase into the second relation's question: "What is the
+currency of {x}?" about "the country whose capital is Oslo".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from ...cases import Case, Part
-from .decoys import of_relation
-from .relations import Fact, Relation, relations
-from .tables import slug
+from .tables import Entity, N, cells, entity, holds, nearest, rows, sentence, slug
 
 
 @dataclass(frozen=True)
@@ -93,3 +98,160 @@ def _part(relation: Relation, fact: Fact) -> Part:
         atom=f"{relation.name}:{subject.id.partition(':')[2]}",
         skill=relation.name,
     )
+
+
+Fact = tuple[Entity, Entity]
+"""Subject and answer."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One kind of fact. In ``questions`` (the plain one and two paraphrases) and ``phrase`` ``{x}`` is the subject."""
+
+    name: str
+    questions: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    phrase: str
+    answer_type: str
+    closed: bool
+    """Whether its answers are few and known, so that guessing among them has a chance."""
+
+    def ask(self, phrase: str) -> tuple[str, ...]:
+        """All wordings of the question about a subject."""
+        return tuple(sentence(q.format(x=phrase)) for q in self.questions)
+
+    @property
+    def answers(self) -> tuple[Entity, ...]:
+        """The different answers, in the order of the table."""
+        return tuple({answer.id: answer for _, answer in self.facts}.values())
+
+    @property
+    def chance(self) -> float | None:
+        """Probability that a guess among the answers of a closed relation is right."""
+        return 1 / len(self.answers) if self.closed else None
+
+
+@cache
+def relations() -> dict[str, Relation]:
+    """All relations by name, worded as in ``relations.csv``."""
+    facts: dict[str, Iterable[Fact]] = {
+        "country-of-capital": _facts("countries", ("capital", "city"), ("country", "country")),
+        "country-of-city": _places("city"),
+        "country-of-landmark": _places("landmark"),
+        "country-of-company": _places("company"),
+        "state-of-city": _clues("states", ("cities", "city"), "state"),
+        "author": _works("book"),
+        "artist": _works("art"),
+        "thinker": _works("idea"),
+        "element-of-symbol": _facts("elements", ("symbol", "symbol"), ("element", "element")),
+        "element-of-number": _facts("elements", ("number", "number"), ("element", "element")),
+        "animal-of-young": (f for f in _clues("animals", ("clues", "clue"), "animal") if _names_young(f)),
+        "animal-of-trait": (f for f in _clues("animals", ("clues", "clue"), "animal") if not _names_young(f)),
+        "month-of-feast": _clues("months", ("feasts", "feast"), "month"),
+        "month-of-ordinal": _facts("months", ("ordinal", "ordinal"), ("month", "month")),
+        "planet-of-clue": _clues("planets", ("clues", "clue"), "planet"),
+        "currency": _facts("countries", ("country", "country"), ("currency", "currency")),
+        "language": _facts("countries", ("country", "country"), ("language", "language")),
+        "continent": _facts("countries", ("country", "country"), ("continent", "continent")),
+        "capital": _facts("countries", ("country", "country"), ("capital", "city")),
+        "state-capital": _states(),
+        "home": ((entity("person", row["maker"]), _country(row["country"])) for row in rows("makers")),
+        "number": _facts("elements", ("element", "element"), ("number", "number")),
+        "symbol": _symbols(),
+        "young": _facts("animals", ("animal", "animal"), ("young", "young")),
+        "legs": _facts("animals", ("animal", "animal"), ("legs", "number")),
+        "days": _facts("months", ("month", "month"), ("days", "number")),
+        "next-month": _next_months(),
+        "position": _facts("planets", ("planet", "planet"), ("position", "number")),
+    }
+    return {row["name"]: _relation(row, facts[row["name"]]) for row in rows("relations")}
+
+
+def _relation(row: dict[str, str], facts: Iterable[Fact]) -> Relation:
+    questions = (row["question"], row["paraphrase_1"], row["paraphrase_2"])
+    return Relation(row["name"], questions, tuple(facts), row["phrase"], row["answer_type"], row["closed"] == "yes")
+
+
+def _facts(table: str, of: tuple[str, str], to: tuple[str, str]) -> Iterator[Fact]:
+    """Facts from two columns, each given as column and kind of entity; a row with an empty cell has none."""
+    for row in rows(table):
+        if row[of[0]] and row[to[0]]:
+            yield entity(of[1], row[of[0]]), entity(to[1], row[to[0]])
+
+
+def _clues(table: str, of: tuple[str, str], answer: str) -> Iterator[Fact]:
+    """Facts from a column (given with its kind of entity) that holds several subjects a cell."""
+    for row in rows(table):
+        for clue in cells(row[of[0]]):
+            yield entity(of[1], clue), entity(answer, row[answer])
+
+
+def _names_young(fact: Fact) -> bool:
+    """Whether the clue is the name of the animal's young: it must not ask for that."""
+    return fact[0].phrase.startswith("has young called ")
+
+
+@cache
+def _country(name: str) -> Entity:
+    """A country by any of its names; the one that it is called by here is the gold one."""
+    for row in rows("countries"):
+        if name in cells(row["country"]):
+            found, (first, *_) = entity("country", row["country"]), entity("country", name).names
+            return Entity(found.id, name, tuple(dict.fromkeys((first, *found.names))))
+    raise KeyError(f"{name}: not in countries.csv")
+
+
+def _places(kind: str) -> Iterator[Fact]:
+    for row in rows("places"):
+        if row["kind"] == kind:
+            yield entity(kind, row["place"]), _country(row["country"])
+
+
+def _works(kind: str) -> Iterator[Fact]:
+    """Who made a work; the subject stands in questions as what they did ("wrote Hamlet")."""
+    makers = {cells(row["maker"])[0]: entity("person", row["maker"]) for row in rows("makers")}
+    for row in rows("works"):
+        if row["kind"] == kind:
+            work = entity("work", row["work"])
+            yield Entity(work.id, f"{row['made']} {row['work']}", work.names), makers[row["maker"]]
+
+
+def _states() -> Iterator[Fact]:
+    """Capitals of states, which stand in questions under their full name: Georgia and Washington have namesakes."""
+    for state, capital in _facts("states", ("state", "state"), ("capital", "city")):
+        yield Entity(state.id, f"the US state of {state.phrase}", state.names), capital
+
+
+def _symbols() -> Iterator[Fact]:
+    """Symbols that cannot be taken for a word of a sentence, or for "not applicable"."""
+    for element, symbol in _facts("elements", ("element", "element"), ("symbol", "symbol")):
+        if symbol.names[0] not in ("As", "Be", "He", "I", "Na"):
+            yield element, symbol
+
+
+def _next_months() -> Iterator[Fact]:
+    months = [entity("month", row["month"]) for row in rows("months")]
+    yield from zip(months, [*months[1:], months[0]], strict=True)
+
+
+def of_relation(relation: Relation, fact: Fact, seed: str) -> list[str]:
+    """Other answers of the fact's relation, drawn by ``seed``; the nearest ones for numbers.
+
+    What a lenient reader could take for the right answer is left out, and so is what may be argued for (``near.csv``).
+    """
+    subject, gold = fact
+    doubtful = {*gold.names, *_near().get((relation.name, subject.names[0]), ())}
+    others = [a.names[0] for a in relation.answers if not _alike(a.names, doubtful)]
+    if relation.answer_type == "number":
+        return nearest(map(int, others), int(gold.names[0]))
+    return random.Random(seed).sample(others, min(N, len(others)))
+
+
+@cache
+def _near() -> dict[tuple[str, str], tuple[str, ...]]:
+    """Answers by relation and subject that are neither right nor plainly wrong."""
+    return {(row["relation"], row["subject"]): cells(row["answers"]) for row in rows("near")}
+
+
+def _alike(some: Iterable[str], others: Iterable[str]) -> bool:
+    return any(holds(a, b) or holds(b, a) for a in some for b in others)

@@ -13,7 +13,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.benchmarks import hub
 from composcope.evaluation.benchmarks.agentcoma import read_agentcoma
-from composcope.evaluation.benchmarks.load import load
+from composcope.evaluation.benchmarks.catalog import load
 
 ROW = {
     "question_commonsense": "Which of a kettle and a spoon is electrical?",

@@ -11,9 +11,9 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.benchmarks import relations
-from composcope.evaluation.benchmarks.answers import type_of_words
-from composcope.evaluation.benchmarks.load import load
+from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case, read_cases, write_cases
+from composcope.evaluation.gold import type_of_words
 
 
 def lines(path: Path, *rows: Any) -> Path:

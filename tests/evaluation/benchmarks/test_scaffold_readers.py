@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.benchmarks.answers import typed_answer
+from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.benchmarks.gsm8k import read_gsm8k
-from composcope.evaluation.benchmarks.load import load
 from composcope.evaluation.benchmarks.math_hard import boxed, read_math_hard
 from composcope.evaluation.benchmarks.stad import read_items, read_stad, record_from_item
-from composcope.evaluation.benchmarks.stad_results import read_results
-from composcope.evaluation.builders import human
+from composcope.evaluation.builders import scaffolds
+from composcope.evaluation.gold import typed_answer
+from composcope.evaluation.importers.stad_results import read_results
 from composcope.evaluation.protocols import metrics_from_rows
 
 
@@ -82,7 +82,7 @@ def test_human_steps_are_scaffolded_by_template(tmp_path: Path) -> None:
     wrong = good.replace("10.0", "11")
     single = "How many? ** 3*4=<<3*4=12>>12\n#### 12"
     rows = [{"question": "Nuts?", "answer": a} for a in (good, wrong, single, "None ** here\n#### 2")]
-    items, dropped = human.from_cases(read_gsm8k(_file(tmp_path, *rows)))
+    items, dropped = scaffolds.from_cases(read_gsm8k(_file(tmp_path, *rows)))
     assert [d["reason"].split(":")[0] for d in dropped] == ["last-answer-differs", "single-step", "step-without-value"]
     (item,) = items
     assert item.scaffolds == ("Known: How many? 12. Nuts?",) and item.teacher == "human"
@@ -94,7 +94,7 @@ def test_all_of_gsm8k_socratic_is_read(shared: Path) -> None:
     depths = Counter(c.depth for c in cases)
     assert depths == {2: 326, 3: 370, 4: 298, 5: 174, 6: 88, 7: 40, 8: 20, 9: 2, 11: 1}
     assert sum(bool(c.parts) for c in cases) == 1041
-    items, dropped = human.from_cases(cases)
+    items, dropped = scaffolds.from_cases(cases)
     assert (len(items), len(dropped)) == (1037, 282)
 
 

@@ -17,12 +17,11 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.benchmarks import load
 from composcope.evaluation.benchmarks.world import EXAMPLES, mixed, read_world, two_hop
-from composcope.evaluation.benchmarks.world.decoys import nearest
-from composcope.evaluation.benchmarks.world.relations import relations
-from composcope.evaluation.benchmarks.world.tables import Entity, cells, holds, rows
+from composcope.evaluation.benchmarks.world.tables import Entity, cells, holds, nearest, rows
+from composcope.evaluation.benchmarks.world.two_hop import relations
 from composcope.evaluation.cases import Case, Part, case_to_dict, check_cases
 from composcope.evaluation.grading import grade
-from composcope.evaluation.protocols import few_shot
+from composcope.evaluation.protocols import presenting
 
 CASES = read_world()
 PARTS = {part.atom: part for case in CASES for part in case.parts}
@@ -268,7 +267,7 @@ def test_a_file_of_that_name_is_read_rather_than_the_benchmark(tmp_path, monkeyp
 
 
 def test_its_worked_examples_are_about_other_things_than_its_cases() -> None:
-    examples = few_shot.of_benchmark("world", 4)
+    examples = presenting.of_benchmark("world", 4)
     assert Counter(e.kind for e in examples) == {
         "fact": 4,
         "commonsense": 4,
@@ -279,7 +278,7 @@ def test_its_worked_examples_are_about_other_things_than_its_cases() -> None:
     questions = {q.casefold() for c in CASES for _, q, _, _ in asked(c)}
     named = {
         name
-        for e in few_shot.read(EXAMPLES)
+        for e in presenting.read(EXAMPLES)
         for text in (e.question.partition(" ")[2], e.answer)
         for name in re.findall(r"[A-Z][a-z]+|(?:hamster|spoon|boat|kite|fortnight|rhombus|niobium)s?\b", text)
     } - {"How", "Mia"}
@@ -294,8 +293,8 @@ def test_its_worked_examples_are_about_other_things_than_its_cases() -> None:
 
 def test_more_examples_than_there_are_of_a_kind_are_refused() -> None:
     with pytest.raises(InputError, match="--few-shot 5: give 1 to 4 for world"):
-        few_shot.of_benchmark("world", 5)
-    assert few_shot.of_benchmark("custom", 5) == []
+        presenting.of_benchmark("world", 5)
+    assert presenting.of_benchmark("custom", 5) == []
 
 
 def test_the_page_about_the_benchmark_counts_its_families_as_they_are() -> None:

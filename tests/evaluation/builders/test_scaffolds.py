@@ -14,7 +14,6 @@ from composcope.evaluation.asks import Ask
 from composcope.evaluation.benchmarks.stad import Item, Step, case_from_item, read_items, record_from_item
 from composcope.evaluation.builders import scaffold_parsing as parsing
 from composcope.evaluation.builders import scaffold_quality as quality
-from composcope.evaluation.builders.rows import write_rows
 from composcope.evaluation.builders.scaffolds import Roles, Settings, generate, items_from_cases
 from composcope.evaluation.cases import Case
 from composcope.evaluation.journal import Journal
@@ -214,7 +213,7 @@ def test_stages_that_are_there_already_are_kept(engine) -> None:
 def test_records_of_the_released_shape_are_written_and_read_back(engine, tmp_path: Path) -> None:
     made = generate(items_from_cases(GOOD), Roles([engine("teacher", teach)]))
     path = tmp_path / "sums_final.jsonl"
-    write_rows([record_from_item(i) for i in made.items], path)
+    path.write_text("".join(json.dumps(record_from_item(i)) + "\n" for i in made.items))
     raw = json.loads(path.read_text().splitlines()[0])
     assert raw["sub-task"][0] == {"segment": "Add 4"} and raw["sub-task-answer"][2]["answer"] == "25"
     assert len(raw["scaffolding"]) == len(raw["scaffolding_verification"]) == 2 and len(raw["decompositions"]) == 3

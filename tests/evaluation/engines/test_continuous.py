@@ -12,7 +12,7 @@ import torch
 from tiny_models import CONFIGS, MORE, REFUSED, tiny
 
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.engines import continuous, fixed, prefixes
+from composcope.evaluation.engines import continuous, decoding
 from composcope.evaluation.engines.decoding import Row, Runner
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.engines.trust import find_trust
@@ -68,7 +68,7 @@ class Fed:
 def test_every_architecture_gives_the_tokens_of_generate_one_by_one(name: str) -> None:
     model = tiny(name)
     trust = find_trust(model)
-    wanted = fixed.decode if name in BATCHES else fixed.decode_anew if name in ANEW else continuous.decode
+    wanted = decoding.decode if name in BATCHES else decoding.decode_anew if name in ANEW else continuous.decode
     assert trust.decode is wanted and (trust.reason is None) == (wanted is continuous.decode)
     rows = rows_of(drawn(9, 10))
     done = list(trust.decode(Runner(model, window=trust.window, mixed=trust.mixed), rows, 3))
@@ -127,7 +127,7 @@ def trie(prompts: list[tuple[int, ...]]) -> set[tuple[int, ...]]:
 def test_a_layout_holds_every_shared_beginning_once_and_each_token_sees_its_own_prompt_alone(seed: int) -> None:
     prompts = sorted(ids for ids, _ in drawn(12, 2, seed))
     held, rest = prompts[3], prompts[4:]
-    found = prefixes.lay_out(held, rest)
+    found = continuous.lay_out(held, rest)
     everything = [*held, *found.tokens]
     depth = [*range(len(held)), *found.depths]
     for ids, columns, end in zip(rest, found.columns, found.ends, strict=True):
@@ -143,8 +143,8 @@ def test_a_layout_holds_every_shared_beginning_once_and_each_token_sees_its_own_
 
 def test_a_reading_takes_prompts_up_to_its_limit_and_at_least_one() -> None:
     prompts = [(1, 2, 3, 4), (1, 2, 3, 5), (1, 2, 9, 9, 9, 9)]
-    assert [prefixes.together((), prompts, limit) for limit in (1, 4, 5, 8, 9, 99)] == [1, 1, 2, 2, 3, 3]
-    assert prefixes.together((1, 2, 3), prompts, 2) == 2
+    assert [continuous.together((), prompts, limit) for limit in (1, 4, 5, 8, 9, 99)] == [1, 1, 2, 2, 3, 3]
+    assert continuous.together((1, 2, 3), prompts, 2) == 2
 
 
 def test_what_prompts_share_is_read_once_in_the_whole_run() -> None:
@@ -162,13 +162,13 @@ def test_a_finished_row_is_replaced_while_the_others_go_on() -> None:
     model = tiny("llama", max_position_embeddings=256)
     asked = [((5, 3 + i), 2 if i % 8 else 60) for i in range(64)]
     steps = {}
-    for decode in (continuous.decode, fixed.decode):
+    for decode in (continuous.decode, decoding.decode):
         fed = Fed(model)
         rows = rows_of(asked, frozenset())
         list(decode(Runner(model), rows, 8))
         steps[decode] = fed.steps
         assert max(b for b, t in fed.shapes if t == 1) <= 8
-    assert steps[fixed.decode] == 8 * 59  # a long row in every batch
+    assert steps[decoding.decode] == 8 * 59  # a long row in every batch
     assert steps[continuous.decode] < 2.5 * 59
 
 

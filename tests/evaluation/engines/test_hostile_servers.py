@@ -22,7 +22,7 @@ from composcope.evaluation.cases import Case
 from composcope.evaluation.engines import retrying, transport
 from composcope.evaluation.engines.base import REFUSED
 from composcope.evaluation.engines.http import HttpEngine, connect
-from composcope.evaluation.engines.signatures import count, same_model
+from composcope.evaluation.engines.replies import count, same_model
 from composcope.evaluation.engines.transport import is_official
 from composcope.evaluation.journal import Journal, read_journal
 from composcope.evaluation.pipeline import Evaluation, evaluate

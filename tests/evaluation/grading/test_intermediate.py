@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from composcope.evaluation.cases import Part
-from composcope.evaluation.grading.intermediate import stopped_at_a_part
+from composcope.evaluation.grading.lists import stopped_at_a_part
 
 PARTS = (Part("Which ones?", "cart and bread", answer_type="list"), Part("The sum?", "20", answer_type="number"))
 

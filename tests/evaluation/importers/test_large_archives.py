@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.importers import archives, detect, read
+from composcope.evaluation.importers import detect, inspect_logs, read
 
 SAMPLE = {"id": 1, "epoch": 1, "target": "6", "scores": {"match": {"value": "C", "answer": "6"}}}
 HEADER = json.dumps({"version": 2, "status": "success", "eval": {"task": "sums", "model": "m"}, "results": {}}).encode()
@@ -77,7 +77,9 @@ def test_samples_are_read_one_at_a_time(tmp_path: Path) -> None:
 
 def test_zstandard_is_bounded_by_the_size_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     readers = [
-        found for make in (archives._standard_library, archives._zstandard, archives._arrow) if (found := make())
+        found
+        for make in (inspect_logs._standard_library, inspect_logs._zstandard, inspect_logs._arrow)
+        if (found := make())
     ]
     if not readers:
         pytest.skip("nothing here reads Zstandard")

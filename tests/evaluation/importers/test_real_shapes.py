@@ -11,7 +11,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation import importers
-from composcope.evaluation.importers.archives import ZSTANDARD
+from composcope.evaluation.importers.inspect_logs import ZSTANDARD
 
 HEADER = {"version": 2, "status": "success", "eval": {"task": "sums", "model": "mockllm/model"}, "results": {}}
 
@@ -62,21 +62,21 @@ def test_an_eval_log_compressed_with_zstandard_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reader", ["zstandard", "pyarrow"])
 def test_either_library_is_enough(tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip(reader)
-    from composcope.evaluation.importers import archives
+    from composcope.evaluation.importers import inspect_logs
 
-    only = archives._zstandard if reader == "zstandard" else archives._arrow
-    others = [f for f in ("_standard_library", "_zstandard", "_arrow") if getattr(archives, f) is not only]
+    only = inspect_logs._zstandard if reader == "zstandard" else inspect_logs._arrow
+    others = [f for f in ("_standard_library", "_zstandard", "_arrow") if getattr(inspect_logs, f) is not only]
     path = archive(tmp_path)
     for name in others:
-        monkeypatch.setattr(archives, name, lambda: None)
+        monkeypatch.setattr(inspect_logs, name, lambda: None)
     assert len(importers.read(path).rows) == 3
 
 
 def test_without_a_library_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from composcope.evaluation.importers import archives
+    from composcope.evaluation.importers import inspect_logs
 
     path = archive(tmp_path)
-    monkeypatch.setattr(archives, "_optional", lambda module: None)
+    monkeypatch.setattr(inspect_logs, "_optional", lambda module: None)
     with pytest.raises(InputError, match=r"Zstandard.*pip install zstandard"):
         importers.read(path)
 

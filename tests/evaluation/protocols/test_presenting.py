@@ -13,7 +13,7 @@ from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.grading import grade
 from composcope.evaluation.metrics import find
-from composcope.evaluation.protocols import few_shot, get
+from composcope.evaluation.protocols import get, presenting
 from composcope.evaluation.protocols.base import Graded
 from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation, examples_in
 from composcope.evaluation.protocols.reasoning_gap import co_present
@@ -54,7 +54,7 @@ def test_the_defaults_leave_every_ask_as_the_protocol_made_it() -> None:
 
 
 def test_worked_examples_stand_before_the_question_in_the_kind_of_each_ask() -> None:
-    how = Presentation(exemplars=tuple(few_shot.own("compositionality-gap", 2)))
+    how = Presentation(exemplars=tuple(presenting.own("compositionality-gap", 2)))
     found = asks_of(MIXED, how=how, also=("self-ask",))
     assert "clear snow from a path: shovel" in found["part:0"].prompt
     assert "How many things do you carry?" in found["part:1"].prompt
@@ -67,7 +67,7 @@ def test_worked_examples_stand_before_the_question_in_the_kind_of_each_ask() -> 
 
 
 def test_steps_of_a_kind_without_examples_of_its_own_take_those_of_both_steps_in_turn() -> None:
-    how = Presentation(exemplars=tuple(few_shot.own("compositionality-gap", 2)))
+    how = Presentation(exemplars=tuple(presenting.own("compositionality-gap", 2)))
     case = replace(MIXED, parts=(replace(MIXED.parts[0], kind="hop-1"), replace(MIXED.parts[1], kind=None)))
     found = asks_of(case, how=how)
     for role in ("part:0", "part:1"):
@@ -77,7 +77,7 @@ def test_steps_of_a_kind_without_examples_of_its_own_take_those_of_both_steps_in
 
 
 def test_without_preamble_only_examples_and_question_remain() -> None:
-    how = Presentation(exemplars=tuple(few_shot.own("compositionality-gap", 1)), preamble="no")
+    how = Presentation(exemplars=tuple(presenting.own("compositionality-gap", 1)), preamble="no")
     assert asks_of(MIXED, how=how)["whole"].prompt.startswith("Question: A caretaker")
     assert asks_of(MIXED, how=Presentation(preamble="no"))["whole"].prompt == MIXED.question
 
@@ -106,7 +106,7 @@ def test_both_preambles_are_asked_and_counted_apart() -> None:
 
 
 def test_completion_prompts_end_in_answer_and_stop_at_the_next_question() -> None:
-    how = Presentation("raw", tuple(few_shot.own("compositionality-gap", 2)))
+    how = Presentation("raw", tuple(presenting.own("compositionality-gap", 2)))
     ask = asks_of(MIXED, how=how)["whole"]
     assert ask.prompting == "raw" and ask.prompt.endswith(f"Question: {MIXED.question}\nAnswer:")
     assert ask.stop == ("\nQuestion:",)
@@ -116,25 +116,25 @@ def test_completion_prompts_end_in_answer_and_stop_at_the_next_question() -> Non
 
 def test_all_eight_examples_of_the_reasoning_gap_are_right_and_written_as_answers_are_graded() -> None:
     (case, _) = co_present([CHAIN, replace(CHAIN, id="q")])
-    how = Presentation(exemplars=tuple(few_shot.own("reasoning-gap", 8)))
+    how = Presentation(exemplars=tuple(presenting.own("reasoning-gap", 8)))
     found = asks_of(case, "reasoning-gap", how, code=True)
     assert set(found) == {"part:0", "part:1", "whole", "pair:q1", "co-presented", "code"}
     assert found["whole"].prompt == found["pair:q1"].prompt
     for role, ask in found.items():
         kind = {"part:0": "q1", "part:1": "q2", "whole": "pair", "pair:q1": "pair"}.get(role, role)
-        chosen = few_shot.choose(how.exemplars, ask, "reasoning-gap")
+        chosen = presenting.choose(how.exemplars, ask, "reasoning-gap")
         assert len(chosen) == 8 and {e.kind for e in chosen} == {kind}
         if role == "pair:q1":
             continue
         for e in chosen:
-            text = few_shot.written(e, ask, "cot")
+            text = presenting.written(e, ask, "cot")
             assert text in ask.prompt and e.question in ask.prompt
             pairs = {x.question: x.answer for x in how.exemplars if x.kind == "pair"}
             gold = pairs[e.question] if role == "code" else e.answer
             assert grade(text, "stop", gold, "number", format=ask.format).outcome == "correct", text
     for pair in (e for e in how.exemplars if e.kind == "pair"):
         first = next(x.answer for x in how.exemplars if x.kind == "q1" and f"Q1: {x.question}\n" in pair.question)
-        text = few_shot.written(pair, found["pair:q1"], "cot")
+        text = presenting.written(pair, found["pair:q1"], "cot")
         assert grade(text, "stop", first, "number", format="pair-q1").outcome == "correct"
 
 
@@ -145,7 +145,7 @@ def test_examples_come_from_a_file_by_role_kind_or_for_all(tmp_path: Path) -> No
         {"kind": "*", "question": "A?", "answer": "b"},
     ]
     path.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    found = asks_of(MIXED, how=Presentation(exemplars=tuple(few_shot.read(path))))
+    found = asks_of(MIXED, how=Presentation(exemplars=tuple(presenting.read(path))))
     assert "Question: W?\nAnswer: 2 + 2 = 4. So the final answer is: 4" in found["whole"].prompt
     assert "Question: A?\nAnswer: b. So the final answer is: b" in found["part:0"].prompt
 
@@ -163,15 +163,15 @@ def test_a_file_of_examples_that_cannot_be_used_is_refused_by_line(tmp_path: Pat
     path = tmp_path / "shots.jsonl"
     path.write_text(line)
     with pytest.raises(InputError, match=said):
-        few_shot.read(path)
+        presenting.read(path)
 
 
 def test_missing_examples_are_said() -> None:
     with pytest.raises(InputError, match=r"--few-shot 3: give 1 to 2"):
-        few_shot.own("compositionality-gap", 3)
+        presenting.own("compositionality-gap", 3)
     with pytest.raises(InputError, match="no examples of our own for double-gate"):
-        few_shot.own("double-gate", 2)
-    only = Presentation(exemplars=(few_shot.Exemplar("whole", "q", "a"),))
+        presenting.own("double-gate", 2)
+    only = Presentation(exemplars=(presenting.Exemplar("whole", "q", "a"),))
     with pytest.raises(InputError, match=r"no worked example for role 'part:0' .*part:0, commonsense, part"):
         asks_of(MIXED, how=only)
 
@@ -212,7 +212,7 @@ def test_wholes_with_their_steps_reversed_are_asked_and_counted_against_the_same
 
 
 def test_the_examples_of_a_prompt_can_be_found_again_for_the_probes() -> None:
-    how = Presentation("raw", tuple(few_shot.own("compositionality-gap", 2)))
+    how = Presentation("raw", tuple(presenting.own("compositionality-gap", 2)))
     ask = asks_of(MIXED, how=how)["whole"]
     shown = examples_in(ask)
     assert shown is not None and shown.startswith("Question: A caretaker") and shown.endswith("answer is: 55")

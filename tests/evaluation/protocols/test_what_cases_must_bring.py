@@ -10,7 +10,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.benchmarks.stad import case_from_item
-from composcope.evaluation.builders import human
+from composcope.evaluation.builders import scaffolds
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols import get
 from composcope.evaluation.protocols.asking import recommended_format
@@ -63,6 +63,6 @@ def test_a_benchmark_recommends_a_format_only_where_all_cases_agree() -> None:
 
 
 def test_scaffolded_cases_keep_the_format_of_what_they_were_made_from() -> None:
-    items, dropped = human.from_cases([replace(CASE, meta={"format": "plain"})])
+    items, dropped = scaffolds.from_cases([replace(CASE, meta={"format": "plain"})])
     assert not dropped
     assert recommended_format([case_from_item(i) for i in items]) == "plain"

@@ -13,7 +13,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.benchmarks.load import load
+from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.grading import grade, lists
 from composcope.evaluation.protocols.base import Graded

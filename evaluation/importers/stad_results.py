@@ -12,10 +12,10 @@ from typing import Any
 
 from ...errors import InputError
 from ..asks import Outcome
+from ..benchmarks.stad import WHAT, Item, item_from_record, score
+from ..gold import typed_answer
 from ..protocols.base import Graded
-from .answers import typed_answer
-from .lines import read_lines
-from .stad import WHAT, Item, item_from_record, score
+from ..reading import objects
 
 
 def read_results(path: str | Path, model: str | None = None) -> tuple[list[Graded], list[str]]:
@@ -24,15 +24,14 @@ def read_results(path: str | Path, model: str | None = None) -> tuple[list[Grade
     Raises ``InputError`` for a file without any score, or whose records have another shape.
     """
     rows: list[Graded] = []
-    records = read_lines(path, WHAT)
+    records = list(objects(path, WHAT))
     stem = Path(path).stem
-    for n, record in enumerate(records, 1):
-        where = f"{path}:{n}"
-        item = item_from_record(record, f"{stem}-{n - 1:04d}", where)
+    for n, (where, record) in enumerate(records):
+        item = item_from_record(record, f"{stem}-{n:04d}", where)
         rows += _rows(item, record, model, where)
     if not rows:
         raise InputError(f"{path}: no record has evaluation_score, decomposition_score or scaffolding_score")
-    return rows, _warnings(records, str(path))
+    return rows, _warnings([record for _, record in records], str(path))
 
 
 def _rows(item: Item, record: Mapping[str, Any], model: str | None, where: str) -> list[Graded]:
