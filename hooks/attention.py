@@ -160,7 +160,10 @@ def apply_pattern(
     return rearrange(pattern.to(value.dtype) @ value, "b head q d -> b q head d").contiguous()
 
 
-def pattern_callback(layer_of: Mapping[nn.Module, int], visits: Mapping[int, Callable[[Tensor], Tensor]]) -> Callback:
+def pattern_callback(
+    layer_of: Mapping[nn.Module, int],
+    visits: Mapping[int, Callable[[Float[Tensor, "batch head query key"]], Float[Tensor, "batch head query key"]]],
+) -> Callback:
     """A callback that passes the patterns of some layers to ``visits``; the other layers keep their native kernel.
 
     Without gradients and edits the native kernel still makes the output, so reading changes no bit of it.

@@ -160,7 +160,7 @@ def _reduce(scores: Tensor, member: Tensor, sinks: Tensor | None) -> Tensor:
 @uninterrupted
 def attention_masses(
     model: PreTrainedModel, windows: Sequence[Window | None], *, only: bool = False
-) -> Iterator[list[Tensor | None]]:
+) -> Iterator[list[Float[Tensor, "region layer head step"] | None]]:
     """Record masses in one forward pass of ``model`` inside the block; the yielded list is filled after it.
 
     Args:

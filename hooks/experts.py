@@ -128,7 +128,7 @@ def changed(
 
 def visited(
     experts: nn.Module, args: tuple, kwargs: dict[str, Any], output: Float[Tensor, "*token d_model"],
-    visits: Mapping[int, Callable[[Tensor], Tensor]],
+    visits: Mapping[int, Callable[[Float[Tensor, "token d_mlp"]], Float[Tensor, "token d_mlp"]]],
 ) -> Float[Tensor, "*token d_model"]:  # fmt: skip
     """Pass some experts' neurons, ``token d_mlp`` and 0 for tokens that did not choose them, to their visits."""
     sent = given(experts, args, kwargs)

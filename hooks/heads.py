@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from jaxtyping import Shaped
 from torch import Tensor
 
 from ..errors import ModelError
@@ -15,12 +16,13 @@ from .anatomy import Anatomy
 from .sites import Edit, Reducer, Site
 
 Read = dict[Site, Reducer | None]
+Acts = dict[Site, Shaped[Tensor, "..."]]
 _OF_QUERIES, _OF_KEYS = ("head", "q", "pattern"), ("k", "v")
 
 
 def split(
     read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit], anatomy: Anatomy
-) -> tuple[Read, dict[Site, Edit], Callable[[dict[Site, Tensor]], dict[Site, Tensor]]]:
+) -> tuple[Read, dict[Site, Edit], Callable[[Acts], Acts]]:
     """Read and edit without sites of single heads, and the function that puts what was read of those back."""
     reads, edits = _by_whole(read, anatomy), _by_whole(edit, anatomy)
     kept: dict[Site, Tensor] = {}

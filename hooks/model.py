@@ -183,7 +183,7 @@ class Model:
 
     def read_trunk(
         self, ids: Int[Tensor, "batch pos"], read: Iterable[Site] | Mapping[Site, Reducer | None]
-    ) -> dict[Site, Tensor]:
+    ) -> dict[Site, Shaped[Tensor, "..."]]:
         """Activations of right-padded ids, without logits; ``read`` as in ``run``."""
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         for site in wanted:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..errors import ModelError
@@ -35,7 +36,7 @@ class ModuleHook(NamedTuple):
 
     module: nn.Module
     side: str
-    fn: Callable[..., Tensor | None]
+    fn: Callable[..., Float[Tensor, "..."] | None]
 
 
 @uninterrupted

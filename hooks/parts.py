@@ -154,7 +154,7 @@ def cut(
 
 def paste(
     y: Float[Tensor, "*shape"], x: Float[Tensor, "batch head pos d_head"], layout: str, part: int, n_q: int, n_kv: int
-) -> Tensor:
+) -> Float[Tensor, "*shape"]:
     """``y`` with ``x`` (as ``cut`` returns it) in its place."""
     if y.dim() == 4:
         return x.transpose(1, 2) if layout == "alone" else x

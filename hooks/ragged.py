@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -57,7 +57,9 @@ class RaggedRows:
         return tables, torch.from_numpy(place)
 
     def by_query(
-        self, x: Float[Tensor, "1 kv_head group row width"], fn: Callable[[Tensor, Tensor], Tensor]
+        self,
+        x: Float[Tensor, "1 kv_head group row width"],
+        fn: Callable[[Float[Tensor, "query kv_head group slot width"], Int[Tensor, " query"]], Float[Tensor, "..."]],
     ) -> Float[Tensor, "1 kv_head group row out"]:
         """``fn`` of ``x``, called with ``query kv_head group slot width`` and the queries."""
         if self.n_queries == 1:

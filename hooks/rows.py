@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import torch
 from einops import einsum, rearrange
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -57,7 +57,7 @@ class Prefix:
     """The token id at each query"""
     final: Float[Tensor, "query d_model"]
     """Residual stream after the last block, from the full forward pass"""
-    states: Mapping[Site, Tensor] = field(default_factory=dict)
+    states: Mapping[Site, Shaped[Tensor, "..."]] = field(default_factory=dict)
     """Other activations read at the queries: ``query width``"""
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from ..errors import ModelError
@@ -50,7 +50,7 @@ class Run(NamedTuple):
     """What one forward pass returned."""
 
     logits: Float[Tensor, "batch pos vocab"]
-    acts: dict[Site, Tensor]
+    acts: dict[Site, Shaped[Tensor, "..."]]
     """The sites in ``read``; attached to the graph unless gradients are off."""
     hooks: tuple[str, ...] = ()
     """Hooks of others that were on the model's modules and may have changed these numbers, by module and name."""

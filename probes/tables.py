@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import NoCasesError
@@ -190,8 +191,14 @@ def _adjustment(
 
 
 def cell_maps(
-    name: str, quantity: str, values: Values[Tensor], axes: tuple[str, ...], *, permutations: int, seed: int = 0
-) -> tuple[dict[str, Tensor], dict[str, tuple[str, ...]], list[Row]]:
+    name: str,
+    quantity: str,
+    values: Values[Float[Tensor, "..."]],
+    axes: tuple[str, ...],
+    *,
+    permutations: int,
+    seed: int = 0,
+) -> tuple[dict[str, Float[Tensor, "..."]], dict[str, tuple[str, ...]], list[Row]]:
     """Mean maps by kind and group, their differences, and p-values adjusted over each whole map.
 
     Tensors ``{name}.{kind}.{group}``, ``difference.{kind}`` (failure - success) and ``p.{kind}`` (where each group

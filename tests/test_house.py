@@ -6,12 +6,14 @@ import ast
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from shapes import SHAPED
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKED = ROOT / "evaluation" / "sandbox" / "program.py"
@@ -124,3 +126,38 @@ def test_a_python_that_makes_no_environments_is_one_clear_line(tmp_path: Path) -
     said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
     assert done.returncode != 0 and len(said) == 1 and "apt-get install python3-venv" in said[0]
     assert not (tmp_path / ".venv").exists()
+
+
+def _without_shape(hint: ast.expr | None) -> bool:
+    """Whether a type hint names a tensor outside jaxtyping's brackets."""
+    if isinstance(hint, ast.Constant) and isinstance(hint.value, str):
+        hint = ast.parse(hint.value, mode="eval").body
+    if isinstance(hint, ast.Subscript) and isinstance(hint.value, ast.Name) and f"{hint.value.id}[" in SHAPED:
+        return False
+    if isinstance(hint, ast.Name):
+        return hint.id == "Tensor"
+    return hint is not None and any(_without_shape(h) for h in ast.iter_child_nodes(hint) if isinstance(h, ast.expr))
+
+
+def _public_hints(node: ast.ClassDef | ast.Module, inside: str = "") -> Iterator[tuple[str, ast.expr | None]]:
+    """Name and type hint of every parameter, result and field that others may use."""
+    for child in node.body:
+        if isinstance(child, ast.AnnAssign) and isinstance(node, ast.ClassDef) and isinstance(child.target, ast.Name):
+            if not child.target.id.startswith("_"):
+                yield inside + child.target.id, child.annotation
+        elif isinstance(child, ast.FunctionDef) and (child.name in ("__init__", "__call__") or child.name[0] != "_"):
+            arguments = child.args
+            for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+                yield f"{inside}{child.name}({a.arg})", a.annotation
+            yield f"{inside}{child.name} ->", child.returns
+        elif isinstance(child, ast.ClassDef) and not child.name.startswith("_"):
+            yield from _public_hints(child, f"{child.name}.")
+
+
+def test_every_tensor_in_a_public_signature_of_hooks_and_probes_says_its_shape() -> None:
+    bare, shaped = [], 0
+    for path in (p for p in _modules() if p.relative_to(ROOT).parts[0] in ("hooks", "probes")):
+        for name, hint in _public_hints(ast.parse(path.read_text(encoding="utf-8"))):
+            bare += [f"{path.relative_to(ROOT)}: {name}"] if _without_shape(hint) else []
+            shaped += hint is not None and "Tensor" in ast.unparse(hint)
+    assert not bare and shaped > 200, (bare, shaped)

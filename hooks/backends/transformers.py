@@ -82,7 +82,7 @@ class Visit:
         self.kept: Tensor | None = None
         self.count = 0
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Shaped[Tensor, "*value"]) -> Shaped[Tensor, "*value"]:
         self.count += 1
         shape = x.shape
         if x.dim() in (2, 3) and x.shape[:-1].numel() == self.batch[0] * self.batch[1]:
@@ -235,7 +235,7 @@ class Values(NamedTuple):
     """Activations by site, and the output of the forward pass."""
 
     output: Any
-    acts: dict[Site, Tensor]
+    acts: dict[Site, Shaped[Tensor, "..."]]
 
 
 def visited(
@@ -266,7 +266,7 @@ def visited(
     return Values(output, kept(visits))
 
 
-def kept(visits: Mapping[Site, Visit]) -> dict[Site, Tensor]:
+def kept(visits: Mapping[Site, Visit]) -> dict[Site, Shaped[Tensor, "..."]]:
     """The activations kept by visits; ``ModelError`` for a site whose module did not run exactly once."""
     for site, visit in visits.items():
         if visit.count != 1:
@@ -302,7 +302,7 @@ def run(
 
 def trunk(
     model: PreTrainedModel, anatomy: Anatomy, ids: Int[Tensor, "batch pos"], read: Mapping[Site, Reducer | None]
-) -> dict[Site, Tensor]:
+) -> dict[Site, Shaped[Tensor, "..."]]:
     """Activations only: the decoder runs without its vocabulary head, so no logits are held."""
     positions = position_ids(ids, None, 0, anatomy.context)
 

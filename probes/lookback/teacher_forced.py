@@ -35,7 +35,7 @@ class Masses:
     new: Float[Tensor, "layer head step"]
     context_tokens: int
     prompt_tokens: int
-    regions: Mapping[str, Tensor] = field(default_factory=dict)
+    regions: Mapping[str, Float[Tensor, "layer head step"]] = field(default_factory=dict)
     """Mass on ``sink`` (position 0), ``few_shot``, ``question``, ``template`` (the rest of the context), ``cue`` and
     ``response``, each layer head step; only where the question's span was given, and ``few_shot`` only with its."""
 
@@ -54,7 +54,7 @@ class Masses:
             context, new = context / self.context_tokens, new / new_keys.clamp(min=1)
         return (context / (context + new)).masked_fill(new_keys == 0, torch.nan)
 
-    def over_spans(self, spans: Sequence[Span] | int, form: Form = "mean") -> Tensor:
+    def over_spans(self, spans: Sequence[Span] | int, form: Form = "mean") -> Float[Tensor, "layer head span"]:
         """Mean ratio of each span of steps [layer head span], what Lookback Lens classifies (section 2.2).
 
         ``spans``: half-open ranges of response tokens, or how many tokens to take at a time (the last span may be
@@ -86,7 +86,7 @@ class Layout:
     names: tuple[str, ...]
     """Region of each part."""
 
-    def masses(self, sums: Tensor) -> Masses:
+    def masses(self, sums: Float[Tensor, "range layer head step"]) -> Masses:
         """From sums over the ranges, ``range layer head step``."""
         context, new, *parts = sums
         regions: dict[str, Tensor] = {}

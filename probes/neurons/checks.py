@@ -246,8 +246,10 @@ def sampled(n: int) -> list[int]:
     return [i * n // size for i in range(size)]
 
 
-def estimates(lm: Model, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], full: Sequence[Tensor],
-              v: int) -> list[list[float]]:  # fmt: skip
+def estimates(
+    lm: Model, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]],
+    full: Sequence[Float[Tensor, "layer neuron"]], v: int,
+) -> list[list[float]]:  # fmt: skip
     """``Agreement`` of activation x gradient with the scores of each query."""
     cheap = attribute_many(lm, prompts, answers, rule="gradient").mean if prompts else []
     return [list(agreement(a, b, v)) for a, b in zip(cheap, full, strict=True)]

@@ -55,7 +55,7 @@ class Path:
     nodes: Float[Tensor, "query node"]
     """The rows' places on the path, from 0 to 1"""
     site: PathSite
-    seen: dict[str, Tensor] = field(default_factory=dict)
+    seen: dict[str, Float[Tensor, "..."]] = field(default_factory=dict)
     leaf: Float[Tensor, "query node width"] | None = None
     """The gradient is taken with respect to this."""
     joined: Float[Tensor, "query row d_model"] | None = None
@@ -176,8 +176,10 @@ class Path:
 
 
 def gradients(
-    of: Float[Tensor, "*shape"], at: Sequence[Tensor | None], weight: Float[Tensor, "*shape"] | None = None
-) -> Sequence[Tensor]:
+    of: Float[Tensor, "*shape"],
+    at: Sequence[Float[Tensor, "..."] | None],
+    weight: Float[Tensor, "*shape"] | None = None,
+) -> Sequence[Float[Tensor, "..."]]:
     """``torch.autograd.grad``; ``ModelError`` where a kernel in between has no derivative."""
     try:
         return torch.autograd.grad(of, [x for x in at if x is not None], weight)

@@ -45,7 +45,7 @@ class Outcome:
     """``donor`` or the name of a control"""
     donor: int | None
     recipient: int
-    values: dict[str, Tensor]
+    values: dict[str, Float[Tensor, " layer"]]
     """Quantity to one value per layer; rates as 0 or 1, NaN where undefined"""
 
 
@@ -95,8 +95,10 @@ def _known(grades: Sequence[Grade], outcome: str) -> Tensor:
 
 
 def compare(
-    source: str, pair: tuple[int | None, int], patched: tuple[Tensor, Tensor], base: tuple[Tensor, Tensor],
-    donor: tuple[Tensor, Tensor], gold: tuple[int, int], answer: Sequence[int] | None, said: Judged | None = None,
+    source: str, pair: tuple[int | None, int], patched: tuple[Int[Tensor, "layer step"], Float[Tensor, "layer vocab"]],
+    base: tuple[Int[Tensor, " step"], Float[Tensor, " vocab"]],
+    donor: tuple[Int[Tensor, " step"], Float[Tensor, " vocab"]],
+    gold: tuple[int, int], answer: Sequence[int] | None, said: Judged | None = None,
 ) -> Outcome:  # fmt: skip
     """Compare patched continuations ``(layer step, layer vocab)`` with the unpatched and the donor's own.
 
@@ -189,7 +191,7 @@ def _rate(quantity: str, values: list[float], outcomes: Sequence[Outcome]) -> Ro
 
 def summarize(
     outcomes: Sequence[Outcome], layers: Sequence[int]
-) -> tuple[list[Row], dict[str, Tensor], dict[str, tuple[str, ...]]]:
+) -> tuple[list[Row], dict[str, Float[Tensor, " layer"]], dict[str, tuple[str, ...]]]:
     """Rows per source, quantity and layer; curves ``[layer]`` named by quantity, controls as ``quantity.source``."""
     rows: list[Row] = []
     tensors: dict[str, Tensor] = {}

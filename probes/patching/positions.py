@@ -166,7 +166,7 @@ def _within(positions: Sequence[int], n: int) -> list[int]:
 @torch.no_grad()
 def sweep(
     lm: Model, pairs: Sequence[Pair], sites: Sequence[Site], cells: Sequence[Cell], max_batch: int | None
-) -> dict[str, Tensor]:
+) -> dict[str, Float[Tensor, "pair site cell"]]:
     """Every cell of every site of every pair: ``pair site cell``."""
     n = len(pairs[0][1])
 
@@ -198,7 +198,7 @@ def _pair(lm: Model, pair: Pair, sites: Sequence[Site], cells: Sequence[Cell], s
 
 def measures(
     patched: Float[Tensor, "site cell vocab"], ends: Float[Tensor, "2 vocab"], answer: tuple[int, int]
-) -> dict[str, Tensor]:
+) -> dict[str, Float[Tensor, "site cell"]]:
     """Measures from patched logits and the logits of the source and of the unpatched run (``ends``)."""
     spread = ends[:, answer[0]] - ends[:, answer[1]]
     log_q, log_p = ends[1].log_softmax(-1), patched.log_softmax(-1)

@@ -116,11 +116,11 @@ def test_agentcoma_reads_its_columns_and_keeps_the_rest(tmp_path: Path) -> None:
     [
         ("bamboogle", [{**HOPS, "A2": []}], r"item 0: field 'A2' is an empty list"),
         ("bamboogle", [HOPS, {**HOPS, "Q1": " "}], r"item 1: field 'Q1' is ' '"),
-        ("bamboogle", {"a": 1}, "expected a list of objects"),
+        ("bamboogle", {"a": 1}, "field 'Question' is None"),
         ("multiarith", [{**SUMS, "lSolutions": [15]}], r"gives 14, lSolutions says 15"),
         ("multiarith", [{**SUMS, "lEquations": []}], r"field 'lEquations' is \[\]"),
         ("multiarith", [SUMS, SUMS], r"id 'multiarith-7' of case 2 was already used"),
-        ("bamboogle", [], "no cases"),
+        ("bamboogle", [], "no rows"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_with_its_place(tmp_path: Path, name: str, content: Any, said: str) -> None:
