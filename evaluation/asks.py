@@ -1,4 +1,4 @@
-"""Ask, Response and Grade: what was put to a model, what came back, and how it was judged.
+"""Ask, Response and Grade: one prompt to a model, its answer, and the judgement of the answer.
 
 Roles are plain strings so that they survive in any file: ``whole``, ``part:0``, ``part:0:paraphrase:2``,
 ``part:0:extra-context``, ``scaffold:1``, ``placeholder:1``, ``pair:whole``, ``self-ask``, ...
@@ -40,13 +40,13 @@ class Ask:
     atom: str | None = None
     """Shared atom that a ``part:i:paraphrase:j`` role probes."""
     question: str | None = None
-    """What is asked, without instruction or worked examples: what a judge reads, and what examples are put before."""
+    """The question without instruction and worked examples; a judge reads it, and examples are put before it."""
     thinking: bool | None = None
     """Whether the chat template is told to think first (``enable_thinking``); None leaves it to the template."""
     options: tuple[tuple[str, str], ...] = ()
     """(letter, text) of each option, where the answer is a ``choice``."""
     begun: str = ""
-    """Text that the response is made to begin with (forced); the model continues it, and both are graded together."""
+    """Text that the response is forced to begin with; the model continues it, and both are graded together."""
 
 
 @dataclass(frozen=True)
@@ -79,4 +79,4 @@ class Grade:
     match: str | None = None
     """How it was matched: ``exact``, ``numeric``, ``date``, ``set``, ``consistency``, ``judge``."""
     reason: str | None = None
-    """Why, where that needs saying: ``no-answer``, ``truncated``, ``judge-parse``, ..."""
+    """The reason, where one is needed: ``no-answer``, ``truncated``, ``judge-parse``, ..."""

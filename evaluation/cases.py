@@ -1,4 +1,6 @@
-"""Case and Part: one compositional question, its gold answer and the sub-questions it is made of.
+"""Case and Part: one compositional question, its gold answer and its sub-questions.
+
+    cases = read_cases("cases.jsonl")
 
 On disk a benchmark is JSON lines, one case a line, with the field names of the dataclasses below. This module
 reads, checks and writes them; it knows nothing about models.
@@ -62,7 +64,7 @@ class Case:
     family: str | None = None
     depth: int | None = None
     cluster: str | None = None
-    """Cases that share facts, items or templates are not independent; what else a case shares is in ``crossed``."""
+    """Label of cases that share facts, items or templates and so are not independent; see also ``crossed``."""
     domain: str | None = None
     operation: str | None = None
     unknowable: bool = False
@@ -72,7 +74,7 @@ class Case:
     chance: float | None = None
     """Probability that a guess in the right format is right."""
     meta: Mapping[str, Any] = field(default_factory=dict)
-    """Whatever else the benchmark says about the case."""
+    """Other properties of the case in the benchmark."""
     depth_bin: int | None = None
     """The bin that the depth counts in, where the benchmark declares bins; otherwise None, and the depth counts."""
     options: options.Options = ()
@@ -84,13 +86,13 @@ class Case:
 
     @property
     def crossed(self) -> tuple[str, ...]:
-        """What the case shares with others beside its cluster: ``meta.crossed``, one name or a list of names."""
+        """What the case shares with others besides its cluster: ``meta.crossed``, one name or a list of names."""
         found = self.meta.get("crossed", ())
         return (found,) if isinstance(found, str) else tuple(found)
 
 
 def shares(cluster: str | None, crossed: Sequence[str]) -> Hashable:
-    """A case's label for ``dependence``: its cluster, or the set of that and what crosses it; None for neither."""
+    """A case's label for ``dependence``: its cluster, or the set of the cluster and the crossed names; None without."""
     return frozenset({cluster, *crossed} - {None}) if crossed else cluster
 
 
@@ -134,7 +136,7 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
 
 
 def _unknown(name: str, allowed: Mapping[str, Any]) -> str:
-    """What is wrong with a field that is none, and where what it holds belongs."""
+    """The message for an unknown field: the closest name, and where other data belongs."""
     if allowed is _CASE_FIELDS and name in _PART_FIELDS:
         return f"field {name!r} is one of a part; put it into the objects of 'parts'"
     meant = did_you_mean(name.lower(), allowed)

@@ -1,7 +1,9 @@
 """Checksums of a journal's lines: each is over its line and the checksum before it.
 
-So an answer that was altered is noticed, and so is a line that was taken out, put in or moved. The chain begins anew
-with each segment: segments may be copied together. It is no signature: who can write can also compute it anew.
+The checksums show where an answer was altered, or a line was removed, inserted or moved. Each segment has its own
+chain, so segments may be copied together. A checksum is not a signature: who can write the file can recompute it.
+
+    line, digest = seal(b'{"key": "k"}', before="")
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Means and regressions of observations that share something: cases about one fact, pairs with one success.
 
+    mean([0.2, 0.4, 0.9], ["fact a", "fact a", "fact b"]).interval()
+
 What observation i shares is named by one label, by a ``frozenset`` of labels (a case about several facts), or by a
-``Sides`` of two such (a pair of cases). None stands alone. Two kinds of standard errors are made of that:
+``Sides`` of two such (a pair of cases). None means that it shares nothing. There are two kinds of standard errors:
 
 * Clusters, where labels part the observations into groups that share nothing: the bias-reduced linearization CR2 (Bell
   and McCaffrey 2002) with the Satterthwaite degrees of freedom of Imbens and Kolesar (2016). Labels that meet in one
@@ -294,7 +296,7 @@ def _crossed(made: _Made, labels: Labels) -> Fit:
 def _blocks(labels: Labels) -> list[Array]:
     """Observations by labels, per dimension, rows of unit length.
 
-    Labels that stand on both sides of pairs are one dimension with signs: what two members share cancels.
+    Labels on both sides of pairs are one dimension with signs: what two members share cancels.
     """
     sides = dimensions(labels)
     found = [list(dict.fromkeys(name for names in side for name in names)) for side in sides]

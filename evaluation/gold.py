@@ -47,9 +47,9 @@ def typed_answer(value: Any) -> tuple[str, str]:
 
 @lru_cache(maxsize=65536)
 def type_of_words(text: str) -> str:
-    """The answer type of an answer to a question about the world: yes or no, a date, a number, else text.
+    """The type of an answer to a question about the world: yes or no, a date, a number, else text.
 
-    Unlike in ``typed_answer`` nothing is a formula there: "I-95 N" and "$ign" are names.
+    Unlike in ``typed_answer``, nothing is a formula: "I-95 N" and "$ign" are names.
     """
     if text.lower() in ("yes", "no"):
         return "boolean"
@@ -67,7 +67,7 @@ def _type_of(text: str) -> str:
     if date is not None and (date.month or text.lower().endswith(("bc", "bce", "ad", "ce"))):
         return "date"
     if ":" in text:
-        return "text"  # a time of day is no number
+        return "text"  # a time of day is not a number
     if is_plain_number(text) and len(numbers.find_all(text)) == 1:
         return "number"
     return "number" if _FORMULA.search(text) or re.fullmatch(r"\([\d\s,./-]+\)", text) else "text"
@@ -76,7 +76,7 @@ def _type_of(text: str) -> str:
 def gold(row: Mapping[str, Any], name: str, aliases: str, where: str) -> tuple[str, tuple[str, ...]]:
     """A gold answer and its aliases, each once and without the answer itself.
 
-    Raises ``InputError`` for an answer that is no text, and for aliases that are no list of texts.
+    Raises ``InputError`` for an answer that is not text, and for aliases that are not a list of texts.
     """
     answer = text_field(row, name, where)
     listed = row.get(aliases) or []

@@ -1,4 +1,6 @@
-"""Who answered: hashes of weights, configuration, tokenizer and chat template.
+"""The identity of a model: hashes of weights, configuration, tokenizer and chat template.
+
+    folder_identity("path/to/model")["weights"]
 
 Two models with equal identity give the same greedy answers up to numerics; dtype and library versions are provenance,
 not identity. Imports torch only for models that are already in memory.
@@ -15,7 +17,7 @@ from typing import Any
 from ..errors import ModelError
 from ..files import file_sha256
 
-# How and by what a configuration was written: nothing that changes an answer.
+# How a configuration was written; none of this changes an answer.
 _CONFIG_NOISE = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "_attn_implementation", "use_cache"}
 _CHUNK = 1 << 22
 

@@ -1,11 +1,13 @@
-"""What was answered: an append-only record that is cache, resume, shard and merge in one.
+"""The journal: an append-only record of all responses, which serves as cache, resume, shard and merge in one.
 
-A journal is a folder of JSON-lines segments. Every writer starts a segment of its own and appends each response as
-one line in one system call as soon as it arrives; nothing written is ever changed, and the checksums of the lines
-(``chain``) tell where something was. Reading merges all segments by key, so a killed run continues by running the same
-command again, and the segments of several machines are merged
-by copying them into one folder. The key (``ask_identity``) holds everything that decides an answer; versions, dtype
-and engine are provenance: written beside the answers and compared on resume. Knows nothing about grading.
+    with Journal("run/journal") as journal: ...
+
+A journal is a folder of JSON-lines segments. Every writer starts a new segment and appends each response as one line in
+one system call as soon as it arrives. Written lines never change; their checksums (``chain``) show where one did.
+Reading merges all segments by key, so a killed run continues when the same command runs again, and the segments of
+several machines are merged by copying them into one folder. The key (``ask_identity``) holds everything that decides an
+answer; versions, dtype and engine are provenance: written beside the answers and compared on resume. Knows nothing
+about grading.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ from .locking import acquire, is_locked
 
 SCHEMA = 1
 SYNC_SECONDS = 5.0
-# Recorded, but no reason to distrust earlier answers.
+# Recorded, but a difference is not a reason to distrust earlier answers.
 VOLATILE = frozenset({"batch_size", "host", "device_name", "base_url", "concurrency", "capabilities"})
 WHEN_KNOWN = frozenset({"answered_as"})
-"""Compared only where both sides say it."""
+"""Compared only where both sides state it."""
 
 _REQUEST = ("prompt", "prompting", "max_tokens", "stop", "temperature", "seed", "repeat")
 
@@ -200,7 +202,7 @@ class Journal:
     def __init__(self, folder: str | Path, *, reuse: bool = False, lock: bool = True) -> None:
         """Lock and read ``folder``. ``reuse`` accepts answers that were made under another provenance.
 
-        ``lock=False`` is for a worker that writes a segment of its own on behalf of a process that holds the lock.
+        ``lock=False`` is for a worker that writes a separate segment for a process that holds the lock.
 
         Raises ``JournalError`` when another process writes here or the folder cannot be used.
         """
@@ -216,7 +218,7 @@ class Journal:
         except OSError as e:
             raise JournalError(f"{self.folder}: cannot be used as a journal ({e.strerror}); give another --out") from e
         try:
-            # Under the lock an unfinished tail is torn; a worker without it may stand beside others that write.
+            # Under the lock an unfinished tail is torn; without it, another writer may still be at work.
             self.contents = _read(self.folder, growing=lambda: not lock)
         except BaseException:
             os.close(self._lock)

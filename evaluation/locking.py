@@ -1,4 +1,7 @@
-"""The lock of a journal: held by one process, released by the kernel however that process ends."""
+"""The lock of a journal: one process holds it, and the kernel releases it however that process ends.
+
+fd = acquire(Path("run/journal/lock"))
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _TRIES = 10
 
 
 def acquire(path: Path) -> int:
-    """Lock ``path`` for this process; the kernel releases it however the process ends."""
+    """Lock ``path`` for this process. Raises ``JournalError`` naming the process that holds the lock."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         _lock_now(fd)

@@ -54,7 +54,7 @@ class Metric:
     grader_high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of the row; no NaN and no infinity ever leaves (they become null)."""
+        """The JSON object of the row; NaN and infinity become null."""
         row = {k: _finite(v) for k, v in asdict(self).items()}
         left_out = ("cluster_",) if self.cluster_n is None else ()
         left_out += ("grader_",) if self.grader_low is None else ()
@@ -89,7 +89,7 @@ def dumps(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()
 
 
 def mark(n: int, note: str | None = None) -> str | None:
-    """The note of a cell with few cases: below 5 it is drawn hollow and without a line, below 15 it is marked."""
+    """The note of a cell with few cases: below 5 the cell is drawn hollow and without a line, below 15 it is marked."""
     few = f"n < {HOLLOW_BELOW}" if n < HOLLOW_BELOW else f"n < {MARKED_BELOW}" if n < MARKED_BELOW else None
     return "; ".join(part for part in (few, note) if part) or None
 
@@ -97,7 +97,7 @@ def mark(n: int, note: str | None = None) -> str | None:
 def quoted(metric: Metric) -> Metric:
     """The metric with the interval to quote: over clusters where cases share facts or items.
 
-    What is shown to people goes through here; a metric without cluster fields comes back as it is.
+    Tables and figures use this interval. A metric without cluster fields is returned unchanged.
     """
     if metric.cluster_n is None:
         return metric

@@ -17,7 +17,7 @@ _ON_LINES = re.compile(r"^[ \t]*\(?(?P<letter>[A-Z])[).:][ \t]+(?P<text>[^\n]+)$
 _LETTERED = re.compile(r"\(?(?P<letter>[A-Z])[).:]\s+(?P<text>.+)", re.DOTALL)
 _GIVE = 'give a list of texts, or an object such as {"A": "red", "B": "blue"}'
 _QUESTION = 4000
-"""Characters at a question's end in which its options are looked for."""
+"""Characters at the end of a question that are searched for options."""
 
 
 def parse(value: Any, where: str) -> Options:
@@ -86,7 +86,7 @@ def listed(question: str, options: Sequence[tuple[str, str]]) -> str:
 def letter_of(gold: str, options: Sequence[tuple[str, str]]) -> str | None:
     """The letter of a gold answer, which is the letter itself ("B", "(B)"), the text of an option, or both.
 
-    None where it is none of the options, or no letter where there are none.
+    None where it is not one of the options, or not a letter where no options are known.
     """
     letters = {letter for letter, _ in options}
     same = [letter for letter, text in options if _plain(text) == _plain(gold)]
@@ -98,7 +98,7 @@ def letter_of(gold: str, options: Sequence[tuple[str, str]]) -> str | None:
 
 
 def check(answer_type: str, answer: str, options: Sequence[tuple[str, str]], question: str, where: str) -> None:
-    """Raises ``InputError`` where a choice's answer is none of its options, or options stand with another type."""
+    """Raises ``InputError`` where a choice's answer is not one of its options, or another type has options."""
     if answer_type != "choice":
         if options:
             raise InputError(f"{where}: field 'options' is for answer_type 'choice', and here it is {answer_type!r}")

@@ -1,8 +1,9 @@
 """The one loop of every evaluation: cases -> asks in rounds -> engine -> journal -> grades -> rows.
 
-Asks that are identical (the probe of an atom that many cases share) are put once and graded for every case. What the
-journal holds is not asked again, so a run that was stopped, for whatever reason, goes on where it was. The loop knows
-neither models nor metrics.
+    evaluate(cases, get("double-gate"), engine, journal).graded
+
+Identical asks (the probe of an atom that many cases share) are put once and graded for every case. Answers in the
+journal are not requested again, so a stopped run continues where it stopped. The loop knows neither models nor metrics.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def evaluate(
     run: str | None = None,
     judge: Engine | None = None,
 ) -> Evaluation:
-    """Ask and grade everything that ``protocol`` wants to know about ``cases``.
+    """Ask and grade everything that ``protocol`` needs about ``cases``.
 
     ``grade`` is ``grading.grade`` unless given. ``max_asks`` and ``max_tokens`` stop after that many new asks or
     generated tokens; the same call later continues. ``model`` and ``run`` are written into every row. A ``judge``
@@ -174,7 +175,7 @@ def _answer_round(state: _State, wanted: dict[str, Ask]) -> None:
     state.n_resumed += sum(key not in state.responses for key in known)
     state.asks.update((key, ask) for key, ask in wanted.items() if key not in state.asks)
     state.responses.update(known)
-    # What failed before comes last: requests that the server refuses must not stand before those that it answers.
+    # Earlier failures come last: requests that the server refuses must not delay those that it answers.
     failed = state.journal.contents.failures
     todo = [key for key in wanted if key not in known]
     pending = {key: wanted[key] for key in sorted(todo, key=failed.__contains__)}
@@ -235,7 +236,7 @@ def _with_thinking_open(ask: Ask, response: Response) -> str:
 
 
 class _Grader:
-    """Grades, each different question of what was answered once: a shared atom stands in many cases."""
+    """Grades every distinct answer and question once: many cases share an atom."""
 
     def __init__(self, grade: Callable[..., Grade]) -> None:
         self.grade = grade
@@ -243,9 +244,9 @@ class _Grader:
 
     def __call__(self, case: Case, ask: Ask, response: Response) -> Grade:
         if response.finish_reason == "error":
-            # An infrastructure failure is nobody's wrong answer.
+            # An infrastructure failure is not a wrong answer.
             return Grade("invalid", None, None, f"error: {response.error}")
-        # Parts have answers that can be known; abstaining on them never passes a gate.
+        # The answers of parts can be known; abstaining on them never passes a gate.
         unknowable = case.unknowable and ask.role == "whole"
         key = (
             response.ask,

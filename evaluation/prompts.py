@@ -1,7 +1,9 @@
-"""The wordings of every prompt: how a question is put, and how an answer in that format is written.
+"""The wordings of every prompt: how a question is asked, and how an answer in that format is written.
 
-Protocols render asks from here and the organisms' training documents render from here too, so what a small model
-was trained on is to the letter what it is asked. Instructions are short on purpose: they also have to fit a small
+    render("What is 2 + 2?", "cot")
+
+Protocols and the training documents of the organisms both use these functions, so a small model is asked in exactly the
+words that it was trained on. Instructions are short on purpose: they also have to fit a small
 context. This module knows nothing about models or grading.
 """
 
@@ -26,7 +28,7 @@ class Format:
     response: str
     """How an answer in this format is written: a template over ``{worked}`` and ``{answer}``."""
     extract: Literal["whole", "xml", "cue", "last-line"]
-    """Where the answer stands in the response."""
+    """Place of the answer in the response."""
     stop: tuple[str, ...] = ()
 
 

@@ -1,7 +1,9 @@
-"""Text and JSON that came from outside: whatever is wrong with it is one line that names file and line.
+"""Reading of text, JSON and CSV from outside; every problem is one line that names file and line.
 
-Beside text that is no JSON these are bytes that are no UTF-8, brackets nested deeper than Python can follow, numbers
-of thousands of digits, and names that stand twice in one object (of which Python would keep the last in silence).
+    for where, row in objects("items.jsonl", "JSON lines with id and question"): ...
+
+Problems are text that is not JSON, bytes that are not UTF-8, brackets nested too deeply for Python, numbers of
+thousands of digits, and names that occur twice in one object (Python would silently keep the last).
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ ONE_A_LINE = "one object a line"
 
 
 class DuplicateKeyError(ValueError):
-    """A name that stands twice in one JSON object."""
+    """A name that occurs twice in one JSON object."""
 
 
 def existing(path: str | Path, fix: str) -> Path:
-    """The path of a file that is there; raises ``InputError``, ended by ``fix``, where there is none or a folder."""
+    """The path of an existing file; raises ``InputError``, ended by ``fix``, for a missing file and for a folder."""
     found = Path(path).expanduser()
     if found.is_dir():
         raise InputError(f"{path}: is a folder, not a file; {fix}")
@@ -183,7 +185,7 @@ def table(
     """The columns of a CSV file and its rows with their lines, of the columns that ``keep`` accepts.
 
     ``longest`` is the most characters of a cell, in place of Python's limit; cells that a row leaves out at its end are
-    empty. Raises ``InputError`` where there is no row, for a column that stands twice, and for a row with more cells
+    empty. Raises ``InputError`` without rows, for a column that occurs twice, and for a row with more cells
     than columns: which is which is unknown.
     """
     reader = csv.reader(io.StringIO(decoded(existing(path, fix).read_bytes(), str(path)), newline=""))

@@ -1,4 +1,4 @@
-"""Skill mapping (STaD, section 2.1 and App. F): from sub-tasks to the higher-level skills they call for.
+"""Skill mapping (STaD, section 2.1 and App. F): from sub-tasks to the higher-level skills that they need.
 
 Questions are embedded and clustered (M clusters); the question nearest each centroid represents it; the teacher
 induces N skills from these; every sub-task is assigned to one of them or to ``other``. The paper does not say with

@@ -21,7 +21,7 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval and how it was computed; both ends None where there is none."""
+    """A confidence interval and its method; both ends are None where no interval can be given."""
 
     low: float | None
     high: float | None
@@ -113,8 +113,8 @@ def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable], confiden
     """Interval of a rate over cases that share facts, items or templates, by Korn and Graubard (1998).
 
     Clopper-Pearson with as many cases as would give the clustered variance (``dependence``) were they independent,
-    lessened by the squared ratio of t quantiles. Where all outcomes are equal there is no variance to see: then as many
-    as there are if whole clusters agree.
+    reduced by the squared ratio of t quantiles. Equal outcomes show no variance; the effective number of cases is then
+    that of clusters whose cases all agree.
     """
     n = len(values)
     if dependence.alone(clusters):
@@ -145,10 +145,10 @@ def paired_difference(
     clusters: Sequence[Hashable] | None = None,
     n_resamples: int = RESAMPLES,
 ) -> Interval:
-    """Interval of mean(a) - mean(b) over the same cases: paired bootstrap, or clustered t where they share anything.
+    """Interval of mean(a) - mean(b) over the same cases: paired bootstrap, or clustered t where cases share anything.
 
-    When all pairs differ alike (usually: not at all) that would claim certainty; then the exact upper limit u of the
-    share of other pairs bounds the difference: [d - u (1 + d), d + u (1 - d)] for the common difference d.
+    When all pairs have the same difference d (usually 0), a bootstrap would claim certainty. Then the exact upper limit
+    u of the share of other pairs bounds the difference: [d - u (1 + d), d + u (1 - d)].
     """
     if len(a) != len(b):
         raise ValueError(f"paired outcomes have different lengths: {len(a)} and {len(b)}")
@@ -241,7 +241,7 @@ def d50(depths: Sequence[float], failures: Sequence[int], totals: Sequence[int])
 
 
 def crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float | None, str | None, str | None]:
-    """(value, censored, note) of the first crossing of one half by rates between which lines are drawn."""
+    """(value, censored, note) of the first crossing of one half, with linear interpolation between rates."""
     if all(r is None for r in rates):
         return None, None, "undefined: no rate at any depth"
     last = max(i for i, r in enumerate(rates) if r is not None)
@@ -259,7 +259,7 @@ def crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float 
 
 
 def joint_stability(stability: float, k: int) -> float:
-    """Expected share of cases whose k facts are all stable, were facts independent: s ** k."""
+    """Expected share of cases whose k facts are all stable if facts were independent: s ** k."""
     return stability**k
 
 

@@ -1,4 +1,7 @@
-"""Checks on graded rows and metrics, whoever made them: what cannot be true is said, with where it stands."""
+"""Checks of graded rows and metrics from any source; each problem is reported with its place.
+
+check_rows(read_graded("graded.jsonl"))  # messages
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ _ROUNDING = 1e-9
 def read_graded(path: str | Path) -> list[Graded]:
     """Read ``graded.jsonl`` from anywhere (UTF-8, one object a line; unknown fields are kept).
 
-    Raises ``InputError`` naming file:line, field, value and fix for a line that is no row, for a row that appears
-    twice and for an empty file.
+    Raises ``InputError`` naming file:line, field, value and fix for a line that is not a row, for a row that appears
+    twice, and for an empty file.
     """
     rows: list[Graded] = []
     seen: dict[tuple[Any, ...], str] = {}
@@ -32,8 +35,8 @@ def read_graded(path: str | Path) -> list[Graded]:
         key = (row.model, row.run, row.case, row.role, row.repeat)
         if key in seen:
             raise InputError(
-                f"{where}: case {row.case!r} with role {row.role!r} and repeat {row.repeat} stands in line {seen[key]} "
-                "already; keep one, or number them with the field 'repeat'"
+                f"{where}: case {row.case!r} with role {row.role!r} and repeat {row.repeat} is already in line "
+                f"{seen[key]}; keep one, or number them with the field 'repeat'"
             )
         seen[key] = where.rpartition(":")[2]
         rows.append(row)
@@ -92,7 +95,7 @@ def check_shares(
 ) -> list[str]:
     """Problems of published percentages (first, second, both, in percent with ``digits`` decimals) over n cases.
 
-    Checked are the Frechet bounds, within rounding, and that each percentage is k / n for a whole k.
+    Both must lie within the Frechet bounds, up to rounding, and each percentage must be k / n for a whole k.
     """
     unit = 10.0**-digits
     found = []
@@ -102,7 +105,7 @@ def check_shares(
         found.append(f"{where}: both = {both} is outside {bounds}, impossible with {first} and {second}")
     for name, value in (("first", first), ("second", second), ("both", both)):
         if n is not None and count_of(value, n, digits) is None:
-            found.append(f"{where}: {name} = {value} is no k/{n}")
+            found.append(f"{where}: {name} = {value} is not k/{n} for any whole k")
     return found
 
 
@@ -118,9 +121,9 @@ def count_of(percentage: float, n: int, digits: int = 1, cut: bool = False) -> i
 
 
 def check_metrics(metrics: Iterable[Metric]) -> list[str]:
-    """What metrics must satisfy among each other: rates in [0, 1], Frechet bounds on both, parts that add up."""
+    """Problems between metrics: rates outside [0, 1], both outside its Frechet bounds, parts that do not add up."""
     rows = list(metrics)
-    found = [f"{m.metric} {dict(m.group)}: value {m.value} is no rate" for m in rows if _impossible_rate(m)]
+    found = [f"{m.metric} {dict(m.group)}: value {m.value} is not a rate" for m in rows if _impossible_rate(m)]
     cells: dict[str, dict[str, Metric]] = {}
     for m in rows:
         cells.setdefault(json.dumps(m.group, sort_keys=True, default=str), {})[m.metric] = m

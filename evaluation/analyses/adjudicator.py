@@ -1,4 +1,4 @@
-"""How far an automatic adjudicator can be trusted: human labels on a stratified sample (Composition collapse, App. N).
+"""How reliable an automatic adjudicator is: human labels on a stratified sample (Composition collapse, App. N).
 
 Three steps: ``draw`` writes a blind sheet and a key; a person fills in the sheet; ``validate`` puts both together, and
 lists the disagreements to be looked at again (``reexamined`` wins over the first label). Disagreement-prone answers
@@ -57,7 +57,7 @@ def draw(sources: Sequence[Source], n: int = 300, seed: int = 0) -> Analysis:
 
 def prone(row: Graded, text: str) -> bool:
     """Answers on which judges and people tend to differ: matched by meaning or by a judge and not literally, judged
-    wrong although the gold answer stands in the response, or dates with an era (BC, BCE)."""
+    wrong although the response contains the gold answer, or dates with an era (BC, BCE)."""
     loose = row.match in ("judge", "consistency", "contained")
     gold = normalize(row.gold or "")
     near = row.outcome != "correct" and bool(gold) and f" {gold} " in f" {normalize(text)} "
@@ -76,7 +76,7 @@ def _stratum(source: Source, row: Graded) -> tuple[Any, ...]:
 
 
 def _allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:
-    """Equal shares of ``n`` over the strata, what the small ones cannot take going to the others."""
+    """Equal shares of ``n`` over the strata; what small strata cannot fill goes to the others."""
     counts = dict.fromkeys(sizes, 0)
     left = min(n, sum(sizes.values()))
     while left:

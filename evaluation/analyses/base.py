@@ -1,4 +1,4 @@
-"""What analyses take and give: graded rows of a run with the texts behind them, metrics and tables."""
+"""The input and output of analyses: graded rows of a run with their texts, and metrics and tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Source:
         return next(iter(models), self.name)
 
     def text(self, row: Graded) -> str | None:
-        """The whole response to a row's ask; None where it is not at hand."""
+        """The whole response to a row's ask; None where only rows are known."""
         return None if row.ask is None else self.texts.get(row.ask)
 
 

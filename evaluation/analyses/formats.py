@@ -1,7 +1,7 @@
 """Prompt formats compared on one fixed set of cases (Composition collapse, App. Q, table 19).
 
-The set is what passes the gates in one reference run; every format is counted over the same cases, so that differences
-are the format's and not the gate's.
+The set is the cases that pass the gates in one reference run. Every format is counted over the same cases, so that
+differences are due to the format, not the gate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Answers = Mapping[str, tuple[Graded, str | None]]
 def compare_formats(sources: Sequence[Source], reference: str | None = None, seed: int = 0) -> Analysis:
     """Accuracy, abstention and closing-tag rate of each format, how often two give the same answer, and all of them.
 
-    A format is a run of its own (one per format) or a further format of the reference run (roles ``whole:FORMAT``).
+    A format is a separate run (one per format) or a further format of the reference run (roles ``whole:FORMAT``).
     ``reference`` names the run whose gates choose the cases (default: the first). Only cases with a whole in every
     format are compared; the others are counted. Abstaining is an answer, the same for all; a whole without a judgement
     leaves the comparisons of answers.
@@ -87,7 +87,7 @@ def _one(name: str, answers: Answers, cases: Sequence[str], seed: int) -> list[M
 
 
 def answer_of(row: Graded) -> str | None:
-    """The final answer as compared between formats; None where there is none to compare."""
+    """The final answer as compared between formats; None where no answer can be compared."""
     if row.outcome == "abstained":
         return prompts.ABSTENTION
     if row.outcome == "invalid" or row.answer is None:

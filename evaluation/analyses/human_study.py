@@ -1,6 +1,6 @@
 """A human study on a benchmark: who answers what, and the answers as reference rows (AgentCoMa, section 4 and App. I).
 
-Nobody may see two questions of one item: whoever solved the steps has half solved the whole.
+No person may see two questions of one item: the steps give away half of the whole.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def assign(
 
     Questions are the whole and all parts of each case (or the ``roles`` given). Items are put in a random circle; round
     t asks item i the question (t + i) mod (number of its questions), and the rounds one after the other are cut into
-    sheets: a sheet no longer than the circle never meets an item twice. Item and role stand in ``key.jsonl`` only.
+    sheets: a sheet no longer than the circle never has an item twice. Item and role are in ``key.jsonl`` only.
 
     Raises ``InputError`` for sheets longer than there are items, ``NoCasesError`` for no cases.
     """
@@ -66,7 +66,7 @@ def questions(case: Case, roles: Sequence[str] | None = None) -> list[tuple[str,
 
 
 def _sheets(sequence: Sequence[Any], size: int) -> list[list[Any]]:
-    """Consecutive cuts; an item that comes back too early (items with fewer questions drop out) opens a new sheet."""
+    """Consecutive cuts; an item that returns too early (items with fewer questions drop out) opens a new sheet."""
     sheets: list[list[Any]] = [[]]
     for entry in sequence:
         if len(sheets[-1]) == size or any(e[0].id == entry[0].id for e in sheets[-1]):
@@ -84,12 +84,12 @@ def reference_rows(
     """The filled-in sheets as graded rows of a model named ``human``; a question answered twice becomes two repeats.
 
     An empty answer is not given and is left out, with a count. Raises ``InputError`` where sheet, key and cases do not
-    fit, or where somebody saw two questions of one item.
+    fit, or where a person saw two questions of one item.
     """
     by_item = {str(k["item"]): k for k in key}
     seen = Counter((k["person"], k["case"]) for k in key)
     if twice := next((k for k, n in seen.items() if n > 1), None):
-        raise InputError(f"key: {twice[0]} has {seen[twice]} questions of item {twice[1]!r}; nobody may see two")
+        raise InputError(f"key: {twice[0]} has {seen[twice]} questions of item {twice[1]!r}; a person may see one")
     rows: list[Graded] = []
     repeats: Counter[tuple[str, str]] = Counter()
     empty = 0

@@ -1,8 +1,8 @@
 """Facts that several models know for sure, and cases made of them (Composition collapse, App. K: E2, and table 9).
 
 A fact is jointly stable if every run answers all its wordings right. A case is *pure* if all its facts are, a
-*knowledge-gap* control if none is, *mixed* otherwise. The gap and mixed cases are controls: a gate that works keeps a
-case out wherever the model at hand does not know one of its facts.
+*knowledge-gap* control if none is, *mixed* otherwise. Knowledge-gap and mixed cases are controls: a working gate
+excludes a case whenever the model does not know one of its facts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long answers are, by role: length confounds every comparison of roles and models."""
+"""Length of responses by role; length confounds every comparison of roles and models."""
 
 from __future__ import annotations
 

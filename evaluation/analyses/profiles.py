@@ -1,4 +1,4 @@
-"""Which skills hold a model back (STaD, section 4): bottlenecks by size, profiles, skills that fail in context."""
+"""The skills that limit a model (STaD, section 4): bottlenecks by size, profiles, skills that fail in context."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What thinking recovers: gate-passing failures of a plain run that another run of the same cases gets right.
+"""Recovery by thinking: gate-passing failures of a plain run that another run of the same cases gets right.
 
-Composition collapse, section 6 and App. S, T: the failures are those of the plain run, fixed; the other run (chain of
-thought, thinking mode) needs no gate of its own. What it loses on the plain run's successes stands beside it.
+Composition collapse, section 6 and App. S, T: the plain run fixes the set of failures, so the other run (chain of
+thought, thinking mode) needs no gate. The loss rate on the plain run's successes is reported too.
 """
 
 from __future__ import annotations

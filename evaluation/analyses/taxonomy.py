@@ -1,4 +1,4 @@
-"""What kind of failure a failure is (Composition collapse, section 6 and App. O, tables 16 and 17).
+"""The kinds of failures (Composition collapse, section 6 and App. O, tables 16 and 17).
 
 Structural classes are failures of composition; artefacts are failures of writing or scoring. Rules propose a label
 from the answer and the response; a person's annotation file overrules them. Where nothing fits, the label is
@@ -67,7 +67,7 @@ def taxonomy(source: Source, annotations: Mapping[str, str] | None = None, seed:
 
 
 def _failed(g: Gated) -> bool | None:
-    """Whether a gate-passing case failed; None where it is outside or nobody can say."""
+    """Whether a gate-passing case failed; None where it does not pass, or where its answer is undecided."""
     row = g.item.rows.get("whole")
     if g.double is not True or row is None:
         return None

@@ -1,4 +1,4 @@
-"""One run counted by several tiers of what a right answer is (Composition collapse, App. M, table 14).
+"""One run counted under several definitions of a right answer (Composition collapse, App. M, table 14).
 
 ``semantic``: right in substance (the grades as they are). ``exact``: only literal matches count. ``strict``: right and
 well-formed. ``adjudicated``: semantic, without failures that a person or the rules call artefacts. Exact and strict
@@ -43,7 +43,7 @@ def _literal(row: Graded) -> bool:
 
 
 def _well_formed(row: Graded, text: str | None) -> bool:
-    """Everything up to the end of the answer is there, and nothing but it answers."""
+    """Whether the response is complete and has exactly one answer."""
     if text is None:
         return False
     return row.prompt not in _TAGGED or (text.count("<answer>") == 1 and text.rstrip().endswith("</answer>"))

@@ -32,7 +32,7 @@ WORDS |= {w: 10 * i for i, w in enumerate("twenty thirty forty fifty sixty seven
 _DIGITS = r"(?<![\w.,:/])\d+(?:,\d{3})*(?:\.\d+)?"
 _NUMBER = rf"{_DIGITS}(?![\d:/]|\.\d|,\d{{3}}|[^\W\d_]|\s*%)"
 _JOINED = re.compile(rf"{_DIGITS}(?=[^\W\d_])")
-"""A number that runs into a word (12km, 2nd): X in its place would be no word of its own."""
+"""A number joined to a word (12km, 2nd): an X in its place would not be a separate word."""
 _X = re.compile(r"\bX\b")
 _MENTION = re.compile(
     rf"{_NUMBER}|\b(?:{'|'.join(w for w in WORDS if w not in ('zero', 'one'))})\b(?!-)", re.IGNORECASE
@@ -57,20 +57,20 @@ class Slot:
 
     value: float
     span: tuple[int, int]
-    """Where it stands in the question."""
+    """Its start and end in the question."""
     line: int
     start: int
     end: int
-    """Where its constant stands in the code: line from 1, byte columns."""
+    """Place of its constant in the code: line from 1, byte columns."""
 
 
 def has_x(item: CodeItem) -> bool:
-    """Whether the question has an X of its own (Farm X, an island marked X): a second one could not be told from it."""
+    """Whether the question already has an X (Farm X, an island marked X), so that a second one would be ambiguous."""
     return _X.search(item.question) is not None
 
 
 def slots(item: CodeItem) -> tuple[list[Slot], list[dict[str, Any]]]:
-    """The replaceable numbers of an item, and for every other constant of its code why it is none."""
+    """The replaceable numbers of an item, and the reason why each other constant of its code is not replaceable."""
     constants = code_constants(item.code)
     times = Counter(float(c.value) for c in constants)
     if has_x(item):
@@ -180,7 +180,7 @@ def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], where: str) 
 
 
 def whole(value: Any) -> int | None:
-    """The integer that a result is, up to the rounding of floating point; None if it is none."""
+    """The result as an integer, up to floating-point rounding; None where it is not an integer."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, int):  # of any size: what floats can hold is not asked

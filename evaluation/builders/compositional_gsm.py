@@ -39,7 +39,7 @@ class Rules:
     max_ratio: float = 5.0
     """The new answer is at most this many times larger or smaller than the old one."""
     max_constant_ratio: float = 10.0
-    """So is X against the number it replaces: nobody eats 4,000 eggs for breakfast."""
+    """The same limit for X and the number that it replaces: 4,000 eggs for breakfast are not plausible."""
     plausible_steps: bool = True
     """No variable turns negative, or fractional, that was not so before."""
     tries: int = 24
@@ -138,7 +138,7 @@ def _firsts(
 
 
 def _try(first: CodeItem, second: CodeItem, slot: Slot, before: CodeResult, rules: Rules) -> Candidate | dict[str, Any]:
-    """The candidate, or why it is none."""
+    """The candidate, or the reason why these items do not make one."""
     if first.answer == slot.value:
         return {"reason": "same-number"}
     changed = with_constant(second.code, slot, str(first.answer))
@@ -160,7 +160,7 @@ def _try(first: CodeItem, second: CodeItem, slot: Slot, before: CodeResult, rule
 
 
 def _implausible(before: CodeResult, after: CodeResult) -> str | None:
-    """A variable that was a natural number and is none any more (half a person, minus three eggs)."""
+    """A variable that is no longer a natural number (half a person, minus three eggs)."""
     for name, old in before.variables.items():
         new = after.variables.get(name)
         if isinstance(old, int | float) and isinstance(new, int | float) and not isinstance(new, bool):
@@ -195,7 +195,7 @@ def _pairs(candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate
 
 
 def _joint_problem(c: Candidate) -> dict[str, Any] | None:
-    """Why the program of a pair is none: it does not run, or comes to something else than the pair's answer."""
+    """Why the program of a pair fails: it does not run, or its result is not the pair's answer; else None."""
     result = run_code(pair_code(c), limits=replace(LIMITS, seconds=2 * LIMITS.seconds))
     if not result.ok:
         return {"reason": f"code-{result.reason}", "detail": result.detail}
@@ -309,7 +309,7 @@ def pair_code(c: Candidate) -> str:
     lines, start = second.split("\n"), function.body[0]
     line = lines[start.lineno - 1].encode()
     before, rest = line[: start.col_offset].decode(), line[start.col_offset :].decode()
-    # A body on a line of its own keeps its indentation; one behind the colon gets a statement more.
+    # A body on its own line keeps its indentation; a body after the colon gets one more statement.
     lines[start.lineno - 1] = (
         f"{before}X = solve_q1(); {rest}" if before.strip() else f"{before}X = solve_q1()\n{line.decode()}"
     )

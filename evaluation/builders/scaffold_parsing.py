@@ -100,7 +100,7 @@ def marked(reply: str, marker: str) -> Parsed[str]:
 
 
 def last_list(reply: str, read: Callable[[Any], list[T] | None], problem: str) -> Parsed[list[T]]:
-    """The last list of a reply that ``read`` makes sense of; ``problem`` is what to say where there is none."""
+    """The last list of a reply that ``read`` accepts; ``problem`` is the message where there is no such list."""
     text = without_thinking(reply)
     for raw in _lists(text):
         if (value := read(raw)) is not None:

@@ -65,8 +65,8 @@ def coverage(
 ) -> tuple[Share, dict[str, bool | None]]:
     """Share of items whose final answer the solver finds from the steps and their answers alone (App. B).
 
-    The solver sees neither the question nor the last step's answer. Also returned is the verdict per item (None: not
-    judged, left out of the share).
+    The solver sees neither the question nor the last step's answer. The second result is the verdict per item
+    (None: not judged, left out of the share).
     """
     asks = [
         Ask(

@@ -38,7 +38,7 @@ STAGES = ("decompose", "answer", "consistency", "scaffold", "verify", "stand-alo
 
 @dataclass(frozen=True)
 class Roles:
-    """Who does what; any of them may be the same engine."""
+    """The engines by task; one engine may serve several tasks."""
 
     teachers: Sequence[Engine]
     """Decompose, answer, rewrite and verify. With several, see ``sharing``."""
@@ -73,7 +73,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Generated:
-    """What came of the items."""
+    """The results of generation."""
 
     items: list[Item]
     """Verified items, in the order they came in."""
@@ -85,7 +85,7 @@ class Generated:
 
 @dataclass
 class _Run:
-    """One teacher at work on its items."""
+    """The state of one teacher's generation."""
 
     teacher: Engine
     judge: Engine | None

@@ -1,7 +1,7 @@
 """Generates a benchmark of D4v2's shape from any file of dated facts (Composition collapse, section 4 and App. B).
 
 With 79 facts in 4 wordings the published plan gives 390 cases with 2,490 sub-questions. As published, the events that
-only bound a question (the reference of a successor case, the two ends of an interval) are no atoms: successor cases
+only bound a question (the reference of a successor case, the two ends of an interval) are not atoms: successor cases
 name their reference, interval cases print the bounds' dates. With ``gate_boundaries`` they are atoms like the others,
 their dates are not shown, and a case that asks about d candidates has d + 1 or d + 2 parts; its depth stays d.
 """

@@ -1,11 +1,13 @@
-"""What every engine promises: an identity, a provenance, and answers as they finish.
+"""The interface of all engines: an identity, a provenance, and answers as they finish.
+
+    for ask, response in engine.answer(asks): ...
 
 Conventions shared by all engines:
 
 * ``Response.text`` is the text as the model wrote it, special tokens left out, cut exactly **after** the first stop
   string (the stop string is kept, so that a closing tag is still there to be seen).
 * ``finish_reason`` is ``stop`` for an end-of-text token or a stop string, ``length`` when ``max_tokens`` or the context
-  ran out, ``error`` when there is no answer for a reason that is not the model's (then ``error`` says why).
+  ran out, ``error`` when something other than the model prevented an answer (then ``error`` says what).
 * A prompt is never shortened. Answers may come in any order; every ask gets exactly one response.
 """
 
@@ -22,10 +24,10 @@ from ..asks import Ask, Response
 from ..journal import Journal, ask_identity
 
 THINKING_OPENED = "thinking_opened"
-"""In a response's provenance: the prompt itself opened the block of thinking, so that the text starts inside it."""
+"""In a response's provenance: the prompt opened the thinking block, so the text starts inside it."""
 
 REFUSED = "refused"
-"""In a failed response's provenance: the server refused this request for what it holds, and will again."""
+"""In a failed response's provenance: the server refused the content of this request and would refuse it again."""
 
 
 @runtime_checkable
@@ -59,16 +61,16 @@ class Engine(Protocol):
         ...
 
     def open_journal(self, folder: str | Path, *, reuse: bool = False) -> Journal:
-        """The journal of a run, as those write it who answer."""
+        """The journal that this engine's answers are written to."""
         ...
 
     def close(self) -> None:
-        """Give back what the engine holds: a server that it started, connections. Closing twice is harmless."""
+        """Release the engine's resources: connections, a server that it started. Closing twice is harmless."""
         ...
 
 
 class BaseEngine:
-    """What an engine does unless it says otherwise: no limit, no token ids, the plain journal, nothing to close."""
+    """Defaults of an engine: no context limit, no token ids, the plain journal, nothing to close."""
 
     context: int | None = None
 
@@ -85,7 +87,7 @@ class BaseEngine:
 
 
 class ReplayEngine(BaseEngine):
-    """An engine that only knows what is in a journal: for grading again without a model.
+    """An engine that answers from a journal only: for grading again without a model.
 
     ``failures`` are the journal's asks that got an error instead of an answer, by ask id: they fail again as they did.
     """
@@ -125,7 +127,7 @@ def error_response(ask: Ask, identity: Mapping[str, str], error: str, prompt_tok
 
 
 def think(thinking: bool) -> dict[str, bool]:
-    """What chat templates are told to think or not to think: the two names that are in use."""
+    """The options that switch thinking on or off in chat templates, under both names in use."""
     return {"enable_thinking": thinking, "thinking": thinking}
 
 
@@ -142,7 +144,7 @@ def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None)
     """The responses to ``asks``, in their order.
 
     With a journal nothing is asked twice, over runs too: a builder that was stopped goes on where it was. Failures of
-    the infrastructure come back as responses with ``finish_reason="error"``; whoever reads them counts them as such.
+    the infrastructure are responses with ``finish_reason="error"``.
     """
     keys = [ask_identity(ask, engine.identity) for ask in asks]
     known: dict[str, Response] = {}

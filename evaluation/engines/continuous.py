@@ -87,7 +87,7 @@ class Reader:
 
     @torch.inference_mode()
     def read(self, prompts: Sequence[tuple[int, ...]]) -> tuple[Float[Tensor, "prompt vocab"], list[list[int]]]:
-        """The logits at the end of each prompt, and where its keys and values stand in ``cache`` until the next."""
+        """The logits at the end of each prompt, and the columns of its keys and values in ``cache`` for now."""
         first = prompts[0]
         for end in range(common(self.held, first) + self.limit, len(first), self.limit):
             self._forward([first[:end]])
@@ -120,11 +120,11 @@ class Layout:
     tokens: list[int]
     """The new ones."""
     depths: list[int]
-    """How many tokens stand before each of them in its prompt: its position."""
+    """The position of each new token in its prompt."""
     columns: list[list[int]]
     """Of each prompt, the place of each of its tokens."""
     seen: Bool[Tensor, "new column"]
-    """Whether a new token may look at a place: at the earlier tokens of its own prompt and at itself."""
+    """Whether a new token attends to a column: to earlier tokens of its own prompt and to itself."""
 
     @property
     def ends(self) -> list[int]:
@@ -189,7 +189,7 @@ class Slots:
         self._at: tuple[Tensor, Tensor] | None = None
 
     def store(self, read: DynamicCache, columns: Sequence[Sequence[int]]) -> None:
-        """Take one more slot for each prompt: its keys and values stand in these columns of ``read``."""
+        """Take one more slot for each prompt and copy its keys and values from these columns of ``read``."""
         layers: Any = read.layers
         if self.cache is None:
             self.cache = Cache(layers=[_Layer(self, layer) for layer in layers])

@@ -117,7 +117,7 @@ def _arguments(model_class: type) -> frozenset[str]:
 
 @torch.inference_mode()
 def choose(logits: Float[Tensor, "batch vocab"], rows: Sequence[Row | None]) -> list[int]:
-    """The next token of every row; what stands at a finished one (None) means nothing.
+    """The next token of every row; the entry of a finished row (None) has no meaning.
 
     Raises ``ModelError`` when the logits of an unfinished row are not finite.
     """

@@ -35,7 +35,7 @@ _FATAL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFo
 _FAILED = (openai.OpenAIError, replies.MalformedReplyError, ReplyTooLargeError, ValueError, RecursionError)
 _CHECK = "check key, model name and base URL (--api-key-env names the key)"
 _SECRET = 8
-"""Characters that a key has at least, for it to be looked for in answers: shorter ones are placeholders."""
+"""Least length of a key that is searched for in answers; shorter keys are placeholders."""
 _NAMED = "ask for the model by its own name, or, if both are names of one model, say so with --signed-as"
 _LARGEST_LIST = 1 << 24
 """Bytes of a server's list of models."""
@@ -137,8 +137,8 @@ class HttpEngine(BaseEngine):
 
         A request that keeps failing gives an error response. Raises ``ModelError`` when a field that these asks need
         is ignored by the server, when it refuses the key or the model, when too many answers are signed by another
-        model, and when nothing but failures comes back (``3 * concurrency`` in a row; a request that the server
-        refuses for what it holds is none): what was answered before stays answered.
+        model, and after ``3 * concurrency`` failures in a row (a request that the server refuses for its content
+        does not count). Answers that came before are kept.
         """
         if any(ask.begun for ask in asks):
             raise ModelError(f"{self.name}: a server cannot be made to begin its answer; ask a model in this process")
@@ -175,7 +175,7 @@ class HttpEngine(BaseEngine):
         todo: Queue[Ask] = Queue()
         for ask in asks:
             todo.put(ask)
-        # One place: a killed run loses no more than the replies in flight.
+        # A queue of one: a killed run loses only the replies in flight.
         done: Queue[tuple[Ask, Response | BaseException]] = Queue(maxsize=1)
         stop = threading.Event()
         for _ in range(min(self.concurrency, len(asks))):

@@ -2,7 +2,7 @@
 
 The parent holds the other end of the pipe. When it closes (the parent stopped, crashed or was killed, whatever the
 signal), the command's whole process group gets SIGTERM and, ``GRACE`` seconds later, SIGKILL. When the command ends by
-itself, what it left behind is killed and the keeper exits with its exit code. Run as a script, in a session of its own,
+itself, its remaining processes are killed and the keeper exits with its exit code. It is a script in a new session,
 so that Ctrl-C in a terminal reaches the parent only; standard library only, because it starts without site-packages.
 """
 

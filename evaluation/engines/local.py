@@ -2,7 +2,7 @@
 
 Greedy, or sampled, each ask from its own seed. A finished ask is replaced at once and shared beginnings of prompts are
 read once (``continuous``); a model that does not allow this answers in fixed batches (``fixed``). In fp32 an answer
-does not depend on which other asks share its batch. The model is left as it was found.
+does not depend on which other asks share its batch. The model stays unchanged.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LocalEngine(BaseEngine):
 
     ``model`` is a folder (or hub id) or a model in memory; with a model in memory give its ``tokenizer``, and
     ``folder`` where its weights came from one (then the identity is that of the files, not of the dtype in memory).
-    ``batch_size=None`` picks one from the memory at hand; on out-of-memory it is halved and the batch goes on.
+    ``batch_size=None`` chooses one that fits into memory. When memory runs out, it is halved and decoding continues.
     ``chat_options`` go to the chat template (``enable_thinking``, ...) and are part of the identity.
     ``continuous=False`` is for comparisons: fixed batches, nothing shared.
 
@@ -320,7 +320,7 @@ class LocalEngine(BaseEngine):
         )
 
     def _rows_that_fit(self, longest: _Prepared) -> int:
-        """Rows whose keys, values and logits fit into the memory at hand; the longest prompt decides."""
+        """Rows whose keys, values and logits fit into free memory, counted for the longest prompt."""
         if self.batch_size is not None:
             return min(self.batch_size, self.max_rows)
         budget, per_row = _memory(self.model), _bytes_per_row(self.model, longest.total)

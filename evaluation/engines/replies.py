@@ -17,11 +17,11 @@ from ..asks import Response
 from .base import cut_after_stop
 
 _CUT_OFF = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
-"""Ends that mean that the token budget or the context ran out."""
+"""Finish reasons for a used-up token budget or context."""
 _BROKEN = frozenset(
     {"abort", "aborted", "cancel", "cancelled", "canceled", "error", "timeout", "insufficient_system_resource"}
 )
-"""Ends of a reply that the server did not finish: the text before it is no answer."""
+"""Finish reasons of replies that the server did not complete; their text is not an answer."""
 _WITHHELD = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content"})
 
 
@@ -30,7 +30,7 @@ class MalformedReplyError(Exception):
 
 
 def check_reply(reply: Any) -> None:
-    """Raises ``MalformedReplyError`` for what is no finished completion; such replies are worth another try."""
+    """Raises ``MalformedReplyError`` for anything but a finished completion; such requests are worth a retry."""
     choices = getattr(reply, "choices", None)
     if not isinstance(choices, list) or not choices:
         raise MalformedReplyError(f"{type(reply).__name__} without choices")
@@ -50,7 +50,7 @@ def choice_of(reply: Any) -> Any:
 
 
 def text_of(choice: Any) -> str:
-    """The text of a checked reply's choice; a refusal in a field of its own counts as text. Always valid Unicode."""
+    """The text of a checked reply's choice; a refusal in a separate field counts as text. Always valid Unicode."""
     text = _content(choice) or getattr(getattr(choice, "message", None), "refusal", None) or ""
     return str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -64,7 +64,7 @@ def _content(choice: Any) -> Any:
 
 
 def withheld(choice: Any) -> bool:
-    """Whether a filter of the server kept the answer back."""
+    """Whether a filter of the server withheld the answer."""
     return choice.finish_reason.lower() in _WITHHELD
 
 
@@ -99,7 +99,7 @@ def end_at_stop(text: str, stops: Sequence[str], choice: Any) -> tuple[str, bool
 def token_ids(reply: Any, choice: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """Ids of prompt and response where the server sends them: vLLM does, on request (``return_token_ids``).
 
-    None for either where it is no list of whole numbers.
+    None for either where it is not a list of whole numbers.
     """
     prompt = getattr(choice, "prompt_token_ids", None) or getattr(reply, "prompt_token_ids", None)
     response = getattr(choice, "token_ids", None)

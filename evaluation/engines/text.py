@@ -104,7 +104,7 @@ def special_thinking_marks(tokenizer: Any) -> dict[int, str]:
 
 
 class StopFinder:
-    """Says whether generated ids contain a stop string, looking at no more text than needed.
+    """Says whether generated ids contain a stop string, and decodes no more text than needed.
 
     A stop string can only be completed by a token whose own text holds the stop's last character; only then are the
     last tokens decoded (a character is at most four tokens) and, on a hit, everything.

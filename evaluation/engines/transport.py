@@ -45,7 +45,7 @@ class ReplyTooLargeError(Exception):
 
 
 def is_official(url: str) -> bool:
-    """Whether a URL is the official service, reached in a way that nobody can listen to."""
+    """Whether a URL is the official service over an encrypted connection."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     return parts.scheme == "https" and (host == OFFICIAL or host.endswith(f".{OFFICIAL}"))
@@ -202,7 +202,7 @@ def stay_on_host(response: httpx2.Response) -> None:
     try:
         there = here.join(response.headers["location"])
     except (httpx2.InvalidURL, ValueError):
-        raise RedirectedError("the server redirects to what is no URL") from None
+        raise RedirectedError("the server redirects to something that is not a URL") from None
     if (there.scheme, there.host, there.port) != (here.scheme, here.host, here.port):
         port = "" if there.port is None else f":{there.port}"
         raise RedirectedError(
@@ -221,11 +221,11 @@ _RETRY_AFTER_MAX_SECONDS = 60.0
 
 
 _GARBLED = (replies.MalformedReplyError, openai.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError)
-"""Replies that are no completions, broken JSON and text that is no UTF-8 among them."""
+"""Replies that are not completions, including broken JSON and text that is not UTF-8."""
 
 
 _REFUSALS = frozenset({400, 413, 422, 451})
-"""Answers to what one request holds (too long, not allowed, not understood): the server is well."""
+"""Statuses that refuse the content of one request (too long, not allowed, not understood); the server itself works."""
 
 
 def send(once: Callable[[float], Any], retries: int, timeout: float, deadline: float) -> Any:

@@ -1,6 +1,9 @@
-"""Whether a model's answers may be made continuously: seen in the cache that the library makes for it, and tried.
+"""Whether continuous batching is exact for a model: judged from the cache that the library makes, then tested.
 
-No table of model names: whatever remembers keys and values alone, and takes positions and a mask, comes out the same.
+    find_trust(model).reason  # None, or why the model needs another way of batching
+
+There is no table of model names. A model qualifies if its cache holds keys and values alone, if it accepts positions
+and a mask, and if a few tokens get the same logits as without batching.
 """
 
 from __future__ import annotations
@@ -18,20 +21,20 @@ from .continuous import Reader, Slots, step
 from .decoding import Row, Runner
 
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-6}
-"""Largest difference of a logit, as a share of the range of all; 0.05 in 16 bits."""
+"""Largest accepted difference of a logit, as a share of the range of all logits; 0.05 in 16 bits."""
 PLAIN = {"DynamicLayer", "DynamicSlidingWindowLayer", "DummyLayer"}
 """Layers of a cache that hold keys and values and nothing else, or nothing at all."""
 SEEN = {"full_attention", "sliding_attention"}
-"""Types of layers whose masks are ours to make."""
+"""Types of layers whose masks ``Runner.mask`` can make."""
 
 
 @dataclass(frozen=True)
 class Trust:
-    """How a model's answers are made."""
+    """The way of batching for a model."""
 
     decode: Callable[[Runner, Sequence[Row], int], Iterator[int]] = continuous.decode
     reason: str | None = None
-    """Why not continuously."""
+    """Why continuous batching is not used; None where it is."""
     window: int | None = None
     """See ``Runner``."""
     mixed: bool = False
@@ -43,9 +46,9 @@ def find_trust(model: Any) -> Trust:
         trust = _of_cache(model.config.get_text_config(decoder=True))
         if trust.reason is None:
             error = _largest_difference(Runner(model, window=trust.window, mixed=trust.mixed))
-            if not error <= TOLERANCE.get(model.dtype, 0.05):  # a difference that is no number is one
+            if not error <= TOLERANCE.get(model.dtype, 0.05):  # NaN counts as a difference
                 trust = Trust(reason=f"its logits differ (by {error:.2g} of their range)")
-    except Exception as e:  # what a model cannot do shows in exceptions of its own
+    except Exception as e:  # models raise exceptions of any kind for what they do not support
         trust = Trust(reason=f"it does not take a cache and a mask of ours ({type(e).__name__})")
     if trust.reason is None:
         return trust
@@ -89,7 +92,7 @@ def _tokens(model: Any) -> list[int]:
 def _largest_difference(runner: Runner) -> float:
     """Between logits here and those of each text alone, as a share of their range."""
     token = _tokens(runner.model)
-    # beginnings of one another, branches inside a reading and behind one, slots of different lengths
+    # prompts that begin one another, branches within and after one reading, slots of different lengths
     prompts = [tuple(token[:3]), (*token[:5], *token[12:]), tuple(token[:8]), (*token[:6], token[10])]
     new = token[8:12]
     reader, slots, found = Reader(runner), Slots(len(prompts)), []

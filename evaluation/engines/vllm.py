@@ -1,8 +1,10 @@
-"""vLLM as an engine: an OpenAI-compatible server of our own, in its own interpreter, on this machine.
+"""vLLM as an engine: a local OpenAI-compatible server, started and stopped here, in its own interpreter.
 
-vLLM pins other library versions than ours, so it lives in an environment of its own and we only talk to it over HTTP;
-a process that has ended has freed its memory, so the same GPU can be probed with transformers afterwards. The server
-starts at the first ask that is not in the journal yet.
+    with serve("path/to/model", python=".venv-vllm/bin/python", log="vllm.log") as engine: ...
+
+vLLM pins other library versions than this project, so it runs in a separate environment and is reached over HTTP. A
+process that has ended has freed its memory, so the same GPU can then be probed with transformers. The server starts at
+the first ask that is not in the journal yet.
 """
 
 from __future__ import annotations
@@ -149,7 +151,7 @@ def _versions(python: str | Path) -> dict[str, Any]:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         found = None
     if found is None:
-        raise ModelError(f"--vllm-python {python}: is no Python interpreter that runs here; {INSTALL}")
+        raise ModelError(f"--vllm-python {python}: is not a Python interpreter that runs here; {INSTALL}")
     if not found["found"]:
         raise ModelError(f"--vllm-python {python}: cannot import vllm; {INSTALL}")
     return found

@@ -1,4 +1,4 @@
-"""Yes or no: which of the two a text says, in the words and languages that models use."""
+"""Whether a text says yes or no, in the words and languages that models use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PHRASES = [
         True,
     ),
 ]
-"""Openings that answer without a word for yes or no: "Absolutely, ...", "Not really."."""
+"""Openings that answer without the words yes and no: "Absolutely, ...", "Not really."."""
 _BOTH = re.compile(
     r"\b(?:yes\s*(?:and|or|/|&|\s)\s*no|no\s*(?:and|or|/|&|\s)\s*yes|true\s*(?:and|or|/|&)\s*false|both\s+yes|neither\s+yes|sometimes\s+yes"
     r"|it\s+depends|partly|partially\s+(?:true|correct)|not\s+necessarily|can(?:not|'t)\s+be\s+(?:determined|answered))\b",
@@ -80,7 +80,7 @@ def uncued(text: str) -> bool | None:
     plain = view.plain(text)
     parts = view.sentences(plain)
     if len(parts) > 1 and parts[0].endswith("?"):
-        plain, parts = plain[plain.index("?") + 1 :], parts[1:]  # the question, put once more
+        plain, parts = plain[plain.index("?") + 1 :], parts[1:]  # the question, repeated
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     if not parts:
         return None
@@ -97,7 +97,7 @@ def uncued(text: str) -> bool | None:
 
 
 def _corrected(plain: str) -> bool | None:
-    """What the text says first, or after its last correction that says something ("Yes. No wait, no.")."""
+    """What the text says first, or after its last correction with an answer ("Yes. No wait, no.")."""
     for correction in reversed(cues.corrections(plain)):
         after = plain[correction.at :]
         if correction.word in ("no", "nope") and _opens(after) is None:
@@ -127,6 +127,6 @@ def _sentence(sentence: str) -> bool | None:
     for m in _POLAR.finditer(sentence):
         word = m["word"].casefold()
         if word in ("no", "yes", "nope") and not m["after"]:
-            continue  # "no evidence": a determiner and no answer
+            continue  # "no evidence": a determiner, not an answer
         found.add(_VALUES[word] != bool(m["negated"]))
     return found.pop() if len(found) == 1 else None

@@ -1,7 +1,7 @@
 """Which option of a choice a text names: by its letter, by its text, or by both.
 
-Several letters are no answer, and neither is a letter beside the text of another option. Without the options the
-letter alone decides.
+Several letters are not an answer, and neither is a letter together with the text of another option. Without the options
+the letter alone decides.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DENIED = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """The letter that a text chooses, or why it chooses none."""
+    """The letter that a text chooses, or the reason why it chooses none."""
 
     letter: str | None
     reason: str | None = None
@@ -93,7 +93,7 @@ def _opening(text: str, options: _Options) -> Reading:
         letter = m["letter"].upper()
         following = "".join(k["letter"] for k in _BRACKETED.finditer(sentence))
         if letter == "A" and following.startswith("ABC"):
-            return Reading(None, "several choices")  # the options once more
+            return Reading(None, "several choices")  # the options, repeated
         named = _named(sentence[m.end() :], options)
         if named and letter not in named:
             return Reading(None, "letter and text differ")
@@ -105,7 +105,7 @@ def _opening(text: str, options: _Options) -> Reading:
 
 
 def _is_letter(m: re.Match[str], sentence: str, letters: set[str]) -> bool:
-    """Whether what looks like a letter is one: "A, cloud" and "(a)" are, "A dog is ..." and "I think" are not."""
+    """Whether a match is the letter of an option: "A, cloud" and "(a)" are, "A dog is ..." and "I think" are not."""
     letter, after = m["letter"], sentence[m.end() :]
     if letters and letter.upper() not in letters:
         return False
@@ -132,7 +132,7 @@ def _said(text: str, options: _Options) -> set[str]:
 
 
 def _named(text: str, options: _Options) -> set[str]:
-    """The options whose text is in a text; of "house" and "tree house" the longer one, where it is all there."""
+    """The options whose text occurs in a text; of "house" and "tree house" the longer one where it occurs in full."""
     given = f" {normalize(text)} "
     texts: Mapping[str, str] = {letter: normalize(option) for letter, option in options}
     held = {k: t for k, t in texts.items() if t and f" {t} " in given}

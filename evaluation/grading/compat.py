@@ -1,4 +1,4 @@
-"""The published rules, defects included, so that published numbers can be compared with."""
+"""The papers' own grading rules, defects included, so that results can be compared with published numbers."""
 
 from __future__ import annotations
 

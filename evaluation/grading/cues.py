@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MOST = 50
-"""Cues of a kind that are looked at, counted from the end."""
+"""Greatest number of cues of a kind that are read, counted from the end."""
 REACH = 2000
 """Characters after a cue that are read."""
 
@@ -18,7 +18,7 @@ _REFUSED = re.compile(
     r"[ \t*_]+(?:that[ \t]+)?(?:(?:the|my|our|an?)[ \t]+)?(?:(?:final|correct|right|best)[ \t]+)?$",
     re.IGNORECASE,
 )
-"""Words before "answer" that make it no cue: "if the answer is", "Intermediate answer:"."""
+"""Words before "answer" after which it is not a cue: "if the answer is", "Intermediate answer:"."""
 _ASIDE = (
     r"(?:[\s*_]*\([^()\n]{0,120}\)|[ \t]*#?\d{1,2}\b|(?:,[^,.\n]{0,60},)"
     r"|[\s*_]+(?:to|for|of|in|here|from|that)\b[^.!?\n:=]{0,100}?)?"
@@ -65,14 +65,14 @@ _OTHER = {
         "उत\u094dतर": r"उत\u094dतर\s*(?:ह\u0948|:)",
     }.items()
 }
-"""Other cues, by a word without which they need not be looked for: a mark, a choice, other languages."""
+"""Other cues, each with a word that must occur for the search to be worth it: a mark, a choice, other languages."""
 _SHORT = re.compile(r"^[ \t]*(?:\*\*)?A(?:\*\*)?[ \t]*:", re.MULTILINE)
-"""A line that begins with "A:"; of choices this is an option."""
+"""A line that begins with "A:"; among choices this is an option."""
 _BOLD_LINE = re.compile(r"(?:^|\n)[ \t]*\*\*([^*\n]{1,80})\*\*[ \t]*[.!]?\s*\Z")
 _DISPLAY = re.compile(r"^[\s*:]*(?:\$\$|\\\[|```\w*)[ \t]*\n")
 """A formula or a block of code that begins on the line after a cue."""
 _WRAPPED = 72
-"""Characters of a line that may go on in the next one."""
+"""Length of a line that may continue in the next one, in characters."""
 _BLOCK = re.compile(r"^[\s*:]*\n\s*((?:(?:[-*•]|\d{1,2}[.)])[ \t]+[^\n]*(?:\n[ \t]*|$)){2,})")
 """A list of at least two lines below a cue."""
 _CORRECTION = re.compile(
@@ -100,13 +100,13 @@ class Segment:
     """Where it begins in the text that was searched."""
     text: str
     ended: bool
-    """Whether more text follows after it, so that a response cut by its token limit was not cut here."""
+    """Whether text follows, so that a response cut by its token limit was not cut here."""
 
 
 def segments(text: str, letters: bool = False) -> list[Segment]:
-    """What stands after each cue and in each box, in order; empty ones included.
+    """The text after each cue and in each box, in order, empty texts included.
 
-    With ``letters`` a line that begins with "A:" is an option and no cue.
+    With ``letters`` a line that begins with "A:" is an option, not a cue.
     """
     found = [Segment(at, content, closed) for at, content, closed in boxes(text)]
     found += [_after(text, at) for at in {*_cues(text, letters)}]
@@ -171,7 +171,7 @@ def boxes(text: str) -> list[tuple[int, str, bool]]:
 
 @dataclass(frozen=True)
 class Correction:
-    """Where a text takes back what it said before ("no, sorry, it's ...")."""
+    """A place where a text corrects what it said before ("no, sorry, it's ...")."""
 
     at: int
     """Position after the words."""
@@ -179,19 +179,19 @@ class Correction:
 
     @property
     def sure(self) -> bool:
-        """False for words that also merely go on ("Actually, it is the largest city.")."""
+        """False for words that may also just continue ("Actually, it is the largest city.")."""
         return self.word != "actually"
 
 
 def corrections(text: str) -> list[Correction]:
-    """The corrections of a text in order; what stands at its beginning corrects nothing."""
+    """The corrections of a text in order; words at its very beginning are not a correction."""
     found = list(_CORRECTION.finditer(text))[-MOST:]
     begun = re.search(r"\w", text)
     return [Correction(m.end(), m["word"].casefold()) for m in found if begun and begun.start() < m.start("word")]
 
 
 def corrected(text: str) -> str:
-    """What stands after the last sure correction of a text; the text itself where there is none."""
+    """The text after its last certain correction; the whole text where it has none."""
     sure = [c for c in corrections(text) if c.sure and any(ch.isalnum() for ch in text[c.at :])]
     return text[sure[-1].at :] if sure else text
 

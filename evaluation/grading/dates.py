@@ -34,7 +34,7 @@ _PATTERNS = [
         r"(?<!\d)(?P<year>\d{3,4})\s?[年년]\s?(?:(?P<month>\d{1,2})\s?[月월]\s?(?:(?P<day>\d{1,2})\s?[日号일])?)?",
         r"(?<![\d/])(?P<year>\d{4})[/.](?P<month>[01]?\d)[/.](?P<day>[0-3]?\d)(?![\d/])",
         r"(?<![\d/])(?P<month>[01]?\d)/(?P<day>[0-3]?\d)/(?P<year>\d{4})(?![\d/])",
-        # the day first where the first number can be no month, or where points or dashes stand between
+        # the day comes first where the first number cannot be a month, or where points or dashes separate them
         r"(?<![\d/])(?P<day>1[3-9]|2\d|3[01])/(?P<month>[01]?\d)/(?P<year>\d{4})(?![\d/])",
         r"(?<![\d.])(?P<day>[0-3]?\d)\.\s?(?P<month>[01]?\d)\.\s?(?P<year>\d{4})(?![\d])",
         r"(?<![\d-])(?P<day>[0-3]?\d)-(?P<month>[01]?\d)-(?P<year>\d{4})(?![\d-])",
@@ -53,7 +53,7 @@ _SENTENCE = re.compile(r"(?<=[a-z\d)][.!?])(?<!\d\.)\s+|(?<=\d\.)\s+(?=[A-Z][a-z
 _ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)")
 _BOUND = re.compile(r"\b(?:before|after|until|since|prior\s+to|no\s+later\s+than)\s+(?:the\s+year\s+)?$", re.I)
 _LED = re.compile(r"\b(?!(?:is|was|on|in|the|year|it|circa|around|about|approximately|of)\b)[a-z]{2,}", re.I)
-"""A word before a date that is more than its introduction."""
+"""A word before a date that says more than an introduction."""
 _NEGATED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of)\s+(?:in\s+|on\s+|the year\s+)*$", re.I)
 _HEDGE = re.compile(r"^\s*(?:or|[-–—]|to|and)\s+(?:maybe\s+|in\s+|the year\s+)*$|^\s*[-–—]\s*$", re.I)
 
@@ -73,13 +73,13 @@ class Date:
 
 @dataclass(frozen=True)
 class Reading:
-    """The date that answers, or why there is none (``no-answer``, ``imprecise``, ``hedged``), and what else may."""
+    """The date that answers, or why no date does (``no-answer``, ``imprecise``, ``hedged``), and the rival dates."""
 
     date: Date | None
     reason: str | None = None
     rivals: tuple[Date, ...] = ()
     lead: Date | None = None
-    """The only date of the first sentence, where a chat model answers; without a cue it counts as much as the last."""
+    """The only date of the first sentence, in which chat models answer; without a cue it counts as much as the last."""
 
 
 def find_all(text: str) -> list[Date]:
@@ -89,7 +89,7 @@ def find_all(text: str) -> list[Date]:
 
 @lru_cache(maxsize=256)
 def _all(text: str) -> tuple[Date, ...]:
-    # Remembered: one answer is looked at several times while it is graded.
+    # Cached: one answer is read several times while it is graded.
     found: list[Date] = []
     taken = bytearray(len(text))
     for pattern in _PATTERNS:
@@ -150,7 +150,7 @@ def _corrected(text: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of a text; a period after a day ("20. Juli") ends none."""
+    """The sentences of a text; a period after a day ("20. Juli") does not end a sentence."""
     return [s for s in _SENTENCE.split(text) if s.strip()]
 
 
@@ -182,7 +182,7 @@ def parse(text: str) -> Date | None:
 
 
 def is_full(text: str) -> bool:
-    """Whether a text is nothing but a date with a month or an era."""
+    """Whether a text consists of a date with a month or an era only."""
     found = find_all(text)
     if len(found) != 1 or not (found[0].month or (found[0].year or 0) < 0):
         return False
@@ -193,7 +193,7 @@ def is_full(text: str) -> bool:
 def compare(date: Date, gold: Date, tolerance: int = 0) -> str | None:
     """``date`` for a match, ``consistency`` for one within ``tolerance`` years, None otherwise.
 
-    The answer has to be at least as precise as the gold date; what it adds is not compared.
+    The answer must be at least as precise as the gold date; more precise components are not compared.
     """
     if (gold.month and not date.month) or (gold.day and not date.day):
         return None

@@ -1,7 +1,7 @@
-"""What a text says in the words of the question: the sentence that answers it, and whether it affirms or denies it.
+"""Answers in the words of the question: the sentence that answers it, and whether it affirms or denies it.
 
-Chat models answer in a sentence that repeats the question ("17 is not a prime number."). Used where the text alone
-does not decide; without the question nothing here applies.
+Chat models answer in a sentence that repeats the question ("17 is not a prime number."). This module is used where the
+text alone does not decide, and only where the question is known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def focus(text: str, question: str) -> str | None:
 
 
 def repeats(text: str, question: str) -> bool:
-    """Whether a text puts the same question: most of its words, and little else."""
+    """Whether a text asks the same question: most of its words, and little else."""
     asked, given = {*_content(_last_question(question))}, {*_content(text)}
     return len(asked & given) >= _LEAST * max(len(asked), len(given), 1)
 
@@ -81,6 +81,6 @@ def _last_question(question: str) -> str:
 
 
 def _content(text: str) -> list[str]:
-    """The words of a text that carry its matter, without endings."""
+    """The content words of a text, without endings."""
     every = [t.word for t in mentions.tokens(text) if t.is_word and t.word not in _ASKING]
     return [re.sub(r"(?<=\w{3})(?:ing|ed|es|s|d|e)$", "", word) for word in every]

@@ -1,4 +1,4 @@
-"""Where the answer stands in a response: thinking stripped, tags, cues, last line, and whether it was cut off."""
+"""The answer in a response: thinking removed, tags, cues, last line, and whether the response was cut off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import cues, echo, view
 
 _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</answer\s{0,3}>", re.I)
 _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
-"""A first line that is nothing but an answer, with more after it, so that a limit of tokens did not cut it."""
+"""A first line that consists of an answer only, with text after it, so that the token limit did not cut it."""
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
 _OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,300})\n", re.IGNORECASE)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
@@ -22,17 +22,17 @@ _TRIED = 5
 PAIR_Q1 = "pair-q1"
 """Extraction of the first answer from an answer to a pair (``prompts.pair_answer``)."""
 CODE = "code"
-"""Format of answers that are programs: they are run, and what they return is graded."""
+"""Format of answers that are programs: they are run, and their result is graded."""
 _PAIR_HEAD = re.compile(r"\b(?P<x>X(?:\s+is\b|\s*[=:])|Q1\s+answer\s+is\b\s*:?)\s*", re.IGNORECASE)
 """Where an answer to a pair says what X is: "X is 9", "X = 9", "The Q1 answer is 9"."""
 _SENTENCE_END = re.compile(r"\.(?:\s|$)|\n")
 _OPERAND = re.compile(r"[\d*+/×÷·-][ \t]*\Z")
-"""What makes the X after it an operand ("2 * X = 18"): the number behind its sign is no value of X."""
+"""Signs before X that make it an operand ("2 * X = 18"): the number after the equals sign is not the value of X."""
 
 
 @dataclass(frozen=True)
 class Extracted:
-    """What a response offers as its answer."""
+    """The possible answers of a response."""
 
     segments: tuple[str, ...]
     """Candidate texts, best first; empty where there is no answer."""
@@ -43,9 +43,9 @@ class Extracted:
     reason: str | None = None
     """Why there is no answer: ``empty``, ``truncated``, ``no-answer-tag``, ``no-cue``, ``unclosed-thinking``."""
     shortened: bool = False
-    """True where the middle of a very long response was not read and no cue stands in its end."""
+    """True where the middle of a very long response was not read and its end has no cue."""
     later: str = ""
-    """Questions of its own that a completion went on to, with their answers."""
+    """Further questions that a completion asked itself, with their answers."""
 
 
 def extract(
@@ -69,7 +69,7 @@ def extract(
         return _xml(shown, cut)
     if question and (own := _OWN_QUESTION.match(shown)) and not echo.repeats(own["question"], question):
         return Extracted((), reason="another-question")
-    # a completion model that went on to the next question has finished what stands before it
+    # a completion model that continued with the next question has finished the answer before it
     shown, later = view.before_next_question(shown)
     shown, shortened = view.within_reach(shown)
     finished = bool(later)
@@ -101,7 +101,7 @@ def _xml(text: str, cut: bool) -> Extracted:
     opened = list(_OPEN.finditer(text))[-cues.MOST :]
     if not opened:
         return Extracted((), reason="truncated" if cut else "no-answer-tag")
-    # of several answers the last one counts; one that was not begun in earnest (empty) does not
+    # of several answers the last one counts, unless it is empty
     for i, m in enumerate(reversed(opened)):
         rest = text[m.end() : m.end() + 2 * view.HALF]
         closed = _CLOSE.search(rest)
@@ -117,7 +117,7 @@ def _cued(text: str, announced: Sequence[cues.Segment], cut: bool, shortened: bo
     """Texts after answer cues and in boxes, the last one first."""
     if cut and not announced[-1].ended:
         return Extracted((), reason="truncated")
-    # what ends in a colon only announces something, as does a cue with nothing after it
+    # a text that ends in a colon only announces something, like a cue with nothing after it
     filled = [s for s in reversed(announced) if any(c.isalnum() for c in s.text) and not s.text.endswith(":")][:_TRIED]
     if not filled:
         return Extracted((), reason="empty")

@@ -1,8 +1,10 @@
-"""One response, one grade: correct, incorrect, abstained, or invalid with the reason.
+"""Grading of one response: correct, incorrect, abstained, or invalid with the reason.
 
-A response without an answer (cut off, no tag, no cue, no number) is invalid and never wrong, and so is one that holds
-the right answer where no rule can tell whether it is meant ("12 apples in 3 boxes", "Jefferson, who preceded Madison").
-Invalid answers go to the judge. A ``compat`` mode may ask for a paper's own rule instead.
+    grade("So the final answer is: 12", "stop", gold="12", answer_type="number", format="cot").outcome  # "correct"
+
+A response without an answer (cut off, no tag, no cue, no number) is invalid, never wrong. A response that contains the
+right answer is also invalid where no rule can tell whether it is meant ("12 apples in 3 boxes", "Jefferson, who
+preceded Madison"). Invalid answers go to the judge. A ``compat`` mode applies a paper's own rule instead.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from .view import HALF, sentences, visible
 _DECLINED_WORDS = 40
 """Words of a response that is nothing but a refusal."""
 _ABSTAINED = 600
-"""Characters at the beginning of an answer in which it may decline."""
+"""Characters at the beginning of an answer that are searched for a refusal."""
 _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
 _LISTED_WORDS = 20
 """Words beside the items of a list that leave no room for an explanation."""
@@ -75,7 +77,7 @@ def grade(
     choice; without them they are learned from the ``question`` where it lists them. The question also helps to find
     the sentence that answers it.
 
-    Raises ``InputError`` for an unknown answer type, format or mode, and for a gold answer that is none of its type.
+    Raises ``InputError`` for an unknown answer type, format or mode, and for a gold answer of another type.
     """
     if answer_type not in ANSWER_TYPES:
         raise InputError(f"answer_type is {answer_type!r}; use one of {', '.join(ANSWER_TYPES)}")
@@ -144,7 +146,7 @@ def _judge(found: Extracted, asked: _Asked, answer_type: str, unknowable: bool) 
         said = _Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         verdict = compare(said, asked)
         if verdict is not None and answer_type == "text" and names.answered_later(found.later, asked.golds):
-            # asked once more by itself, the model gave the right answer: nobody can tell by rule
+            # the completion asked again and gave the right answer: no rule can decide this
             return verdict if verdict.outcome == "correct" else _undecided(segment, "answered later")
         if verdict is not None:
             return _settled(verdict, said, asked, compare)
@@ -254,7 +256,7 @@ def _date(said: _Said, asked: _Asked) -> _Verdict:
         if date is not None and matches:
             return _right(dates.show(date), matches[0])
     if any(dates.compare(d, gold, tolerance) for d in found.rivals for gold in wanted):
-        # as with numbers: several dates, and nobody can tell by rule which one is meant
+        # as with numbers: several dates, and no rule can tell which one is meant
         return _undecided(said.text, "several dates")
     if found.date is None:
         return _wrong(said.text, found.reason)
@@ -335,7 +337,7 @@ def _choice(said: _Said, asked: _Asked) -> _Verdict:
     if wanted is None and asked.options:
         named = ", ".join(letter for letter, _ in asked.options)
         raise InputError(
-            f"gold answer {asked.golds[0]!r} is none of the options {named}; use a letter or an option's text"
+            f"gold answer {asked.golds[0]!r} is not one of the options {named}; use a letter or an option's text"
         )
     if wanted is None:
         return _name(said, asked)

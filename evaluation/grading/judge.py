@@ -1,4 +1,4 @@
-"""A model as judge: its prompt, its verdict, and how far it agrees with people.
+"""A model as judge: its prompt, its verdict, and its agreement with people.
 
 A reply that gives no clear verdict makes the grade invalid; it is never read as "wrong".
 """
@@ -24,7 +24,7 @@ Given answer: {answer}
 Reply with one JSON object: {{"score": 1}} if the given answer is right, {{"score": 0}} if it is wrong."""
 _UNDECIDED = ' Reply {"score": null} if it gives no answer, or ends before it gives one.'
 _SHOWN = 1500
-"""Characters at either end of an answer that a judge is shown."""
+"""Characters at either end of a long answer that the judge sees."""
 
 _YES = {"1", "1.0", "true", "yes", "correct", "right", "equivalent", "match"}
 _NO = {"0", "0.0", "false", "no", "incorrect", "wrong", "not equivalent", "not correct"}
@@ -57,7 +57,7 @@ def ask(
 
 
 def shortened(answer: str) -> str:
-    """An answer as a judge is shown it: a long one without its middle, which is said."""
+    """An answer as the judge sees it: the middle of a long one is replaced by a note of its length."""
     if len(answer) <= 2 * _SHOWN:
         return answer
     return f"{answer[:_SHOWN]}\n[... {len(answer) - 2 * _SHOWN} characters left out ...]\n{answer[-_SHOWN:]}"
@@ -66,8 +66,8 @@ def shortened(answer: str) -> str:
 def verdict(reply: str) -> bool | None:
     """True for right, False for wrong, None where a reply does not say, or says both.
 
-    Read are JSON objects (also fenced, single-quoted, or with a broken tail after the score), a labelled verdict
-    ("Verdict: correct") and a reply that is nothing but the verdict. Prose that merely mentions such words is not.
+    Three forms are read: a JSON object (also fenced, single-quoted, or broken after the score), a labelled verdict
+    ("Verdict: correct"), and a reply that consists of the verdict alone. Prose that mentions such words is not read.
     """
     closed = reply.rfind("</think>")
     text = reply[closed + len("</think>") :] if closed >= 0 else reply
@@ -111,9 +111,9 @@ def _fields(text: str) -> list[bool | None]:
 
 
 def apply(grade: Grade, reply: str | None) -> Grade:
-    """The grade after a judge's reply about it; None is a reply that never came.
+    """The grade after a judge's reply; None stands for a missing reply.
 
-    An invalid grade about which the judge says nothing clear stays as it is, and so does every abstention.
+    An invalid grade without a clear verdict stays unchanged, and so does every abstention.
     """
     if grade.outcome == "abstained":
         return grade

@@ -22,7 +22,7 @@ _COMMA = re.compile(
 _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|etc", re.IGNORECASE)
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _MOST = 40
-"""Items beyond those asked for with which a text is no list any more."""
+"""More items than this beyond those asked for, and a text is not a list."""
 _INTRODUCTION = re.compile(r"^[^:\n]{0,80}:\s*")
 
 
@@ -69,7 +69,7 @@ def held(answer: str, gold: Sequence[str]) -> bool:
 def compare(answer: Sequence[str], gold: Sequence[str], ordered: bool) -> tuple[bool, str | None]:
     """(equal, reason): the same items, each once, in any order unless ``ordered``.
 
-    An item may say its value in words of its own ("a hen has 2 legs" for 2, "the tool is the hammer" for hammer) where
+    An item may state its value in a phrase ("a hen has 2 legs" for 2, "the tool is the hammer" for hammer) where
     it holds no other one. The reason of a mismatch is ``incomplete`` (right but too few), ``extra`` (all and more),
     ``order`` (right items, wrong order) or None.
     """

@@ -44,14 +44,14 @@ def _as_math(text: str) -> str:
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """How often math-verify and our own numbers differ, and on which answers."""
+    """How often math-verify and the number rules differ, and on which answers."""
 
     n: int
     """Answers that both could judge."""
     n_unread: int
     """Answers that math-verify could not read."""
     disagreements: tuple[tuple[str, str, bool], ...]
-    """(answer, gold, our verdict) of those on which they differ."""
+    """(answer, gold, verdict of the rules) of the answers on which they differ."""
 
     @property
     def rate(self) -> float | None:

@@ -1,7 +1,7 @@
-"""How a sentence mentions a name: as what it asserts, or denied, hedged, or in passing beside another name.
+"""How a sentence mentions a name: asserted, denied, hedged, or in passing next to another name.
 
 "The capital is Paris, which lies on the Seine" asserts Paris; "Thomas Jefferson, who preceded James Madison" mentions
-Madison in passing. What is only mentioned in passing is neither right nor wrong by rule.
+Madison in passing. A mention in passing is neither right nor wrong by rule.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,}")
 """Initials are one word: "U.S.A.", "J. K." in "J. K. Rowling"."""
 _ARTICLES = frozenset({"a", "an", "the"})
 _LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
-"""Marks that may stand between the words of one name: "Berkeley, California", "SR-71"."""
+"""Marks that may separate the words of one name: "Berkeley, California", "SR-71"."""
 _NEGATORS = frozenset(
     "not never neither nor isnt wasnt arent werent dont doesnt didnt cant cannot wont wouldnt couldnt shouldnt "
     "hasnt havent without except excluding unlike incorrectly wrongly mistakenly falsely".split()
@@ -63,7 +63,7 @@ _PREPOSITIONS = frozenset("of in at on as by to with after before for from again
 _BETWEEN = frozenset("by with after before against than to".split())
 """Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
 _SMALL_WORDS = frozenset("us it in as at he be am no on so i who".split())
-"""Names that are also small words ("US", the symbol "He"): only their capital tells, and not at a sentence's start."""
+"""Names that are also small words ("US", the symbol "He"): the capital tells, except at the start of a sentence."""
 _SHORTEST = 3
 _LONGEST = 400
 """Words and marks of a sentence."""
@@ -74,7 +74,7 @@ _STEM = 6
 _PLACING = frozenset(
     "new north northern south southern east eastern west western upper lower equatorial papua american british".split()
 )
-"""Words before a name that make it the name of something else, whatever it is: "New York", "Northern Ireland"."""
+"""Words before a name that make it another name: "New York", "Northern Ireland"."""
 _CONTINENTS = frozenset({("africa",), ("asia",), ("europe",)})
 
 
@@ -83,7 +83,7 @@ _IRREGULAR |= {"person": "people", "man": "men", "woman": "women"}
 
 
 class Role(IntEnum):
-    """What a mention says; of several mentions of one name the greatest counts."""
+    """The role of a mention; of several mentions of one name the greatest counts."""
 
     DENIED = 0
     HEDGED = 1
@@ -95,7 +95,7 @@ class Token(NamedTuple):
     """A word or mark of a sentence."""
 
     word: str
-    """Folded: no case, no accents, no apostrophes; a mark of punctuation as it is."""
+    """Folded: no case, no accents, no apostrophes; punctuation marks unchanged."""
     capital: bool
     owner: str | None = None
     """The word without its possessive ("paris" of "Paris's")."""
@@ -114,7 +114,7 @@ def fold(word: str) -> str:
 
 
 def tokens(sentence: str) -> list[Token]:
-    """Words and marks of a ``plain`` sentence, which is read up to a length that no sentence has."""
+    """Words and marks of a ``plain`` sentence, up to a length that no real sentence has."""
     found = []
     sentence = _INITIALS.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", sentence)
     for m in islice(_TOKEN.finditer(sentence), _LONGEST):
@@ -155,7 +155,7 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
 
 
 def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Where a sentence says a name, as (first, after the last) token; the last word may stand in the plural."""
+    """The places of a name in a sentence, as (first, after the last) token; the last word may be a plural."""
     begins = (i for i, t in enumerate(sentence) if name and _same(t, name[0], len(name) == 1))
     if len(name) == 1 and name[0] in _SMALL_WORDS and len(sentence) > _SHORTEST:
         begins = (i for i in begins if i and sentence[i].capital)
@@ -233,7 +233,7 @@ def _denied(before: Sequence[Token]) -> bool:
 
 
 def _alternative(before: Sequence[Token], after: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:
-    """Whether the name is one side of an "or" whose other side is no name of the same thing."""
+    """Whether the name is one side of an "or" whose other side names something else."""
     left = [t.word for t in before if t.word not in _ARTICLES and t.word not in "\"'"]
     right = [t for t in after if t.word not in "\"'"]
     if {"called", "known", "nicknamed", "named", "name", "referred"} & {*left[-6:]}:
@@ -285,7 +285,7 @@ def _unclosed_parenthesis(before: Sequence[Token]) -> bool:
 
 
 def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequence[Token], i: int) -> bool:
-    """Whether the name stands in a clause or an apposition that hangs on another name before it."""
+    """Whether the name is part of a clause or an apposition that belongs to another name before it."""
     left = [t.word for t in before]
     follows = after[0].word if after else ""
     for n in range(len(left) - 1, max(-1, len(left) - 9), -1):
@@ -302,7 +302,7 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     clause = left[comma + 1 :]
     named = head is not None and head.capital and sentence[i].capital
     if clause and _describes(clause):
-        # between commas it is an aside: "Norway, whose capital is Oslo, uses the krone"
+        # between commas the clause is an aside: "Norway, whose capital is Oslo, uses the krone"
         return follows == "," and len(after) > 2 and after[1].word not in (*_RELATIVE, "and", "or", "a", "an", "the")
     if clause and clause[0] in ("just", "much", "similar", "compared"):
         return True
@@ -332,7 +332,7 @@ def _restricts(clause: Sequence[str], follows: str) -> bool:
 
 
 def _describes(clause: Sequence[str]) -> bool:
-    """Whether a relative clause says what its head is, has or is called, and not how it stands to another.
+    """Whether a relative clause says what its head is, has or is called, not how it relates to another.
 
     "Cologne, which was called Colonia", "Obama, who was a member of the Democrats", "Norway, whose capital is Oslo".
     """
@@ -345,7 +345,7 @@ def _describes(clause: Sequence[str]) -> bool:
 
 
 def _has_rival(sentence: Sequence[Token], before: Sequence[Token], i: int) -> bool:
-    """Whether another name stands before: a capital where the sentence does not begin, or no common first word."""
+    """Whether another name comes before: a capital inside the sentence, or an uncommon first word."""
     if not sentence[i].capital:
         return True
     return any(t.capital and t.is_word and (n or t.word not in SENTENCE_WORDS) for n, t in enumerate(before))

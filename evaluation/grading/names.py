@@ -1,8 +1,8 @@
-"""Whether a text answers with a name or phrase: exactly, in a sentence that asserts it, or nobody can tell by rule.
+"""Whether a text answers with a name or phrase: exactly, in a sentence that asserts it, or undecided by rule.
 
-After an answer cue the first sentence decides. Without one it is the first sentence (a chat model's), a conclusion, or
-a sentence that takes up how one before it ended. A name that stands anywhere else makes the answer undecided, never
-wrong; a text without the name is wrong.
+After an answer cue the first sentence decides. Without a cue the first sentence (as chat models write it), a
+conclusion, or a sentence that continues the end of an earlier one decides. A name anywhere else leaves the answer
+undecided, never wrong. A text without the name is wrong.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _NEXT_STEP = re.compile(
     r"\W*(?:The\s[^.,]{0,60}?\b(?:of|for|in|at|during|on|by|to)\s+(?:that|this)\s+[a-z]\w+\b"
     r"|(?:His|Her|Its|Their)\s(?:\w+['\u2019]?s?\s){1,3}?(?:name\s)?(?:is|was|are|were)\b)"
 )
-"""A sentence about what the one before it ended in: "The president at that time was ...", "His father was ..."."""
+"""A sentence about the end of the one before: "The president at that time was ...", "His father was ..."."""
 _SHORT = 8
-"""Words of an answer, or of a correction, that leave no room for another one."""
+"""Most words of an answer or a correction that is too short to contain another answer."""
 _BARE = 3
-"""Words of a sentence that is nothing but an answer."""
+"""Most words of a sentence that consists of an answer only."""
 _REPEATED = 3
 """Words with which two sentences begin alike and contradict each other."""
 _CORRECTIONS = 3
@@ -49,7 +49,7 @@ class Reading:
 
     right: bool | None
     how: str
-    """``exact``, ``alias``, ``contained``, ``consistency``; or the reason of what is not right."""
+    """``exact``, ``alias``, ``contained``, ``consistency``; for other verdicts the reason."""
 
 
 def match(answer: str, golds: Sequence[str]) -> str | None:
@@ -110,7 +110,7 @@ def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _statements(plain: str) -> list[str]:
-    """The sentences that say something: no questions, greetings or announcements of what comes."""
+    """The sentences with content: without questions, greetings and announcements."""
     parts = [part for s in view.sentences(plain) for part in s.split("; ")]
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     every = [s for s in parts if not _FILLER.match(s)]
@@ -133,7 +133,7 @@ def _exactly(plain: str, golds: Sequence[str], consistency: bool) -> Reading | N
 
 
 def _correction(plain: str, names: Sequence[tuple[str, ...]]) -> Reading | None:
-    """What a correction makes of the answer before it; None where none concerns the name."""
+    """The verdict after a correction; None where no correction concerns the name."""
     for correction in reversed(cues.corrections(plain)[-_CORRECTIONS:]):
         after = _statements(plain[correction.at : correction.at + _NEAR])
         if not after:
@@ -161,7 +161,7 @@ def _refused(role: Role, sentence: str, elsewhere: bool) -> Reading:
 
 
 def answered_later(later: str, golds: Sequence[str]) -> bool:
-    """Whether a completion that asks itself once more says the name in its next answer."""
+    """Whether a completion that repeats the question gives the name in its next answer."""
     lines = [line for line in later.split("\n") if line.strip()]
     end = next((n for n, line in enumerate(lines) if n and _QUESTION.match(line)), len(lines))
     answers = [line for line in lines[:end] if not _QUESTION.match(line)]
@@ -176,7 +176,7 @@ def _deep(plain: str, golds: Sequence[str]) -> bool:
 
 
 def _absent(first: str, golds: Sequence[str]) -> Reading:
-    """A text without the name is wrong, unless it is a part of the name, or a fuller form of it."""
+    """A text without the name is wrong, unless it is a part of the name or a longer form of it."""
     given = text.strip_opening(first)
     letter = next((text.normalize(g) for g in golds if len(text.normalize(g)) == 1), None)
     said = text.normalize(given)
@@ -196,7 +196,7 @@ def _draws(sentence: str) -> bool:
 
 
 def _repeats(sentence: Sequence[Token], first: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:
-    """Whether a sentence begins as the first one did before the name, and goes on with something else.
+    """Whether a sentence begins like the first one but continues with another name.
 
     "The highest mountain is Mount Everest. However, the highest mountain is K2."
     """
@@ -208,7 +208,7 @@ def _repeats(sentence: Sequence[Token], first: Sequence[Token], names: Sequence[
 
 
 def _leads_on(n: int, said: Sequence[str], spoken: Sequence[Sequence[Token]], names: Sequence[tuple[str, ...]]) -> bool:
-    """Whether a sentence is the next step to the answer: a conclusion, or about what one before it ended in.
+    """Whether a sentence is the next step to the answer: a conclusion, or about the end of an earlier sentence.
 
     "The author is Paul Ehrlich. Ehrlich was born in Vienna." is; "Ada Lovelace was first. She knew Babbage." is not.
     """

@@ -1,7 +1,7 @@
-"""Numbers in free text: what they say, and whether two are equal.
+"""Numbers in free text: their values, and whether two are equal.
 
 Signs, thousands, decimals, percent, fractions, scientific notation, LaTeX, units and number words are read exactly
-(as fractions). No number is None, never 0.
+(as fractions). A text without a number gives None, never 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOLERANCE = Fraction(1, 10**6)
 
 @dataclass(frozen=True)
 class Number:
-    """A number as it stands in a text."""
+    """A number as a text writes it."""
 
     value: Fraction
     start: int
@@ -40,7 +40,7 @@ class Number:
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SPACES = re.compile("(?<=\\d)[\u00a0\u202f\u2009'’_](?=\\d{3}(?!\\d))")
 _GROUPED = re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3}){2,5}(?![\d/]|[.,]\d{4})")
-"""Digits grouped by plain spaces, twice or more: "12 250 ml bottles" is no such number."""
+"""Digits grouped by plain spaces, twice or more: "12 250 ml bottles" is not such a number."""
 _FOREIGN = [
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?!\d|\.\d)(?:,\d+)?(?!\d)"), "."),
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s?(?:€|EUR\b|[Ee]uro))"), "."),
@@ -106,7 +106,7 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _LONGEST = 400
-"""Characters of one number; longer runs of digits or number words are no answers."""
+"""Most characters of one number; longer runs of digits or number words are not answers."""
 _TOO_LONG = re.compile(rf"\d{{{_LONGEST},}}")
 _NEAR = 60
 """Characters around a number that can negate it or join it to the next."""
@@ -122,7 +122,7 @@ _MINUS = re.compile(
     r"(?<![\w)\]%])(?:^|[^\w)\]%\s]\s*|\b(?:is|to|of|be|was|equals|by|a|at|about)\s+)(?P<sign>(?:minus|negative)\s+)$",
     re.I,
 )
-"""The word for the sign, where it stands between no two operands."""
+"""The word for the sign where it does not separate two operands."""
 _LABEL = re.compile(
     r"\b(?:step|equation|method|case|part|option|figure|line|question|fact|answer|example|chapter|table)\s*#?$", re.I
 )
@@ -136,7 +136,7 @@ def find_all(text: str) -> list[Number]:
 
 @lru_cache(maxsize=256)
 def _all(text: str) -> tuple[Number, ...]:
-    # Remembered: one answer is looked at several times while it is graded.
+    # Cached: one answer is read several times while it is graded.
     found = [n for m in _NUMBER.finditer(text) if (n := _number(m, text)) is not None]
     taken = bytearray(len(text))
     for n in found:
@@ -157,7 +157,7 @@ def _number(m: re.Match[str], text: str) -> Number | None:
     start, sign = m.start(), 1
     if g["sign"]:
         before = text[max(0, m.start() - _NEAR) : m.start()].rstrip()
-        # "12 - 5" and "5–7": the dash stands between two numbers
+        # "12 - 5" and "5–7": the dash separates two numbers
         binary = (bool(before) and (before[-1].isdigit() or before[-1] in ")%")) or (
             g["sign"][-1:].isspace() and before[-1:] not in ("=", "(")
         )
@@ -189,7 +189,7 @@ def _number(m: re.Match[str], text: str) -> Number | None:
 
 
 def _clock(text: str, half: str | None, start: int, end: int, unit: str | None) -> Number | None:
-    """A time of day, a duration or a ratio: "3:30" is 3.5 hours and no bare 3."""
+    """A time of day, a duration or a ratio: "3:30" is 3.5 hours, not a bare 3."""
     first, second, *_ = (int(part) for part in re.findall(r"\d+", text))
     if len(re.findall(r"\d+", text)) == 2 and (second > 59 or not re.search(r":\d\d", text)):
         ratio = Fraction(first, second) if second else None
@@ -262,7 +262,7 @@ def _operands(text: str) -> set[int]:
 
 
 def candidates(text: str) -> list[Number]:
-    """Numbers that can be an answer: no operands, none negated, digits before words, 2 h 30 min as one.
+    """Numbers that can be an answer: no operands, no negated numbers, digits before words, 2 h 30 min as one.
 
     Ordinals ("the 4th") and what only counts ("Step 2:", "Q1") are left out where other numbers stand.
     """

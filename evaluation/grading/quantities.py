@@ -1,8 +1,8 @@
 """Which number a text answers with, and which others it may mean.
 
-After an answer cue the first number counts, without one the last; what is computed ("= 12") goes before what is only
-named, and what is taken back ("no, sorry, it's 14") does not count. The other numbers of the deciding sentence are
-rivals: where one of them is right, nobody can tell by rule.
+After an answer cue the first number counts, without a cue the last. A computed number ("= 12") takes precedence over
+one that is only named, and a number that is taken back ("no, sorry, it's 14") does not count. The other numbers of the
+deciding sentence are rivals: where one of them is right, no rule can decide.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EXPLAINS = re.compile(
 _AT_END = 15
 """Characters after the last number of what a colon explains."""
 _ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)")
-"""What stands in parentheses, or in a relative clause between commas."""
+"""Text in parentheses, or in a relative clause between commas."""
 _STRICT = re.compile(r"\b(?:more|less|fewer|greater|higher|lower|bigger|smaller)\s+than\s*(?:about\s+)?[$€£]?$", re.I)
 _LOOSE = re.compile(
     r"\b(?:at\s+(?:least|most)|(?<!add\s)(?<!adds\s)up\s+to|over|under|above|below|no\s+(?:more|less|fewer)\s+than|almost\s+but\s+not"
@@ -54,7 +54,7 @@ _SAME = re.compile(
     r"(?:(?:about|approximately|approx\.?|roughly|around|simply|exactly|equal\s+to|\u2248|~|=)\s*)*[$€£]?$",
     re.IGNORECASE,
 )
-"""What stands between a number and the same number in another form: "7/12, i.e. about 0.58"."""
+"""Text between a number and the same number in another form: "7/12, i.e. about 0.58"."""
 _NONE_LEFT = re.compile(
     r"\b(?:no|zero|not\s+any|n't\s+any)\s+(?:[^\W\d]+\s+){0,4}?(?:left|remain(?:s|ing)?|over|anymore|at\s+all)\b"
     r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+(?!number|idea|answer|info|solution|result|value|clue)[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
@@ -62,7 +62,7 @@ _NONE_LEFT = re.compile(
     re.IGNORECASE,
 )
 _BARE_WORDS = 3
-"""Words beside the number of a sentence that is nothing but an answer ("42 apples.")."""
+"""Most words beside the number in a sentence that consists of an answer only ("42 apples.")."""
 _CORRECTIONS = 3
 """Corrections that are looked at, from the end."""
 _CORRECTED_WORDS = 8
@@ -71,16 +71,16 @@ _CORRECTED_WORDS = 8
 
 @dataclass(frozen=True)
 class Reading:
-    """The number that answers, or why there is none, and what else may be meant."""
+    """The number that answers, or the reason why no number does, and the rivals."""
 
     number: Number | None
     reason: str | None = None
     """``no-answer``, ``hedged`` (a range, or one of several), ``bound`` ("more than 12"), ``expression``."""
     same: tuple[Number, ...] = ()
-    """The number once more in another form."""
+    """The same number in another form."""
     rivals: tuple[Number, ...] = ()
     decisive: bool = True
-    """False where another sentence of the text may hold the answer as well: its numbers are among the rivals."""
+    """False where another sentence may contain the answer too: its numbers are then rivals."""
 
 
 def announced(line: str, rest: str = "") -> Reading:
@@ -197,7 +197,7 @@ def _corrected(plain: str) -> tuple[str, tuple[Number, ...]]:
 
 
 def _read(sentence: str, first: bool) -> Reading:
-    """The number of one sentence: the first or the last one that is no operand, a computed one before all."""
+    """The number of one sentence: the first or last one that is not an operand; a computed number takes precedence."""
     result = _result(sentence)
     if result is not None:
         return result
@@ -212,7 +212,7 @@ def _read(sentence: str, first: bool) -> Reading:
 
 
 def _main(sentence: str, chosen: list[Number]) -> int:
-    """Which number of a sentence without a cue it is about: the last one that neither only counts nor explains."""
+    """The number that a sentence without a cue is about: the last one that neither counts things nor explains."""
     main = [i for i, n in enumerate(chosen) if not _ADJUNCT.search(sentence[: n.start])]
     said = len(re.findall(r"[^\W\d]+", sentence[: chosen[0].start])) > 1
     explained = _BECAUSE.search(sentence, chosen[0].end)
@@ -226,7 +226,7 @@ def _main(sentence: str, chosen: list[Number]) -> int:
 
 
 def _result(sentence: str) -> Reading | None:
-    """What stands after the last equals sign; the results of other clauses are rivals. None without an equation."""
+    """The number after the last equals sign; the results of other clauses are rivals. None without an equation."""
     if not _EQUALS.search(sentence):
         return None
     free = numbers.candidates(sentence)
@@ -315,7 +315,7 @@ def _several(text: str, chosen: list[Number]) -> bool:
 
 
 def _leading(plain: str) -> Number | None:
-    """The number that a longer text begins with as a sentence of its own ("42 apples. There were ...")."""
+    """The number that a longer text begins with in a separate sentence ("42 apples. There were ...")."""
     parts = _sentences(plain)
     if len(parts) < 2 or re.search(r"(?:^|\n)\s*(?:1[.)].*\n\s*2[.)]|2[.)])", plain, re.DOTALL):
         return None

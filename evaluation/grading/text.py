@@ -79,7 +79,7 @@ def abstains(text: str) -> bool:
 
 
 def refuses(text: str) -> bool:
-    """True where a model declines the request itself."""
+    """True where a model refuses the request."""
     return bool(_REFUSE.match(re.sub(r"(?i)\bi'm\b", "I am", _begun(text)[:300])))
 
 
@@ -116,7 +116,7 @@ def part_of(given: str, gold: str) -> bool:
         # "Lawrence Augustine Washington" for "Lawrence Washington"
         return short[0] == long[0] and short[-1] == long[-1]
     if len(short) > 1 and short[-1] in _KINDS and short != long[-len(short) :]:
-        return False  # "Carson City" is no part of "Salt Lake City"
+        return False  # "Carson City" is not a part of "Salt Lake City"
     return 0 < len(short) < len(long) and len("".join(short)) > 2 and long[-1] == short[-1]
 
 

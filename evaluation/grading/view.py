@@ -1,8 +1,8 @@
-"""What of a response is read: thinking and later questions left out, marks of layout removed, long ones cut.
+"""The part of a response that is read: without thinking, later questions and layout marks, and of limited length.
 
-A response is read to its end up to 2 x ``HALF`` characters. Of a longer one only the first and the last ``HALF`` are
-read, so that a loop of a million characters costs no more than a page; where nothing in the last half says which
-answer is final, such a response is invalid (``too-long``), never right or wrong.
+A response of up to 2 x ``HALF`` characters is read completely. Of a longer one only the first and last ``HALF`` are
+read, so that a loop of a million characters costs as little as a page. If nothing in the last half says which answer is
+final, such a response is invalid (``too-long``), never right or wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BEGINNINGS = frozenset(
 )
 _STOP = re.compile(r"[.!?][\"'\u201d\u2019)\]]*(?=\s)|[。！？]|\n+")
 _SENTENCES = 600
-"""Sentences into which a text is cut; what follows counts as one."""
+"""Most sentences that a text is split into; the rest counts as one."""
 _SOFT_MARKS = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 
 
@@ -53,7 +53,7 @@ def visible(text: str) -> str | None:
 
 
 def before_next_question(text: str) -> tuple[str, str]:
-    """(what stands before the next question that a completion went on to, that question and all after it).
+    """(the text before the next question that a completion continued with, that question and all after it).
 
     A response that begins with the question, or with several, has not been answered before it.
     """
@@ -78,7 +78,7 @@ def plain(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences and lines of a ``plain`` text, with their stops; "Dr.", "U.S." and initials end none."""
+    """The sentences and lines of a ``plain`` text with their stops; "Dr.", "U.S." and initials end no sentence."""
     found, start = [], 0
     for m in islice(_STOP.finditer(text), _SENTENCES):
         if text[m.start()] == "." and _abbreviated(

@@ -1,4 +1,4 @@
-"""Other people's result files as graded rows: what they stored is kept, and what cannot be true is reported."""
+"""Result files of other programs as graded rows: stored verdicts are kept, contradictions are reported."""
 
 from __future__ import annotations
 

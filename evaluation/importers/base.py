@@ -1,4 +1,4 @@
-"""What every importer returns."""
+"""The types that every importer uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..protocols.base import Graded
 
 @dataclass(frozen=True)
 class Stored:
-    """What was answered in a row, and what would be right: enough to grade the response again."""
+    """The response and the gold answers of a row, enough to grade the response again."""
 
     response: str
     golds: tuple[str, ...]
@@ -25,7 +25,7 @@ class Stored:
     where: str = ""
     """The row's place in its file."""
     has_verdict: bool = True
-    """False where the file says nothing of right or wrong: the row has our verdict from the beginning."""
+    """False where the file has no verdict: the row then has the verdict of the grading rules."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Imported:
     ``recomputed``, ``problem``."""
     warnings: list[str] = field(default_factory=list)
     stored: list[Stored | None] = field(default_factory=list)
-    """The responses behind the rows, in their order; None where the file holds none, empty where it never does."""
+    """The responses of the rows, in their order; None where a row has none, empty for formats without responses."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the user says about a file where it does not say it itself."""
+    """What the user states about a file because the file does not."""
 
     model: str | None = None
     scorer: str | None = None

@@ -1,4 +1,7 @@
-"""Which of the known result files a file is."""
+"""The kind of a result file, and its reader.
+
+read("samples_gsm8k.jsonl").rows
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ def detect(path: str | Path) -> str:
 
 def _kind_of(names: Collection[str]) -> str | None:
     kind = next((kind for kind, signs in _SIGNS.items() if signs <= set(names)), None)
-    # Rows of responses often name the gold answer so too; STaD's records have no field of this name.
+    # Rows of responses often use this name for the gold answer; STaD's records have no field of this name.
     return None if kind == "stad" and "response" in names else kind
 
 
@@ -93,7 +96,7 @@ def read(path: str | Path, kind: str | None = None, options: Options | None = No
     try:
         return KINDS[kind](path, options or Options())
     except (TypeError, KeyError, AttributeError, ValueError, IndexError) as e:
-        # Files of other programs may hold anything anywhere; each field that matters has its own message before.
+        # Files of other programs may contain anything; the fields that matter were checked before.
         why = f"{type(e).__name__}: {e}"[:160]
         raise InputError(
             f"{path}: holds something that results of {kind} do not ({why}); is --from {kind} right?"

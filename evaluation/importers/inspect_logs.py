@@ -33,7 +33,7 @@ _VERDICTS: dict[str, tuple[Outcome, str | None]] = {
 def read_inspect(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)
     """Rows of one log; ``options.scorer`` chooses among several scorers. Epochs become repeats.
 
-    Raises ``InputError`` for a file of another shape, and for a score that is no right-or-wrong verdict.
+    Raises ``InputError`` for a file of another shape, and for a score that is not a right-or-wrong verdict.
     """
     samples = _load(path)
     header = next(samples)
@@ -102,7 +102,7 @@ def _archive(path: Path) -> Iterator[dict[str, Any]]:
 
 def _object(value: Any, path: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f"{path}: header or samples are no objects; give {WHAT}")
+        raise InputError(f"{path}: header or samples are not objects; give {WHAT}")
     return value
 
 
@@ -185,7 +185,7 @@ _HEADER = struct.Struct("<4s5H3I2H")
 
 
 MOST_BYTES = 1 << 30
-"""Of all members that are read from one archive, unpacked."""
+"""Most unpacked bytes of all members that are read from one archive."""
 
 
 MOST_PER_MEMBER = 1 << 26
@@ -204,7 +204,7 @@ def check_sizes(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The content of a member, its checksum compared; no more is unpacked than the archive says that there is.
+    """The content of a member, checked against its checksum; never more is unpacked than the archive states.
 
     Raises ``KeyError`` for a name that is not there, ``NotImplementedError`` for a compression that nothing here
     reads, ``zipfile.BadZipFile`` for damaged content and for too much of it.

@@ -31,7 +31,7 @@ def read_lm_eval(path: str | Path, options: Options = Options()) -> Imported:  #
     """Rows of one samples file; the metric is ``options.scorer``, or the only one, or the first usual one.
 
     Raises ``InputError`` for lines of another shape, for a file with several filters of which none is chosen, and for
-    a metric that is no right-or-wrong verdict.
+    a metric that is not a right-or-wrong verdict.
     """
     named = _NAME.match(Path(path).stem)
     task = named["task"] if named else Path(path).stem
@@ -133,7 +133,7 @@ def _likeliest(choices: Sequence[Any]) -> str | None:
 
 
 def _model(path: Path) -> str | None:
-    """The model's name from the results file that is written beside the samples; None where there is none."""
+    """The model's name from the results file in the same folder; None without such a file."""
     named = _NAME.match(path.stem)
     beside = path.with_name(f"results_{path.stem[named.end('task') + 1 :]}.json") if named else None
     if beside is None or not beside.is_file():

@@ -50,7 +50,7 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
     """Rows with their stored verdicts; those without are graded by our rules.
 
     Raises ``InputError`` naming file, line and field for a row without response or gold answer, for an unknown answer
-    type, format or verdict, and for a case and role that stand twice.
+    type, format or verdict, and for a case and role that occur twice.
     """
     check(options)
     rows: list[Graded] = []
@@ -180,7 +180,7 @@ def _text(value: Any) -> str | None:
 
 
 def _source(row: Mapping[str, Any], options: Options, verdict: str | None) -> dict[str, Any]:
-    """What the row says beyond what a graded row has fields for."""
+    """The fields of a row that a graded row has no place for."""
     used = {*_USED, options.response_field or "response", options.gold_field or "gold", verdict}
     used |= {options.case_field, options.role_field}
     rest = {k: v for k, v in row.items() if k not in used}

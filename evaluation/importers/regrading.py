@@ -1,7 +1,7 @@
-"""Stored responses graded again with our rules, and where the stored verdicts differ, item by item.
+"""Stored responses graded again with the rules of ``grading``, and the items whose stored verdict differs.
 
-An answer that our rules cannot judge is invalid, never a disagreement about right or wrong: it is listed, and counted,
-apart.
+An answer that the rules cannot judge is invalid, which is not a disagreement about right or wrong. Such answers are
+listed and counted separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN = 100
 
 @dataclass(frozen=True)
 class Regraded:
-    """Rows with our verdicts, and how these stand to the stored ones."""
+    """Rows with the new verdicts, and a comparison with the stored ones."""
 
     rows: list[Graded]
     disagreements: list[dict[str, Any]]

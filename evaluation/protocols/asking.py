@@ -1,4 +1,4 @@
-"""Asks that all protocols share: a part, its wordings, the whole; with evidence where the case gives it."""
+"""Asks that all protocols share: a part, its wordings, the whole; with the case's evidence and options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def question(case: Case, text: str, options: Options = ()) -> str:
 
 
 def ask_part(case: Case, i: int, role: str, text: str, format: str, max_tokens: int | None) -> Ask:
-    """An ask about part ``i`` in other or the same words."""
+    """An ask about part ``i``, in the words of ``text``."""
     part = case.parts[i]
     asked = question(case, text, part.options)
     return Ask(
@@ -95,7 +95,7 @@ SHORT_WORDS = 5
 def default_format(cases: Iterable[Case], protocol: str) -> str | None:
     """``short`` for cases whose gold answers are all short, asked by a protocol without steps of its own; else None.
 
-    Worked answers and questions that nobody can answer need another format: the protocol's own (None).
+    Worked answers and unknowable questions need another format: the protocol's own (None).
     """
     if not about(protocol).short_answers:
         return None

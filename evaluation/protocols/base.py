@@ -1,4 +1,6 @@
-"""What every protocol is made of: Graded rows in, Metrics and CaseSets out.
+"""The types of every protocol: Graded rows in, Metrics and CaseSets out.
+
+    get("double-gate").reduce(rows).metrics
 
 A protocol never calls a model. It says which asks a case needs next, given the grades so far, and reduces graded
 rows (ours, or anybody's ``graded.jsonl``) to metrics and labelled case sets.
@@ -72,7 +74,7 @@ class Graded:
         return shares(self.cluster, self.crossed)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of the row: the exchange fields always, the others where they say something."""
+        """The JSON object of the row: the exchange fields always, the others where they are set."""
         row: dict[str, Any] = {"schema": GRADED_SCHEMA}
         for name in _FIELDS:
             value = getattr(self, name)
@@ -103,7 +105,7 @@ class Graded:
 
     @staticmethod
     def of(case: Case, ask: Ask, grade: Grade, *, ask_id: str | None, model: str | None, run: str | None) -> Graded:
-        """The row of one graded ask of ours."""
+        """The row of one graded ask."""
         skills = tuple(part.skill or "" for part in case.parts)
         return Graded(
             case=case.id,
@@ -198,7 +200,7 @@ class Entry:
     cluster: str | None = None
     model: str | None = None
     value: Any = None
-    """What the label is about beyond the set's name, such as k for ``scaffold-k``."""
+    """A value that belongs to the label, such as k for ``scaffold-k``."""
 
     def to_dict(self, case_set: CaseSet) -> dict[str, Any]:
         """One line of ``casesets/NAME.jsonl``."""
@@ -209,7 +211,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class CaseSet:
-    """Cases that share a label: what the probes look into."""
+    """Cases that share a label; the probes compare such sets."""
 
     name: str
     """``residual-failure``, ``both-right-whole-wrong``, ..."""
@@ -228,7 +230,7 @@ class CaseSet:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a protocol makes of graded rows."""
+    """The result of a protocol: metrics, case sets and warnings."""
 
     metrics: tuple[Metric, ...]
     case_sets: tuple[CaseSet, ...] = ()
@@ -244,13 +246,13 @@ class Reduction:
 
 @dataclass(frozen=True)
 class About:
-    """What a protocol says of itself, beside how it asks and counts: everything that others would else keep a list of.
+    """The description of a protocol: everything about it that other modules need to know.
 
-    The class of a protocol holds it as ``about``; one that holds none is taken to have the defaults.
+    The class of a protocol has it as ``about``; a class without one has the defaults.
     """
 
     roles: tuple[str, ...] = ()
-    """Roles that it counts: N is a number from 0 (levels: from 1), WAY any name. Empty: it knows its own."""
+    """Roles that it counts: N is a number from 0 (levels: from 1), WAY any name. Empty: no role is checked."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Its own command-line options (with underscores), and the field of the class that each sets."""
     asks_parts: bool = False
@@ -269,7 +271,7 @@ class About:
     )
     """Columns of the report's first table: metric, heading, and ``rate``, ``points`` or ``number``."""
     examples: tuple[str, Callable[[Sequence[dict[str, str]]], list[Any]]] | None = None
-    """File of its own worked examples (in ``exemplars/``), and what makes them of its lines."""
+    """File of its worked examples (in ``exemplars/``), and the function that makes examples of its lines."""
     example_kinds: Mapping[str, str] = field(default_factory=dict)
     """Kind of worked example that a role takes, where that is not the role itself."""
 

@@ -1,4 +1,7 @@
-"""Every protocol by its name, and what goes for all of them: roles that are not counted, answers without preamble."""
+"""Every protocol by its name, and the rules for all of them: uncounted roles, answers without preamble.
+
+reduce(get("double-gate"), rows)
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ PROTOCOLS: Registry[Callable[..., Protocol]] = Registry(
 )
 """Classes by command-line name; ``get(name, **options)`` makes a protocol of one."""
 BARE = "no-preamble/"
-"""Before the roles of asks that were put a second time, without the instruction."""
+"""Prefix of the roles of asks that are repeated without the instruction."""
 _SHOWN = 3
 
 
@@ -38,12 +41,12 @@ def get(name: str, **options: Any) -> Protocol:
 
 
 def about(name: str | None) -> About:
-    """What the protocol of a name says of itself; the defaults for one that says nothing or is not known."""
+    """The description of the protocol of a name; the defaults for an unknown one and for one without a description."""
     return getattr(PROTOCOLS.find(name) if name else None, "about", About())
 
 
 def uncounted(rows: Iterable[Graded], protocol: str | None) -> list[str]:
-    """One warning about the rows in roles that a protocol does not count; None: about roles that none of ours counts.
+    """One warning about rows in roles that a protocol (None: every protocol here) does not count.
 
     Nothing for a protocol that knows its own roles. Raises ``InputError`` where no row at all is in a role that counts.
     """

@@ -19,7 +19,7 @@ Curve = dict[int, list[tuple[Truth, Truth]]]
 
 @dataclass(frozen=True)
 class Gated:
-    """A case with what its gates and its whole say."""
+    """A case with the results of its gates and its whole."""
 
     item: Item
     atom: Truth

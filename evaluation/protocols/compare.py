@@ -1,9 +1,9 @@
-"""Two models under the double gate: what differs is knowledge, composition or depth (Composition collapse, section 2).
+"""Two models under the double gate: a difference in knowledge, composition or depth (Composition collapse, section 2).
 
 Every difference is A - B: delta_atom of the per-fact atom stability (more is better for A), delta_comp of the residual
-failure and of nothing else (negative: A composes better), delta_depth of d50 (positive: A holds out to a greater
-depth). The last two compare composition only where the models know the same: where the per-fact stabilities differ by
-more than 2 points they have no value and say so.
+failure only (negative: A composes better), delta_depth of d50 (positive: A fails at a greater depth). The last two
+compare composition only where the models have equal knowledge: where the per-fact stabilities differ by more than 2
+points, they have no value and a note says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The compositionality gap (AgentCoMa; Press et al. 2023): every step right, and the whole?
+"""The compositionality gap (AgentCoMa; Press et al. 2023): how much less often the whole is right than all its steps.
+
+    get("compositionality-gap").reduce(rows).metrics
 
 For each case: c_i (step i right), b = all c_i, w (whole right). gap = mean(w) - mean(b), negative when composing
 fails (AgentCoMa, section 4); Press gap = P(w wrong | b); independence gap = mean(w) - prod_i mean(c_i).

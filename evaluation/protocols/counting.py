@@ -16,7 +16,7 @@ from ..metrics import Metric, mark
 from .base import Evidence, Graded
 
 Truth = bool | None
-"""True, False, or None where an invalid answer leaves it open."""
+"""True, False, or None where an invalid answer leaves it undecided."""
 GROUPINGS = (("depth_bin",), ("depth",), ("family",), ("domain",), ("operation",))
 """Cells that metrics are counted in, beside all items and the cells by family and depth."""
 _PART = re.compile(r"part:(\d+)(?::|$)")
@@ -33,7 +33,7 @@ class Item:
     rows: Mapping[str, Graded]
     """By role."""
     first: Graded = field(repr=False)
-    """A row that carries what is known of the case (family, depth, ...)."""
+    """A row with the properties of the case (family, depth, ...)."""
     n_parts: int = 0
 
     def truth(self, role: str) -> Truth:
@@ -57,7 +57,7 @@ class Item:
 
 
 def truth(row: Graded) -> Truth:
-    """Right or wrong; abstaining is wrong unless nobody can know; None for invalid."""
+    """Right or wrong; abstaining is wrong unless the case is unknowable; None for invalid."""
     if row.outcome == "invalid":
         return None
     return row.outcome == "correct" or (row.outcome == "abstained" and row.unknowable)
@@ -88,8 +88,8 @@ FORMAT_FAILURES = (
 
 
 def published(rows: Sequence[Graded], compat: str | None) -> list[Graded]:
-    """The rows as a paper would count them: ``collapse`` takes answers without an answer for wrong, ``stad`` and
-    ``agentcoma`` everything that is invalid, judge and connection failures included.
+    """The rows as a paper counts them: ``collapse`` counts responses without an answer as wrong, ``stad`` and
+    ``agentcoma`` everything invalid, including judge and connection failures.
     """
     if compat is None:
         return list(rows)
@@ -101,7 +101,7 @@ def published(rows: Sequence[Graded], compat: str | None) -> list[Graded]:
 
 
 def all_of(values: Iterable[Truth]) -> Truth:
-    """Three-valued "and": one False decides, otherwise one None leaves it open."""
+    """Three-valued "and": one False decides, otherwise one None leaves it undecided."""
     result: Truth = True
     for value in values:
         if value is False:
@@ -161,7 +161,7 @@ def by_model(rows: Sequence[Graded]) -> list[tuple[dict[str, Any], list[Graded]]
 
 
 def depth_key(found: Sequence[Item]) -> str:
-    """What depth curves are drawn over: ``depth_bin`` where the benchmark declares bins, else ``depth``."""
+    """The group key of depth curves: ``depth_bin`` where the benchmark declares bins, else ``depth``."""
     return "depth_bin" if any(item.first.depth_bin is not None for item in found) else "depth"
 
 
@@ -200,7 +200,7 @@ def rate(
 ) -> Metric:
     """A rate over the values that are known, with its Clopper-Pearson interval and the bounds over the others.
 
-    Where ``clusters`` share anything, an interval that respects it stands beside (``statistics.rate_interval``).
+    Where cases share anything (``clusters``), a second interval accounts for it (``statistics.rate_interval``).
     """
     known = [bool(v) for v in values if v is not None]
     k, n, unknown = sum(known), len(known), len(values) - len(known)
@@ -270,7 +270,7 @@ def failure_bounds(outcomes: Sequence[tuple[Truth, Truth]]) -> tuple[float | Non
 
 
 def clustered(interval: statistics.Interval, clusters: Sequence[Hashable]) -> dict[str, Any]:
-    """The fields of a cluster interval beside the main one; none where nothing is shared."""
+    """The fields of the cluster interval; empty where cases share nothing."""
     if dependence.alone(clusters):
         return {}
     return {
@@ -373,7 +373,7 @@ def statistic(
 
 
 def chance_note(found: Sequence[Item]) -> str | None:
-    """What guessing would give over these cases, where the cases say it."""
+    """The expected rate of guessing over these cases, where the cases state it."""
     known = [item.first.chance for item in found if item.first.chance is not None]
     return f"guessing gives {sum(known) / len(known):.1%}" if known else None
 

@@ -1,4 +1,6 @@
-"""The double gate (Composition collapse): whole questions count only where every part is stably known.
+"""The double gate (Composition collapse): a whole counts only where every part is known in all its wordings.
+
+    get("double-gate").reduce(rows).case_set("residual-failure").ids
 
 Atom gate: each atom right in all its wordings. Sub-question gate: each sub-question right in isolation. Residual
 failure R(d) = |E_d| / |G_d|: of the cases G_d that pass both gates, those whose whole is wrong (section 2, App. E).
@@ -105,9 +107,9 @@ class DoubleGate:
 
 
 def atom_table(rows: Sequence[Graded]) -> dict[Any, dict[str, Graded]]:
-    """The probes of every atom by (repeat, atom), each wording once although many cases may have asked it.
+    """The probes of every atom by (repeat, atom), each wording once even if many cases asked it.
 
-    Where a wording was graded differently in two cases, a wrong answer stands before an invalid and a right one.
+    Where a wording was graded differently in two cases, wrong takes precedence over invalid, and invalid over right.
     """
     order = {False: 0, None: 1, True: 2}
     table: dict[Any, dict[str, Graded]] = {}
@@ -123,7 +125,7 @@ def atom_table(rows: Sequence[Graded]) -> dict[Any, dict[str, Graded]]:
 
 
 def gate_cases(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> list[Gated]:
-    """What the gates say of every case of one model; rows that ``cases`` lead to expect and lack count as unknown."""
+    """The gates of every case of one model; rows that ``cases`` require but that are missing count as unknown."""
     atoms = atom_table(rows)
     expected = None if cases is None else {k: [a.role for a in DoubleGate().asks(c, {})] for k, c in cases.items()}
     return [_gate(item, atoms, expected) for item in counting.items(rows, cases)]
@@ -153,7 +155,7 @@ def _gate(item: Item, atoms: Mapping[Any, Mapping[str, Graded]], expected: Mappi
 
 
 def _evidence(item: Item, role: str, deciding: Graded) -> Evidence:
-    """The case's own row of a wording, or another case's where that decided, under the role that it has here."""
+    """The case's own row of a wording, or the deciding row of another case under this case's role."""
     own = item.rows.get(role)
     return replace(Evidence.of(deciding if own is None or own.outcome != deciding.outcome else own), role=role)
 
@@ -211,9 +213,9 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
 
 
 def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> Metric:
-    """Single-gate minus double-gate failure rate: what the standard gate would call composition failure and is not.
+    """Single-gate minus double-gate failure rate: failures that the standard gate wrongly attributes to composition.
 
-    The bounds are those of the two rates, each at its own worst: no judgement gives more, but perhaps none as much.
+    The bounds combine the worst cases of both rates: no judgement exceeds them, but it may not reach them.
     """
     known = [g for g in gated if g.whole is not None and g.sub is not None and g.double is not None]
     columns = [

@@ -37,13 +37,13 @@ SHORT = "short"
 
 @dataclass(frozen=True)
 class Presentation:
-    """How asks are put to the model; the defaults leave them as the protocol made them."""
+    """The format of asks; the defaults leave them as the protocol made them."""
 
     prompting: Literal["chat", "raw"] = "chat"
     """``raw``: completion prompts that end in "Answer:" and are cut where the model goes on to a next question."""
     exemplars: tuple[Exemplar, ...] = ()
     preamble: Literal["yes", "no", "both"] = "yes"
-    """Whether the instruction stands in the prompt; ``both`` asks everything twice and reports both."""
+    """Whether the prompt has the instruction; ``both`` asks everything twice and reports both."""
     thinking: bool | None = None
     """Tell the chat template to think first, or not to; None leaves it to the template."""
     thinking_tokens: int = 4096
@@ -51,8 +51,8 @@ class Presentation:
     cot_tokens: int | None = None
     """Token budget of the formats that reason step by step; None: the protocol's own."""
     may_think: bool = False
-    """True for a chat template that knows thinking and is left to its default: short answers then have the budget of
-    answers with thinking, since thoughts count against it."""
+    """True for a chat template with a thinking switch that is left at its default. Short answers then have the budget
+    of answers with thinking, because thoughts use the same budget."""
 
     def __post_init__(self) -> None:
         if self.prompting not in ("chat", "raw"):
@@ -141,7 +141,7 @@ class FormattedProtocol:
 
 
 def examples_in(ask: Ask) -> str | None:
-    """The worked examples in an ask's prompt, as they stand there; None where there are none."""
+    """The text of the worked examples in an ask's prompt; None without examples."""
     if ask.question is None:
         return None
     start, end = ask.prompt.find("Question: "), ask.prompt.rfind(f"\n\nQuestion: {ask.question}")

@@ -1,5 +1,7 @@
 """The reasoning gap (Compositional GSM): Q1, Q2 with its number, and the pair in which X carries Q1's answer to Q2.
 
+    get("reasoning-gap", code=True).reduce(rows).metrics
+
 Gap = S_comp - S_1 * S_2 (eq. 1), negative when the pair is worse than two independent answers would be. Diagnostics:
 ``distraction`` = mean(Q1 inside the pair) - mean(Q1 alone); ``second_hop`` = P(pair right | Q1 right inside the pair);
 ``leakage`` = mean(original of Q2) - mean(Q2); ``co_presented`` = accuracy of Q2 beside an independent Q1;
@@ -152,7 +154,7 @@ class ReasoningGap:
 
 
 def pair_question(case: Case) -> str:
-    """The pair as it is asked: the case's question where it is one, else made from Q1 and Q2 with X.
+    """The question of the pair: the case's question where it is a pair already, else made from Q1 and Q2 with X.
 
     Q2 is ``meta["question_2"]``, or the case's question where that has an X. Raises ``InputError`` where neither has:
     without an X, nothing of Q1 is needed.
@@ -188,7 +190,7 @@ def _entry(item: Item) -> Entry:
 
 
 def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> list[Metric]:
-    """Why there is a gap, for the roles that were asked."""
+    """Possible reasons of the gap, for the roles that were asked."""
     metrics = []
 
     def difference(metric: str, of: Sequence[Item], a: str, b: str, note: str, **more: Any) -> Metric:
@@ -230,7 +232,7 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
 def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Metric:
     """Relative gain of code over words, (acc_code - acc_text) / acc_text; null where no text answer is right.
 
-    The bounds are over all items: every open answer in code wrong and in words right, or the other way round.
+    The bounds count every undecided answer in code as wrong and in words as right, or the other way round.
     """
     pairs = [(item, item.truth("code"), item.truth("whole")) for item in items]
     known = [(item, c, w) for item, c, w in pairs if c is not None and w is not None]
@@ -257,9 +259,9 @@ def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Met
 
 
 def code_refused(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Metric:
-    """Share of the programs that the sandbox refused or cut off: they leave the gain, and so choose its cases.
+    """Share of the programs that the sandbox refused or cut off; their cases are not in the gain.
 
-    Programs that failed by themselves (an error, no answer) are not among them; the note counts both.
+    Programs that failed for another reason (an error, no answer) do not count here; the note gives both counts.
     """
     reasons = [str(item.rows["code"].reason).removeprefix("code: ") for item in items]
     stopped = Counter(r for r in reasons if r in NOT_RUN)

@@ -1,4 +1,4 @@
-"""What is counted over items with their minimum scaffolding level k (STaD, sections 2.3 and 4, tables 2, 3, 11, 12)."""
+"""Metrics over items with their minimum scaffolding level k (STaD, sections 2.3 and 4, tables 2, 3, 11, 12)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Scaffolded:
     outcomes: Mapping[int, Truth] = field(repr=False)
     """By level 1..K-1."""
     possible: frozenset[int]
-    """The values of k that are possible; one where all is judged, none where a failed item has no scaffold."""
+    """The possible values of k: one where all answers are judged, none where a failed item has no scaffold."""
 
     @property
     def k(self) -> int | None:
@@ -41,7 +41,7 @@ class Scaffolded:
 
 
 def minimum_k(whole: Truth, levels: Sequence[Truth]) -> frozenset[int]:
-    """The values that k can have, given what is right, wrong, or open (None).
+    """The possible values of k, given which answers are right, wrong, or undecided (None).
 
     Only the first success matters: k is 0 where the whole is right, else the first level that is, else -1. An item
     that failed and has no level at all has no k.
@@ -124,7 +124,7 @@ def _mean(
     seed: int,
     stad: bool,
 ) -> Metric:
-    """Mean of k over the items that pass ``test``; items with an open k enter the bounds if they may pass."""
+    """Mean of k over the items that pass ``test``; items with an undecided k enter the bounds if they may pass."""
     chosen = [s for s in judged if s.k is not None and test(s.k)]
     values = [int(s.k or 0) for s in chosen]
     unsure = [[k for k in s.possible if test(k)] for s in judged if s.k is None]
@@ -157,7 +157,7 @@ def _interval_name(found: Metric, values: Sequence[int]) -> str | None:
 def _extreme(
     values: Sequence[int], optional: Sequence[tuple[list[int], bool]], end: Callable[[Sequence[int]], int]
 ) -> float | None:
-    """The least (largest) mean that open items allow: those that may be outside join only if they lower (raise) it."""
+    """The least (largest) mean that undecided items allow: doubtful items join only if they lower (raise) it."""
     fixed = [*values, *(end(ks) for ks, may_leave in optional if not may_leave)]
     joining = sorted((end(ks) for ks, may_leave in optional if may_leave), reverse=end is max)
     total, n = sum(fixed), len(fixed)
@@ -180,7 +180,7 @@ def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: 
 
 
 def bottlenecks(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
-    """How often each set of skills is what has to be supplied, of the items with k > 0; most frequent first.
+    """How often each set of skills is the bottleneck, of the items with k > 0; most frequent first.
 
     Items with an open k that may have one stay out of the shares, are counted and enter the bounds.
     """

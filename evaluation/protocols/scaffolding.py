@@ -1,4 +1,6 @@
-"""Scaffolded tasks (STaD): how many solved steps a model has to be given before it solves the whole.
+"""Scaffolded tasks (STaD): how many solved steps a model needs before it solves the whole.
+
+    get("scaffolding", ask_all=True).reduce(rows, cases).metrics
 
 k = 0 where the whole is solved, else the smallest j in 1..K-1 whose scaffold (steps 1..j revealed) is solved, else -1
 (intractable; section 2.3). A level that could not be judged leaves k open: such items carry every k that is possible,

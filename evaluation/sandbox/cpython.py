@@ -33,7 +33,7 @@ class Unavailable(Exception):
 
 
 class LockedPython:
-    """Programs run one after another, each in a process of its own."""
+    """Runs programs one after another, each in its own process."""
 
     name = "cpython"
 
@@ -94,7 +94,7 @@ class LockedPython:
         found = importlib.util.find_spec("pyseccomp")
         if found is None or found.origin is None:
             raise Unavailable("the package pyseccomp is missing (pip install pyseccomp)")
-        # the folder goes once the server stands in it: an empty root that nobody can fill
+        # the folder is removed once the server is inside it: an empty root that cannot be filled
         with tempfile.TemporaryDirectory(prefix="composcope-sandbox-") as root:
             Path(root).chmod(0o755)
             self._control, theirs = socket.socketpair()

@@ -178,7 +178,7 @@ def come_to(request: dict[str, Any]) -> dict[str, Any]:
 
 def _call(code: types.CodeType, names: dict[str, Any], request: dict[str, Any]) -> tuple[Any, dict[str, Any], bool]:
     """What the entry function returns, its variables where they are wanted, and whether there is such a function."""
-    # as deep as in a Python of its own: the frames up to this one are not the program's
+    # as deep as in a separate Python: the frames up to this one are not the program's
     sys.setrecursionlimit(_DEPTH + sum(1 for _ in traceback.walk_stack(None)))
     try:
         exec(code, names)

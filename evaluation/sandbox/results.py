@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class CodeResult:
-    """What a program came to: a value, or the reason why there is none."""
+    """The result of a program: a value, or the reason why there is no value."""
 
     value: Any = None
     reason: str | None = None

@@ -5,7 +5,7 @@ standard library and its neighbor ``program``. The walls around a program, each 
 
 * seccomp: only calls for memory, the clock and the end are allowed, and writing to the one descriptor of the reply.
   No file, socket, process, thread, signal or wait, also not from machine code. This wall is required.
-* namespaces of its own (user, network, messages, mounts) and an empty folder as root, where the system permits them.
+* separate namespaces (user, network, messages, mounts) and an empty folder as root, where the system permits them.
 * limits on memory, processor time, clock time and descriptors. Started by root, it becomes nobody.
 """
 
@@ -50,7 +50,7 @@ def load_filter(path: str) -> Any:
     anonymous = seccomp.Arg(3, seccomp.MASKED_EQ, mmap.MAP_ANONYMOUS, mmap.MAP_ANONYMOUS)
     rules.add_rule(seccomp.ALLOW, "mmap", data_only, anonymous)
     rules.add_rule(seccomp.ALLOW, "mprotect", data_only)
-    # a lock may be given back, but nobody can wait for one
+    # a lock may be released, but waiting for one is not allowed
     rules.add_rule(seccomp.ALLOW, "futex", seccomp.Arg(1, seccomp.MASKED_EQ, _FUTEX_COMMAND, _FUTEX_WAKE))
     rules.add_rule(seccomp.ALLOW, "write", seccomp.Arg(0, seccomp.EQ, 0))
     return rules
@@ -141,7 +141,7 @@ def serve(seccomp: str, root: str) -> None:
         if worker == 0:
             work(received[0], rules)
         os.close(received[0])
-        control.recv(1)  # the reply has been read, or nobody waits for it any longer
+        control.recv(1)  # the reply was read, or the reader is gone
         os.kill(worker, signal.SIGKILL)
         status = os.waitpid(worker, 0)[1]
         control.sendall(bytes([os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0]))

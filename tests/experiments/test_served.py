@@ -169,7 +169,7 @@ def test_a_vllm_server_is_started_asked_stopped_and_its_model_probed(
 def test_an_interpreter_without_vllm_is_said_with_the_install_command(
     taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    for python, needle in ((sys.executable, "cannot import vllm"), (tmp_path / "none", "is no Python interpreter")):
+    for python, needle in ((sys.executable, "cannot import vllm"), (tmp_path / "none", "is not a Python interp")):
         command = ["evaluate", "-m", str(taught), *study(case_file, tmp_path / "r"), "--engine", "vllm"]
         assert main([*command, "--vllm-python", str(python)]) == 1
         message = error_of(capsys)

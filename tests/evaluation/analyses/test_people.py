@@ -136,5 +136,5 @@ def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:
     assert Counter(r.repeat for r in rows)[1] in (8, 9)
     assert made.warnings == ("1 of 18 questions have no answer and are left out",)
     twice = [{**k, "person": "p1"} for k in key]
-    with pytest.raises(InputError, match="nobody may see two"):
+    with pytest.raises(InputError, match="a person may see one"):
         human_study.reference_rows({c.id: c for c in cases}, twice, sheet)
