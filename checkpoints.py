@@ -60,7 +60,7 @@ def load_weights(
         model = AutoModelForCausalLM.from_pretrained(
             location, dtype=wanted, use_safetensors=True, trust_remote_code=False, device_map="auto" if spread else None
         )
-    except Exception as e:  # a damaged folder breaks the libraries that read it in ways of their own
+    except Exception as e:  # a damaged folder raises errors of any kind in the libraries
         fix = "save the model there again" if Path(location).is_dir() else "check name and network, or give a folder"
         raise ModelError(f"{location}: cannot be loaded as a causal language model ({reason(e)}); {fix}") from e
     if where is not None:
@@ -82,5 +82,5 @@ def reason(e: Exception) -> str:
     """One line of what a library said."""
     text = " ".join(str(e).split())
     if "trust_remote_code" in text:
-        return "it needs code of its own (trust_remote_code), which composcope never runs"
+        return "it needs its own code (trust_remote_code), which composcope never runs"
     return text[:300] or type(e).__name__

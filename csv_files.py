@@ -1,8 +1,8 @@
 """Tables as CSV that a spreadsheet cannot mistake for a program.
 
-A cell that begins with ``=``, ``+``, ``-`` or ``@`` and is no number is a formula there, and an answer of a model may
-begin so. Such cells are written with an apostrophe before them, as spreadsheets themselves mark text, and ``read_csv``
-takes it off again.
+A spreadsheet takes a cell for a formula if it begins with ``=``, ``+``, ``-`` or ``@`` and is not a number, and answers
+of models may begin that way. ``to_csv`` writes an apostrophe before such cells, as spreadsheets mark text, and
+``read_csv`` removes it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_csv(path: str | Path) -> tuple[list[str], list[dict[str, Any]]]:
 
 
 def inert(value: Any) -> Any:
-    """A cell's value; text that a spreadsheet would compute is marked as text."""
+    """A cell's value; text that a spreadsheet would take for a formula is marked as text."""
     if not isinstance(value, str) or not _FORMULA.match(value):
         return value
     try:

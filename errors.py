@@ -1,4 +1,4 @@
-"""The errors that a user can cause and mend. Everything else is a defect.
+"""The errors that a user can cause and fix. Any other exception is a defect.
 
 Every message is one line that names the file or option, the field, the value seen and the fix.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 class ComposcopeError(Exception):
-    """A mistake in what came in; the command line prints it as one line and exits with 1."""
+    """A mistake in the input; the command line prints it as one line and exits with 1."""
 
 
 class InputError(ComposcopeError):
@@ -29,7 +29,7 @@ class JournalError(ComposcopeError):
 
 
 class NotAskedError(JournalError):
-    """A question that a journal has no answer to, where no model is there to ask."""
+    """A question without an answer in the journal, where no model can be asked."""
 
 
 def did_you_mean(value: str, known: Iterable[str]) -> str:

@@ -114,7 +114,7 @@ def _digest(path: Path) -> str:
         with path.open("rb") as file:
             start = file.read(4)
             if start != MAGIC:
-                raise ModelError(f"{path}: is no GGUF file (it begins with {start!r}); give a .gguf file or a folder")
+                raise ModelError(f"{path}: is not a GGUF file (begins with {start!r}); give a .gguf file or a folder")
         return file_sha256(path)
     except OSError as e:
         raise ModelError(f"{path}: cannot be read ({e.strerror}); check the file") from e
@@ -128,7 +128,7 @@ def _check(path: Path) -> int:
         raise ModelError(f"{path}: GGUF files need the package gguf; pip install 'composcope[gguf]'") from e
     try:
         reader = gguf.GGUFReader(path)
-    except Exception as e:  # a damaged file breaks the reader in ways of its own
+    except Exception as e:  # a damaged file raises errors of any kind in the reader
         kind = "names a quantization that this version of gguf does not know" if "QuantizationType" in str(e) else ""
         what = kind or "is damaged or cut off"
         raise ModelError(f"{path}: {what} ({_one_line(e)}); download it again, or take another quantization") from e

@@ -1,10 +1,10 @@
-"""Products with weights that were laid out for them: faster float32 decoding on a CPU, where a trial says so.
+"""Matrix products with packed weights: faster float32 decoding on a CPU, where a trial shows it.
 
     with torch.no_grad(), packed_products(pack(model)):
         model(input_ids=ids)
 
 oneDNN, which PyTorch brings along, multiplies with packed weights in 5 to 40 % less time than PyTorch's default
-library with plain ones: the fewer rows, the more. Sums come in another order, so results differ in the last bits.
+library with plain weights; fewer rows gain more. The order of sums differs, so results differ in the last bits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def prefers_packed() -> bool:
 
 
 def _seconds(run: Callable[[], Any]) -> float:
-    """The shortest of a few: what a busy machine adds is left out."""
+    """The shortest of several runs, so that other load on the machine does not count."""
     times = []
     for _ in range(9):
         start = time.perf_counter()

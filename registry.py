@@ -1,10 +1,10 @@
-"""What a name on the command line stands for: an object of a package, of a plugin file or of an installed package.
+"""Objects by their command-line name, from this package, from plugin files and from installed packages.
 
     FIGURES = Registry("figures", lambda value: isinstance(value, Figure), __package__)
     FIGURES["collapse-curve"].title
 
-An object says everything about itself in the file that defines it, and is found there: whoever adds one to this package
-writes one file, and so does whoever adds one from outside.
+An object describes itself in the file that defines it, and is found there. So adding one takes one file, inside this
+package or outside it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return dict(sorted(found.items(), key=lambda item: getattr(item[1], "order", 0)))
 
     def add(self, name: str, value: Any) -> bool:
-        """Make an object of a plugin known by its name; False where that stands for something else."""
+        """Register an object of a plugin under a name; False where the name is taken by another object."""
         if name in self.own or self._given.setdefault(name, value) is not value:
             return False
         self.added[name] = value if self.wrap is None or self.is_one(value) else self.wrap(name, value)

@@ -1,7 +1,9 @@
-"""Text on its way to a terminal: what models, servers and files say cannot steer it.
+"""Text for a terminal, made safe: output of models, servers and files cannot control the terminal.
+
+    plain("\\x1b[2Jcleared")  # shows \\x1b[2J instead of clearing the screen
 
 Escape sequences can clear the screen, set its title, write to the clipboard or hide what follows; characters of
-direction show text in another order than it has. Both are shown as ``\\x1b`` and ``\\u202e`` and do nothing.
+direction change the order in which text is shown. Both are shown as ``\\x1b`` and ``\\u202e`` and do nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 
 
 def plain(text: str) -> str:
-    """The text with everything that steers a terminal written out; line ends and tabs stay."""
+    """The text with all control characters written out; line ends and tabs stay."""
     return _STEERING.sub(lambda m: _name(m.group()), text)
 
 
@@ -28,5 +30,5 @@ def _name(character: str) -> str:
 
 
 def to_stderr(line: str) -> None:
-    """A line of the program's own, on stderr."""
+    """Print a message of the program on stderr."""
     print(f"composcope: {plain(line)}", file=sys.stderr, flush=True)

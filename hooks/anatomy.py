@@ -60,7 +60,7 @@ class Layer:
     up: tuple[nn.Module, ...] = ()
     """Projections into the neurons: one, or two in gated MLPs."""
     mlp: nn.Module | None = None
-    """The MLP, where it is a module of its own."""
+    """The MLP, where it is a separate module."""
     experts: nn.Module | None = None
     """The module that holds the experts' weights in a mixture of experts."""
     n_neurons: int = 0
@@ -307,7 +307,7 @@ def resolve(model: PreTrainedModel) -> Anatomy:
             "token changes earlier ones"
         )
     grouped = {int(c.key.shape[1]) for c in trace.calls}
-    n_kv = max(grouped) if grouped else n_kv  # configs may state what the model does not use
+    n_kv = max(grouped) if grouped else n_kv  # configurations may state values that the model does not use
     if len(trace.ends) != len(blocks):
         raise ModelError(f"{type(model).__name__}: {len(trace.ends)} of {len(blocks)} blocks ran in a forward pass")
     layers = tuple(_resolve_layer(trace, i, b, (d_model, n_q, n_kv)) for i, b in enumerate(blocks))

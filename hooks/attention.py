@@ -1,11 +1,11 @@
-"""Replaces a model's attention function inside a ``with`` block: the one way to reach what attention computes.
+"""Replaces a model's attention function inside a ``with`` block: the only access to values inside attention.
 
     with interpose(model, lambda call: call.output()):  # called for every layer, with its queries, keys and values
         model(input_ids=ids)
 
 transformers dispatches attention through a registry. This module registers one function under its own name, switches
 the model to it, and hands each call to a callback together with the model's native function. The mask function is
-registered beside it: under an unregistered name the mask would be ``None``, which drops padding and sliding windows.
+registered too: under an unregistered name the mask would be ``None``, which drops padding and sliding windows.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def can_interpose(model: PreTrainedModel) -> bool:
 
 @uninterrupted
 def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool = False) -> Iterator[None]:
-    """Run ``callback`` in place of the attention function of every layer; the former one is restored on the way out.
+    """Run ``callback`` in place of the attention function of every layer; afterwards the former one is restored.
 
     ``without_mask`` builds no mask, for callbacks that decide themselves which keys are visible.
     """
@@ -166,7 +166,7 @@ def pattern_callback(
 ) -> Callback:
     """A callback that passes the patterns of some layers to ``visits``; the other layers keep their native kernel.
 
-    Without gradients and edits the native kernel still makes the output, so reading changes no bit of it.
+    Without gradients and edits the native kernel makes the output, so reading does not change it at all.
     """
 
     def callback(call: Call) -> Tensor:

@@ -4,7 +4,7 @@
         model(input_ids=ids)
     found[0]  # region layer head step
 
-The model's own attention function still makes the output, so that outputs do not change. The softmax is computed again
+The model's own attention function makes the output, so outputs do not change. The softmax is computed again
 for the wanted query rows only, chunk by chunk, and only sums over key ranges are kept, never ``head query key``.
 """
 
@@ -43,7 +43,7 @@ class Window:
 
 
 class AllRead(Exception):
-    """Ends a forward pass of which only the masses are wanted, after the last layer's."""
+    """Ends a forward pass after the last layer's masses, where nothing else is needed."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How many rows and prompt tokens run together: as many as fit into memory, fewer when it still runs out.
+"""Batch sizes: as many rows and prompt tokens as fit into memory, fewer when memory still runs out.
 
 for batch in in_prefills(lm, [len(p) for p in prompts]):
     found = shrinking(lambda rows: work(batch, rows), None, lambda: row_budget(lm, 1, 120, graph=False))
@@ -20,11 +20,11 @@ from .model import Model
 
 T = TypeVar("T")
 LARGEST, WORTHWHILE = 224 * 2**20, 512
-"""Bytes for rows on a CPU, and a number of rows that may always run together: more is not faster."""
+"""Bytes for rows on a CPU, and a number of rows that may always run together; more would not be faster."""
 MAX_TOKENS = 8192
 """Prompt tokens in one prefill at most."""
 SUFFIX_TOKENS = 1024
-"""Positions of rows that run together on a CPU at most: more are not faster, for their activations leave the cache."""
+"""Most positions of rows that run together on a CPU: with more, activations leave the cache and nothing is gained."""
 
 
 def row_budget(
@@ -100,7 +100,7 @@ def shrinking(
 
 
 def told(notes: list[str] | None) -> Callable[[str], None]:
-    """Where remarks about smaller batches go: into ``notes``, or without them into a Python warning."""
+    """The receiver of remarks about smaller batches: ``notes``, or a Python warning without them."""
     return partial(warnings.warn, category=RuntimeWarning, stacklevel=2) if notes is None else notes.append
 
 

@@ -4,8 +4,8 @@
 
 A variant is a state put in at the end of a prompt after block l. It differs from the unchanged prompt in the blocks
 above l and nowhere else. So all sequences that have generated the same tokens so far are equal in every block up to the
-earliest change, and share one row there. A sequence gets a row of its own after the block in which it was changed, or
-once its tokens differ from the others'; sequences that have ended take none. Prompts with many, few and no variants run
+earliest change, and share one row there. A sequence gets a separate row after the block in which it was changed, or
+once its tokens differ from the others'; sequences that have ended need none. Prompts with many, few and no variants run
 side by side, each with as many rows as it needs (``ragged``).
 
 Two more kinds of sequences cost nothing at the prompt's end. A *spliced* one continues from one prompt's keys and
@@ -48,7 +48,7 @@ class Variants:
     """The block after which it goes in; -1: before block 0"""
     states: Float[Tensor, "sequence d_model"]
     same: Sequence[bool] = ()
-    """Which ones are expected to change nothing: those that do change nothing are not decoded by themselves."""
+    """Indices of variants expected to change nothing; those that change nothing are not decoded separately."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def decode(
     device = first.logits.device
     logits = first.logits[0, torch.from_numpy(np.concatenate([kept, above])).to(device)]
     tokens = _decode(lm, prefix, first, sequences, logits, max_new_tokens, stop_ids)
-    as_sequence = queries.copy()  # a variant that is not decoded by itself continues as its query
+    as_sequence = queries.copy()  # a variant that is not decoded separately continues as its query
     as_sequence[kept] = np.arange(len(kept))
     back = np.concatenate([np.arange(n_queries), n_queries + np.argsort(by_layer)])
     spliced = np.arange(len(kept), len(kept) + len(layers))
@@ -211,7 +211,7 @@ class _Taken:
     """The rows that are computed in one layer."""
 
     sequences: Indices
-    """row: a sequence that it stands for"""
+    """row: a sequence that it represents"""
     row_of: Indices
     """sequence: its row; 0 for sequences that have ended"""
 

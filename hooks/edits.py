@@ -25,7 +25,7 @@ HEADS = ("q", "k", "v")
 
 @dataclass(frozen=True)
 class Patch:
-    """The value of a site at one position is replaced, or added to."""
+    """Replaces the value of a site at one position, or adds to it."""
 
     site: Site
     """Any but ``pattern`` and neurons of experts."""
@@ -37,7 +37,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class Skip:
-    """A block writes nothing at one position: its output there is its input. With ``head``: only that head is left out.
+    """Skips a block at one position: its output there is its input. With ``head``, only that head is left out.
 
     A head that is left out writes nothing into the attention output; other positions see its keys and values.
     """
@@ -49,7 +49,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Knockout:
-    """In one block no head at position ``query`` sees position ``key``; its attention goes to the other positions."""
+    """Hides position ``key`` from all heads of one block at position ``query``; their attention goes elsewhere."""
 
     layer: int
     query: int
@@ -79,7 +79,7 @@ def entry(edit: Edit) -> int:
 
 
 def check_rows(rows: Sequence[Edits], anatomy: Anatomy, n: int) -> None:
-    """``InputError`` for edits of a prompt of ``n`` tokens that cannot be made."""
+    """Raises ``InputError`` for edits that cannot be made in a prompt of ``n`` tokens."""
     for i, row in enumerate(rows):
         places = set()
         for edit in row:
@@ -146,7 +146,7 @@ def skips(positions: Sequence[int], layers: Sequence[int]) -> list[Edits]:
 
 
 def knockouts(queries: Sequence[int], keys: Sequence[int], layers: Sequence[Sequence[int]]) -> list[Edits]:
-    """One row per group of layers: in these, no query sees a key that lies before it."""
+    """One row per group of layers: in these layers, no query sees a key before it."""
     pairs = [(q, k) for q in queries for k in keys if k < q]
     return [[Knockout(layer, q, k) for layer in group for q, k in pairs] for group in layers]
 

@@ -3,12 +3,12 @@
     z = activations(experts, 3, hidden)  # neurons of expert 3: token d_mlp
 
 transformers keeps the experts of a layer as three-dimensional weights behind one module, ``experts(hidden, index,
-weight)``, so an expert's neurons are no module's input. They are computed beside the module's own kernel,
+weight)``, so an expert's neurons are not the input of a module. They are computed in addition to the module's kernel,
 ``z_e = act(x W_up,e)`` for the tokens that chose expert e, and a change of them is added to the kernel's output:
 
     output + sum over changed experts e of weight_e * W_down,e (z'_e - z_e)
 
-so reading changes no bit of the output. One token of every call is checked: the module must be such a sum.
+so reading does not change the output at all. One token of every call is checked: the module must be such a sum.
 """
 
 from __future__ import annotations

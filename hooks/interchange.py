@@ -33,7 +33,7 @@ from .suffix import Suffix, suffix
 ELEMENTS = 2**25
 """Logits held at a time."""
 OVERHEAD = 12
-"""A forward pass costs as much as this many more tokens in it."""
+"""The fixed cost of a forward pass, in tokens."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ def interchange(
 
 
 def groups(rows: Sequence[Edits], stop: int, size: Callable[[int], int]) -> Iterator[tuple[list[int], int]]:
-    """Rows that are computed together, with the first position that is computed; ``size`` of so many positions.
+    """Groups of rows that are computed together, with their first position; ``size`` limits a group by its positions.
 
-    Rows that begin at later positions join earlier ones where that costs less than a forward pass of their own. Within
+    Rows that begin at later positions join earlier ones where that costs less than a separate forward pass. Within
     a group those that differ from the same block on are neighbours. Unchanged rows, and those that change nothing
     before ``stop``, are in no group.
     """

@@ -3,9 +3,9 @@
     for batch in computed_alike(model, [len(t) for t in texts]):  # indices of texts that may share a batch
         ...
 
-With longrope rotary angles the longest sequence of a batch decides the angles of *all* positions, so a short text
-beside a long one does not get the numbers that it gets alone. Attention chunks and queries scaled by position depend
-on the position only; suffix recomputation alone cannot cross them.
+With longrope rotary angles the longest sequence of a batch decides the angles of *all* positions, so a short text in a
+batch with a long one does not get the numbers that it gets alone. Attention chunks and queries scaled by position
+depend on the position only; suffix recomputation alone cannot cross them.
 """
 
 from __future__ import annotations

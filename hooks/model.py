@@ -38,7 +38,7 @@ from .surroundings import check_ready, check_unmasked, foreign_hooks
 from .wrapped import unwrapped
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
-"""Models for which it was tried whether left padding changes their numbers."""
+"""By model: whether left padding was found to change its numbers."""
 MADE = {"mask": "pad", "past": "prefill"}
 
 
@@ -251,11 +251,11 @@ class Model:
 
     @uninterrupted
     def _alone(self) -> Iterator[None]:
-        """Refuse a second run during the first, also from another thread: it would call the first one's hooks."""
+        """Refuse a second run during the first, also from another thread: it would call the hooks of the first."""
         if self._running:
             raise ModelError(
                 f"{type(self.model).__name__} is running already: an edit or reducer runs the model again, or another "
-                "thread does; read first, in a run of its own, what the edit needs"
+                "thread does; read first, in a separate run, what the edit needs"
             )
         self._running = True
         try:

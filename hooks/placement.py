@@ -38,7 +38,7 @@ def device_of(module: nn.Module, tensor: Shaped[Tensor, ...]) -> torch.device:
 
 
 def is_dispatched(model: nn.Module) -> bool:
-    """Whether accelerate moves inputs or weights while the model runs; its forward must then run to its end."""
+    """Whether accelerate moves inputs or weights while the model runs; a forward pass must then not end early."""
     return any(_hooks(module) for module in model.modules())
 
 
@@ -74,7 +74,7 @@ def state_of(model: nn.Module) -> Iterator[tuple[str, Any]]:
 def _saved(model: nn.Module) -> dict[str, Any]:
     """``state_dict`` without its side effect on layers with weights packed for a CPU (bitsandbytes).
 
-    Such a layer unpacks its weights when it is saved, and not to their former values, so they are read as they are.
+    Such a layer unpacks its weights when it is saved, but not to their former values, so they are read packed.
     """
     packed = {m for m in model.modules() if getattr(_quantization(m), "packing_format_for_cpu", False)}
     if not packed:

@@ -25,7 +25,7 @@ HALF = (torch.bfloat16, torch.float16)
 
 
 class _Widener:
-    """Which weights are float32 copies now, and which weights they are copies of."""
+    """The current float32 copies, and the weights that they are copies of."""
 
     def __init__(self, model: nn.Module, blocks: list[nn.Module]):
         inside = set(blocks)
@@ -95,7 +95,7 @@ def _held(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
 def widened(lm: Model, dtype: str | torch.dtype | None) -> Iterator[None]:
     """Run everything inside in ``dtype`` (``float32``) on weights that stay in half precision; ``None``: as they are.
 
-    The model is bit for bit as before afterwards, also after an exception or Ctrl-C. Nothing changes where the weights
+    Afterwards the model is bit for bit as before, also after an exception or Ctrl-C. Nothing changes where the weights
     are float32 or float64. Raises ``ModelError`` for other dtypes, and for weights that are quantized or offloaded.
     """
     if not widens(lm, dtype):

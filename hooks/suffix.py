@@ -1,4 +1,4 @@
-"""A prompt from its first edited position on, computed again under rows of edits, side by side in the batch.
+"""Recomputation of a prompt from its first edited position on, under rows of edits that share a batch.
 
     got = suffix(lm, ids, prefill(lm, [ids]), rows, start=7, stop=len(ids))
     got.final[1:]  # row pos d_model: the residual stream after the last block
@@ -42,7 +42,7 @@ class Suffix:
     values: Sequence[Float[Tensor, "_ _ _ _"]]
 
     def rows(self) -> Suffix:
-        """Without the unchanged sequence, every row with keys and values of its own."""
+        """The suffix without the unchanged sequence; every row has its own keys and values."""
         n = len(self.final)
 
         def each(x: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ def _visible(start: int, width: int, window: int | None) -> Bool[Tensor, "query 
 
 
 class _Stream:
-    """What happens to the residual stream between blocks: rows join, skipped blocks are undone, values are put in."""
+    """Changes of the residual stream between blocks: rows join, skipped blocks are undone, values are put in."""
 
     def __init__(self, plan: _Rows, final: list[Tensor]):
         self.plan, self.final = plan, final

@@ -1,4 +1,4 @@
-"""Records the inputs and outputs of every module inside the blocks during one forward pass on two tokens.
+"""A record of the inputs and outputs of every module inside the blocks during one forward pass on two tokens.
 
 trace = Trace(model, blocks)
 trace.events[3]  # what ran in block 3, in order

@@ -8,7 +8,7 @@ from ..errors import ModelError
 
 
 def unwrapped(thing: Any) -> tuple[Any, tuple[str, ...]]:
-    """The model inside of wrappers, and a sentence about each; other objects as they are.
+    """The model inside wrappers, and a sentence about each wrapper; other objects are returned unchanged.
 
     Adapters stay active: PEFT puts them into the model's own modules. Raises ``ModelError`` for those that it does not
     (prompt and prefix tuning), since the model inside would answer without them.

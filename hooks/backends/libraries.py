@@ -1,9 +1,9 @@
-"""The library that an object belongs to, and a plain transformers model beside every library's own.
+"""The library that an object belongs to, and a plain transformers model for every object of a library.
 
     backend_of(TransformerBridge.boot_transformers(name))  # "transformer_lens"
 
-The suffix engine and the capture pass work on a plain transformers model. So every opened model has one: the user's
-own, or one that shares all weights with it. Libraries that rewrite a model get such a twin.
+Suffix recomputation and the capture pass work on a plain transformers model. So every opened model has one: the user's
+model itself, or a twin that shares all its weights. Libraries that rewrite a model get such a twin.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     load_model(NNsight(model)).run(ids, read=[Site(0, "neuron")])
 
 Sites are visited in the order in which the model reaches them, as nnsight requires; one forward pass shows the order.
-Patterns are no module's input or output, so they come from transformers' attention registry, as in the transformers
-backend.
+Patterns are not the input or output of a module. They come from transformers' attention registry, as in the
+transformers backend.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .libraries import check_logits, names_of, twin
 
 
 def plain(envoy: Any) -> PreTrainedModel:
-    """The transformers model that nnsight wraps; it keeps working by itself."""
+    """The transformers model that nnsight wraps; it still works without nnsight."""
     model = getattr(envoy, "_module", None)
     if not isinstance(model, PreTrainedModel):
         raise ModelError(
@@ -41,7 +41,7 @@ def plain(envoy: Any) -> PreTrainedModel:
 
 
 class _InPlace(nnsight.NNsight):
-    """Leaves inputs on their device: the first parameter's device means nothing where weights are offloaded."""
+    """Leaves inputs on their device, because the first parameter's device is wrong where weights are offloaded."""
 
     @property
     def device(self) -> None:

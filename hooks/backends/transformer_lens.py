@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 def plain(bridge: TransformerBridge) -> PreTrainedModel:
-    """The transformers model that a bridge rewrote, built anew around the bridge's weights (shared, not copied)."""
+    """The transformers model that a bridge rewrote, rebuilt around the bridge's weights (shared, not copied)."""
     rewritten: Any = bridge.original_model
     if not isinstance(rewritten, PreTrainedModel):
         raise ModelError(f"backend transformer_lens: a bridge around {type(rewritten).__name__}, need transformers")
@@ -236,5 +236,5 @@ class TransformerLens:
 
 
 def _nudge(x: Tensor) -> Tensor:
-    """A change that differs by element, so that a permuted or partial write shows."""
+    """A change that differs by element, so that a permuted or partial write is noticed."""
     return x * (1 + 0.2 * torch.sin(torch.arange(x.numel(), device=x.device, dtype=torch.float32)).to(x).view(x.shape))
