@@ -183,7 +183,7 @@ def two_files(path: Path) -> Path:
 
 BAD: dict[str, tuple[Any, str]] = {
     "missing": (lambda p: p, "no such file"),
-    "text": (text_file, "no GGUF file"),
+    "text": (text_file, "not a GGUF file"),
     "cut in the header": (lambda p: cut(p, 0.02), "damaged or cut off"),
     "cut in the weights": (lambda p: cut(p, 0.8), "cut off"),
     "quantization": (unknown_quantization, "213"),
