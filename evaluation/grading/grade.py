@@ -18,7 +18,7 @@ from ..asks import Grade
 from ..cases import ANSWER_TYPES
 from ..options import in_question, letter_of
 from ..prompts import ABSTENTION
-from . import booleans, choices, cues, dates, echo, lists, mathematics, names, numbers, quantities, text
+from . import booleans, choices, cues, dates, echo, lists, mathematics, names, numbers, quantities, text, words
 from . import compat as published
 from .extract import CODE, Extracted, extract
 from .view import HALF, sentences, visible
@@ -224,7 +224,7 @@ def is_plain_number(gold: str) -> bool:
     rest = re.sub(r"(?<=[a-z])\s?\^\s?[23]", "", rest)
     if re.search(r"[\d\\=^()\[\],*+]", rest):
         return False
-    return all(len(w) > 1 or w.lower() in numbers.units.UNITS for w in re.findall(r"°?[A-Za-z]+", rest))
+    return all(len(w) > 1 or w.lower() in words.UNITS for w in re.findall(r"°?[A-Za-z]+", rest))
 
 
 def _formula(segment: str, asked: _Asked) -> _Verdict:
