@@ -19,7 +19,7 @@ from hostile_server import Behave, Hostile, Request, completion, reply
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case
-from composcope.evaluation.engines import retrying, transport
+from composcope.evaluation.engines import transport
 from composcope.evaluation.engines.base import REFUSED
 from composcope.evaluation.engines.http import HttpEngine, connect
 from composcope.evaluation.engines.replies import count, same_model
@@ -109,7 +109,7 @@ def test_all_tries_of_an_ask_share_one_deadline(
     serve: Serve, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(retrying, "time", clock)
+    monkeypatch.setattr(transport, "time", clock)
     server = serve(lambda connection, request: reply(connection, b"{}", "500 Broken"))
     assert one(engine_at(server, retries=50, deadline=1.2), make_ask()).finish_reason == "error"
     assert len(server.requests) == 2 and clock.now == 0.5, "tries at 0 and 0.5 s; the third would begin after 1.5 s"
@@ -121,7 +121,7 @@ def test_all_tries_of_an_ask_share_one_deadline(
         raise openai.APITimeoutError(httpx2.Request("POST", "http://h/v1"))
 
     with pytest.raises(openai.APITimeoutError):
-        retrying.send(times_out, retries=50, timeout=120, deadline=300)
+        transport.send(times_out, retries=50, timeout=120, deadline=300)
     assert given == [120, 120, 300 - 240 - 0.5 - 1], "each try has its own time, the last one what is left"
 
 

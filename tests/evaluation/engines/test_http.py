@@ -19,7 +19,7 @@ from hostile_server import Hostile, Request, completion, reply
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.engines import retrying
+from composcope.evaluation.engines import transport
 from composcope.evaluation.engines.http import HttpEngine, connect
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
@@ -39,7 +39,7 @@ def serve(*ignored: str) -> tuple[subprocess.Popen[str], str]:
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tries follow each other at once."""
-    monkeypatch.setattr(retrying, "_BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(transport, "_BACKOFF_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")

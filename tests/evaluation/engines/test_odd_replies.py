@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.engines import retrying
+from composcope.evaluation.engines import transport
 from composcope.evaluation.engines.http import HttpEngine
 from composcope.evaluation.grading import grade
 from composcope.evaluation.journal import Journal, read_journal
@@ -49,7 +49,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def engine(server: Server, monkeypatch: pytest.MonkeyPatch) -> HttpEngine:
-    monkeypatch.setattr(retrying, "_BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(transport, "_BACKOFF_SECONDS", 0.0)
     server.status, server.headers, server.asked = 200, {}, 0
     return HttpEngine(f"http://127.0.0.1:{server.server_address[1]}/v1", "good", retries=1, timeout=120)
 
