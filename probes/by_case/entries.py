@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxtyping import Shaped
 from torch import Tensor
 
 from ..examples import Example
@@ -22,7 +23,7 @@ class Entry:
 
     about: Mapping[str, Any]
     """Case, role, kind, group, tokens and spans, and the settings of this entry; JSON values only."""
-    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    tensors: Mapping[str, Shaped[Tensor, "..."]] = field(default_factory=dict)
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Axis names of each tensor, outermost first."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Int
 from safetensors.torch import load_file
 
 from ...evaluation import reading
@@ -61,7 +62,7 @@ def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Colle
     return Found(entries, left_out)
 
 
-def said(tokenizer: Any, ids: torch.Tensor) -> str:
+def said(tokenizer: Any, ids: Int[torch.Tensor, " step"]) -> str:
     """A continuation as text; -1 stands after its end."""
     return decode(tokenizer, [int(i) for i in ids if i >= 0])
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from ...hooks.attention_masses import Window
@@ -32,7 +33,7 @@ HELD_BYTES = 2**28
 Span = tuple[int, int]
 
 
-def look(lm: Any, examples: Sequence[Example], differences: Mapping[str, Tensor]) -> Found:
+def look(lm: Any, examples: Sequence[Example], differences: Mapping[str, Float[Tensor, "layer head"]]) -> Found:
     """Ratio ``[layer head step]`` and attention ``[head step key]`` of every example.
 
     ``differences``: by kind the map ``[layer head]`` of failures minus successes; where not all heads fit, those with
@@ -88,7 +89,9 @@ def key_spans(prompt: int, question: Span, end: int, most: int = KEYS) -> list[S
     return merged + [(i, i + 1) for i in range(question[0], end)]
 
 
-def chosen_heads(shape: Sequence[int], difference: Tensor | None, most: int) -> list[tuple[int, int]]:
+def chosen_heads(
+    shape: Sequence[int], difference: Float[Tensor, "layer head"] | None, most: int
+) -> list[tuple[int, int]]:
     """(layer, head) pairs in order: all, or those with the largest absolute difference (without one, the last)."""
     layers, heads = int(shape[0]), int(shape[1])
     if layers * heads <= most:
