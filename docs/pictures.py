@@ -10,14 +10,14 @@ import shutil
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from urllib.parse import urlencode
 
 import composcope as cs
 from composcope.experiments import figures
 from composcope.experiments.figures import style
 
 DOCS = Path(__file__).resolve().parent
-RUN, CASE = "control--mixed", "mixed-0003"
+RUN, LABEL, CASE = "control--mixed", "control · mixed", "mixed-0003"
 MOST = 400_000
 """Bytes of a notebook with its outputs."""
 
@@ -64,23 +64,28 @@ def screenshots(report: Path, out: Path) -> None:
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
         for scheme in ("light", "dark"):
-            page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)
-            page.goto(f"{report.resolve().as_uri()}#run={RUN}&case={CASE}")
-            page.wait_for_selector(f"#dossier[data-case='{CASE}'] [data-view]")
-            _reveal(page)
-            if scheme == "light":
-                page.locator("#case").screenshot(path=out / "report-case.png")
-                page.locator("#dossier [data-view=lookback]").first.screenshot(path=out / "report-tokens.png")
-            page.evaluate("scrollTo(0, 0)")
-            page.wait_for_timeout(300)
+            page.emulate_media(color_scheme=scheme)
+            page.goto(report.resolve().as_uri())
+            page.wait_for_selector("#dossier [data-view]")
+            page.wait_for_timeout(500)
             page.screenshot(path=out / f"report-{scheme}.png")
+        page.emulate_media(color_scheme="light")
+        page.goto(f"{report.resolve().as_uri()}#{urlencode({'run': LABEL, 'case': CASE})}")
+        page.wait_for_selector(f"#dossier[data-case='{CASE}'] [data-view=lookback]")
+        page.wait_for_timeout(800)  # pictures of the case are drawn as they come into view
+        page.locator("#dossier [data-view=lookback]").first.screenshot(path=out / "report-tokens.png")
+        box = page.locator("#case").bounding_box()
+        assert box is not None, "the case is on the page"
+        place = {
+            "x": box["x"] - 16,
+            "y": page.evaluate("scrollY") + box["y"],
+            "width": box["width"] + 32,
+            "height": 1150,
+        }
+        page.screenshot(path=out / "report-case.png", clip=place, full_page=True)  # pyright: ignore
         browser.close()
-
-
-def _reveal(page: Any) -> None:
-    page.locator("#dossier").scroll_into_view_if_needed()
-    page.wait_for_timeout(800)
 
 
 def run_notebook(path: Path) -> None:
