@@ -89,16 +89,20 @@ def measure(
 
     import torch
 
+    from ..console.progress import Reporter
     from ..organism import weights
     from ..organism.card import measure_folder, print_rows
 
     torch.set_num_threads(1)
     report = {}
-    for folder in models or [weights.path(d) for d in DOSES]:
-        rows = measure_folder(folder, n)
-        if not json:
-            print_rows(str(folder), rows)
-        report[str(folder)] = [row.to_dict() for row in rows]
+    folders = models or [weights.path(d) for d in DOSES]
+    with Reporter().patient_bar("measuring models", len(folders)) as advance:
+        for folder in folders:
+            rows = measure_folder(folder, n)
+            advance(1)
+            if not json:
+                print_rows(str(folder), rows)
+            report[str(folder)] = [row.to_dict() for row in rows]
     if out:
         out.write_text(dumps(report, indent=1) + "\n", encoding="utf-8")
     if json:

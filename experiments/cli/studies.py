@@ -204,13 +204,15 @@ def why(
     cases: Annotated[int, typer.Option("--cases", "--probe-cases", min=1, help="Failures of each model.")] = 20,
     seed: Seed = 0,
     json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Causes named on models whose cause is known: confusion matrix, refusals; causes of real models beside it."""
+    from ..console.progress import Reporter
     from ..run import read_json
     from ..studies.confusion import run_study
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    lines = run_study(series or (), model or (), out, cases, seed)
+    lines = run_study(series or (), model or (), out, cases, seed, Reporter(quiet=quiet).bar)
     show(read_json(out / "confusion.json") if json else lines, json)
     return 0
 

@@ -16,6 +16,7 @@ from ...csv_files import to_csv
 from ...errors import InputError
 from ...evaluation.cases import Case
 from ...evaluation.statistics import clopper_pearson
+from ...hooks.progress import Bar, no_bar
 from .. import investigate as work
 from ..config import Config
 from ..diagnosis.job import diagnose, labelled_failures
@@ -152,7 +153,9 @@ REAL = "world:city-capital,city-currency,city-language,company-capital,company-c
 """What a real model is asked: families of which a small one knows many parts."""
 
 
-def run_study(series: Sequence[Path], models: Sequence[str], out: Path, cases: int = 20, seed: int = 0) -> list[str]:
+def run_study(
+    series: Sequence[Path], models: Sequence[str], out: Path, cases: int = 20, seed: int = 0, progress: Bar = no_bar
+) -> list[str]:
     """Judge the plants of these folders, diagnose the models, and return what was found.
 
     Writes ``confusion.csv`` and ``confusion.json``. Raises ``InputError`` where there is neither plant nor model.
@@ -164,21 +167,24 @@ def run_study(series: Sequence[Path], models: Sequence[str], out: Path, cases: i
         raise InputError("study why: give --series FOLDER with plants (`composcope organism plant`), or --model FOLDER")
     judged: list[Judged] = []
     seconds: dict[str, float] = {}
-    for planted in plants:
-        found, diagnosis = judge(planted, out, cases, seed)
-        judged += found
-        if diagnosis is not None:
-            seconds[planted.name] = diagnosis.about["seconds"] / max(1, len(found))
-    said = lines(judged) if judged else []
-    for model in models:
-        folder = out / Path(model).name.replace(":", "-")
-        benchmark = "organism:mixed" if model.startswith("organism:") else REAL
-        options = {"model": model, "benchmark": benchmark, "limit": cases, "seed": seed, "probes": []}
-        work.investigate(Config.read(options), folder, quiet=True, contrast=False)
-        if labelled_failures(read_run(folder)):
-            diagnosis = diagnose(folder, cases=cases, seed=seed, quiet=True)
-            seconds[folder.name] = diagnosis.about["seconds"] / len(diagnosis.verdicts)
-            said += diagnosis.lines()
+    with progress("diagnosing models", len(plants) + len(models)) as advance:
+        for planted in plants:
+            found, diagnosis = judge(planted, out, cases, seed)
+            judged += found
+            if diagnosis is not None:
+                seconds[planted.name] = diagnosis.about["seconds"] / max(1, len(found))
+            advance(1)
+        said = lines(judged) if judged else []
+        for model in models:
+            folder = out / Path(model).name.replace(":", "-")
+            benchmark = "organism:mixed" if model.startswith("organism:") else REAL
+            options = {"model": model, "benchmark": benchmark, "limit": cases, "seed": seed, "probes": []}
+            work.investigate(Config.read(options), folder, quiet=True, contrast=False)
+            if labelled_failures(read_run(folder)):
+                diagnosis = diagnose(folder, cases=cases, seed=seed, quiet=True)
+                seconds[folder.name] = diagnosis.about["seconds"] / len(diagnosis.verdicts)
+                said += diagnosis.lines()
+            advance(1)
     said += [f"{name}: {s:.1f} s a case" for name, s in seconds.items()]
     write_text(out / "confusion.csv", to_csv(matrix(judged)))
     document = {"seed": seed, "scores": scores(judged), "matrix": matrix(judged), "seconds_per_case": seconds}
