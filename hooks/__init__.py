@@ -4,7 +4,7 @@ lm = load_model("path/or/hub-id")
 run = lm.run(ids, read=[Site(3, "resid_post")], edit={Site(2, "attn_out"): lambda x: 0 * x})
 run.acts[Site(3, "resid_post")]  # batch pos d_model
 
-Beside it: ``interchange`` (many rows of edits of one prompt), ``exits`` (every layer through the model's own head).
+``interchange`` runs many rows of edits of one prompt, and reads every layer through the model's own head.
 """
 
 from .anatomy import Anatomy, Layer

@@ -243,3 +243,16 @@ def _continue(
     logits = lm.unembed(got.final[:, -1])
     with lm._alone(), keep_rotary_angles(lm.model):
         return follow(lm.model, lm.anatomy, logits, cache, max_new_tokens, stops)
+
+
+def early_exits(
+    lm: Model, ids: Sequence[int], positions: Sequence[int], tokens: Sequence[int] | None = None,
+    layers: Sequence[int] | None = None,
+) -> Float[Tensor, "layer pos token"]:  # fmt: skip
+    """Logits of each layer's states through the model's own final norm and head, float32, on the CPU.
+
+    ``tokens``: the ids whose logits are wanted, by default the full vocabulary. ``layers``: by default -1 (before block
+    0) to the last, so that layer l has the index l + 1; the last layer's logits are the model's own.
+    """
+    (found,) = states(lm, [ids], [positions], layers)
+    return torch.stack([lm.unembed(x, tokens).float().cpu() for x in found])

@@ -34,8 +34,7 @@ from .head import Unembedding, unembedding_of
 from .heads import split
 from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site
-from .surroundings import check_ready, check_unmasked, foreign_hooks
-from .wrapped import unwrapped
+from .surroundings import check_ready, check_unmasked, foreign_hooks, unwrapped
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """By model: whether left padding was found to change its numbers."""

@@ -1,6 +1,6 @@
-"""Where in a response's text its answer stands: the characters behind what the grader took for the answer.
+"""The place of the answer in a response: the characters that the grader took for the answer.
 
-Nothing is guessed. A number, date, list or name is looked for as the grader read it (another spelling of the same value
+Nothing is guessed. A number, date, list or name is searched as the grader read it (another spelling of the same value
 counts); in a sentence without an answer cue ("The capital of Chile is Lima.") the answer is what the sentence adds to
 the question. Where none of these rules finds a place there is no span.
 """
@@ -31,7 +31,7 @@ _LEAD = frozenset(
 )
 """Words between a verb of being and the answer."""
 _NOTHING = frozenset("it that this these those they there he she which what".split())
-"""Words that stand for what was asked about."""
+"""Words that refer to what was asked about."""
 _ASIDE = re.compile(r"\W*(?:sure|certainly|of course|okay|ok|well|yes|no|hello|hi|thank you|great question)\W*$", re.I)
 _SHORT, _BARE = 6, 3
 """Words of a sentence without a verb of being that is nothing but an answer: where it begins with none of the
@@ -47,7 +47,7 @@ def answer_span(
     Args:
         grade_answer: the answer as the grader has it (``Grade.answer``), which may be written otherwise.
         golds: of a correct response the gold answer and its aliases.
-        question: what was asked; what a sentence repeats of it is not the answer.
+        question: what was asked; words that a sentence repeats from it are not the answer.
         segments: where the grader looked (``grading.extract``), best first; by default the whole response.
         cued: whether the segments follow an answer cue, so that their first value counts.
     """
@@ -61,7 +61,7 @@ def answer_span(
 
 
 def _places(response: str, segments: Sequence[str], cued: bool) -> Iterator[tuple[Span, bool]]:
-    """The segments where they stand in the response (last), then all of it after its thinking."""
+    """The places of the segments in the response (the last ones), then all of it after its thinking."""
     closed = response.rfind("</think>")
     start = closed + len("</think>") if closed >= 0 else 0
     if closed < 0 and re.match(r"\s*<think>", response):
@@ -241,7 +241,7 @@ def _first(sentence: str, span: Span) -> str:
 
 
 def _content(here: str, start: int = 0, end: int | None = None) -> Span | None:
-    """From the first word that is no mere lead to the end, without closing marks."""
+    """From the first word after a mere introduction to the end, without closing marks."""
     stop = len(here) if end is None else end
     spoken = list(_WORD.finditer(here, start, stop))
     if not spoken:

@@ -1,7 +1,9 @@
 """Group against group and role against role: effect, interval, test, Holm-adjusted p; and maps by permutation.
 
-No p-value comes without n and an effect. A contrast that cannot be made says so in its row (``note``), and every row
-states the smallest standardized effect that its n would have shown, so that a null can be read.
+    between({"failure": [0.2, 0.4], "success": [0.5, 0.9]}).table
+
+Every p-value comes with n and an effect. The row of a contrast that cannot be made says so (``note``). Every row states
+the smallest standardized effect that its n would have shown, so that a null result can be interpreted.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def between(
         sizes = {k: int(v.size) for k, v in values.items()}
         raise NoCasesError(f"groups have sizes {sizes}; a contrast needs at least two groups with cases")
     near: dict[str, Clusters] = {
-        # Groups without clusters among others that have them: every case stands alone.
+        # Groups without clusters among others that have them: every case is its own cluster.
         name: None if clusters is None else [None] * v.size if clusters.get(name) is None else clusters[name]
         for name, v in values.items()
     }
@@ -106,7 +108,7 @@ def _between_row(
 
 
 def _in_sd(fit: Fit, *groups: Array) -> dict[str, float]:
-    """The error in standard deviations, where cases share anything: what ``smallest_detectable`` wants to know."""
+    """The error in standard deviations for ``smallest_detectable``, where cases share anything."""
     if fit.method in INDEPENDENT:
         return {}
     left = np.concatenate([g - g.mean() for g in groups])
@@ -154,13 +156,13 @@ def _between_p(
 
 
 def _tested(fit: Fit) -> tuple[str, float]:
-    """The test of a clustered or crossed fit, or why there is none."""
+    """The test of a clustered or crossed fit, or the reason why there is no test."""
     names = {CLUSTERED: "cluster-robust t", CROSSED: "t of crossed random effects"}
     return (names[fit.method], fit.p) if fit.known else (f"none (fewer than {FEWEST} clusters)", float("nan"))
 
 
 def _all_apart(n: int, m: int) -> tuple[str, float]:
-    """Where groups differ and nothing varies within them t is infinite: how rarely labels fall so is what there is."""
+    """The permutation p where groups differ and nothing varies within them: t is infinite there."""
     return "label permutation (no variation within groups)", (2 if n == m else 1) / comb(n + m, n)
 
 
@@ -197,7 +199,7 @@ def paired(
 
 
 def _differences(a: Array, b: Array) -> Array:
-    """a - b, where what is left by rounding alone neither differs from 0 nor from case to case."""
+    """a - b, where differences due to rounding alone are set to 0 and to one value."""
     d = a - b
     if not d.size:
         return d

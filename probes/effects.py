@@ -1,7 +1,9 @@
-"""The numbers that contrasts are made of: effect sizes, intervals of means, adjusted p-values, detectable effects.
+"""The numbers of contrasts: effect sizes, intervals of means, adjusted p-values, detectable effects.
+
+    mean_interval([0.2, 0.4, 0.9], clusters=["a", "a", "b"])
 
 Everything takes plain sequences of finite numbers. Where cases share facts, items or templates (``clusters``: labels
-as ``evaluation.dependence`` takes them) errors and degrees of freedom respect it, and too few clusters claim nothing.
+as ``evaluation.dependence`` takes them) errors and degrees of freedom account for it, and too few clusters give none.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def finite(values: ArrayLike, what: str) -> Array:
 
 
 def codes(clusters: Clusters, n: int, what: str) -> NDArray[np.intp] | None:
-    """Cluster numbers 0..k-1, labels that meet joined; None where every value stands alone, as a label None does."""
+    """Cluster numbers 0..k-1, with labels that meet joined; None where no values share anything."""
     if clusters is None:
         return None
     if len(clusters) != n:
@@ -52,7 +54,7 @@ def codes(clusters: Clusters, n: int, what: str) -> NDArray[np.intp] | None:
 
 
 def mean_fit(values: Array, clusters: Clusters = None) -> Fit:
-    """The mean with its error; numbers are scaled, for squares of very small ones would be 0."""
+    """The mean with its error; numbers are scaled, because squares of very small ones would be 0."""
     codes(clusters, values.size, "mean")
     shift, scale = float(values[0]), float(np.abs(values - values[0]).max()) or 1.0
     fit = dependence.mean((values - shift) / scale, clusters)
@@ -62,8 +64,8 @@ def mean_fit(values: Array, clusters: Clusters = None) -> Fit:
 def mean_interval(values: ArrayLike, clusters: Clusters = None, *, level: float = 0.95) -> Estimate:
     """Mean with a Student t interval, clustered or crossed where cases share anything.
 
-    One value alone has no interval (NaN bounds), nor have values that are all equal or clusters that are all alike:
-    ``[x, x]`` would claim a certainty that no number of cases gives. Their ``interval`` is "no spread".
+    A single value has no interval (NaN bounds). Neither have values or clusters that are all equal, because ``[x, x]``
+    would claim certainty. Their ``interval`` is "no spread".
     """
     x = finite(values, "mean")
     if x.size < 2:
@@ -125,7 +127,7 @@ def _sd(x: Array) -> float:
 
 
 NO_SPREAD = "no spread"
-"""The interval's name where what was drawn or seen never differs."""
+"""The name of an interval where all values are equal."""
 
 
 def spreads(low: float, high: float, scale: float = 0.0) -> bool:

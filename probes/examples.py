@@ -1,8 +1,10 @@
 """Example: one prompt with the model's response and the gold answer, as token ids and spans, labelled for contrasts.
 
-``from_case_sets`` makes them from what an evaluation left behind. Prompt and response ids are the ones that were fed
-and generated; only the gold answer is tokenized here, in the context of its prompt, and everything is checked to
-round-trip through the tokenizer.
+    examples = from_case_sets(sets, cases, asks, responses, tokenizer)
+
+``from_case_sets`` makes them from the results of an evaluation. Prompt and response ids are the ones that were fed and
+generated. Only the gold answer is tokenized here, in the context of its prompt. Everything must round-trip through the
+tokenizer.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _ROLE = re.compile(r"whole|part:\d+")
 
 @dataclass(frozen=True)
 class Gold:
-    """What an answer to the question is judged by: the arguments of ``evaluation.grading.grade``."""
+    """The gold answer in the arguments of ``evaluation.grading.grade``."""
 
     answer: str
     answer_type: str
@@ -44,7 +46,7 @@ class Gold:
 
 @dataclass(frozen=True)
 class Example:
-    """What a probe runs on. Token ids are those that were fed and generated, never re-tokenized text."""
+    """One prompt with its response, the input of probes. Token ids are those that were fed and generated."""
 
     case: str
     role: str
@@ -82,7 +84,7 @@ class Example:
 
     @property
     def shares(self) -> Hashable:
-        """What the case shares with others, as ``evaluation.dependence`` takes it; None where it stands alone."""
+        """What the case shares with others, as ``evaluation.dependence`` takes it; None where it shares nothing."""
         return shares(self.cluster, self.crossed)
 
 
@@ -98,12 +100,11 @@ def from_case_sets(
     and role is read from the sets' evidence, then from ``graded`` rows (cases may share an ask), then from the asks.
     ``roles`` limits and extends the roles (default: ``whole`` and every ``part:i``). ``answer`` says which gold text
     becomes ``answer_ids``: the ``worked`` answer where the case has one, the bare ``answer``, or ``written`` as the
-    prompt format wants it. ``few_shot`` is the text of worked examples that stands in the prompts; where it does, its
-    tokens become ``few_shot_span``. The answer slot is found from what the sets' evidence or ``graded`` rows say was
-    taken for the answer, else from grading the response again.
-    Sets with other labels than failure and success are passed over. Raises ``NoCasesError`` when nothing is labelled,
-    ``InputError`` for a case with both labels, without its whole, without token ids, and for prompts and answers
-    that do not round-trip through the tokenizer.
+    prompt format wants it. ``few_shot`` is the text of the worked examples; where a prompt contains it, its tokens
+    become ``few_shot_span``. The answer slot is found from what the sets' evidence or ``graded`` rows say was taken for
+    the answer, else from grading the response again. Sets with other labels than failure and success are passed over.
+    Raises ``NoCasesError`` when nothing is labelled, ``InputError`` for a case with both labels, without its whole,
+    without token ids, and for prompts and answers that do not round-trip through the tokenizer.
     """
     table = {c.id: c for c in (cases.values() if isinstance(cases, Mapping) else cases)}
     case_sets, graded = list(case_sets), list(graded)
@@ -289,7 +290,7 @@ class _Writer:
         first = _shared_prefix(self._encode(text[:start], ask), ids)
         through = self._encode(text[: start + size], ask)
         last = _shared_prefix(through, ids)
-        # A token that reaches over the question's end holds some of it.
+        # A token across the question's end contains a part of the question.
         return first, max(last if last == len(through) else last + 1, first + 1)
 
     def _few_shot_span(self, ask: Ask, text: str, ids: Ids, where: str) -> tuple[int, int] | None:

@@ -1,8 +1,10 @@
-"""What is corrected together: one declared family of tests in a run, and everything else.
+"""Families of tests that are corrected together: one declared family in a run, and all other tests.
 
-Primary are the probes' summaries of matched failures against successes, one per probe (``PRIMARY``): Holm over those of
-a run. Everything else is exploratory, and corrected as a whole by Benjamini and Hochberg (1995): of what stays below
-0.05 about one in twenty may be chance, and where nothing is there, something does in one run of twenty.
+    table = corrected(rows)
+
+The primary family has one summary per probe (``PRIMARY``): matched failures against successes, with Holm's correction
+over a run. All other tests are exploratory and corrected together by Benjamini and Hochberg (1995): of those below 0.05
+about one in twenty may be chance, and without any effect one run in twenty has such a test.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ PRIMARY = {
 CIRCULAR = {
     "answer_probability": "near-circular: the probability of the right answer is set against whether it was given",
 }
-"""Quantities whose difference between failures and successes is all but what makes them failures and successes."""
+"""Quantities that differ between failures and successes almost by definition."""
 PRIMARY_FAMILY, EXPLORATORY = "primary, Holm", "exploratory, Benjamini-Hochberg"
 
 
 FEWEST_SHOWN = 5
-"""Cases a side (or pairs) below which a contrast stands behind all others."""
+"""Cases a side (or pairs) below which a contrast is sorted behind all others."""
 
 
 def rank(row: Mapping[str, Any]) -> tuple[bool, bool, bool, bool, float]:

@@ -36,7 +36,7 @@ def map_test(
 
     Controls the chance of any false cell in the map (Nichols & Holmes 2002). What cases differ by from the mean of all
     (``paired``: the differences) has its sign flipped at random, that of a cluster together, and Welch's t is formed
-    anew (the wild bootstrap of Cameron, Gelbach and Miller 2008 with the null imposed): unlike permuted labels this
+    again (the wild bootstrap of Cameron, Gelbach and Miller 2008 with the null imposed). Unlike permuted labels, this
     keeps the spread of each group. Values should be about symmetric. A cluster may reach into both groups. Raises
     ``InputError`` for NaN and unequal maps, ``NoCasesError`` below 2 cases a side, or 5 clusters where they share some.
     """
@@ -96,7 +96,7 @@ def _clusters_of_map(clusters: tuple[Clusters, Clusters], n: int, m: int, paired
 
 @dataclass(frozen=True)
 class _Sums:
-    """What Welch's t under flipped signs of whole clusters is made of: the parts of each cluster in both means."""
+    """The parts of each cluster in both means, from which Welch's t is formed under flipped signs of clusters."""
 
     first: Array
     """cluster cell"""

@@ -1,12 +1,14 @@
-"""Failures matched to successes that ask for the same: one to one, of the same family, as alike as can be in the rest.
+"""Failures matched one to one with similar successes of the same family.
+
+    match(examples).summary
 
 The distance of two cases is the sum of
 
     1 for every step of depth between them, 1 for another operation, 1 for every 25 % between the lengths of their
-    prompts, and 1/2 where another token stands before their answer slots.
+    prompts, and 1/2 where the tokens before their answer slots differ.
 
 Among the pairs within the caliper as many as possible are made, and of these the set with the smallest total distance.
-What stays unbalanced is reported, and adjusted for (``adjustment``).
+Covariates that stay unbalanced are reported, and contrasts are adjusted for them (``tables``).
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Stratum:
 
 @dataclass(frozen=True)
 class Balance:
-    """How far failures are from successes in one respect, in standard deviations (failure - success)."""
+    """The difference of failures and successes in one covariate, in standard deviations (failure - success)."""
 
     covariate: str
     before: float
@@ -72,7 +74,7 @@ class Matched:
     """Of each pair."""
     balance: tuple[Balance, ...] = ()
     differences: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """What stayed unbalanced, the worst first: covariate to failing case to its difference from its success."""
+    """Unbalanced covariates, the worst first: covariate to failing case to its difference from its success."""
 
     @property
     def possible(self) -> bool:
@@ -101,7 +103,7 @@ class Matched:
 
 
 def check_templates(examples: Sequence[Example], notes: list[str] | None = None) -> None:
-    """That all prompts end alike, so that their last positions can be compared and exchanged.
+    """Check that all prompts end alike, so that their last positions can be compared and exchanged.
 
     Raises ``InputError`` where the templates' generation prompts (``cue_tokens``) differ. Their first token is not
     compared, since a tokenizer may have merged the question's end into it; where the tokens differ at which states are
@@ -128,7 +130,7 @@ def check_templates(examples: Sequence[Example], notes: list[str] | None = None)
 
 
 def _prompt(e: Example) -> tuple[int, ...]:
-    """The prompt without what has been read of the response."""
+    """The prompt without response tokens at its end."""
     return e.prompt_ids[: len(e.prompt_ids) - e.begun]
 
 
@@ -182,7 +184,7 @@ def match(
 
 
 def distance(a: Example, b: Example) -> float:
-    """How unlike two cases are; infinite where only one has a depth."""
+    """The distance of two cases; infinite where only one has a depth."""
     if (a.depth is None) != (b.depth is None):
         return math.inf
     depth = 0 if a.depth is None or b.depth is None else abs(a.depth - b.depth)
@@ -196,7 +198,7 @@ def assign(failures: Sequence[Example], successes: Sequence[Example], caliper: f
         return []
     apart = np.array([[distance(f, s) for s in successes] for f in failures])
     allowed = apart <= caliper
-    # One pair more is worth any distance: what is not allowed costs more than all allowed pairs together.
+    # One more pair is worth any distance: a forbidden pair costs more than all allowed pairs together.
     rows, columns = linear_sum_assignment(np.where(allowed, apart, (1 + caliper) * (1 + min(apart.shape))))
     return [(failures[i], successes[j]) for i, j in zip(rows, columns, strict=True) if allowed[i, j]]
 
@@ -278,7 +280,7 @@ def _balance(examples: Sequence[Example], pairs: Sequence[tuple[Example, Example
 def _differences(
     balance: Sequence[Balance], pairs: Sequence[tuple[Example, Example]]
 ) -> dict[str, dict[str, float]]:  # fmt: skip
-    """Of what is unbalanced after matching, the worst first: each pair's difference, by its failing case."""
+    """Covariates that are unbalanced after matching, the worst first: each pair's difference, by its failing case."""
     failures, successes = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
     values = _covariates([*failures, *successes]) if pairs else {}
     worst = sorted((b for b in balance if abs(b.after) > BALANCED), key=lambda b: -abs(b.after))

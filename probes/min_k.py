@@ -123,7 +123,7 @@ def standardize(log_prob: Array, mean: Array, variance: Array, sigma_floor: floa
 
 
 def lowest(values: Array, k: float, at_least_one: bool = False) -> float:
-    """Mean of the int(n * k) lowest values (the reference's count, in floating point); NaN where that is none."""
+    """Mean of the int(n * k) lowest values (the reference's count, in floating point); NaN where that number is 0."""
     if not 0 < k <= 1:
         raise InputError(f"k is {k}; give a ratio above 0 and at most 1")
     count = int(len(values) * k)
@@ -196,8 +196,8 @@ def membership(
 ) -> dict[str, Estimate]:
     """AUROC of known members of the training data against non-members, per score, with intervals.
 
-    0.5 = the score cannot tell them apart. Texts too short for k, or with an impossible token, are left out of a score,
-    with a warning. ``validity.membership_auroc`` on the scores adds n and a p by shuffled labels.
+    0.5 means that the score cannot tell them apart. Texts too short for k, or with an impossible token, are left out of
+    a score, with a warning. ``validity.membership_auroc`` on the scores adds n and a p by shuffled labels.
     """
     from .validity import auroc
 

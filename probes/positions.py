@@ -1,8 +1,8 @@
-"""Where in a prompt and its response a probe reads: the *answer slot*, or the prompt's end.
+"""The position at which a probe reads: the *answer slot*, or the prompt's end.
 
 The answer slot is the position that predicts the first token of the answer that the model gave, in its own response. A
-model that begins with "The capital of ..." decides nothing about the capital at the prompt's end. An example that is
-read at its slot is the same example with the response up to there as the end of its prompt, so no probe needs to know.
+model that begins with "The capital of ..." decides nothing about the capital at the prompt's end. To read an example at
+its slot, the response up to the slot is moved to the end of its prompt, so probes need no special case.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Reading:
 
     examples: tuple[Example, ...]
     note: str
-    """One sentence for tables, captions and reports: where was read, and in how many responses the two coincide."""
+    """One sentence for tables, captions and reports: the position, and in how many responses both coincide."""
     settings: Mapping[str, Any]
     warnings: tuple[str, ...]
 
 
 def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> Reading:
-    """Examples moved to where they are read; at the answer slot those without one are left out, counted and said.
+    """Examples moved to the position at which they are read; examples without an answer slot are left out and counted.
 
-    A first answer token that is nothing but white space is never scored: it becomes the end of the prompt. Raises
+    A first answer token of white space only is never scored: it becomes the end of the prompt. Raises
     ``InputError`` for an unknown position, ``NoCasesError`` where no response has a slot.
     """
     if position not in POSITIONS:

@@ -35,14 +35,14 @@ class ProbeResult:
     """Every choice that the numbers depend on (rule, steps, thresholds, dtype, alignment, ...)."""
     warnings: Sequence[str] = ()
     values: Sequence[Row] = ()
-    """One number per example: ``case``, ``role``, ``kind``, ``group``, ``cluster``, ``quantity``, ``value``; what two
-    runs are compared by."""
+    """One number per example: ``case``, ``role``, ``kind``, ``group``, ``cluster``, ``quantity``, ``value``; used to
+    compare two runs."""
 
     def save(self, folder: str | Path) -> Path:
         """Write ``table.csv``, ``tensors.safetensors``, ``values.csv`` and ``result.json`` (axes, settings, warnings).
 
-        All or nothing: the files are made in a temporary folder beside and moved in when all are complete, so that a
-        failure or a full disk leaves what was there before.
+        The files are written to a temporary folder and moved when all are complete, so that a failure or a full disk
+        leaves the earlier files unchanged.
         """
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Are the states of failures and successes apart? Mean cosines within groups and across, where cases share facts."""
+"""Whether the states of failures and successes are apart: mean cosines within groups and across."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _jackknife(value: float, without: np.ndarray, sides: np.ndarray, note: str) 
 
 
 FEWEST_LABELINGS = 20
-"""Ways to label below which no p of 0.05 could come out."""
+"""Fewest ways to permute the labels that allow a p of 0.05."""
 
 
 def _null(

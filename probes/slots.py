@@ -1,6 +1,6 @@
-"""From a graded response to its answer slot: which token begins the answer, and what the gold answer would be there.
+"""The answer slot of a graded response: the token that begins the answer, and the gold answer at that place.
 
-The ids are the ones that were generated; text is decoded from them, and never tokenized again but for the gold answer.
+The ids are the generated ones; text is decoded from them. Only the gold answer is tokenized.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .answer_spans import Span, answer_span
 
 Ids = tuple[int, ...]
 Said = tuple[str, str | None]
-"""Outcome of a graded ask, and what was taken for the answer."""
+"""Outcome of a graded ask, and the text that the grader took for the answer."""
 _NEAR = 8
 """Tokens around a guess: a character has at most four, and texts that end in an unfinished one are no prefixes."""
 _PIECE = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
@@ -39,7 +39,7 @@ AT_ONCE = Slot(0)
 
 
 class Asked(NamedTuple):
-    """One ask with what came of it."""
+    """One ask with its response and grade."""
 
     ask: Ask
     response: Response
@@ -60,9 +60,9 @@ class Tokens(NamedTuple):
 
 
 def locate(tokenizer: Any, encode: Callable[[str], Ids], asked: Asked, said: Said) -> Slot | None:
-    """The slot of a response; None where its answer, or the gold answer in its place, cannot be told.
+    """The slot of a response; None where its answer, or the gold answer in its place, cannot be located.
 
-    A right answer is scored as it was written; else the gold answer is, after what precedes the slot.
+    A right answer is scored as written; otherwise the gold answer is scored after the text before the slot.
     """
     ask, response = asked.ask, asked.response
     ids, (outcome, answer) = tuple(response.response_ids or ()), said
@@ -131,7 +131,7 @@ def continued(encode: Callable[[str], Ids], context: str, ids: Collection[int], 
     full = encode(context + written)
     if full[: len(ids)] == tuple(ids) and len(full) > len(ids):
         return full[len(ids) :]
-    # What was generated is not how the tokenizer writes it: a piece of the context says how the answer is cut.
+    # The tokenizer would write the generated text with other tokens: a piece of the context shows how it is cut.
     near = context[-_CONTEXT:]
     before, through = encode(near), encode(near + written)
     if through[: len(before)] == before and len(through) > len(before):

@@ -1,4 +1,4 @@
-"""Measures items one by one, here or on several workers; also in float32 on half-precision weights.
+"""Measuring items one by one, in this process or on several workers; also in float32 on half-precision weights.
 
     results = collect(lm, partial(measure, k=0.2), texts)  # in the order of the texts
 
@@ -30,7 +30,7 @@ tensors and arrays, in dicts, lists and tuples."""
 
 @runtime_checkable
 class Fleet(Protocol):
-    """Stands in for a ``Model`` that runs elsewhere: it knows the model's sizes and measures on its workers."""
+    """The interface of a model on several workers: it knows the model's sizes and measures on its workers."""
 
     def spread(
         self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes, *, light: bool

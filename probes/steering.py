@@ -1,4 +1,4 @@
-"""Steering: does adding the direction from failures to successes make failing cases succeed?
+"""Steering: whether adding the direction from failures to successes makes failing cases succeed.
 
     along = direction(lm, successes, failures, layers)
     steer(lm, recipients, along, layers).tokens  # recipient source layer step
@@ -6,8 +6,8 @@
 The direction of a layer is the mean prompt-end residual state of the successes minus that of the failures. It is added,
 times a strength, to the prompt-end state of other cases after that layer's block, and the model continues. Controls add
 a random direction of the same length, the same direction backwards, and nothing at all (which must change nothing).
-Patching puts a donor's whole state there instead. Whether a continuation is right is judged by the caller, from
-``Steered.tokens``: this module knows token ids only.
+Patching puts a donor's whole state there instead. The caller judges
+whether a continuation is right, from ``Steered.tokens``: this module knows token ids only.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def steer(
     """Continue every recipient with ``along`` (layer d_model) added to its prompt-end state after each block.
 
     Sources: ``+S`` for each strength S, ``-S`` for the largest one, ``random:i`` (directions drawn at random, as long
-    as the largest step), ``none``. Each layer is a row of its own: layers are never steered together.
+    as the largest step), ``none``. Each layer is a separate row: layers are never steered together.
     """
     chosen = _layers(lm, layers)
     _check_shape(along, (len(chosen), lm.anatomy.d_model), "along")

@@ -1,4 +1,7 @@
-"""What the probes' tables have in common: values of labelled examples, summarized and contrasted by kind and group."""
+"""Rows of the probes' tables: values of labelled examples, summarized and contrasted by kind and group.
+
+group_rows("lookback_ratio", [(example, 0.4), ...])
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import NoCasesError
+from ..evaluation import dependence
 from ..evaluation.dependence import Sides
-from .adjustment import adjusted
 from .contrast import NO_CONTRAST, MapTest, between, impossible, map_test, paired, summary_row
-from .effects import mean_interval
+from .effects import Array, hedges_g_paired, mean_interval
 from .examples import Example
 from .families import MATCHED, corrected
 from .matching import Matched, match
@@ -32,7 +35,7 @@ SAME = 1e-6
 def by_case(values: Sequence[tuple[Example, float]]) -> dict[tuple[str, str], dict[str, float]]:
     """Values by (kind, group) and case: parts of one kind are averaged within their case, NaN values left out.
 
-    What differs by rounding alone is made equal (``settled``), so that ranks and tests do not hang on it.
+    Values that differ by rounding alone are made equal (``settled``), so that ranks and tests do not depend on it.
     """
     raw: dict[tuple[str, str], dict[str, list[float]]] = {}
     for example, value in values:
@@ -45,8 +48,8 @@ def by_case(values: Sequence[tuple[Example, float]]) -> dict[tuple[str, str], di
 def settled(values: np.ndarray) -> np.ndarray:
     """Values with those that are the same up to ``SAME`` replaced by their mean.
 
-    Values are the same that follow each other at no more than that distance; a chain of them that reaches ten times as
-    far is no rounding, and stays.
+    Values are the same if neighbours in order are at most that distance apart. A chain that reaches ten times as far is
+    not rounding and stays unchanged.
     """
     if len(values) < 2:
         return values
@@ -270,3 +273,35 @@ def mean_row(quantity: str, group: str, values: Sequence[float], clusters: Seque
     e = mean_interval([v for v, _ in kept], [c for _, c in kept])
     row: Row = {"quantity": quantity, "group": group, "n": len(kept), "value": e.value, "low": e.low, "high": e.high}
     return {**row, "interval": e.interval, "n_nan": len(values) - len(kept), **keys}
+
+
+PAIRS_EACH = 5
+"""Pairs that are needed for every covariate adjusted for."""
+
+
+def adjusted(
+    d: Array, covariates: Mapping[str, Array], clusters: Sequence[Hashable] | None = None, level: float = 0.95
+) -> tuple[Row, list[str]]:  # fmt: skip
+    """Columns of a row to replace, and the covariates that were adjusted for; nothing where none can be.
+
+    Covariates come worst first; those that do not vary, or for which there are too few pairs, are left. Errors respect
+    what pairs share.
+    """
+    names = [n for n, x in covariates.items() if np.ptp(x) > 1e-12][: len(d) // PAIRS_EACH]
+    design = np.column_stack([np.ones(len(d)), *(covariates[n] for n in names)])
+    while names and np.linalg.matrix_rank(design) < design.shape[1]:
+        names, design = names[:-1], design[:, :-1]
+    if not names or np.ptp(d) <= 1e-12 * np.abs(d).max():
+        return {}, []
+    fit = dependence.regression(d, design, clusters)
+    if not fit.known or fit.clusters < len(names) + 2:
+        return {}, []
+    low, high = fit.interval(level)
+    left = d - design @ np.linalg.lstsq(design, d, rcond=None)[0]
+    effect = hedges_g_paired(fit.value + left, level, clusters)
+    row: Row = {
+        "value": fit.value, "low": low, "high": high, "interval": f"{fit.method}, regression",
+        "effect": effect.value, "effect_low": effect.low, "effect_high": effect.high,
+        "test": f"regression, {fit.method}", "p": fit.p, "unadjusted": float(d.mean()),
+    }  # fmt: skip
+    return row, names

@@ -4,7 +4,7 @@
 
 Composition collapse (App. I): the state h_l is the output of decoder block l, before the final norm, at the last token
 of the full prompt. Cosines are formed in float64, since in bfloat16 they saturate at 0.9999; plain ones are dominated
-by a few massive dimensions and by the template, so centered ones (minus the mean state of the layer) stand beside them.
+by a few massive dimensions and by the template, so centered ones (minus the layer's mean state) are reported as well.
 """
 
 from __future__ import annotations

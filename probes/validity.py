@@ -1,4 +1,4 @@
-"""Does a probe measure what it says? Known answers put to it: doses, members, shuffled labels, planted effects.
+"""Tests of whether a probe measures what it should: doses, members, shuffled labels, planted effects.
 
 All functions take plain numbers, one score per case or text, so any user can run them on any probe. What they say of
 one training describes it: its cases do not vary trainings. Verdicts are over trainings (``verdicts``).

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from .. import reading
 from ..cases import Case, Part
-from ..reading import objects, text_field
+from ..reading import text_field
+from .facts import paraphrases_of, rows_with_paraphrases
 
 WHAT = "JSON lines or CSV with member, class and paraphrases"
 
@@ -47,11 +47,8 @@ def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[M
 
     Raises ``InputError`` naming file, row and field, also for a member with two classes and for classes in a circle.
     """
-    if Path(path).suffix.lower() == ".csv":
-        rows: list[dict[str, Any]] = [_from_columns(r) for _, r in reading.table(path, f"give {WHAT}")[1]]
-    else:
-        rows = [row for _, row in objects(path, WHAT)]
-    found = [_membership(row, n, paraphrases, f"{path}: membership {n}") for n, row in enumerate(rows, 1)]
+    rows = enumerate(rows_with_paraphrases(path, WHAT), 1)
+    found = [_membership(row, n, paraphrases, f"{path}: membership {n}") for n, row in rows]
     up: dict[str, str] = {}
     for n, m in enumerate(found, 1):
         key = m.member.casefold()
@@ -68,25 +65,15 @@ def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[M
     return found
 
 
-def _from_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    wordings = [row[k] for k in sorted(k for k in row if k and k.startswith("paraphrase")) if (row[k] or "").strip()]
-    return {**{k: v for k, v in row.items() if k and not k.startswith("paraphrase") and v}, "paraphrases": wordings}
-
-
 def _membership(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Membership:
     member, group = text_field(row, "member", where), text_field(row, "class", where)
-    wordings = row.get("paraphrases", [])
-    if not isinstance(wordings, list) or not all(isinstance(w, str) and w.strip() for w in wordings):
-        raise InputError(f"{where}: paraphrases is {wordings!r}; give a list of questions")
-    if len(set(wordings)) != len(wordings) or len(wordings) < (wanted or 1) or (wanted and len(wordings) != wanted):
-        raise InputError(f"{where}: {len(set(wordings))} different paraphrases; give {wanted or 'at least 1'} of them")
     aliases = row.get("aliases") or ()
     return Membership(
         id=str(row.get("id") or f"class-{n:03d}"),
         member=member,
         group=group,
         question=str(row.get("question") or f"To which class does this belong: {member}?"),
-        paraphrases=tuple(wordings),
+        paraphrases=paraphrases_of(row, wanted, where),
         aliases=tuple([aliases] if isinstance(aliases, str) else aliases),
         domain=str(row["domain"]) if row.get("domain") else None,
     )

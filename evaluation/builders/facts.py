@@ -61,11 +61,8 @@ def read_facts(path: str | Path, paraphrases: int | None = None) -> list[Fact]:
 
     Raises ``InputError`` naming file, line and field: an unreadable date, too few paraphrases, an id or event twice.
     """
-    if Path(path).suffix.lower() == ".csv":
-        rows: list[dict[str, Any]] = [_from_columns(r) for _, r in reading.table(path, f"give {WHAT}")[1]]
-    else:
-        rows = [row for _, row in objects(path, WHAT)]
-    facts = [_fact(row, n, paraphrases, f"{path}: fact {n}") for n, row in enumerate(rows, 1)]
+    rows = enumerate(rows_with_paraphrases(path, WHAT), 1)
+    facts = [_fact(row, n, paraphrases, f"{path}: fact {n}") for n, row in rows]
     for name in ("id", "event"):
         seen: dict[str, int] = {}
         for n, fact in enumerate(facts, 1):
@@ -76,10 +73,31 @@ def read_facts(path: str | Path, paraphrases: int | None = None) -> list[Fact]:
     return facts
 
 
-def _from_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    wordings = [row[k] for k in sorted(k for k in row if k and k.startswith("paraphrase")) if (row[k] or "").strip()]
-    plain = {k: v for k, v in row.items() if k and not k.startswith("paraphrase") and v}
-    return {**plain, "paraphrases": wordings, "unknowable": str(row.get("unknowable", "")).lower() == "true"}
+def rows_with_paraphrases(path: str | Path, what: str) -> list[dict[str, Any]]:
+    """The objects of JSON lines, or the rows of a CSV with its columns ``paraphrase_1``, ... as one list.
+
+    Raises ``InputError`` as ``reading`` does.
+    """
+    if Path(path).suffix.lower() != ".csv":
+        return [row for _, row in objects(path, what)]
+    found: list[dict[str, Any]] = []
+    for _, row in reading.table(path, f"give {what}")[1]:
+        wordings = [row[k] for k in sorted(row) if k.startswith("paraphrase") and row[k].strip()]
+        plain: dict[str, Any] = {k: v for k, v in row.items() if k and not k.startswith("paraphrase") and v}
+        if "unknowable" in plain:
+            plain["unknowable"] = plain["unknowable"].lower() == "true"
+        found.append({**plain, "paraphrases": wordings})
+    return found
+
+
+def paraphrases_of(row: Mapping[str, Any], wanted: int | None, where: str) -> tuple[str, ...]:
+    """The different paraphrases of a row, ``wanted`` of them (None: at least one). Raises ``InputError``."""
+    wordings = row.get("paraphrases", [])
+    if not isinstance(wordings, list) or not all(isinstance(w, str) and w.strip() for w in wordings):
+        raise InputError(f"{where}: paraphrases is {wordings!r}; give a list of questions")
+    if len(set(wordings)) != len(wordings) or len(wordings) < (wanted or 1) or (wanted and len(wordings) != wanted):
+        raise InputError(f"{where}: {len(set(wordings))} different paraphrases; give {wanted or 'at least 1'} of them")
+    return tuple(wordings)
 
 
 def _fact(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Fact:
@@ -89,18 +107,13 @@ def _fact(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Fac
     date = dates.parse(text)
     if date is None or date.year is None:
         raise InputError(f"{where}: {name} is {text!r}; give a year or date (1969, 1969-07-20, 44 BC)")
-    wordings = row.get("paraphrases", [])
-    if not isinstance(wordings, list) or not all(isinstance(w, str) and w.strip() for w in wordings):
-        raise InputError(f"{where}: paraphrases is {wordings!r}; give a list of questions")
-    if len(set(wordings)) != len(wordings) or len(wordings) < (wanted or 1) or (wanted and len(wordings) != wanted):
-        raise InputError(f"{where}: {len(set(wordings))} different paraphrases; give {wanted or 'at least 1'} of them")
     precise = "On which date" if date.day else "In which month" if date.month else "In which year"
     return Fact(
         id=str(row.get("id") or f"fact-{n:03d}"),
         event=event,
         date=dates.show(date),
         when=(date.year, date.month or 0, date.day or 0),
-        paraphrases=tuple(wordings),
+        paraphrases=paraphrases_of(row, wanted, where),
         question=str(row.get("question") or f"{precise} did this happen: {event}?"),
         aliases=tuple(row.get("aliases") or ()),
         unknowable=bool(row.get("unknowable", False)),

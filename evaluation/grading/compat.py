@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 
 from ..asks import Grade
 from ..prompts import ANSWER_CUE
+from .view import object_in
 
 MODES = ("agentcoma", "stad", "collapse")
 
@@ -43,17 +42,6 @@ def stad_answer(text: str) -> str:
     for start in range(depth_end, -1, -1):
         depth += {"}": 1, "{": -1}.get(text[start], 0)
         if depth == 0:
-            parsed = _parsed(text[start : depth_end + 1])
+            parsed = object_in(text[start : depth_end + 1])
             return str(parsed["answer"]) if parsed and parsed.get("answer") else text
     return text
-
-
-def _parsed(text: str) -> dict[str, object] | None:
-    for read in (json.loads, ast.literal_eval):
-        try:
-            loaded = read(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            continue
-        if isinstance(loaded, dict):
-            return loaded
-    return None

@@ -5,13 +5,12 @@ A reply that gives no clear verdict makes the grade invalid; it is never read as
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..asks import Ask, Grade
+from .view import object_in
 
 PROMPT = """You compare a given answer with the right answer to a question.
 Accept other wordings, formats and units of the same value, number words for numerals, and short forms of a name that \
@@ -87,21 +86,10 @@ def _word(value: object) -> bool | None:
 def _objects(text: str) -> list[bool | None]:
     found: list[bool | None] = []
     for m in re.finditer(r"\{[^{}]*\}", text, re.DOTALL):
-        loaded = _loaded(m[0])
+        loaded = object_in(m[0])
         if loaded is not None:
             found += [_word(loaded[k]) for k in loaded if str(k).casefold() in _FIELDS]
     return found
-
-
-def _loaded(text: str) -> dict[object, object] | None:
-    for read in (json.loads, ast.literal_eval):
-        try:
-            loaded = read(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            continue
-        if isinstance(loaded, dict):
-            return loaded
-    return None
 
 
 def _fields(text: str) -> list[bool | None]:

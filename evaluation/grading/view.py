@@ -7,9 +7,12 @@ final, such a response is invalid (``too-long``), never right or wrong.
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import unicodedata
 from itertools import islice
+from typing import Any
 
 HALF = 5000
 """Characters that are read at either end of a long response."""
@@ -100,3 +103,15 @@ def _abbreviated(before: str, after: str) -> bool:
     # "J. Robert" goes on, "vitamin C. It is" does not
     following = after.split()[0] if after.split() else ""
     return initial and following[:1].isupper() and following.casefold() not in _BEGINNINGS
+
+
+def object_in(text: str) -> dict[Any, Any] | None:
+    """The object that a text is, written as JSON or as Python; None for anything else."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found = read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return None

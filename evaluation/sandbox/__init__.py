@@ -3,9 +3,8 @@
 A program that does not run ends with a reason, which graders count as *invalid*, never as wrong.
 """
 
-from .finding import extract_code
 from .results import NOT_RUN, REASONS, CodeResult, Limits
-from .running import describe, in_words, run_answer, run_code
+from .running import describe, extract_code, in_words, run_answer, run_code
 
 __all__ = [
     "NOT_RUN",

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from ...hooks.edits import Edits, Patch, Skip, residual
-from ...hooks.exits import early_exits
-from ...hooks.interchange import interchange, states
+from ...hooks.interchange import early_exits, interchange, states
 from .places import Decision
 
 FIXED = 8

@@ -105,7 +105,7 @@ def _measure(
 
 
 def _unpaired(values: Values[float], seed: int) -> list[Row]:
-    """Kinds against each other within a group, their pairing by case left aside: a declared family of its own."""
+    """Kinds against each other within a group, ignoring their pairing by case: a separate declared family."""
     name, cells = "lookback_ratio_unpaired", by_case(values)
     rows: list[Row] = []
     for group in sorted({g for _, g in cells}):

@@ -77,7 +77,7 @@ class Masses:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which key ranges are summed, and what they are parts of."""
+    """The key ranges that are summed, and their regions."""
 
     prompt: int
     context: int

@@ -6,7 +6,7 @@
 
 with z the input of layer l's down projection at the position that predicts the answer token, and P the softmax
 probability over the whole vocabulary. The scores of a layer sum to ``P - P(layer silent)``; how far the quadrature
-misses that (the *completeness gap*) is known for every layer and every piece of its path, and decides what is refined.
+misses that (the *completeness gap*) is known for every layer and every piece of its path, and decides the refinement.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Attributions:
 
 
 TRIED = 0.5
-"""Share of a query's work in its first try, for progress; each later round is half of what is left."""
+"""Share of a query's work in its first try, for progress; each later round is half of the rest."""
 
 
 def _integrate(lm: Model, prefix: Prefix, targets: Tensor, work: _Work, how: How) -> tuple[_Done, Tensor]:
@@ -321,8 +321,7 @@ def attribute(
 ) -> Float[Tensor, "layer neuron"] | Float[Tensor, "token layer neuron"]:
     """Attribution of one answer to every neuron: the mean over its tokens, or with ``per_token`` each token's.
 
-    Options and errors as in ``attribute_many``, which also reports
-    probabilities and completeness gaps.
+    Options and errors are those of ``attribute_many``, which also reports probabilities and completeness gaps.
     """
     scores = attribute_many(lm, [prompt], [answer], steps, rule, site=site, rows_dtype=rows_dtype).scores[0]
     return scores if per_token else scores.mean(0)

@@ -128,7 +128,7 @@ def _measure(
 
 
 def _random_like(lm: Model, chosen: Sequence[Neuron], rng: np.random.Generator) -> list[Neuron]:
-    """As many other neurons of the same layers; in mixtures of experts of the same experts, as others may not run."""
+    """As many other neurons of the same layers (of the same experts, because other experts may not run)."""
     taken = set(chosen)
     out: list[Neuron] = []
     pools = [(layer, _pool(lm, layer, index)) for layer, index in chosen]

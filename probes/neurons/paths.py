@@ -144,7 +144,7 @@ class Path:
             return bias.detach() if isinstance(bias, Tensor) else 0.0
 
     def _points_through_mlp(self, end: Tensor) -> Tensor:
-        """Rows whose activations are scaled inside the MLP, with all that follows computed anew."""
+        """Rows whose activations are scaled inside the MLP; everything after that is recomputed."""
         leaf = self.nodes[..., None] * self.seen["u" if self.site == "pre" else "z"]
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
         seen = dict(self.seen)  # the extra calls below call the hooks again
@@ -279,7 +279,7 @@ def _through(
 
 
 def _factor(experts: nn.Module, effect: Tensor, output: Tensor) -> float:
-    """What the block multiplies its experts' output with before it joins the stream; ``ModelError`` for other maps."""
+    """The factor on the experts' output before it joins the residual stream; ``ModelError`` for other maps."""
     a, b = output.flatten().double(), effect.flatten().double()
     factor = float((a @ b) / (a @ a).clamp_min(1e-300))
     limit = 1e-3 if effect.dtype in (torch.float32, torch.float64) else 5e-2

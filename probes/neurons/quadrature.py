@@ -32,7 +32,7 @@ SPLITS = 4
 """Panels of one (query, layer) split in one round."""
 MAX_ROUNDS = 24
 PROMISING = 10
-"""Up to so many times the accepted error more nodes are tried before a path is split."""
+"""Up to this multiple of the accepted error, more nodes are tried before a path is split."""
 BREAKS = (1 / 16, 1 / 4, 1 / 2)
 """Where a path that is far from smooth is split: several panels in one round cost less than one after another."""
 TOLERANCE, STRICT = 1e-2, 3e-3
@@ -91,7 +91,7 @@ class Panel:
     """Sum of scores minus ``P(end) - P(start)``"""
     nodes: int
     stale: int = 0
-    """Consecutive splits that did not reduce the error; what is left is rounding."""
+    """Consecutive splits that did not reduce the error, which is then due to rounding."""
 
 
 def limit(

@@ -175,7 +175,7 @@ class Overlap:
     """Cases left out because a set was empty."""
 
     def mean(self, which: str = "matched", measure: str = "overlap") -> float:
-        """Mean over defined pairs; NaN when there is none."""
+        """Mean over defined pairs; NaN without any."""
         if which not in ("matched", "mismatched") or measure not in Shared._fields:
             raise InputError(
                 f"{measure} of {which} pairs: give one of {', '.join(Shared._fields)} of (mis)matched ones"

@@ -23,7 +23,7 @@ from .paths import Path, PathSite, gradients
 from .quadrature import Nodes
 
 PADDING = 32
-"""At most so many rows are computed without use to avoid another pass."""
+"""Most rows that may be computed without use in order to avoid another pass."""
 
 
 class How(NamedTuple):

@@ -129,7 +129,7 @@ def prompt_end_sweep(
             f"controls {sorted(unknown)}, keep {keep!r}, max_new_tokens {max_new_tokens}: controls are {CONTROLS}, "
             "keep is summary or all, and at least one token is needed"
         )
-    # Of the recipients' own states, the controls are made.
+    # The controls are made of the recipients' own states.
     prompts = [recipients[r] for r in plan.recipients]
     own = prompt_end_states(lm, prompts, chosen) if {"identity", "random", "noise"} & set(controls) else None
     ends, prefix = prompt_ends(lm, donors, chosen)

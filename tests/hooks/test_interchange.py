@@ -12,8 +12,7 @@ from torch import Tensor
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.edits import Edits, Knockout, Patch, Skip, back_patches, knockouts, noise_like, residual
-from composcope.hooks.exits import early_exits
-from composcope.hooks.interchange import continued, forced, groups, interchange, states
+from composcope.hooks.interchange import continued, early_exits, forced, groups, interchange, states
 
 from ..tiny_models import CONFIGS, tiny
 

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from composcope.probes.adjustment import adjusted
 from composcope.probes.examples import Example
 from composcope.probes.matching import CALIPER, Matched, assign, distance, kept, match, spread_out
 from composcope.probes.slots import Slot
-from composcope.probes.tables import matched_rows
+from composcope.probes.tables import adjusted, matched_rows
 
 
 def example(
