@@ -42,10 +42,10 @@ def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *,
         ax.add_collection(PolyCollection([[(j + x, i + y) for x, y in corners] for i, j in few], hatch="////",
                                          facecolors="none", edgecolors=style.MUTED, linewidths=0))  # fmt: skip
     for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float)) if say else ():
-        drawn = np.isfinite(v)
-        ink = style.legible(v, low, high, cmap) if drawn else style.MUTED
+        drawn, hatched = np.isfinite(v), (i, j) in few
+        ink = style.INK if hatched else style.legible(v, low, high, cmap) if drawn else style.MUTED
         star = "*" if drawn and style.HOLLOW_BELOW <= known[i, j] < style.MARKED_BELOW else ""
-        box = {"facecolor": cmap((v - low) / (high - low)), "edgecolor": "none", "pad": 1.2} if (i, j) in few else None
+        box = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.2} if hatched else None
         said = f"{say(v)}{star}" if drawn and say else "–"
         ax.text(j, i, said, ha="center", va="center", fontsize=8, color=ink, bbox=box)
     _whole_ticks(ax, values.shape[1], values.shape[0])

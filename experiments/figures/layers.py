@@ -119,11 +119,12 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
             heat(ax, probe.tensors[f"step.{group}"], style.SEQUENTIAL, low, high, counts=known or None)
             style.dress(ax, f"{label} · {group}", "response step", "layer", grid=None)
     color_bar(fig, [ax for line in grid for ax in line[:-1]], style.SEQUENTIAL, low, high)
+    hatched = [r for r in rows if r.get("drawn") == "hollow"]
     text = (
         "Cosine between consecutive residual states over the response: by step, mean over cases, and by layer, mean "
         "over each case's steps. Later steps rest on fewer cases (each step's n in the csv); those of fewer than 5 "
         f"cases are hatched. {style.counts(rows)} "
-        f"{style.few_cases([r for r in rows if r.get('drawn') == 'hollow'], '{model}, {group}, step {step}')} "
+        f"{style.few_cases(hatched, '{model}, {group}, step {step}', 'Starred')} "
         f"By layer: {style.few_cases(means, '{model}, {group}, layer {layer}')} {style.interval_methods(means)}"
     ).replace("By layer:  ", "By layer: ")
     return Drawing(style.finished(fig), [*rows, *means], caption(text, [], runs, intervals="Steps without intervals."),

@@ -146,4 +146,6 @@ def _patch(patch: Patch, places: dict[str, int], tone: Callable[[Any], str]) -> 
         return
     patch.set_facecolor((*to_rgb(tone(face)), face[3]))
     if edge[3]:
+        if patch.get_hatch() and to_hex(edge) in places:  # few cases: the hatching of its series, in a dashed outline
+            patch.set_hatch(_HATCHES[places[to_hex(edge)] % len(_HATCHES)])
         patch.set_edgecolor(tone(edge))

@@ -40,7 +40,7 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
         style.percent(ax)
         ax.set_xticks(_decades(rows), [_power(d) for d in _decades(rows)])
         style.dress(ax, benchmark, "size of the answer", "share of answers up to this size", grid="both")
-        style.legend(ax, loc="lower right")
+        style.legend(ax, loc="upper left")
     text = (
         "Cumulative distribution of the size of gold answers, zero counted as below 1. Where the curves lie on each "
         "other, the whole is no harder by its numbers; sets of the same sizes are one curve."

@@ -192,9 +192,10 @@ def weight(n: int | float | None) -> str:
 
 
 def bar(n: int | float | None, shade: str) -> dict[str, Any]:
-    """Colors of a bar that rests on ``n`` cases: hatched and without a color under 5."""
-    few = weight(n) == "hollow"
-    return {"edgecolor": shade, "facecolor": "none" if few else shade, "hatch": "////" if few else None}
+    """How a bar that rests on ``n`` cases looks: under 5 hatched, in a dashed outline."""
+    if weight(n) == "hollow":
+        return {"edgecolor": shade, "facecolor": "none", "hatch": "////", "linestyle": "--"}
+    return {"edgecolor": shade, "facecolor": shade}
 
 
 def counted(n: int | float | None) -> str:
@@ -265,6 +266,7 @@ def legible(value: float, low: float, high: float, cmap: Colormap) -> str:
     return ON_LIGHT if 0.299 * r + 0.587 * g + 0.114 * b > 0.55 else ON_DARK
 
 
+HATCHED = "Hatched, bars in a dashed outline"
 NAMED = 8
 """Marks of few cases that a caption names one by one."""
 
@@ -279,7 +281,7 @@ def few_cases(rows: Iterable[dict[str, Any]], name: str, mark: str = "Diamonds")
         if row.get("drawn") in lists:
             lists[row["drawn"]].append(f"{name.format(**row)} (n={row.get('n') or 0})")
     words = {
-        "hollow": f"{'Hollow, without line or interval' if mark == 'Diamonds' else 'Hatched'} (n < {HOLLOW_BELOW})",
+        "hollow": f"{'Hollow, without line or interval' if mark == 'Diamonds' else HATCHED} (n < {HOLLOW_BELOW})",
         "marked": f"{mark} (n < {MARKED_BELOW})",
         "undefined": "Undefined, not drawn",
     }

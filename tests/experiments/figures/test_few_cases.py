@@ -55,7 +55,9 @@ def test_bars_of_few_cases_are_hatched_and_the_next_ones_starred(
     first = _bars(drawing)[0]
     assert _hollow(first) == bool(first.get_hatch()) == (drawn == "hollow")
     assert (f"n={n}*" in _texts(drawing)) == (drawn == "marked")
-    said = {"hollow": "Hatched (n < 5): ", "marked": "Starred (n < 15): ", "solid": None}[drawn]
+    said = {"hollow": "Hatched, bars in a dashed outline (n < 5): ", "marked": "Starred (n < 15): ", "solid": None}[
+        drawn
+    ]
     assert said is None or said in drawing.caption
     assert said is not None or "n <" not in drawing.caption
 

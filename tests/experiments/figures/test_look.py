@@ -41,6 +41,16 @@ def test_curves_differ_without_colors(study: Path) -> None:
     assert len(drawn) == 4
 
 
+def test_bars_of_few_cases_keep_the_hatching_of_their_series_in_gray(synthetic: ModuleType, tmp_path: Path) -> None:
+    runs = [synthetic.make_run(tmp_path / name, n=n, probes=(), model=f"organism:{name}", failure=0.5)
+            for name, n in (("few", 4), ("many", 40))]  # fmt: skip
+    fig = figures.draw("outcomes", runs).figure
+    Look(gray=True).apply(fig)
+    bars = [p for p in fig.axes[0].patches if p.get_width()]  # type: ignore[attr-defined]
+    few, many = ({p.get_hatch() for p in bars if (p.get_linestyle() == "--") == dashed} for dashed in (True, False))
+    assert few and few <= many
+
+
 @pytest.mark.parametrize(("width", "inches"), [("column", 3.35), ("page", 6.9)])
 def test_a_figure_is_as_wide_as_print_wants_it(width: str, inches: float, study: Path, tmp_path: Path) -> None:
     fig = figures.draw("collapse-curve", [study]).figure
