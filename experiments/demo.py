@@ -82,7 +82,7 @@ def _run_jobs(jobs: Sequence[Job], reporter: Reporter) -> None:
     # By dose: the two worlds cost differently.
     shares = [[job for job in jobs if DOSES.index(job.dose) % workers == k] for k in range(workers)]
     reporter.say(f"{len(jobs)} runs on {workers} {'process' if workers == 1 else 'processes'}")
-    with reporter.bar("runs", len(jobs)) as advance:
+    with reporter.patient_bar("runs", len(jobs)) as advance:
         if workers == 1:
             work(shares[0], threads=None, done=lambda: advance(1))
             return
