@@ -1,4 +1,4 @@
-"""Intervals and tests for counts, paired outcomes and clustered cases, on scipy and statsmodels.
+"""Intervals and tests for counts, paired outcomes and clustered cases, on scipy.
 
 No function returns NaN: where a quantity is undefined it is None, and where every outcome is the same (so that a
 bootstrap would claim certainty) an exact binomial interval takes over and says so in its method.

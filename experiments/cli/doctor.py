@@ -11,11 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..models.resolve import DOSES, offline, resolve_model
+from ..models.resolve import offline, resolve_model
+from ..organism.weights import DOSES
 from ..run import provenance
 
-REQUIRED = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "matplotlib", "statsmodels")
-EXTRAS = {"transformer_lens": "lens", "nnsight": "lens", "plotly": "report", "starlette": "view", "datasets": "data"}
+REQUIRED = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "matplotlib")
+EXTRAS = {"transformer_lens": "lens", "nnsight": "lens", "starlette": "view", "datasets": "data"}
 _ENOUGH = 1 << 30
 
 

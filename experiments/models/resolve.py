@@ -10,8 +10,6 @@ from pathlib import Path
 from ... import model_files
 from ...errors import InputError, ModelError
 
-DOSES = ("none", "control", "low", "twin")
-
 
 @dataclass(frozen=True)
 class ModelSource:

@@ -144,7 +144,6 @@ def loaded() -> None:
         "transformers",
         "scipy.stats",
         "pandas",
-        "statsmodels.api",
         "hypothesis",
         "matplotlib.figure",
     ):
