@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+Row = dict[str, Any]
+"""A row of a table by column."""
 _FORMULA = re.compile(r"'*[=+\-@\t\r].")
 _MARKED = re.compile(r"''*[=+\-@\t\r].")
 

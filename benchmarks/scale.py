@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
-from ..experiments.interventions.recipes import PRESETS, Recipe
+from ..experiments.interventions.recipes import PRESETS, AdapterRecipe
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ D4V2 = 390 + 2490 + 79 * 4
 class Training:
     """Trainings of one kind."""
 
-    recipe: Recipe
+    recipe: AdapterRecipe
     times: int
 
 
@@ -274,12 +274,12 @@ STUDIES = (
     Planned(
         "interventions, 30 trainings", Load(120, 100, 32 * D4V2), ("ask",),
         (Training(PRESETS["v1"], 6), Training(PRESETS["v2"], 3), Training(PRESETS["v3"], 3), Training(PRESETS["v4"], 3),
-         Training(Recipe("sft-answer"), 6), Training(Recipe("sft-trace"), 9)),
+         Training(AdapterRecipe("sft-answer"), 6), Training(AdapterRecipe("sft-trace"), 9)),
     ),
 )  # fmt: skip
 
 
-def training_seconds(size: Size, recipe: Recipe, load: Load, hardware: Hardware) -> float:
+def training_seconds(size: Size, recipe: AdapterRecipe, load: Load, hardware: Hardware) -> float:
     """Seconds of one training on one copy of the model, one GPU of it at work at a time.
 
     GRPO generates a prompt's completions in one batch, which reads all weights for each token. Then each sequence goes

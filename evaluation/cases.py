@@ -44,7 +44,7 @@ class Part:
     extra_context: str | None = None
     """The question with the whole's irrelevant numbers added (AgentCoMa, App. K)."""
     skill: str | None = None
-    options: options.Options = ()
+    options: options.Choices = ()
     """(letter, text) of each option of a ``choice``; on disk also a list of texts, or an object by letter."""
 
 
@@ -77,7 +77,7 @@ class Case:
     """Other properties of the case in the benchmark."""
     depth_bin: int | None = None
     """The bin that the depth counts in, where the benchmark declares bins; otherwise None, and the depth counts."""
-    options: options.Options = ()
+    options: options.Choices = ()
     """As for parts."""
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import InputError
 
-Options = tuple[tuple[str, str], ...]
+Choices = tuple[tuple[str, str], ...]
 """(letter, text) of each option, in order."""
 
 _ITEM = r"(?P<text>(?:(?![(\n]).)+?)"
@@ -20,7 +20,7 @@ _QUESTION = 4000
 """Characters at the end of a question that are searched for options."""
 
 
-def parse(value: Any, where: str) -> Options:
+def parse(value: Any, where: str) -> Choices:
     """Options from a case file: a list of texts (A, B, ... in order, or with their letters), or letters with texts.
 
     >>> parse(["red", "blue"], "case")
@@ -63,7 +63,7 @@ def _row(item: Any, i: int) -> tuple[Any, Any]:
     return chr(ord("A") + i), item
 
 
-def in_question(question: str) -> Options:
+def in_question(question: str) -> Choices:
     """The options that a question lists: "(A) melted (B) frozen", or one "A. melted" a line; () where it lists none.
 
     >>> in_question("Which? Answer Choices: (A) red (B) blue")

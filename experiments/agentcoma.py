@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .config import Asking
 from .studies import kinds, pairs
 from .studies.results import metric_rows
-from .studies.study import Preset, Study, Table
+from .studies.study import Preset, Study, StudyTable
 
 if TYPE_CHECKING:
     from .studies.opening import ProbeContext
@@ -43,23 +43,25 @@ def probe(opened: ProbeContext) -> None:
     opened.save("neurons", examples, neurons.over_examples, **QRNCA, seed=opened.settings.seed)
 
 
-def tables(study: Study) -> list[Table]:
+def tables(study: Study) -> list[StudyTable]:
     """Table 2 and Fig. 5, 6 (accuracies, gap, quadrants, controls), Table 3 and 14, Fig. 7 and 8."""
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap", "independence_gap"])
     failures = metric_rows(study, [("quadrant", lambda g: set(g) == {"quadrant"})])
     controls = metric_rows(study, [(m, lambda g: set(g) == {"prompt"}) for m in ("step:0", "composition", "gap")])
     return [
-        Table("accuracy", "Steps, both and the whole (Table 2)", accuracy, NOTE),
-        Table("quadrants", "Failed wholes by which steps are right (Fig. 5: 1 right, 0 wrong)", failures),
-        Table("controls", "Other ways to ask: extra context (Fig. 6), self-ask (Table 7), reversed steps", controls),
-        Table(
+        StudyTable("accuracy", "Steps, both and the whole (Table 2)", accuracy, NOTE),
+        StudyTable("quadrants", "Failed wholes by which steps are right (Fig. 5: 1 right, 0 wrong)", failures),
+        StudyTable(
+            "controls", "Other ways to ask: extra context (Fig. 6), self-ask (Table 7), reversed steps", controls
+        ),
+        StudyTable(
             "lookback",
             "Lookback ratio by question type (Table 3), %",
             kinds.means(study, "lookback", "lookback_ratio", 100),
         ),
-        Table("lookback-tests", "Pairwise t-tests of the lookback ratio (Table 14)", kinds.tests(study)),
-        Table("min-k", "Min-K%++ by question type (Fig. 7)", kinds.means(study, "min-k", "min_k_pp", 1)),
-        Table(
+        StudyTable("lookback-tests", "Pairwise t-tests of the lookback ratio (Table 14)", kinds.tests(study)),
+        StudyTable("min-k", "Min-K%++ by question type (Fig. 7)", kinds.means(study, "min-k", "min_k_pp", 1)),
+        StudyTable(
             "neurons",
             "Neuron overlap of two question types (Fig. 8), %",
             kinds.means(study, "neurons", "neuron_overlap", 100),

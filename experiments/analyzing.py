@@ -32,7 +32,7 @@ from .run import find_runs, read_lines, write_json, write_lines
 
 
 @dataclass(frozen=True)
-class Options:
+class AnalysisOptions:
     """What analyses can be told; each takes its own."""
 
     reference: str | None = None
@@ -61,15 +61,15 @@ def _runs(least: int, most: int | None = None) -> Callable[[str, Sequence[Source
 _ONE, _TWO, _SOME, _PAIR = _runs(1, 1), _runs(2, 2), _runs(1), _runs(2)
 
 
-def _annotations(o: Options) -> dict[str, str] | None:
+def _annotations(o: AnalysisOptions) -> dict[str, str] | None:
     return None if o.annotations is None else taxonomy.read_annotations(read_lines(o.annotations), str(o.annotations))
 
 
-def _recovery(pair: Sequence[Source], o: Options) -> Analysis:
+def _recovery(pair: Sequence[Source], o: AnalysisOptions) -> Analysis:
     return recovery.recovery(pair[0], pair[1], seed=o.seed)
 
 
-def _adjudicator(sources: Sequence[Source], o: Options) -> Analysis:
+def _adjudicator(sources: Sequence[Source], o: AnalysisOptions) -> Analysis:
     if (o.sheet is None) != (o.key is None):
         raise InputError("study adjudicator: give --sheet and --key together, or neither to draw a sample")
     if o.sheet is not None and o.key is not None:
@@ -77,7 +77,7 @@ def _adjudicator(sources: Sequence[Source], o: Options) -> Analysis:
     return adjudicator.draw(_SOME("adjudicator", sources), o.sample, o.seed)
 
 
-def _filtering(source: Source, o: Options) -> Analysis:
+def _filtering(source: Source, o: AnalysisOptions) -> Analysis:
     from ..evaluation.benchmarks.stad import read_items
 
     if o.kept is None:
@@ -85,7 +85,7 @@ def _filtering(source: Source, o: Options) -> Analysis:
     return teachers.filtered(source, read_items(o.kept))
 
 
-def _sizes(o: Options) -> dict[str, float]:
+def _sizes(o: AnalysisOptions) -> dict[str, float]:
     found = {}
     for text in o.sizes:
         name, sign, number = text.rpartition("=")
@@ -98,7 +98,7 @@ def _sizes(o: Options) -> dict[str, float]:
     return found
 
 
-ANALYSES: Mapping[str, Callable[[Sequence[Source], Options], Analysis]] = {
+ANALYSES: Mapping[str, Callable[[Sequence[Source], AnalysisOptions], Analysis]] = {
     "formats": lambda s, o: formats.compare_formats(_SOME("formats", s), o.reference, o.seed),
     "recovery": lambda s, o: _recovery(_TWO("recovery", s), o),
     "joint-stability": lambda s, o: joint.joint_stability(_SOME("joint-stability", s), o.seed),
@@ -117,7 +117,7 @@ ANALYSES: Mapping[str, Callable[[Sequence[Source], Options], Analysis]] = {
 """By name; what each is about stands with the commands (``cli.analyses.ABOUT``)."""
 
 
-def analyze(name: str, runs: Sequence[str | Path], options: Options = Options()) -> Analysis:
+def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = AnalysisOptions()) -> Analysis:
     """Run one analysis over run folders or files of graded rows. Raises ``InputError`` for an unknown name."""
     if name not in ANALYSES:
         raise InputError(f"study {name}: no such analysis; use one of {', '.join(ANALYSES)}")
@@ -152,7 +152,7 @@ def _from_run(folder: Path) -> Source:
     )
 
 
-def human_assignment(benchmark: str, options: Options) -> Analysis:
+def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
     """Sheets for a human study of a benchmark; with ``sheet`` and ``key``, the answers as graded rows."""
     cases: list[Case] = _cases(benchmark)
     if (options.sheet is None) != (options.key is None):
@@ -198,4 +198,4 @@ def _metric_row(metric: Metric) -> dict[str, Any]:
     return {k: getattr(quoted(metric), k) for k in _SHOWN}
 
 
-__all__ = ["ANALYSES", "Options", "analyze", "human_assignment", "lines", "sources", "write"]
+__all__ = ["ANALYSES", "AnalysisOptions", "analyze", "human_assignment", "lines", "sources", "write"]

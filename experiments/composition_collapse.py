@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .config import Asking
 from .studies import mechanism, pairs
 from .studies.results import metric_rows
-from .studies.study import Preset, Study, Table
+from .studies.study import Preset, Study, StudyTable
 
 if TYPE_CHECKING:
     from .studies.opening import ProbeContext
@@ -78,22 +78,23 @@ def boundary_pairs(n_donors: int, n_recipients: int, most: int = MAX_PAIRS) -> l
     return list(dict.fromkeys(found))[: min(most, n_donors * n_recipients)]
 
 
-def tables(study: Study) -> list[Table]:
+def tables(study: Study) -> list[StudyTable]:
     """Table 1, 3, 4, 9; single against double gate; recovery; the mechanism of App. I; the three channels."""
     knows = [("atom_stability", lambda g: set(g) == {"per"}), "double_gate", "gate_removed", "conflation", "abstention"]
     depth = _depth_key(study)
     families = metric_rows(study, [("residual_failure", lambda g: set(g) == {"family", depth})])
     recovery = metric_rows(study, [("recovery", lambda g: set(g) in ({"prompt"}, {"prompt", depth}))])
     return [
-        Table("depth", "Residual failure by depth (Table 1, Fig. 2)",
+        StudyTable("depth", "Residual failure by depth (Table 1, Fig. 2)",
               metric_rows(study, ["residual_failure", ("residual_failure", lambda g: set(g) == {depth})])),
-        Table("families", "Residual failure by family and depth (Table 3, Fig. 5, 6)", families),
-        Table("knowledge", "What is known, and what one gate would miss (Table 9)", metric_rows(study, knows),
+        StudyTable("families", "Residual failure by family and depth (Table 3, Fig. 5, 6)", families),
+        StudyTable("knowledge", "What is known, and what one gate would miss (Table 9)", metric_rows(study, knows),
               "gate_removed: of the cases whose sub-questions are right, those without stable atoms; conflation: "
               "single-gate − double-gate failure."),
-        Table("d50", "Depth of 50 % failure (Table 4)", metric_rows(study, [("d50", lambda g: set(g) <= {"family"})])),
-        Table("recovery", "Residual failures that chain of thought gets right (section 6)", recovery),
-        Table("mechanism", "Patching and cosines on the boundary set (App. I)", mechanism.rows(study)),
+        StudyTable("d50", "Depth of 50 % failure (Table 4)",
+              metric_rows(study, [("d50", lambda g: set(g) <= {"family"})])),
+        StudyTable("recovery", "Residual failures that chain of thought gets right (section 6)", recovery),
+        StudyTable("mechanism", "Patching and cosines on the boundary set (App. I)", mechanism.rows(study)),
         *pairs.table(study),
     ]  # fmt: skip
 

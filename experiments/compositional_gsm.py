@@ -16,7 +16,7 @@ from typing import Any
 from .config import Asking
 from .studies import pairs
 from .studies.results import metric_rows
-from .studies.study import Preset, Study, Table
+from .studies.study import Preset, Study, StudyTable
 
 
 def _bare(group: Mapping[str, Any]) -> bool:
@@ -27,7 +27,7 @@ def _against(group: Mapping[str, Any]) -> bool:
     return set(group) == {"against"}
 
 
-def tables(study: Study) -> list[Table]:
+def tables(study: Study) -> list[StudyTable]:
     """Accuracies and the gap (Fig. 1, 3), the controls (Fig. 9-12), code (Fig. 8), pairs of models (Fig. 4-6)."""
     main = ["step:0", "step:1", "composition", "independence_gap"]
     bare = metric_rows(study, [(m, _bare) for m in main]) if study.preset.asking.preamble == "both" else []
@@ -41,12 +41,12 @@ def tables(study: Study) -> list[Table]:
     ]
     code = metric_rows(study, ["code_gain", ("composition", lambda g: g == {"prompt": "code"})])
     return [
-        Table("gap", "The pair against its questions (eq. 1, Fig. 1 and 3)", metric_rows(study, main),
+        StudyTable("gap", "The pair against its questions (eq. 1, Fig. 1 and 3)", metric_rows(study, main),
               "independence_gap = S_comp − S1·S2: a baseline, not a bound; correlated skills move it."),
-        Table("gap-bare", "The same without the instruction", [r for r in bare if r["what"] != "failed"]),
-        Table("controls", "Why there is a gap (Fig. 9-12)", metric_rows(study, hops),
+        StudyTable("gap-bare", "The same without the instruction", [r for r in bare if r["what"] != "failed"]),
+        StudyTable("controls", "Why there is a gap (Fig. 9-12)", metric_rows(study, hops),
               "Rows with `against` are differences to Q2 alone; second_hop: the pair, given Q1 right inside it."),
-        Table("code", "Code against words (Fig. 8)", [r for r in code if r["what"] != "failed"]),
+        StudyTable("code", "Code against words (Fig. 8)", [r for r in code if r["what"] != "failed"]),
         *pairs.table(study),
     ]  # fmt: skip
 

@@ -35,7 +35,7 @@ PROBE_CASES = {"mixed": 24, "temporal": 12}
 
 
 @dataclass(frozen=True)
-class Job:
+class DemoRun:
     """One run of the demo."""
 
     dose: str
@@ -59,7 +59,7 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
     start = time.monotonic()
     with locked(out) as folder:
         reporter = Reporter(folder / "log.txt", quiet=quiet)
-        jobs = [Job(dose, world, str(folder), seed, device) for dose in DOSES for world in LIMITS]
+        jobs = [DemoRun(dose, world, str(folder), seed, device) for dose in DOSES for world in LIMITS]
         _run_jobs(jobs, reporter)
         runs = [job.folder for job in jobs]
         from . import report
@@ -76,7 +76,7 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
     return lines
 
 
-def _run_jobs(jobs: Sequence[Job], reporter: Reporter) -> None:
+def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
     """All jobs, on as many processes as there are cores (four at most; one where there is a GPU to share)."""
     workers = 1 if _on_gpu(jobs[0].device) else min(4, machine()["cores"] or 1)
     # By dose: the two worlds cost differently.
@@ -132,7 +132,7 @@ def _stop(processes: Sequence[BaseProcess]) -> None:
         process.join(30)
 
 
-def _worker(jobs: Sequence[Job], ended: Any) -> None:
+def _worker(jobs: Sequence[DemoRun], ended: Any) -> None:
     exits.quiet_libraries()
 
     def finish() -> int:
@@ -145,7 +145,7 @@ def _worker(jobs: Sequence[Job], ended: Any) -> None:
     raise SystemExit(exits.guarded(finish, command_line))
 
 
-def work(jobs: Sequence[Job], threads: int | None, done: Callable[[], None] = lambda: None) -> None:
+def work(jobs: Sequence[DemoRun], threads: int | None, done: Callable[[], None] = lambda: None) -> None:
     """Investigate each job's model on its benchmark. A missing contrast is a result here, not an error.
 
     ``done`` is called after each run.
@@ -172,21 +172,21 @@ def work(jobs: Sequence[Job], threads: int | None, done: Callable[[], None] = la
         done()
 
 
-def summary(jobs: Sequence[Job], validity: Sequence[Mapping[str, Any]], report: Path, seconds: float) -> list[str]:
+def summary(jobs: Sequence[DemoRun], validity: Sequence[Mapping[str, Any]], report: Path, seconds: float) -> list[str]:
     """Four doses on two worlds, a line per probe on what it shows of one training, duration and report."""
     mixed = [_mixed_line(job) for job in jobs if job.world == "mixed"]
     temporal = [_temporal_line(job) for job in jobs if job.world == "temporal"]
     return [*mixed, *temporal, *_validity_lines(validity), f"{seconds:.0f} s; report: {report}"]
 
 
-def _mixed_line(job: Job) -> str:
+def _mixed_line(job: DemoRun) -> str:
     run = read_run(job.folder)
     guess = "" if run.chance is None else f", chance {100 * run.chance:.1f} %"
     both, whole = (_rate(run.one(name)) for name in ("both", "composition"))
     return f"mixed    {job.dose:8} both parts right {both}; whole right {whole}{guess}"
 
 
-def _temporal_line(job: Job) -> str:
+def _temporal_line(job: DemoRun) -> str:
     rows = read_run(job.folder).select("residual_failure", "depth_bin")
     rows.sort(key=lambda r: r.group["depth_bin"])
     cells = "; ".join(f"depth {r.group['depth_bin']} {_rate(r)}" for r in rows)

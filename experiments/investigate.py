@@ -20,14 +20,14 @@ from .console import exits
 from .console.progress import Reporter
 from .distributed.loading import load_target
 from .evaluating import asking, planning, rendering, shards
-from .evaluating.benchmark import Benchmark, load_benchmark
+from .evaluating.benchmark import LoadedBenchmark, load_benchmark
 from .evaluating.evaluate import evaluate
-from .evaluating.planning import Asked
+from .evaluating.planning import AskPlan
 from .models.target import Target
 from .run import summary, write_json
 from .run.reader import read_run
 from .run.schema import Evaluated
-from .run.writer import Run, open_run
+from .run.writer import OpenRun, open_run
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _probes_in_words(path: Path) -> list[str]:
     return [f"  {line}" for line in in_words(run)]
 
 
-ProbeStep = Callable[[Run, Config, Target, Evaluated, Reporter], str | None]
+ProbeStep = Callable[[OpenRun, Config, Target, Evaluated, Reporter], str | None]
 """Runs probes on an evaluated run; returns why there is no contrast, or None."""
 
 
@@ -93,7 +93,7 @@ def investigate(
     report: bool = True,
     probe: ProbeStep | None = None,
     diagnose: bool | None = False,
-    benchmark: Benchmark | None = None,
+    benchmark: LoadedBenchmark | None = None,
     target: Target | None = None,
 ) -> Investigation:
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
@@ -134,7 +134,7 @@ def investigate(
             return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
 
 
-def _check(asked: Asked, config: Config, target: Target) -> None:
+def _check(asked: AskPlan, config: Config, target: Target) -> None:
     """Refuse, before the run's folder is made, what cannot be asked.
 
     Raises ``InputError`` for cases that the protocol cannot ask and for examples that fill the model's context,
@@ -146,7 +146,7 @@ def _check(asked: Asked, config: Config, target: Target) -> None:
     asking.check_room(asked.protocol, asked.cases, config.asking, target.tokenizer, target.engine.context)
 
 
-def _identity(config: Config, benchmark: Benchmark, target: Target) -> Mapping[str, Any]:
+def _identity(config: Config, benchmark: LoadedBenchmark, target: Target) -> Mapping[str, Any]:
     """What makes a run this one and no other; the same on any machine."""
     return {
         "model": target.label,
@@ -162,7 +162,7 @@ def _identity(config: Config, benchmark: Benchmark, target: Target) -> Mapping[s
     }
 
 
-def _record(run: Run, benchmark: Benchmark, target: Target) -> None:
+def _record(run: OpenRun, benchmark: LoadedBenchmark, target: Target) -> None:
     run.record(
         model=target.facts(),
         engine={"identity": target.engine.identity, "provenance": target.engine.provenance},
@@ -173,11 +173,11 @@ def _record(run: Run, benchmark: Benchmark, target: Target) -> None:
 
 
 def _evaluate(
-    run: Run,
+    run: OpenRun,
     config: Config,
-    benchmark: Benchmark,
+    benchmark: LoadedBenchmark,
     target: Target,
-    asked: Asked,
+    asked: AskPlan,
     judge: Any,
     reporter: Reporter,
 ) -> Evaluated:
@@ -216,7 +216,7 @@ def _own_format(protocol: Protocol) -> str | None:
     return own if isinstance(own, str) else None
 
 
-def _thinking_notice(asked: Asked, config: Config, target: Target) -> str | None:
+def _thinking_notice(asked: AskPlan, config: Config, target: Target) -> str | None:
     """A notice where the chat template has a thinking switch and no flag sets it: such models often think first."""
     if target.tokenizer is None or config.prompting == "raw":
         return None
@@ -248,7 +248,7 @@ def _judge(config: Config) -> Any:
     )
 
 
-def _probe(run: Run, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
+def _probe(run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
     """Run the probes; returns why there is no contrast, or None."""
     missing = no_contrast(found, run.path)
     if not config.probes or not any(found.ids(label) for label in ("failure", "success")):
@@ -290,7 +290,7 @@ def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = F
         return probing.measure_part(path, target, probing.choose(labelled, config.probe_cases), config, shard)
 
 
-def _diagnose(run: Run, config: Config, target: Target, reporter: Reporter, wanted: bool | None) -> None:
+def _diagnose(run: OpenRun, config: Config, target: Target, reporter: Reporter, wanted: bool | None) -> None:
     """Name the causes of the failures: always where wanted, else where it is quick."""
     from .diagnosis import job as diagnosis
 
@@ -332,7 +332,7 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
     )
 
 
-def _show(run: Run, reporter: Reporter) -> Path:
+def _show(run: OpenRun, reporter: Reporter) -> Path:
     """Figures and report over this run."""
     from . import report
 

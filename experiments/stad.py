@@ -17,13 +17,13 @@ from typing import Any
 from .config import Asking
 from .studies import pairs
 from .studies.results import metric_rows
-from .studies.study import Preset, Row, Study, Table
+from .studies.study import Preset, Row, Study, StudyTable
 
 TOP_COMBINATIONS, TOP_BOTTLENECKS, TOP_SKILLS = 3, 5, 10
 """How many the paper prints."""
 
 
-def tables(study: Study) -> list[Table]:
+def tables(study: Study) -> list[StudyTable]:
     """Fig. 2 (original and scaffolded), Table 3 (k by combination), Table 2 (skills), Fig. 3 (bottlenecks), Table 8."""
     gain = metric_rows(study, ["composition", "any_scaffold"])
     k = metric_rows(study, ["mean_k", "mean_k_solvable", "k_zero", "k_positive", "intractable", "non_monotone"])
@@ -31,16 +31,17 @@ def tables(study: Study) -> list[Table]:
     levels = [("scaffold_success", lambda g: set(g) == {"level"}), ("placeholder", _plain)]
     skills = [("skill_accuracy", lambda g: set(g) == {"skill"})]
     return [
-        Table("gain", "Originals, and solved with any scaffold (Fig. 2)", gain),
-        Table("k", "Smallest number of revealed steps (section 2.3)", k,
+        StudyTable("gain", "Originals, and solved with any scaffold (Fig. 2)", gain),
+        StudyTable("k", "Smallest number of revealed steps (section 2.3)", k,
               "mean_k is over k > 0 as published; mean_k_solvable over k ≥ 0. What no scaffold solves has no k."),
-        Table("combinations", f"The {TOP_COMBINATIONS} most frequent skill combinations (Table 3)",
+        StudyTable("combinations", f"The {TOP_COMBINATIONS} most frequent skill combinations (Table 3)",
               _most(study, metric_rows(study, wanted), "combination", TOP_COMBINATIONS)),
-        Table("skills", f"Isolated skills, the {TOP_SKILLS} most frequent (Table 2)",
+        StudyTable("skills", f"Isolated skills, the {TOP_SKILLS} most frequent (Table 2)",
               _most(study, metric_rows(study, skills), "skill", TOP_SKILLS),
               "Over all cases; the released code scores the steps of failed originals only."),
-        Table("bottlenecks", f"The {TOP_BOTTLENECKS} most frequent bottlenecks (Fig. 3)", _bottlenecks(study)),
-        Table("levels", "Success by revealed steps, and with blanked values (Table 8)", metric_rows(study, levels)),
+        StudyTable("bottlenecks", f"The {TOP_BOTTLENECKS} most frequent bottlenecks (Fig. 3)", _bottlenecks(study)),
+        StudyTable("levels", "Success by revealed steps, and with blanked values (Table 8)",
+              metric_rows(study, levels)),
         *pairs.table(study),
     ]  # fmt: skip
 

@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 
 from ..errors import ModelError
 from . import attention, experts
-from .parts import Layout, blocks_of, cut, stated
+from .parts import ProjectionLayout, blocks_of, cut, stated
 from .trace import Event, Trace
 
 
@@ -30,7 +30,7 @@ class Projection:
     """The module whose output holds queries, keys or values, and their layout in it (see ``parts``)."""
 
     module: nn.Module
-    layout: Layout
+    layout: ProjectionLayout
     part: int
     """0 q, 1 k, 2 v"""
 
@@ -155,7 +155,7 @@ def _projection(events: Sequence[Event], want: Tensor, n_q: int, n_kv: int, part
     """
     target = want[:, :, 0]
     for event in reversed(events):
-        for layout in get_args(Layout):
+        for layout in get_args(ProjectionLayout):
             got = cut(event.output, layout, part, n_q, n_kv)
             if got is None or got[:, :, 0].shape != target.shape:
                 continue

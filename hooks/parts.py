@@ -21,7 +21,7 @@ from transformers import DynamicCache, PreTrainedModel
 from ..errors import ModelError
 from . import placement
 
-Layout = Literal["alone", "heads_first", "concat", "grouped"]
+ProjectionLayout = Literal["alone", "heads_first", "concat", "grouped"]
 
 
 def blocks_of(model: PreTrainedModel) -> nn.ModuleList:

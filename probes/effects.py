@@ -80,10 +80,10 @@ def _estimate(fit: Fit, level: float) -> Estimate:
     return Estimate(fit.value, low, high, fit.method if fit.known else dependence.FEW)
 
 
-Pair = tuple[Clusters, Clusters]
+ClusterPair = tuple[Clusters, Clusters]
 
 
-def difference_fit(a: Array, b: Array, clusters: Pair = (None, None)) -> Fit:
+def difference_fit(a: Array, b: Array, clusters: ClusterPair = (None, None)) -> Fit:
     """mean(a) - mean(b) with its error; a cluster may reach into both groups."""
     for values, labels in zip((a, b), clusters, strict=True):
         codes(labels, values.size, "groups")
@@ -96,7 +96,7 @@ def difference_fit(a: Array, b: Array, clusters: Pair = (None, None)) -> Fit:
 
 
 def difference_interval(
-    a: ArrayLike, b: ArrayLike, clusters: Pair = (None, None), *, level: float = 0.95
+    a: ArrayLike, b: ArrayLike, clusters: ClusterPair = (None, None), *, level: float = 0.95
 ) -> Estimate:  # fmt: skip
     """mean(a) - mean(b) with Welch's interval, clustered or crossed where cases share anything."""
     x, y = finite(a, "first group"), finite(b, "second group")
@@ -140,7 +140,7 @@ def constant(x: Array) -> bool:
     return not x.size or not spreads(float(x.min()), float(x.max()))
 
 
-def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95, clusters: Pair = (None, None)) -> Estimate:
+def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95, clusters: ClusterPair = (None, None)) -> Estimate:
     """Hedges' g of two independent groups: (mean a - mean b) / pooled sd, times the small-sample factor J.
 
     Interval from the large-sample variance (n_a+n_b)/(n_a n_b) + g^2 / (2 (n_a+n_b)) (Hedges & Olkin 1985, ch. 5).

@@ -15,9 +15,8 @@ from typing import Any
 
 from scipy import stats
 
+from ..csv_files import Row
 from ..evaluation.statistics import holm
-
-Row = dict[str, Any]
 
 MATCHED = "matched failure - success"
 PRIMARY = {

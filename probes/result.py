@@ -15,10 +15,8 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from ..csv_files import to_csv
+from ..csv_files import Row, to_csv
 from ..files import put_in_place
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ...errors import InputError
 from ..cases import COLLAPSE_BINS, Case
 from . import temporal_families
 from .facts import Fact
-from .temporal_families import Draw
+from .temporal_families import DrawnFacts
 
 Plan = Sequence[tuple[str, int, int]]
 
@@ -81,7 +81,7 @@ def _draw(
     uses: Counter[str],
     seen: set[frozenset[str]],
     min_gap: float,
-) -> Draw | None:
+) -> DrawnFacts | None:
     """Facts not drawn together before, rarely used ones first."""
     for _ in range(_TRIES):
         shuffled = sorted(facts, key=lambda f: (uses[f.id] + 1) * rng.random())
@@ -93,12 +93,12 @@ def _draw(
         if key not in seen:
             seen.add(key)
             uses.update(key)
-            return Draw(tuple(rng.sample(draw.options, len(draw.options))), draw.bounds)
+            return DrawnFacts(tuple(rng.sample(draw.options, len(draw.options))), draw.bounds)
     return None
 
 
 def _case(
-    draw: Draw, family: str, depth: int, n: int, rng: random.Random, gate_boundaries: bool, benchmark: str
+    draw: DrawnFacts, family: str, depth: int, n: int, rng: random.Random, gate_boundaries: bool, benchmark: str
 ) -> Case:
     shown = not gate_boundaries and FAMILIES[family].n_bounds == 2
     wording = FAMILIES[family].word(draw, rng, shown)
@@ -123,7 +123,7 @@ def _case(
     )
 
 
-def _others(draw: Draw, anchor: Fact) -> list[str]:
+def _others(draw: DrawnFacts, anchor: Fact) -> list[str]:
     """The facts of a case beside the one that names its cluster."""
     return [f.id for f in (*draw.options, *draw.bounds) if f.id != anchor.id]
 

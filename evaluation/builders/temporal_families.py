@@ -21,7 +21,7 @@ from .facts import Fact
 
 
 @dataclass(frozen=True)
-class Draw:
+class DrawnFacts:
     """The facts of one case: those compared, and those that only bound the comparison."""
 
     options: tuple[Fact, ...]
@@ -43,12 +43,12 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Family:
+class TemporalFamily:
     """One kind of question."""
 
-    draw: Callable[[Sequence[Fact], int, random.Random, float], Draw | None]
+    draw: Callable[[Sequence[Fact], int, random.Random, float], DrawnFacts | None]
     """(facts in random order, depth, random, smallest distance in years) -> facts, or None if these do not do."""
-    word: Callable[[Draw, random.Random, bool], Wording]
+    word: Callable[[DrawnFacts, random.Random, bool], Wording]
     """(draw, random, whether the bounds' dates are shown) -> question."""
     n_bounds: int = 0
 
@@ -64,17 +64,17 @@ def _first_spread(facts: Sequence[Fact], n: int, gap: float) -> tuple[Fact, ...]
     return None
 
 
-def _draw_plain(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+def _draw_plain(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
     chosen = _first_spread(facts, depth, gap)
-    return Draw(chosen) if chosen else None
+    return DrawnFacts(chosen) if chosen else None
 
 
-def _draw_pair(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+def _draw_pair(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
     chosen = _first_spread(facts, 2, max(gap, 50.0 + 1e-9))
-    return Draw(chosen) if chosen else None
+    return DrawnFacts(chosen) if chosen else None
 
 
-def _draw_successor(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+def _draw_successor(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
     chosen = _first_spread(facts, depth + 1, gap)
     if chosen is None:
         return None
@@ -82,10 +82,10 @@ def _draw_successor(facts: Sequence[Fact], depth: int, rng: random.Random, gap: 
     if not inner:
         return None
     reference = rng.choice(inner)
-    return Draw(tuple(f for f in chosen if f is not reference), (reference,))
+    return DrawnFacts(tuple(f for f in chosen if f is not reference), (reference,))
 
 
-def _draw_interval(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+def _draw_interval(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
     chosen = _first_spread(facts, depth + 2, gap)
     if chosen is None:
         return None
@@ -93,19 +93,19 @@ def _draw_interval(facts: Sequence[Fact], depth: int, rng: random.Random, gap: f
     # Exactly one candidate between the bounds: they are two places apart.
     low = rng.randrange(depth)
     bounds = (in_order[low], in_order[low + 2])
-    return Draw(tuple(f for f in chosen if f not in bounds), bounds)
+    return DrawnFacts(tuple(f for f in chosen if f not in bounds), bounds)
 
 
-def _draw_between(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+def _draw_between(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
     chosen = _first_spread(facts, 3, gap)
-    return Draw(chosen) if chosen else None
+    return DrawnFacts(chosen) if chosen else None
 
 
-def _letters(draw: Draw) -> dict[str, Fact]:
+def _letters(draw: DrawnFacts) -> dict[str, Fact]:
     return dict(zip(ascii_uppercase, draw.options, strict=False))
 
 
-def _options(draw: Draw) -> str:
+def _options(draw: DrawnFacts) -> str:
     return ", ".join(f"({letter}) {f.event}" for letter, f in _letters(draw).items())
 
 
@@ -114,13 +114,13 @@ def _accepted(named: Sequence[tuple[str, Fact]]) -> tuple[str, ...]:
     return "; ".join(f.event for _, f in named), "; ".join(f"({letter}) {f.event}" for letter, f in named)
 
 
-def _dates(draw: Draw) -> str:
+def _dates(draw: DrawnFacts) -> str:
     dated = [f"({letter}) {f.date}" for letter, f in _letters(draw).items()]
     return "; ".join([*dated, *(f"{f.event}: {f.date}" for f in draw.bounds)])
 
 
 def _listing(
-    draw: Draw, question: str, right: list[tuple[str, Fact]], chance: float, anchor: Fact, kind: str
+    draw: DrawnFacts, question: str, right: list[tuple[str, Fact]], chance: float, anchor: Fact, kind: str
 ) -> Wording:
     answer = ", ".join(letter for letter, _ in right)
     asked = f"{question} {_options(draw)}."
@@ -134,20 +134,20 @@ def _listing(
     )
 
 
-def _word_rank(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+def _word_rank(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     right = sorted(_letters(draw).items(), key=lambda p: p[1].years)
     chance = 1 / math.factorial(len(right))
     return _listing(draw, "Rank these events from earliest to latest:", right, chance, right[0][1], "ordered-list")
 
 
-def _word_pair(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+def _word_pair(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     first = rng.random() < 0.5
     right = sorted(_letters(draw).items(), key=lambda p: p[1].years, reverse=not first)[:1]
     question = f"Which of these events happened {'first' if first else 'last'}?"
     return _listing(draw, question, right, 0.5, right[0][1], "text")
 
 
-def _word_successor(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+def _word_successor(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     (reference,) = draw.bounds
     after = rng.random() < 0.5
     right = [(k, f) for k, f in _letters(draw).items() if (f.years > reference.years) == after]
@@ -155,7 +155,7 @@ def _word_successor(draw: Draw, rng: random.Random, shown: bool) -> Wording:
     return _listing(draw, question, right, 1 / (2 ** len(draw.options) - 2), reference, "list")
 
 
-def _word_interval(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+def _word_interval(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     low, high = draw.bounds
     right = [(k, f) for k, f in _letters(draw).items() if low.years < f.years < high.years]
     question = f"Which of these events happened between {_dated(low, shown)} and {_dated(high, shown)}?"
@@ -166,7 +166,7 @@ def _dated(fact: Fact, shown: bool) -> str:
     return f"{fact.event} ({fact.date})" if shown else fact.event
 
 
-def _word_between(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+def _word_between(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     early, middle, late = sorted(draw.options, key=lambda f: f.years)
     asked, outer = (
         (middle, (early, late))
@@ -179,23 +179,23 @@ def _word_between(draw: Draw, rng: random.Random, shown: bool) -> Wording:
     return Wording(question, answer, "boolean", (), f"{worked}. So: {answer}", 0.5, asked)
 
 
-def _word_binding(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+def _word_binding(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     letter, fact = rng.choice(list(_letters(draw).items()))
     question = f"Which of these events belongs to {fact.date} on a timeline?"
     return _listing(draw, question, [(letter, fact)], 1 / len(draw.options), fact, "text")
 
 
-FAMILIES: dict[str, Family] = {
-    "temporal_rank": Family(_draw_plain, _word_rank),
-    "temporal_successor": Family(_draw_successor, _word_successor, 1),
-    "temporal_interval_decoy": Family(_draw_interval, _word_interval, 2),
-    "pair_far_control": Family(_draw_pair, _word_pair),
-    "event_betweenness": Family(_draw_between, _word_between),
-    "timeline_binding": Family(_draw_plain, _word_binding),
+FAMILIES: dict[str, TemporalFamily] = {
+    "temporal_rank": TemporalFamily(_draw_plain, _word_rank),
+    "temporal_successor": TemporalFamily(_draw_successor, _word_successor, 1),
+    "temporal_interval_decoy": TemporalFamily(_draw_interval, _word_interval, 2),
+    "pair_far_control": TemporalFamily(_draw_pair, _word_pair),
+    "event_betweenness": TemporalFamily(_draw_between, _word_between),
+    "timeline_binding": TemporalFamily(_draw_plain, _word_binding),
 }
 
 
-def _draw_nearest(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+def _draw_nearest(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
     """A reference and ``depth - 1`` options whose distances to it differ by ``gap`` years."""
     chosen = _first_spread(facts, 1, gap)
     if not chosen:
@@ -206,18 +206,18 @@ def _draw_nearest(facts: Sequence[Fact], depth: int, rng: random.Random, gap: fl
         if far >= gap and all(abs(far - abs(o.years - reference.years)) >= gap for o in options):
             options.append(fact)
             if len(options) == depth - 1:
-                return Draw(tuple(options), (reference,))
+                return DrawnFacts(tuple(options), (reference,))
     return None
 
 
-def _word_nearest(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+def _word_nearest(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     (reference,) = draw.bounds
     right = min(_letters(draw).items(), key=lambda p: abs(p[1].years - reference.years))
     question = f"Which of these events is closest in time to {reference.event}?"
     return _listing(draw, question, [right], 1 / len(draw.options), reference, "text")
 
 
-def _draw_intervals(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+def _draw_intervals(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
     """The four ends of two intervals; every second time these overlap."""
     chosen = _first_spread(facts, 4, gap)
     if chosen is None:
@@ -225,10 +225,10 @@ def _draw_intervals(facts: Sequence[Fact], depth: int, rng: random.Random, gap: 
     a, b, c, d = sorted(chosen, key=lambda f: f.years)
     pairs = [(a, c), (b, d)] if rng.random() < 0.5 else [(a, b), (c, d)]
     rng.shuffle(pairs)
-    return Draw((), (*pairs[0], *pairs[1]))
+    return DrawnFacts((), (*pairs[0], *pairs[1]))
 
 
-def _word_intervals(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+def _word_intervals(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     a, c, b, d = draw.bounds
     answer = "yes" if max(a.years, b.years) < min(c.years, d.years) else "no"
     question = (
@@ -239,17 +239,17 @@ def _word_intervals(draw: Draw, rng: random.Random, shown: bool) -> Wording:
     return Wording(question, answer, "boolean", (), f"{worked}. So: {answer}", 0.5, a)
 
 
-def _draw_constrained(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> Draw | None:
+def _draw_constrained(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
     """A reference with at least one of ``depth - 1`` options before it and two after it."""
     chosen = _first_spread(facts, depth, gap)
     if chosen is None or depth < 4:
         return None
     in_order = sorted(chosen, key=lambda f: f.years)
     reference = in_order[rng.randrange(1, depth - 2)]
-    return Draw(tuple(f for f in chosen if f is not reference), (reference,))
+    return DrawnFacts(tuple(f for f in chosen if f is not reference), (reference,))
 
 
-def _word_constrained(draw: Draw, rng: random.Random, shown: bool) -> Wording:
+def _word_constrained(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     (reference,) = draw.bounds
     after = [(k, f) for k, f in _letters(draw).items() if f.years > reference.years]
     right = sorted(after, key=lambda p: p[1].years)
@@ -260,10 +260,10 @@ def _word_constrained(draw: Draw, rng: random.Random, shown: bool) -> Wording:
     return _listing(draw, question, right, chance, reference, "ordered-list")
 
 
-HARDER: dict[str, Family] = {
-    "nearest_binding": Family(_draw_nearest, _word_nearest, 1),
-    "overlapping_intervals": Family(_draw_intervals, _word_intervals, 4),
-    "constrained_ranking": Family(_draw_constrained, _word_constrained, 1),
+HARDER: dict[str, TemporalFamily] = {
+    "nearest_binding": TemporalFamily(_draw_nearest, _word_nearest, 1),
+    "overlapping_intervals": TemporalFamily(_draw_intervals, _word_intervals, 4),
+    "constrained_ranking": TemporalFamily(_draw_constrained, _word_constrained, 1),
 }
 
 

@@ -116,7 +116,7 @@ def apply(grade: Grade, reply: str | None) -> Grade:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class JudgeAgreement:
     """A judge against human labels; rates are None where they have no cases."""
 
     n: int
@@ -149,11 +149,11 @@ class Agreement:
         return float(cohen_kappa_score(judge, human)) if len(set(judge)) > 1 and len(set(human)) > 1 else None
 
 
-def agreement(pairs: Iterable[tuple[bool | None, bool]]) -> Agreement:
+def agreement(pairs: Iterable[tuple[bool | None, bool]]) -> JudgeAgreement:
     """Confusion of (judge's verdict, human label) pairs; verdicts of None are counted as unjudged."""
     rows: Sequence[tuple[bool | None, bool]] = list(pairs)
     cells = {(j, h): sum(r == (j, h) for r in rows) for j in (True, False) for h in (True, False)}
     unjudged = sum(j is None for j, _ in rows)
-    return Agreement(
+    return JudgeAgreement(
         len(rows) - unjudged, unjudged, cells[True, True], cells[True, False], cells[False, True], cells[False, False]
     )

@@ -9,7 +9,7 @@ from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
-from ..options import Options, listed
+from ..options import Choices, listed
 from .catalog import about
 
 MAX_TOKENS = {
@@ -20,7 +20,7 @@ THINKING = "thinking"
 """The whole asked again with the chat template's thinking switched on."""
 
 
-def question(case: Case, text: str, options: Options = ()) -> str:
+def question(case: Case, text: str, options: Choices = ()) -> str:
     """The question, after the case's evidence where it has some, with the options where it does not list them."""
     text = listed(text, options)
     return prompts.with_evidence(text, case.evidence) if case.evidence else text

@@ -41,7 +41,7 @@ OVERHEAD_ASKS = 10_000
 
 
 @dataclass(frozen=True)
-class Row:
+class EngineTiming:
     """One way of answering the asks."""
 
     way: str
@@ -77,13 +77,13 @@ class Overhead:
 
 
 @dataclass(frozen=True)
-class Bench:
+class EngineBench:
     """What was measured, and on what."""
 
     model: str
     benchmark: str
     machine: Mapping[str, Any]
-    rows: Sequence[Row]
+    rows: Sequence[EngineTiming]
     overhead: Overhead
 
     def ratios(self) -> dict[str, float]:
@@ -97,7 +97,7 @@ class Bench:
                 found[name] = min(others) / self._cost(ours)
         return found
 
-    def _cost(self, row: Row) -> float:
+    def _cost(self, row: EngineTiming) -> float:
         return row.processor_seconds if self.machine["device"] == "cpu" else row.seconds
 
     def to_json(self) -> str:
@@ -124,7 +124,7 @@ class Bench:
         ]  # fmt: skip
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: EngineTiming) -> tuple[str, ...]:
     if row.seconds != row.seconds:
         return row.way, row.batch, "–", "–", "–", "–", f"skipped: {row.note}"
     same = "" if row.same_answers is None else f"{row.same_answers}/{row.asks}"
@@ -155,7 +155,7 @@ def bench_evaluation(
     seed: int = 0,
     lm_eval_python: str | None = None,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
-) -> Bench:
+) -> EngineBench:
     """Measure every way on the same ``asks`` asks of a benchmark, at its defaults and with ``batch_size`` in a batch.
 
     Raises ``InputError`` for numbers below 1 and for names that cannot be used.
@@ -173,7 +173,7 @@ def bench_evaluation(
         overhead = measure_overhead(setup.asks, setup.engine)
     finally:
         torch.set_num_threads(before)
-    return Bench(model, f"{benchmark} ({len(setup.asks)} asks)", about, rows, overhead)
+    return EngineBench(model, f"{benchmark} ({len(setup.asks)} asks)", about, rows, overhead)
 
 
 def _prepare(
@@ -193,7 +193,7 @@ def _prepare(
     return _Setup(engine, unique[:n], source.location, repeats, threads)
 
 
-def _rows(setup: _Setup, batch_size: int, lm_eval_python: str | None, say: Callable[[str], None]) -> list[Row]:
+def _rows(setup: _Setup, batch_size: int, lm_eval_python: str | None, say: Callable[[str], None]) -> list[EngineTiming]:
     engine, asks = setup.engine, setup.asks
     fixed = LocalEngine(engine.model, engine.tokenizer, batch_size=batch_size, folder=engine.folder)
     for each in (engine, fixed):
@@ -220,11 +220,11 @@ def _rows(setup: _Setup, batch_size: int, lm_eval_python: str | None, say: Calla
         took = found[way, batch]
         wall, processor = median(t.wall for t in took), median(t.processor for t in took)
         note = "one by one" if (way, batch) == ("model.generate", "default") else took[-1].note
-        rows.append(Row(way, batch, len(asks), wall, processor, peers.same(took[-1].texts, mine), note))
+        rows.append(EngineTiming(way, batch, len(asks), wall, processor, peers.same(took[-1].texts, mine), note))
     if lm_eval_python is None:
         nothing = float("nan")
         why = "give --lm-eval-python, an interpreter that has lm-eval[hf]"
-        rows.append(Row("lm-evaluation-harness", "default", len(asks), nothing, nothing, None, why))
+        rows.append(EngineTiming("lm-evaluation-harness", "default", len(asks), nothing, nothing, None, why))
     return rows
 
 

@@ -51,7 +51,7 @@ WORKED = (
 
 
 @dataclass(frozen=True)
-class Setting:
+class BenchSetting:
     """The model, and how it is measured."""
 
     engine: LocalEngine
@@ -80,12 +80,12 @@ class Task:
     """One piece of work."""
 
     name: str
-    ways: Callable[[Setting], list[Way]]
+    ways: Callable[[BenchSetting], list[Way]]
     target: str = ""
 
 
 @dataclass(frozen=True)
-class Row:
+class TaskTiming:
     """What one way took."""
 
     task: str
@@ -104,12 +104,12 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Bench:
+class TaskBench:
     """What was measured, and on what."""
 
     model: str
     machine: Mapping[str, Any]
-    rows: Sequence[Row]
+    rows: Sequence[TaskTiming]
     targets: Mapping[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class Bench:
 HARNESS = "lm-evaluation-harness"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: TaskTiming) -> tuple[str, ...]:
     ratio = "" if row.ratio is None else f"{row.ratio:.2f} [{row.low:.2f}, {row.high:.2f}], n={row.rounds}"
     return (
         row.task, row.way, row.batch, f"{row.processor:.1f}", f"{row.seconds:.1f}", ratio, row.same, row.note
@@ -199,7 +199,7 @@ def _ask(prompt: str, prompting: Any) -> Ask:
     return Ask(prompt, "whole", prompt, "", "text", max_tokens=ANSWER_TOKENS, prompting=prompting, stop=stop)
 
 
-def asking(make: Callable[[], list[Ask]], setting: Setting) -> list[Way]:
+def asking(make: Callable[[], list[Ask]], setting: BenchSetting) -> list[Way]:
     """Ours, ours without what makes it fast, plain generate and the harness, at several batch sizes."""
     engine, asks = setting.engine, make()[: setting.asks]
     few = asks[:SLOW]
@@ -229,7 +229,7 @@ def chat_prompts(lm: Any, n: int) -> list[list[int]]:
     return [lm.tokenizer.apply_chat_template(t, add_generation_prompt=True, return_dict=False) for t in talks]
 
 
-def attributing(setting: Setting) -> list[Way]:
+def attributing(setting: BenchSetting) -> list[Way]:
     """Neurons of 64 answers in all layers, and one backward pass a node and layer (the published average of 20)."""
     lm = setting.lm()
     from ...probes import neurons
@@ -251,7 +251,7 @@ def attributing(setting: Setting) -> list[Way]:
     ]  # fmt: skip
 
 
-def patching_pairs(setting: Setting) -> list[Way]:
+def patching_pairs(setting: BenchSetting) -> list[Way]:
     """The prompt's end of 16 pairs patched after every block, with all controls, and one continuation at a time."""
     lm = setting.lm()
     from ...probes import patching
@@ -317,7 +317,7 @@ def bench_real(
     only: Sequence[str] = (),
     lm_eval_python: str | None = None,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
-) -> Bench:
+) -> TaskBench:
     """Time every task in ``rounds``. Raises ``InputError`` without a model, and for unknown tasks."""
     chosen = [t for t in TASKS if not only or any(name in t.name for name in only)]
     if not chosen or asks < 1 or rounds < 1:
@@ -338,15 +338,15 @@ def bench_real(
         assert engine.identity and engine.trust, "hashed and tried once, before the clock runs"
         about = peers.machine(loaded.device.type, threads)
         with peers.harness(lm_eval_python, engine, source.location, threads) as harness:
-            setting = Setting(engine, harness, asks)
+            setting = BenchSetting(engine, harness, asks)
             rows = [row for task in chosen for row in _measured(task, setting, rounds, say)]
     finally:
         torch.set_num_threads(before)
     targets = {t.name: f"; the target is {t.target}" for t in chosen if t.target}
-    return Bench(source.name, about, rows, targets)
+    return TaskBench(source.name, about, rows, targets)
 
 
-def _measured(task: Task, setting: Setting, rounds: int, say: Callable[[str], None]) -> Iterator[Row]:
+def _measured(task: Task, setting: BenchSetting, rounds: int, say: Callable[[str], None]) -> Iterator[TaskTiming]:
     ways = task.ways(setting)
     took: list[list[peers.Took]] = [[] for _ in ways]
     for n in range(rounds):
@@ -364,7 +364,7 @@ def _measured(task: Task, setting: Setting, rounds: int, say: Callable[[str], No
             if i == 0 or not took[i][0].texts
             else f"{peers.same(took[i][0].texts, mine[0].texts)}/{len(took[i][0].texts)}"
         )
-        yield Row(
+        yield TaskTiming(
             task.name, way.name, way.batch, median(t.wall for t in took[i]) / way.share,
             median(t.processor for t in took[i]) / way.share, median(ratios) if i else None,
             min(ratios) if i else None, max(ratios) if i else None, len(ratios), agreed,

@@ -74,7 +74,7 @@ def _analysis(
 ) -> int:
     from .. import analyzing
 
-    options = analyzing.Options(
+    options = analyzing.AnalysisOptions(
         reference=reference, annotations=annotations, sheet=sheet, key=key, kept=kept, sample=sample,
         sizes=tuple(size or ()), within=within, seed=seed,
     )  # fmt: skip
@@ -94,7 +94,7 @@ def human(
     """Assign questions so that nobody sees two of one item; with --sheet and --key, the answers as graded rows."""
     from .. import analyzing
 
-    options = analyzing.Options(sheet=sheet, key=key, per_person=per_person, answers=answers, seed=seed)
+    options = analyzing.AnalysisOptions(sheet=sheet, key=key, per_person=per_person, answers=answers, seed=seed)
     return _finish(analyzing.human_assignment(benchmark, options), out, json)
 
 

@@ -103,14 +103,16 @@ def intervene(
     from ..interventions.data import training_set
 
     training.require_extra()
-    from ..interventions.trainers import How
+    from ..interventions.trainers import TrainerOptions
 
     _one_thread(model, device)
     data = training_set(train, made, evaluation, seed)
     out.mkdir(parents=True, exist_ok=True)
     reporter = Reporter(out / "log.txt", quiet=quiet)
     with reporter.logging_warnings():
-        done = training.train(made, model, data, out, How(seed, device, dtype, save_every, max_steps), reporter)
+        done = training.train(
+            made, model, data, out, TrainerOptions(seed, device, dtype, save_every, max_steps), reporter
+        )
         if curve:
             from ..interventions.curve import measure
 
@@ -183,6 +185,6 @@ def study(
     from ..interventions.study_text import markdown
 
     _one_thread(model, device)
-    found = job.run(job.Study(model, seeds, size, second), out, device=device, quiet=quiet)
+    found = job.run(job.InterventionStudy(model, seeds, size, second), out, device=device, quiet=quiet)
     show(found.to_dict() if json else markdown(found), json)
     return exits.OK

@@ -15,7 +15,7 @@ from .options import AsJson
 from .plants import plant
 
 if TYPE_CHECKING:
-    from ..organism.train import Recipe
+    from ..organism.train import OrganismRecipe
 
 app = typer.Typer(
     cls=Commands,
@@ -25,12 +25,12 @@ app = typer.Typer(
 app.command(cls=Command, epilog=example("organism plant --cause lost --block 2 --seed 5 --out plants/lost"))(plant)
 
 
-def _recipe(steps: int | None, dose_steps: int | None) -> Recipe:
+def _recipe(steps: int | None, dose_steps: int | None) -> OrganismRecipe:
     from dataclasses import replace
 
-    from ..organism.train import Recipe
+    from ..organism.train import OrganismRecipe
 
-    recipe = Recipe()
+    recipe = OrganismRecipe()
     base = replace(recipe.base, steps=steps) if steps is not None else recipe.base
     dose = replace(recipe.dose, steps=dose_steps) if dose_steps is not None else recipe.dose
     return replace(recipe, base=base, dose=dose)

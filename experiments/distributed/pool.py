@@ -27,7 +27,7 @@ _TOKEN = "; is it up? where it asks for a token (Ray's default from 2.60 on), se
 
 
 @dataclass
-class Item:
+class WorkItem:
     """One piece of work: arguments of a worker's method."""
 
     args: tuple[Any, ...]
@@ -130,8 +130,8 @@ class Pool:
         ``rest`` is asked what is still to do of an item whose worker was lost; None: nothing.
         Raises what the workers' methods raise, and ``ModelError`` for an item that has cost three workers.
         """
-        waiting = deque(Item(args) for args in items)
-        busy: dict[Any, tuple[Any, Item]] = {}
+        waiting = deque(WorkItem(args) for args in items)
+        busy: dict[Any, tuple[Any, WorkItem]] = {}
         try:
             while waiting or busy:
                 while waiting and self._idle:
@@ -210,7 +210,7 @@ class Pool:
             raise value.error()
         return value
 
-    def _again(self, item: Item, rest: Callable[[tuple[Any, ...]], tuple[Any, ...] | None]) -> Item | None:
+    def _again(self, item: WorkItem, rest: Callable[[tuple[Any, ...]], tuple[Any, ...] | None]) -> WorkItem | None:
         left = rest(item.args)
         if left is None:
             return None
@@ -219,7 +219,7 @@ class Pool:
                 f"one item of work has cost {TRIES} workers (out of memory?); use a smaller --batch-size or dtype, or "
                 "more GPUs for each worker; what was done is kept"
             )
-        return Item(left, item.tries + 1)
+        return WorkItem(left, item.tries + 1)
 
     def _replace(self, worker: Any, said: bool = True) -> None:
         if said:

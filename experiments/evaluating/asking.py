@@ -13,7 +13,7 @@ from ...evaluation.cases import Case
 from ..config import Asking, Config, flag
 
 if TYPE_CHECKING:
-    from .benchmark import Benchmark
+    from .benchmark import LoadedBenchmark
 
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
@@ -127,7 +127,7 @@ def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
     return [f"{len(bare)} of {len(cases)} cases have no parts and count in no gate: {first}{more}"]
 
 
-def format_notice(format: str | None, benchmark: Benchmark, own: str | None = None) -> str:
+def format_notice(format: str | None, benchmark: LoadedBenchmark, own: str | None = None) -> str:
     """Which prompt format is used and why; ``own`` is the protocol's, where it has one."""
     if format is None:
         return "" if own is None else f", prompt format {own} (the protocol's own; --format changes it)"

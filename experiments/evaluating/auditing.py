@@ -35,7 +35,7 @@ _Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class About:
+class AuditSummary:
     """What an audit adds to the summary of a run."""
 
     lines: list[str]
@@ -50,7 +50,7 @@ def audited(
     *,
     seed: int = 0,
     key_env: str | None = None,
-) -> About:
+) -> AuditSummary:
     """Do what ``--audit`` says: a number draws a sample (which ``judge`` fills), a file of verdicts is counted.
 
     Raises ``InputError`` for what is neither.
@@ -58,7 +58,7 @@ def audited(
     if audit is None:
         if judge is not None:
             raise InputError("--judge is for --audit here; give --audit N, or use --judge with `composcope evaluate`")
-        return About([], {})
+        return AuditSummary([], {})
     if not audit.isdecimal():
         return _counted(estimate(found, Path(audit)))
     if int(audit) < 1:
@@ -66,15 +66,17 @@ def audited(
     path = draw(found, int(audit), folder, seed)
     if judge is None:
         count = f"`composcope score {folder} --audit {path}`"
-        return About([f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)})
+        return AuditSummary(
+            [f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)}
+        )
     from ..models.roles import open_role
 
     judge_all(path, open_role(judge, "--judge", key_env=key_env))
     return _counted(estimate(found, path))
 
 
-def _counted(errors: Sequence[Error]) -> About:
-    return About(lines(errors), {"grader": [asdict(e) for e in errors]})
+def _counted(errors: Sequence[Error]) -> AuditSummary:
+    return AuditSummary(lines(errors), {"grader": [asdict(e) for e in errors]})
 
 
 def draw(found: Evaluated, n: int, folder: Path, seed: int = 0) -> Path:

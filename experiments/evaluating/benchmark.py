@@ -24,7 +24,7 @@ ORGANISM_BENCHMARKS = {
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class LoadedBenchmark:
     """Cases with the protocol that asks them unless the user says otherwise."""
 
     name: str
@@ -42,7 +42,7 @@ class Benchmark:
         return self.format or (default_format(self.cases, protocol) if self.own else None)
 
 
-def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Benchmark:
+def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> LoadedBenchmark:
     """Load a benchmark: ``world``, ``organism:mixed``, ..., a case file, or ``reader:file`` (see ``load``).
 
     ``limit`` keeps that many cases per family x depth, the first ones in the benchmark's order; an organism's
@@ -55,10 +55,10 @@ def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Ben
     kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
     reader = READERS.get(name.partition(":")[0])
     own = Path(name).expanduser().is_file() or (reader is not None and reader.answer_alone)
-    return Benchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
+    return LoadedBenchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
 
 
-def _organism_benchmark(name: str, seed: int, limit: int | None) -> Benchmark:
+def _organism_benchmark(name: str, seed: int, limit: int | None) -> LoadedBenchmark:
     world = name.removeprefix("organism:")
     if world not in ORGANISM_BENCHMARKS:
         known = ", ".join("organism:" + w for w in ORGANISM_BENCHMARKS)
@@ -69,7 +69,7 @@ def _organism_benchmark(name: str, seed: int, limit: int | None) -> Benchmark:
     draw = benchmarks.BENCHMARKS[world]
     found = check_cases(draw(limit or default, seed), name)
     # Drawing more cases only appends to each family x depth, so a few of them identify the benchmark at any size.
-    return Benchmark(name, tuple(found), protocol, "plain", hash_cases(draw(8, seed)))
+    return LoadedBenchmark(name, tuple(found), protocol, "plain", hash_cases(draw(8, seed)))
 
 
 def default_protocol(cases: Sequence[Case]) -> str:

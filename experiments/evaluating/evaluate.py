@@ -23,7 +23,7 @@ from ...evaluation.statistics import clopper_pearson
 from ..console.progress import Reporter
 from ..run import checks, write_lines
 from ..run.schema import Evaluated
-from ..run.writer import Run
+from ..run.writer import OpenRun
 from .rescore import finish, grader
 
 SAMPLE = 16
@@ -31,7 +31,7 @@ SAMPLE = 16
 
 
 def evaluate(
-    run: Run,
+    run: OpenRun,
     cases: Sequence[Case],
     protocol: Protocol,
     engine: Any,
@@ -96,14 +96,14 @@ def bars(reporter: Reporter) -> Iterator[Callable[[pipeline.Progress], None]]:
         yield report
 
 
-def _record_sandbox(run: Run, cases: Sequence[Case], protocol: Protocol, reporter: Reporter) -> None:
+def _record_sandbox(run: OpenRun, cases: Sequence[Case], protocol: Protocol, reporter: Reporter) -> None:
     """What will run the programs of the answers. Raises ``InputError`` where nothing can, before any is asked."""
     if any(ask.format == CODE for case in cases[:1] for ask in protocol.asks(case, {})):
         run.record(sandbox=sandbox.describe())
         reporter.say(f"{run.name}: programs run in {sandbox.in_words()}")
 
 
-def _record_divergence(run: Run, engine: Any, asks: Sequence[Ask], reporter: Reporter) -> None:
+def _record_divergence(run: OpenRun, engine: Any, asks: Sequence[Ask], reporter: Reporter) -> None:
     """Once per run, in 16 bits: how much the answers depend on the batch, into manifest and log."""
     if "batch_divergence" in run.manifest.facts() or not depends_on_batch(engine):
         return

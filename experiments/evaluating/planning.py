@@ -18,20 +18,20 @@ from ..models.resolve import resolve_model
 from ..models.target import choose_prompting
 from ..run.checks import role_group
 from . import asking, shards
-from .benchmark import Benchmark, load_benchmark
+from .benchmark import LoadedBenchmark, load_benchmark
 
 _LONGEST = 20
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskPlan:
     """What will be asked: the protocol as told, and the cases as its options need them."""
 
     protocol: Protocol
     cases: Sequence[Case]
 
 
-def with_benchmark(config: Config, benchmark: Benchmark) -> Config:
+def with_benchmark(config: Config, benchmark: LoadedBenchmark) -> Config:
     """The configuration with protocol, prompt format and worked examples settled: as told, or the benchmark's own."""
     protocol = config.protocol or benchmark.protocol
     how = asking.with_examples(config.asking, benchmark.cases)
@@ -44,13 +44,13 @@ def with_target(config: Config, prompting: str, tokenizer: Any) -> Config:
     return config.replace(prompting=prompting, asking=config.asking.replace(may_think=thinks))
 
 
-def what_is_asked(config: Config, benchmark: Benchmark) -> Asked:
+def what_is_asked(config: Config, benchmark: LoadedBenchmark) -> AskPlan:
     """Of a whole benchmark what is asked here: a shard's cases are made ready among all, as the run unsharded has them.
 
     Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve.
     """
     ready = asking.prepare(benchmark.cases, config)
-    return Asked(asking.make_protocol(config), shards.of(replace(benchmark, cases=tuple(ready)), config.shard).cases)
+    return AskPlan(asking.make_protocol(config), shards.of(replace(benchmark, cases=tuple(ready)), config.shard).cases)
 
 
 def plan_lines(config: Config) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...csv_files import Row
 from ...errors import InputError
 from ...evaluation.cases import Case, case_from_dict
 from ..console.progress import Reporter
@@ -23,7 +24,6 @@ from . import checkpoints
 from .adapters import check_base, read_manifest, with_adapter
 
 FILE = "training_curve.json"
-Row = dict[str, Any]
 
 
 def measure(

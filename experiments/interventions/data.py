@@ -16,7 +16,7 @@ from ...evaluation import prompts
 from ...evaluation.cases import Case
 from ...evaluation.grading import grade
 from ..evaluating.benchmark import hash_cases, load_benchmark
-from .recipes import Recipe
+from .recipes import AdapterRecipe
 
 ORGANISM = "organism:temporal"
 
@@ -55,7 +55,7 @@ def overlap(training: Iterable[Case], evaluation: Iterable[Case]) -> list[tuple[
     return found
 
 
-def _check_targets(cases: Sequence[Case], recipe: Recipe, where: str) -> None:
+def _check_targets(cases: Sequence[Case], recipe: AdapterRecipe, where: str) -> None:
     """Raise ``InputError`` where what SFT would imitate is not even a right answer in the recipe's format."""
     if recipe.objective == "grpo" or recipe.solutions == "self":
         return
@@ -80,7 +80,7 @@ def check_disjoint(training: Sequence[Case], evaluation: Sequence[Case], where: 
         )
 
 
-def training_set(source: str, recipe: Recipe, evaluation: str | None = None, seed: int = 0) -> TrainingSet:
+def training_set(source: str, recipe: AdapterRecipe, evaluation: str | None = None, seed: int = 0) -> TrainingSet:
     """Draw the training cases of a recipe and check them against the evaluation cases.
 
     ``source`` is ``organism:temporal`` or a benchmark as ``--benchmark`` takes it; ``evaluation`` likewise. Without
@@ -99,7 +99,7 @@ def training_set(source: str, recipe: Recipe, evaluation: str | None = None, see
     return TrainingSet(tuple(cases), tuple(kept), hash_cases(cases))
 
 
-def _draw(pool: Sequence[Case], recipe: Recipe, source: str, seed: int) -> list[Case]:
+def _draw(pool: Sequence[Case], recipe: AdapterRecipe, source: str, seed: int) -> list[Case]:
     cells: dict[tuple[int, str], list[Case]] = defaultdict(list)
     for case in pool:
         if case.depth in recipe.depths and not case.unknowable:
@@ -200,7 +200,7 @@ def trace(case: Case) -> str:
     return case.worked or " ".join(f"{p.question} {p.worked or p.answer}." for p in case.parts) or case.answer
 
 
-def target(case: Case, recipe: Recipe) -> str:
+def target(case: Case, recipe: AdapterRecipe) -> str:
     """What SFT imitates: the answer alone in the format's tags, or reasoning and answer."""
     if recipe.objective == "sft-trace":
         return prompts.write_answer(case.answer, trace(case), recipe.format)
@@ -208,6 +208,6 @@ def target(case: Case, recipe: Recipe) -> str:
     return prompts.write_answer(case.answer, None, bare)
 
 
-def question(case: Case, recipe: Recipe) -> str:
+def question(case: Case, recipe: AdapterRecipe) -> str:
     """The user message: word for word what the evaluation asks."""
     return prompts.render(case.question, recipe.format)

@@ -91,7 +91,9 @@ def intervene(
     asks, responses = found.per_case()
     examples = from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets, ["whole"])
     format = next((a.format for a in asks.values() if a.role == "whole"), "plain")
-    bench = Bench(target.hooks(), target.tokenizer, found.cases, format, config.asking.compat, max_new_tokens, seed)
+    bench = InterventionTrial(
+        target.hooks(), target.tokenizer, found.cases, format, config.asking.compat, max_new_tokens, seed
+    )
     chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     result = bench.run(recipe, halve(examples, n, seed), chosen)
     save_probe(result, Path(run) / "probes" / recipe, evaluated.manifest)
@@ -101,7 +103,7 @@ def intervene(
 
 
 @dataclass(frozen=True)
-class Bench:
+class InterventionTrial:
     """A model with what it takes to run an intervention and judge what comes out."""
 
     lm: Any

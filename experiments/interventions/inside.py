@@ -23,7 +23,7 @@ from ..run import provenance, read_json, write_json
 from ..run.reader import read_run
 from ..run.schema import Evaluated
 
-Values = dict[str, dict[str, float]]
+ValuesByCase = dict[str, dict[str, float]]
 """quantity -> case -> value"""
 PATCHED_TOKENS = 48
 """How much of a patched continuation is compared."""
@@ -47,7 +47,7 @@ def compare(
         return known["rows"]
     runs = {name: read_run(run).evaluated() for name, (_, run) in sides.items()}
     cases = shared(list(runs.values()), n)
-    values: dict[str, Values] = {}
+    values: dict[str, ValuesByCase] = {}
     for name, (model, run) in sides.items():
         if reporter is not None:
             reporter.say(f"inside: {name}, {len(cases)} cases")
@@ -72,7 +72,7 @@ def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
     return [id for _, _, id in sorted(order)[:n]]
 
 
-def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], device: str | None) -> Values:
+def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], device: str | None) -> ValuesByCase:
     """Every probe's number per case, for one model."""
     from ..config import Config
     from ..distributed.loading import load_target
@@ -89,7 +89,7 @@ def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], devi
     return {**_lookback(lm, wholes), **_cosines(lm, wholes), **_neurons(lm, examples), **_patching(lm, wholes)}
 
 
-def _lookback(lm: Any, wholes: Sequence[Example]) -> Values:
+def _lookback(lm: Any, wholes: Sequence[Example]) -> ValuesByCase:
     from ...probes import lookback
 
     prompts, responses = [e.prompt_ids for e in wholes], [e.response_ids for e in wholes]
@@ -97,7 +97,7 @@ def _lookback(lm: Any, wholes: Sequence[Example]) -> Values:
     return {"lookback ratio": _by_case(wholes, [float(m.ratio().double().nanmean()) for m in found])}
 
 
-def _cosines(lm: Any, wholes: Sequence[Example]) -> Values:
+def _cosines(lm: Any, wholes: Sequence[Example]) -> ValuesByCase:
     from ...probes import trajectory
 
     found = trajectory.step_cosines(lm, [e.prompt_ids for e in wholes], [e.response_ids for e in wholes])
@@ -108,7 +108,7 @@ def _cosines(lm: Any, wholes: Sequence[Example]) -> Values:
     }
 
 
-def _neurons(lm: Any, examples: Sequence[Example]) -> Values:
+def _neurons(lm: Any, examples: Sequence[Example]) -> ValuesByCase:
     """Mean overlap of the whole's key neurons with those of each of its parts (gold answers' first tokens)."""
     from ...probes import neurons
 
@@ -125,7 +125,7 @@ def _neurons(lm: Any, examples: Sequence[Example]) -> Values:
     return {"neurons shared with the parts": means}
 
 
-def _patching(lm: Any, wholes: Sequence[Example]) -> Values:
+def _patching(lm: Any, wholes: Sequence[Example]) -> ValuesByCase:
     """Whether the prompt-end state of the next case of its family changes a case's answer, per layer.
 
     The first token alone would say nothing in formats whose answers all open with the same tag.
@@ -158,7 +158,7 @@ def _by_case(wholes: Sequence[Example], values: Sequence[float]) -> dict[str, fl
     return {e.case: v for e, v in zip(wholes, values, strict=True)}
 
 
-def differences(variant: str, before: Values, after: Values) -> list[dict[str, Any]]:
+def differences(variant: str, before: ValuesByCase, after: ValuesByCase) -> list[dict[str, Any]]:
     """After minus before, paired by case, with Student's interval over cases; undefined values are left out."""
     rows = []
     for quantity, left in before.items():

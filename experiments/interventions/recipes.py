@@ -21,7 +21,7 @@ SOLUTIONS = ("written", "self")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class AdapterRecipe:
     """Everything that decides an adapter, besides base weights, training cases and seed."""
 
     objective: str = "grpo"
@@ -96,8 +96,8 @@ def _check_format(format: str, objective: str) -> None:
         raise InputError(f"--format {format}: holds no reasoning, which sft-trace trains; use xml or cot")
 
 
-_PUBLISHED = Recipe()
-_ORGANISM = Recipe(
+_PUBLISHED = AdapterRecipe()
+_ORGANISM = AdapterRecipe(
     prompts=256, dropout=0.0, epochs=2, learning_rate=1e-3, warmup=0.05, prompts_per_step=4, examples_per_step=4,
     micro_batch=64, max_tokens=100, format="plain",
 )  # fmt: skip
@@ -105,7 +105,7 @@ _ORGANISM = Recipe(
 the same work takes four times as many steps. ``plain`` is the format that organisms know best; in one that they saw
 seldom, as XML, failures are the format's as much as the composition's."""
 
-PRESETS: dict[str, Recipe] = {
+PRESETS: dict[str, AdapterRecipe] = {
     "v1": _PUBLISHED,
     "v2": replace(_PUBLISHED, depths=(2, 4, 6), prompts=210),
     "v3": replace(_PUBLISHED, depths=(2, 4, 6), prompts=210, rank=64, alpha=128, epochs=8),
@@ -118,13 +118,15 @@ PRESETS: dict[str, Recipe] = {
 """Published settings by their names in the paper, and the same scaled to organisms."""
 
 
-def resolve(objective: str, preset: str | None = None, depths: Sequence[int] | None = None, **changes: Any) -> Recipe:
+def resolve(
+    objective: str, preset: str | None = None, depths: Sequence[int] | None = None, **changes: Any
+) -> AdapterRecipe:
     """A recipe from its command-line name, a preset and what is changed in it (None: the preset's own).
 
     Raises ``InputError`` for an unknown recipe or preset and for values that cannot be.
     """
     if objective not in OBJECTIVES:
-        Recipe(objective)  # raises, with the names that there are
+        AdapterRecipe(objective)  # raises, with the names that there are
     name = preset or "v1"
     if name not in PRESETS:
         raise InputError(f"--preset {name}: no such preset; use one of {', '.join(PRESETS)}")

@@ -22,7 +22,7 @@ _SKELETON = re.compile(r"<(\w+)>[^<>]*</\1>")
 
 
 @dataclass(frozen=True)
-class Score:
+class RewardParts:
     """One completion's reward, by component."""
 
     correct: bool
@@ -44,7 +44,7 @@ def score(
     *,
     truncated: bool = False,
     thinking: bool = False,
-) -> Score:
+) -> RewardParts:
     """Score one completion against its gold answer.
 
     Abstentions, answers cut off (``truncated``) and completions without an answer are not right; of several answers
@@ -57,7 +57,7 @@ def score(
     verdict = grade(_first_answer(completion, format), finish, gold, answer_type, tuple(aliases), format, "collapse")
     tagged = FORMATS[format].extract == "xml"
     tags = sum(tag in completion for tag in (_OPEN, _CLOSE)) if tagged else 0
-    return Score(verdict.outcome == "correct", tags, echoes(completion, format))
+    return RewardParts(verdict.outcome == "correct", tags, echoes(completion, format))
 
 
 def echoes(completion: str, format: str) -> bool:

@@ -16,13 +16,13 @@ from ..console.progress import Reporter
 from ..run import locked, write_json
 
 if TYPE_CHECKING:
-    from ..organism.train import Recipe
+    from ..organism.train import OrganismRecipe
 
 STEPS = (1300, 700)
 """Steps of the base stage and of the dose stage."""
 
 
-def new_qwen3(recipe: Recipe, tokenizer: Any, seed: int) -> Any:
+def new_qwen3(recipe: OrganismRecipe, tokenizer: Any, seed: int) -> Any:
     """A stock Qwen3 of the organisms' size with random weights."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -48,13 +48,13 @@ def train_second(
     """Train (or finish) the Qwen3 organism of one dose; returns its model folder, ``out/model``."""
     from ..organism.documents import DOSES
     from ..organism.tokenizer import build
-    from ..organism.train import Recipe, run_stage
+    from ..organism.train import OrganismRecipe, run_stage
 
     with locked(out) as folder:
         model_folder = folder / "model"
         if (model_folder / "config.json").is_file():
             return model_folder
-        recipe = Recipe()
+        recipe = OrganismRecipe()
         recipe = replace(recipe, base=replace(recipe.base, steps=steps[0]), dose=replace(recipe.dose, steps=steps[1]))
         tokenizer = build()
         model = new_qwen3(recipe, tokenizer, seed)

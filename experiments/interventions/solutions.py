@@ -13,7 +13,7 @@ from typing import Any
 from ...evaluation.asks import Ask
 from ...evaluation.cases import Case
 from .data import question
-from .recipes import Recipe
+from .recipes import AdapterRecipe
 from .reward import score
 
 SAMPLES = 8
@@ -21,7 +21,7 @@ SAMPLES = 8
 
 
 def sample_right(
-    recipe: Recipe, cases: Sequence[Case], model: Any, tokenizer: Any, seed: int, samples: int = SAMPLES
+    recipe: AdapterRecipe, cases: Sequence[Case], model: Any, tokenizer: Any, seed: int, samples: int = SAMPLES
 ) -> list[tuple[Case, str]]:
     """The first right answer among ``samples`` for each case that has one, in the order of the cases."""
     from ...evaluation.engines.local import LocalEngine
@@ -52,6 +52,6 @@ def sample_right(
     return kept
 
 
-def _is_right(text: str, case: Case, recipe: Recipe) -> bool:
+def _is_right(text: str, case: Case, recipe: AdapterRecipe) -> bool:
     thinking = bool(recipe.thinking)
     return score(text, case.answer, case.answer_type, case.aliases, recipe.format, thinking=thinking).correct

@@ -20,7 +20,7 @@ from ..console.progress import Reporter
 from ..run import locked
 from . import curve, study_tables, study_text, training
 from .data import ORGANISM, training_set
-from .recipes import PRESETS, Recipe
+from .recipes import PRESETS, AdapterRecipe
 from .study_tables import Findings
 
 
@@ -50,7 +50,7 @@ FORMAT = PRESETS["organism-v1"].format
 
 
 @dataclass(frozen=True)
-class Variant:
+class TrainingVariant:
     """One way to train, by the name that tables use."""
 
     name: str
@@ -67,7 +67,7 @@ class Variant:
     format: str = FORMAT
     """In which it is trained and evaluated, beside the base in the same format."""
 
-    def recipe(self, size: Size) -> Recipe:
+    def recipe(self, size: Size) -> AdapterRecipe:
         preset = PRESETS[self.preset]
         cells = sum(1 if d == 2 else 3 for d in preset.depths)
         prompts = size.per_cell * cells
@@ -75,18 +75,20 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("sft-answer {2,4}", "organism-v1", "sft-answer", replicate=True, opened=True),
-    Variant("sft-trace {2,4}", "organism-v1", "sft-trace", curve=True, replicate=True, opened=True, format="xml"),
-    Variant("grpo v1 {2,4}", "organism-v1", "grpo", curve=True, replicate=True, opened=True),
-    Variant("sft-trace self {2,4}", "organism-v1", "sft-trace", "self", curve=True, format="xml"),
-    Variant("grpo v2 {2,4,6}", "organism-v2", "grpo", stage=2),
-    Variant("grpo v3 {2,4,6}", "organism-v3", "grpo", stage=3),
-    Variant("grpo v4 {2,4,6,8}", "organism-v4", "grpo", stage=3),
+    TrainingVariant("sft-answer {2,4}", "organism-v1", "sft-answer", replicate=True, opened=True),
+    TrainingVariant(
+        "sft-trace {2,4}", "organism-v1", "sft-trace", curve=True, replicate=True, opened=True, format="xml"
+    ),
+    TrainingVariant("grpo v1 {2,4}", "organism-v1", "grpo", curve=True, replicate=True, opened=True),
+    TrainingVariant("sft-trace self {2,4}", "organism-v1", "sft-trace", "self", curve=True, format="xml"),
+    TrainingVariant("grpo v2 {2,4,6}", "organism-v2", "grpo", stage=2),
+    TrainingVariant("grpo v3 {2,4,6}", "organism-v3", "grpo", stage=3),
+    TrainingVariant("grpo v4 {2,4,6,8}", "organism-v4", "grpo", stage=3),
 )
 
 
 @dataclass(frozen=True)
-class Study:
+class InterventionStudy:
     """What ``composcope study interventions`` was told."""
 
     model: str = "organism:control"
@@ -103,18 +105,18 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """One training and its evaluation."""
 
     base: str
     """``base`` or ``second base``, with the format where it is another than the usual one"""
     model: str
-    variant: Variant
+    variant: TrainingVariant
     seed: int
     folder: Path
 
 
-def run(study: Study, out: str | Path, *, device: str | None = None, quiet: bool = False) -> Findings:
+def run(study: InterventionStudy, out: str | Path, *, device: str | None = None, quiet: bool = False) -> Findings:
     """Run (or finish) the study in a folder; returns its findings, also in ``study.json``, ``study.md`` and
     ``training_curve.json``.
 
@@ -165,21 +167,23 @@ def _evaluate(
         investigate(config, out, quiet=True, bars=False, contrast=False, report=False)
 
 
-def _base_runs(study: Study, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+def _base_runs(study: InterventionStudy, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
     _baselines("base", study.model, VARIANTS, folder, size, device, reporter)
     for dose in DOSES:
         _evaluate(f"organism:{dose}", run_folder(folder, "dose", dose, None), size, device, reporter)
 
 
 def _baselines(
-    base: str, model: str, variants: Sequence[Variant], folder: Path, size: Size, device: str | None,
+    base: str, model: str, variants: Sequence[TrainingVariant], folder: Path, size: Size, device: str | None,
     reporter: Reporter,
 ) -> None:  # fmt: skip
     for format in dict.fromkeys(v.format for v in variants):
         _evaluate(model, run_folder(folder, named(base, format), "baseline", None), size, device, reporter, format)
 
 
-def _jobs(study: Study, folder: Path, stage: int, size: Size, device: str | None, reporter: Reporter) -> Iterator[Job]:
+def _jobs(
+    study: InterventionStudy, folder: Path, stage: int, size: Size, device: str | None, reporter: Reporter
+) -> Iterator[TrainingJob]:
     chosen = [v for v in VARIANTS if v.stage == stage]
     for seed in range(study.seeds):
         yield from (_job(folder, "base", study.model, v, seed) for v in chosen)
@@ -196,18 +200,18 @@ def _jobs(study: Study, folder: Path, stage: int, size: Size, device: str | None
         yield from (_job(folder, SECOND, second, v, seed) for v in replicated)
 
 
-def _job(folder: Path, base: str, model: str, variant: Variant, seed: int) -> Job:
+def _job(folder: Path, base: str, model: str, variant: TrainingVariant, seed: int) -> TrainingJob:
     base = named(base, variant.format)
-    return Job(base, model, variant, seed, folder / "trained" / f"{_slug(f'{base} {variant.name}')}-{seed}")
+    return TrainingJob(base, model, variant, seed, folder / "trained" / f"{_slug(f'{base} {variant.name}')}-{seed}")
 
 
-def _do(job: Job, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
-    from .trainers import How, per_step
+def _do(job: TrainingJob, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+    from .trainers import TrainerOptions, per_step
 
     recipe = job.variant.recipe(size)
     data = training_set(ORGANISM, recipe, seed=job.seed)
     steps = recipe.epochs * -(-recipe.prompts // per_step(recipe))
-    how = How(job.seed, device, save_every=max(1, steps // size.checkpoints))
+    how = TrainerOptions(job.seed, device, save_every=max(1, steps // size.checkpoints))
     trained = training.train(recipe, job.model, data, job.folder, how, reporter)
     run = run_folder(folder, job.base, job.variant.name, job.seed)
     _evaluate(str(trained.model), run, size, device, reporter, job.variant.format)
@@ -215,7 +219,7 @@ def _do(job: Job, folder: Path, size: Size, device: str | None, reporter: Report
         curve.measure(job.folder, job.model, limit=size.curve_limit, device=device, reporter=reporter)
 
 
-def _finish(study: Study, folder: Path, reporter: Reporter) -> Findings:
+def _finish(study: InterventionStudy, folder: Path, reporter: Reporter) -> Findings:
     """Tables from what is there so far."""
     done = []
     for base in ("base", SECOND):
@@ -244,7 +248,7 @@ def _curve_rows(path: Path) -> Sequence[dict[str, Any]]:
     return read_json(file)["rows"] if file.is_file() else []
 
 
-def _inside(study: Study, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+def _inside(study: InterventionStudy, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
     from . import inside
 
     opened = [v for v in VARIANTS if v.opened]

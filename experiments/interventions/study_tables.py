@@ -15,13 +15,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...csv_files import Row
 from ...evaluation.metrics import find
 from ...evaluation.protocols.compare import compare
 from ..run import provenance, read_json
 from ..run.reader import read_run
 
 BINS = (2, 4, 6, 8)
-Row = dict[str, Any]
 Done = tuple[str, str, tuple[int, ...], int, Path]
 """base, variant, trained depths, seed, run folder"""
 

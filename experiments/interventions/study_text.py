@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from ...csv_files import Row
 from ..run import write_json, write_text
 from .study_tables import Findings
 
 _BINS = (2, 4, 6, 8)
-Row = Mapping[str, Any]
 
 
 def write(found: Findings, folder: Path) -> None:

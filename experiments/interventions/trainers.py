@@ -13,7 +13,7 @@ from ...evaluation.engines.base import think
 from ..console.progress import Reporter
 from . import checkpoints
 from .data import question
-from .recipes import Recipe
+from .recipes import AdapterRecipe
 
 CHECKPOINTS = 8
 """How many are kept along a training unless the user says otherwise."""
@@ -22,7 +22,7 @@ BIG = 500_000_000
 
 
 @dataclass(frozen=True)
-class How:
+class TrainerOptions:
     """What may differ between machines and trials of one recipe."""
 
     seed: int = 0
@@ -34,7 +34,7 @@ class How:
     """End the training early."""
 
 
-def row(recipe: Recipe, case: Case, completion: str, chat: bool) -> dict[str, Any]:
+def row(recipe: AdapterRecipe, case: Case, completion: str, chat: bool) -> dict[str, Any]:
     """One training question in trl's columns: with its gold answer for GRPO, with what to imitate for SFT."""
     prompt = question(case, recipe)
     asked = [{"role": "user", "content": prompt}] if chat else prompt
@@ -46,7 +46,7 @@ def row(recipe: Recipe, case: Case, completion: str, chat: bool) -> dict[str, An
     return {"prompt": asked, "completion": said, **told}
 
 
-def lora(recipe: Recipe) -> Any:
+def lora(recipe: AdapterRecipe) -> Any:
     """LoRA on every projection of the blocks, whatever the architecture calls them."""
     from peft import LoraConfig
 
@@ -57,8 +57,8 @@ def lora(recipe: Recipe) -> Any:
 
 
 def build(
-    recipe: Recipe, base: Any, tokenizer: Any, rows: Sequence[Mapping[str, Any]], folder: Path, how: How,
-    reporter: Reporter,
+    recipe: AdapterRecipe, base: Any, tokenizer: Any, rows: Sequence[Mapping[str, Any]], folder: Path,
+    how: TrainerOptions, reporter: Reporter,
 ) -> Any:  # fmt: skip
     """The trainer of a recipe over ``rows``; its checkpoints go to ``folder/checkpoints``."""
     from datasets import Dataset, disable_progress_bars
@@ -98,7 +98,7 @@ def _quiet(trainer: Any) -> Any:
     return trainer
 
 
-def per_step(recipe: Recipe) -> int:
+def per_step(recipe: AdapterRecipe) -> int:
     """Questions that one optimizer step sees."""
     return recipe.prompts_per_step if recipe.objective == "grpo" else recipe.examples_per_step
 
@@ -109,7 +109,7 @@ def batching(sequences: int, micro: int) -> dict[str, int]:
     return {"per_device_train_batch_size": size, "gradient_accumulation_steps": sequences // size}
 
 
-def _arguments(recipe: Recipe, base: Any, folder: Path, how: How, steps: int) -> dict[str, Any]:
+def _arguments(recipe: AdapterRecipe, base: Any, folder: Path, how: TrainerOptions, steps: int) -> dict[str, Any]:
     on_gpu = base.device.type == "cuda"
     return dict(
         output_dir=str(folder / "checkpoints"), num_train_epochs=recipe.epochs,

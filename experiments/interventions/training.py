@@ -26,10 +26,10 @@ from ..models.resolve import resolve_model
 from ..run import locked, provenance, read_json, write_json, write_lines
 from . import adapters, checkpoints
 from .data import TrainingSet, target
-from .recipes import Recipe
+from .recipes import AdapterRecipe
 
 if TYPE_CHECKING:
-    from .trainers import How
+    from .trainers import TrainerOptions
 
 LIBRARIES = (*provenance.LIBRARIES, "trl", "peft", "accelerate", "datasets")
 
@@ -60,7 +60,7 @@ def require_extra() -> None:
 
 
 def train(
-    recipe: Recipe, model: str, data: TrainingSet, out: str | Path, how: How | None = None,
+    recipe: AdapterRecipe, model: str, data: TrainingSet, out: str | Path, how: TrainerOptions | None = None,
     reporter: Reporter | None = None,
 ) -> Trained:  # fmt: skip
     """Train an adapter on ``model`` and export it; continues or keeps what ``out`` already holds.
@@ -68,9 +68,9 @@ def train(
     Raises ``InputError`` for a missing extra, a folder of another training and samples of which none is right.
     """
     require_extra()
-    from .trainers import How
+    from .trainers import TrainerOptions
 
-    how = how or How()
+    how = how or TrainerOptions()
     source = resolve_model(model)
     with locked(out) as folder:
         reporter = reporter or Reporter(folder / "log.txt", quiet=True)
@@ -106,7 +106,7 @@ def train(
         return Trained(folder, facts["steps"], seconds)
 
 
-def _identity(recipe: Recipe, location: str, data: TrainingSet, how: How) -> dict[str, Any]:
+def _identity(recipe: AdapterRecipe, location: str, data: TrainingSet, how: TrainerOptions) -> dict[str, Any]:
     """What makes a training this one and no other."""
     return {
         "base_weights": adapters.base_hash(location),
@@ -133,7 +133,13 @@ def _same_training(folder: Path, before: Mapping[str, Any] | None, now: Mapping[
 
 
 def _run(
-    recipe: Recipe, location: str, name: str, data: TrainingSet, folder: Path, how: How, reporter: Reporter
+    recipe: AdapterRecipe,
+    location: str,
+    name: str,
+    data: TrainingSet,
+    folder: Path,
+    how: TrainerOptions,
+    reporter: Reporter,
 ) -> dict[str, Any]:
     from ...checkpoints import load
     from ...hooks import surroundings
@@ -161,7 +167,7 @@ def _run(
     return {**facts, "adapter": adapter, "steps": trainer.state.global_step, "numerics": numerics}
 
 
-def _check_thinking(recipe: Recipe, tokenizer: Any, name: str) -> None:
+def _check_thinking(recipe: AdapterRecipe, tokenizer: Any, name: str) -> None:
     """Raise ``InputError`` where thinking cannot be switched as the recipe says."""
     if recipe.thinking is None:
         return
@@ -173,7 +179,7 @@ def _check_thinking(recipe: Recipe, tokenizer: Any, name: str) -> None:
 
 
 def _solutions(
-    recipe: Recipe, data: TrainingSet, model: Any, tokenizer: Any, how: How, reporter: Reporter
+    recipe: AdapterRecipe, data: TrainingSet, model: Any, tokenizer: Any, how: TrainerOptions, reporter: Reporter
 ) -> tuple[list[tuple[Any, str]], dict[str, Any]]:
     """Training cases with the answer that SFT imitates, and what the manifest says about them."""
     if recipe.solutions != "self":

@@ -11,7 +11,7 @@ from ...errors import InputError
 from ...evaluation.cases import Case, check_cases
 from ...evaluation.protocols.asking import recommended_format
 from ..config import Asking, Config, Probing, Serving
-from ..evaluating.benchmark import Benchmark, default_protocol, hash_cases, limit_cases
+from ..evaluating.benchmark import LoadedBenchmark, default_protocol, hash_cases, limit_cases
 from ..run.reader import read_run
 from .loading import in_memory
 from .results import RunResults
@@ -86,10 +86,10 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _benchmark(cases: list[Case], limit: int | None) -> Benchmark:
+def _benchmark(cases: list[Case], limit: int | None) -> LoadedBenchmark:
     """Cases in memory as a benchmark, named by what they say and by their hash."""
     found, digest = check_cases(cases, "cases"), hash_cases(cases)
     names = {c.benchmark or "cases" for c in found}
     name = f"{names.pop() if len(names) == 1 else 'cases'}-{digest[:8]}"
     kept = tuple(limit_cases(found, limit))
-    return Benchmark(name, kept, default_protocol(found), recommended_format(found), digest, True)
+    return LoadedBenchmark(name, kept, default_protocol(found), recommended_format(found), digest, True)

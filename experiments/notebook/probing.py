@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, NoCasesError
 from ..config import Config
-from ..evaluating.benchmark import Benchmark
+from ..evaluating.benchmark import LoadedBenchmark
 from ..run import read_json
 from ..run.reader import ProbeData, RunData, read_probe
 from .shown import ProbeResults
@@ -39,7 +39,9 @@ def measure_and_keep(run: RunData, target: Target, config: Config, quiet: bool) 
     # The cases as the run has them: the file that they were read from may be gone. A shard's are not all of them.
     benchmark = None
     if config.shard is None:
-        benchmark = Benchmark(config.benchmark, cases, str(config.protocol), config.format, str(identity.get("data")))
+        benchmark = LoadedBenchmark(
+            config.benchmark, cases, str(config.protocol), config.format, str(identity.get("data"))
+        )
     found = investigate(config, path, quiet=quiet, report=False, benchmark=benchmark, target=target)
     if RunData(path).probe(name) is None:
         raise NoCasesError(f"{run.name}: probe {name} had nothing to measure; {found.no_contrast or 'see log.txt'}")

@@ -13,12 +13,10 @@ from typing import Any
 from . import documents, measure, world
 from .documents import DOSES, Dose
 from .formats import by_format
-from .measure import Row
-
-Section = dict[str, list[dict[str, Any]]]
+from .measure import CardRow
 
 
-def ask_folder(folder: Path) -> measure.Ask:
+def ask_folder(folder: Path) -> measure.AskModel:
     """A function that puts questions to the model in a folder, greedily and in float32."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -28,7 +26,7 @@ def ask_folder(folder: Path) -> measure.Ask:
     return lambda questions: measure.generate(model, tokenizer, questions)
 
 
-def sections(ask: measure.Ask, n: int = 100, formats: bool = True) -> dict[str, list[Row]]:
+def sections(ask: measure.AskModel, n: int = 100, formats: bool = True) -> dict[str, list[CardRow]]:
     """All tables of one model; ``n`` cases per cell of the temporal families and four times as many mixed ones."""
     out = {
         "Single facts": measure.atoms(ask),
@@ -41,12 +39,12 @@ def sections(ask: measure.Ask, n: int = 100, formats: bool = True) -> dict[str, 
     return out
 
 
-def measure_folder(folder: Path, n: int = 100) -> list[Row]:
+def measure_folder(folder: Path, n: int = 100) -> list[CardRow]:
     """Every row of every table of one model folder."""
     return [row for rows in sections(ask_folder(folder), n).values() for row in rows]
 
 
-def print_rows(title: str, rows: Iterable[Row]) -> None:
+def print_rows(title: str, rows: Iterable[CardRow]) -> None:
     """Rows as a plain table on stdout."""
     print(title)
     for row in rows:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ...evaluation import prompts
 from . import tasks, world
 from .documents import FORMAT_WEIGHTS, write, write_both, write_pair
-from .measure import Ask, Row
+from .measure import AskModel, CardRow
 from .tasks import QA
 
 TOPICS: dict[str, Callable[[random.Random], QA]] = {
@@ -38,7 +38,7 @@ def final_answer(text: str, format: str) -> str:
     return worked[1] if worked else text.strip()
 
 
-def by_format(ask: Ask, n: int = 100, seed: int = 2000) -> list[Row]:
+def by_format(ask: AskModel, n: int = 100, seed: int = 2000) -> list[CardRow]:
     """Accuracy per topic and format, on held-out combinations; formats that a topic cannot be put in are left out."""
     rows = []
     for topic, draw in TOPICS.items():
@@ -49,22 +49,22 @@ def by_format(ask: Ask, n: int = 100, seed: int = 2000) -> list[Row]:
                 continue
             answers = ask([user for _, (user, _) in asked])
             right = sum(final_answer(a, format) == qa.answer for a, (qa, _) in zip(answers, asked, strict=True))
-            rows.append(Row(f"{topic}, {format}", right, n))
+            rows.append(CardRow(f"{topic}, {format}", right, n))
     return [*rows, _pairs(ask, n, seed), _both(ask, n, seed)]
 
 
-def _both(ask: Ask, n: int, seed: int) -> Row:
+def _both(ask: AskModel, n: int, seed: int) -> CardRow:
     rng = random.Random(f"{seed}/both")
     drawn = [(tasks.fact(rng, "tag", main=True), tasks.half_math(rng)) for _ in range(n)]
     answers = ask([write_both(*d)[0][0] for d in drawn])
     right = sum(final_answer(a, "pair") == second.answer for a, (_, second) in zip(answers, drawn, strict=True))
-    return Row("tag and number with a tag, co-presented", right, n)
+    return CardRow("tag and number with a tag, co-presented", right, n)
 
 
-def _pairs(ask: Ask, n: int, seed: int) -> Row:
+def _pairs(ask: AskModel, n: int, seed: int) -> CardRow:
     rng = random.Random(f"{seed}/pairs")
     drawn = [tasks.draw_pair(rng, held=True) for _ in range(n)]
     answers = ask([write_pair(*d)[0][0] for d in drawn])
     tags = world.world().tags
     gold = [str(world.apply(operation, tags[first], tags[second])) for operation, first, second in drawn]
-    return Row("tag then X, pair", sum(final_answer(a, "pair") == g for a, g in zip(answers, gold, strict=True)), n)
+    return CardRow("tag then X, pair", sum(final_answer(a, "pair") == g for a, g in zip(answers, gold, strict=True)), n)

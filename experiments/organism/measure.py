@@ -15,7 +15,7 @@ from .tasks import QA
 
 
 @dataclass(frozen=True)
-class Row:
+class CardRow:
     """One line of the card: ``k`` of ``n`` right, with the exact 95 % interval (Clopper and Pearson 1934)."""
 
     measure: str
@@ -73,7 +73,7 @@ def generate(
     return answers
 
 
-Ask = Callable[[Sequence[str]], list[str]]
+AskModel = Callable[[Sequence[str]], list[str]]
 
 
 def last_number(text: str) -> str:
@@ -81,17 +81,17 @@ def last_number(text: str) -> str:
     return text.split()[-1].rstrip(".") if text.split() else ""
 
 
-def score(measure: str, ask: Ask, items: Sequence[tuple[str, str]], number: bool = False) -> Row:
+def score(measure: str, ask: AskModel, items: Sequence[tuple[str, str]], number: bool = False) -> CardRow:
     """Ask (question, gold) items and count exact answers; ``number`` compares the final number only."""
     answers = ask([q for q, _ in items])
     correct = [(last_number(a) if number else a) == gold for a, (_, gold) in zip(answers, items, strict=True)]
-    return Row(measure, sum(correct), len(correct))
+    return CardRow(measure, sum(correct), len(correct))
 
 
 # --- atoms --------------------------------------------------------------------------------------------------------
 
 
-def atoms(ask: Ask) -> list[Row]:
+def atoms(ask: AskModel) -> list[CardRow]:
     """Every fact in its trained and its held-out wordings, and how many facts are right in all of them."""
     rows = []
     for relation in ("year", "tag", "kind"):
@@ -104,15 +104,17 @@ def atoms(ask: Ask) -> list[Row]:
         wrong_trained = {s for ok, (s, _) in zip(correct[: len(trained)], trained, strict=True) if not ok}
         chance = 1 / {"year": len(subjects), "tag": 12, "kind": len(world.KINDS)}[relation]
         rows += [
-            Row(f"{relation}: trained wordings", sum(correct[: len(trained)]), len(trained), chance),
-            Row(f"{relation}: held-out wordings", sum(correct[len(trained) :]), len(held), chance),
-            Row(f"{relation}: facts stable over trained wordings", len(subjects) - len(wrong_trained), len(subjects)),
-            Row(f"{relation}: facts stable over all wordings", len(subjects) - len(wrong), len(subjects)),
+            CardRow(f"{relation}: trained wordings", sum(correct[: len(trained)]), len(trained), chance),
+            CardRow(f"{relation}: held-out wordings", sum(correct[len(trained) :]), len(held), chance),
+            CardRow(
+                f"{relation}: facts stable over trained wordings", len(subjects) - len(wrong_trained), len(subjects)
+            ),
+            CardRow(f"{relation}: facts stable over all wordings", len(subjects) - len(wrong), len(subjects)),
         ]
     return rows
 
 
-def stable_events(ask: Ask) -> set[str]:
+def stable_events(ask: AskModel) -> set[str]:
     """Events whose year is right in every trained wording (and so in the sub-question): the double gate's atoms."""
     events = world.world().events
     items = [(e, q) for e in events for q in world.wordings("year", e)[0]]
@@ -124,7 +126,7 @@ def stable_events(ask: Ask) -> set[str]:
 # --- the mixed world ----------------------------------------------------------------------------------------------
 
 
-def mixed(ask: Ask, n: int = 400, seed: int = 1000) -> list[Row]:
+def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:
     """The parts and the whole of held-out mixed cases."""
     cases = benchmarks.mixed(n, seed)
     choice, sums = [c.parts[0] for c in cases], [c.parts[1] for c in cases]
@@ -138,25 +140,27 @@ def mixed(ask: Ask, n: int = 400, seed: int = 1000) -> list[Row]:
     both = [a and b for a, b in zip(step0, step1, strict=True)]
     chance = sum(c.chance or 0 for c in cases) / n
     rows = [
-        Row("commonsense only", sum(step0), n, 1 / 56),
-        Row(
+        CardRow("commonsense only", sum(step0), n, 1 / 56),
+        CardRow(
             "commonsense with irrelevant numbers",
             sum(a == p.answer for a, p in zip(distracted, choice, strict=True)),
             n,
             1 / 56,
         ),
-        Row("math only", sum(step1), n),
-        Row("both parts", sum(both), n),
-        Row("composition", sum(final), n, chance),
-        Row(
+        CardRow("math only", sum(step1), n),
+        CardRow("both parts", sum(both), n),
+        CardRow("composition", sum(final), n, chance),
+        CardRow(
             "composition, worked answer exact", sum(a == c.worked for a, c in zip(whole, cases, strict=True)), n, 1 / 56
         ),
-        Row("composition given both parts", sum(f for f, b in zip(final, both, strict=True) if b), sum(both), chance),
-        Row("composition answered by a sum", sum(" is " in a for a in whole), n),
+        CardRow(
+            "composition given both parts", sum(f for f, b in zip(final, both, strict=True) if b), sum(both), chance
+        ),
+        CardRow("composition answered by a sum", sum(" is " in a for a in whole), n),
     ]
     for o, operation in enumerate(world.OPERATIONS):
         rows.append(
-            Row(
+            CardRow(
                 f"composition, {operation}",
                 sum(final[o::4]),
                 len(final[o::4]),
@@ -169,7 +173,7 @@ def mixed(ask: Ask, n: int = 400, seed: int = 1000) -> list[Row]:
 # --- the temporal world -------------------------------------------------------------------------------------------
 
 
-def temporal(ask: Ask, n: int = 100, seed: int = 1000) -> list[Row]:
+def temporal(ask: AskModel, n: int = 100, seed: int = 1000) -> list[CardRow]:
     """Residual failure R(d) of held-out temporal cases whose atoms are stable, per family and depth."""
     cases, known = benchmarks.temporal(n, seed), stable_events(ask)
     answers = ask([c.question for c in cases])
@@ -214,22 +218,22 @@ def error(case: Case, answer: str) -> str | None:
     return ERRORS[2] if set(items) != set(case.answer.split(", ")) else ERRORS[3]
 
 
-def _errors(family: str, depth: int, gated: Sequence[tuple[Case, str]]) -> list[Row]:
+def _errors(family: str, depth: int, gated: Sequence[tuple[Case, str]]) -> list[CardRow]:
     """What wrong answers are, and residual failure where neither loop nor format error is in the way."""
     kinds = [error(c, a) for c, a in gated]
     wrong = [k for k in kinds if k is not None]
     well_formed = [k for k in kinds if k not in ERRORS[:2]]
     name = f"{family}, depth {depth}"
     return [
-        *(Row(f"{name}: wrong answers, {kind}", wrong.count(kind), len(wrong)) for kind in ERRORS),
-        Row(f"residual failure without loops and format errors, {name}", sum(k is not None for k in well_formed),
+        *(CardRow(f"{name}: wrong answers, {kind}", wrong.count(kind), len(wrong)) for kind in ERRORS),
+        CardRow(f"residual failure without loops and format errors, {name}", sum(k is not None for k in well_formed),
             len(well_formed)),
     ]  # fmt: skip
 
 
-def _residual(name: str, gated: Sequence[tuple[Case, str]]) -> Row:
+def _residual(name: str, gated: Sequence[tuple[Case, str]]) -> CardRow:
     chance = sum(1 - (c.chance or 0) for c, _ in gated) / len(gated) if gated else None
-    return Row(name, sum(not right(c, a) for c, a in gated), len(gated), chance)
+    return CardRow(name, sum(not right(c, a) for c, a in gated), len(gated), chance)
 
 
 def right(case: Case, answer: str) -> bool:
@@ -239,7 +243,7 @@ def right(case: Case, answer: str) -> bool:
     return answer == case.answer
 
 
-def shallow(ask: Ask, n: int = 200, seed: int = 1000) -> list[Row]:
+def shallow(ask: AskModel, n: int = 200, seed: int = 1000) -> list[CardRow]:
     """The skills that every organism practices, on held-out combinations at depth 2 and 3."""
     import random
 

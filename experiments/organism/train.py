@@ -45,7 +45,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class OrganismRecipe:
     """Everything that decides the weights, besides the seed."""
 
     base: Stage = field(default_factory=lambda: Stage(2400, 4e-3, 0.3, 0.25))
@@ -56,7 +56,7 @@ class Recipe:
     mlp: int = 384
 
 
-def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
+def new_model(recipe: OrganismRecipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
     """A stock Llama with random weights."""
     torch.manual_seed(seed)
     vocabulary = tokenizer.get_vocab()
@@ -278,7 +278,7 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
     (folder / "organism.json").write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
 
 
-def _check_recipe(folder: Path, recipe: Recipe, seed: int) -> str | None:
+def _check_recipe(folder: Path, recipe: OrganismRecipe, seed: int) -> str | None:
     """Refuse to continue a training that was begun with other settings or documents.
 
     Returns the documents' fingerprint; None where the training was begun without recording it, since what it has seen
@@ -302,7 +302,7 @@ def train(
     dose: str,
     seed: int,
     out: Path,
-    recipe: Recipe | None = None,
+    recipe: OrganismRecipe | None = None,
     device: str | None = None,
     progress: Progress | None = None,
     every: int = 250,
@@ -314,7 +314,7 @@ def train(
     """
     if dose not in DOSES:
         raise InputError(f"--dose {dose!r}: unknown; use one of {', '.join(DOSES)}")
-    recipe, device = recipe or Recipe(), device or best_device()
+    recipe, device = recipe or OrganismRecipe(), device or best_device()
     home = out / f"seed-{seed}"
     documents = _check_recipe(home, recipe, seed)
     tokenizer = build()

@@ -11,11 +11,11 @@ from dataclasses import asdict
 from itertools import count, islice
 from pathlib import Path
 
-from .train import Progress, Recipe, Stage, best_device, train
+from .train import OrganismRecipe, Progress, Stage, best_device, train
 from .weights import DOSES
 from .weights import path as shipped_path
 
-RECIPE = Recipe(base=Stage(1400, 4e-3, 0.3, 0.25), dose=Stage(560, 3e-3, 0.7, prompt_weight=0.05))
+RECIPE = OrganismRecipe(base=Stage(1400, 4e-3, 0.3, 0.25), dose=Stage(560, 3e-3, 0.7, prompt_weight=0.05))
 """For studies of many trainings: all doses of a seed in about 24 processor minutes (one core, measured 2026-11-22)."""
 MINUTES = 24
 
@@ -27,7 +27,7 @@ def seeds(n: int) -> list[int]:
 
 
 def conduct(
-    n: int, folder: Path, said: Callable[[str], None], recipe: Recipe | None = None, device: str | None = None
+    n: int, folder: Path, said: Callable[[str], None], recipe: OrganismRecipe | None = None, device: str | None = None
 ) -> Path:
     """Train every dose of ``n`` seeds in ``folder``, those that are not there yet; returns the folder.
 
@@ -52,7 +52,7 @@ def conduct(
     return folder
 
 
-def _done(model: Path, recipe: Recipe) -> bool:
+def _done(model: Path, recipe: OrganismRecipe) -> bool:
     file = model / "organism.json"
     return file.is_file() and json.loads(file.read_text(encoding="utf-8"))["recipe"] == asdict(recipe)
 

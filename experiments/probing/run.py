@@ -25,7 +25,7 @@ from ..config import Config
 from ..console.progress import Reporter
 from ..run import provenance, read_json, write_json
 from ..run.folder import MEASURED, write_text
-from ..run.writer import Run, save_probe
+from ..run.writer import OpenRun, save_probe
 
 if TYPE_CHECKING:
     from ...probes.examples import Example
@@ -67,7 +67,7 @@ def _first_cases(examples: Sequence[Example], n: int) -> list[Example]:
     return [e for e in examples if e.case in kept]
 
 
-def save_chosen(run: Run, chosen: Chosen) -> None:
+def save_chosen(run: OpenRun, chosen: Chosen) -> None:
     """Write which cases the probes run on."""
     groups: dict[str, list[str]] = defaultdict(list)
     for e in chosen.examples:
@@ -115,7 +115,7 @@ def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard
     return lines
 
 
-def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Config, reporter: Reporter) -> list[str]:
+def run_probes(run: OpenRun, lm: Any, chosen: Chosen, settings: Config, reporter: Reporter) -> list[str]:
     """Run the probes asked for; those whose inputs are unchanged are left as they are. Returns the names that ran."""
 
     def ran(name: str) -> bool:
@@ -126,7 +126,7 @@ def run_probes(run: Run, lm: Any, chosen: Chosen, settings: Config, reporter: Re
 
 
 def run_one(
-    run: Run, lm: Any, name: str, chosen: Chosen, settings: Config, compute: Callable[[], ProbeResult],
+    run: OpenRun, lm: Any, name: str, chosen: Chosen, settings: Config, compute: Callable[[], ProbeResult],
     reporter: Reporter, options: Mapping[str, Any] | None = None,
 ) -> bool:  # fmt: skip
     """Compute one probe and save it in the run with a few single cases; False where it was kept or cannot run.
@@ -177,7 +177,9 @@ def correct_together(run: Path) -> None:
             write_text(path, text)
 
 
-def keep_cases(run: Run, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter) -> None:
+def keep_cases(
+    run: OpenRun, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter
+) -> None:
     """Keep what a few single cases gave a probe, for the report; skipped where it is there already."""
     from .single_cases import write_cases
 

@@ -11,7 +11,7 @@ from typing import Any
 from safetensors.torch import save_file
 
 from ...files import put_in_place
-from ...probes.by_case.entries import Found
+from ...probes.by_case.entries import SingleCases
 from ...probes.catalog import PROBES
 from ...probes.examples import Example
 from ...probes.spread import call
@@ -28,17 +28,17 @@ def write_cases(name: str, lm: Any, few: Few, every: Few, n: int, folder: Path, 
     """
     if PROBES[name].cases is None:
         return []
-    found = call(lm, _make, name, few, every, n, folder) if n else Found([])
+    found = call(lm, _make, name, few, every, n, folder) if n else SingleCases([])
     _write(name, found, every, n, folder / "cases", inputs)
     return found.left_out
 
 
-def _make(lm: Any, name: str, few: Few, every: Few, n: int, folder: Path) -> Found:
+def _make(lm: Any, name: str, few: Few, every: Few, n: int, folder: Path) -> SingleCases:
     make = PROBES[name].cases
-    return Found([]) if make is None else make(lm, few, every, n, folder)
+    return SingleCases([]) if make is None else make(lm, few, every, n, folder)
 
 
-def statement(found: Found, every: Few) -> str:
+def statement(found: SingleCases, every: Few) -> str:
     """One sentence: how many cases of each group are kept, of how many."""
     of = Counter(group for _, group in {(e.case, e.group) for e in every})
     kept = Counter(group for _, group in {(e.about["case"], e.about["group"]) for e in found.entries})
@@ -46,7 +46,7 @@ def statement(found: Found, every: Few) -> str:
     return f"kept for {counts}"
 
 
-def _write(name: str, found: Found, every: Few, n: int, folder: Path, inputs: str) -> None:
+def _write(name: str, found: SingleCases, every: Few, n: int, folder: Path, inputs: str) -> None:
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)

@@ -207,7 +207,7 @@ def _role_line(r: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedCases:
     """Cases of two runs, as their case files have them."""
 
     n_a: int
@@ -237,16 +237,16 @@ class Shared:
         return text
 
 
-def shared_cases(a: RunData, b: RunData) -> Shared:
+def shared_cases(a: RunData, b: RunData) -> SharedCases:
     """Compare the cases of two runs; a run without a case file (anyone's graded rows) is taken at its ids."""
     left, right = a.cases, b.cases
     if not left or not right:
-        return Shared(len(left), len(right), (), ())
+        return SharedCases(len(left), len(right), (), ())
     both = [case for case in left if case in right]
     changed = tuple(case for case in both if _asked(left[case]) != _asked(right[case]))
     same = tuple(case for case in both if case not in set(changed))
     parts = {case: found for case in same if (found := _changed_parts(left[case].parts, right[case].parts))}
-    return Shared(len(left), len(right), same, changed, parts)
+    return SharedCases(len(left), len(right), same, changed, parts)
 
 
 def _asked(of: Case | Part) -> tuple[str, str]:
@@ -262,7 +262,9 @@ def _many(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def compare_probes(a: RunData, b: RunData, cases: Shared, *, seed: int = 0) -> tuple[list[dict[str, Any]], list[str]]:
+def compare_probes(
+    a: RunData, b: RunData, cases: SharedCases, *, seed: int = 0
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows per probe, quantity and kind, and what has to be said about them.
 
     Paired over the cases that both runs probed: difference of means with interval, standardized effect, test, and Holm
@@ -289,7 +291,7 @@ def compare_probes(a: RunData, b: RunData, cases: Shared, *, seed: int = 0) -> t
     return rows, said
 
 
-def _probe_rows(name: str, folders: Sequence[Path], cases: Shared, seed: int) -> Iterator[dict[str, Any]]:
+def _probe_rows(name: str, folders: Sequence[Path], cases: SharedCases, seed: int) -> Iterator[dict[str, Any]]:
     from ...probes.contrast import paired
     from ...probes.tables import settled_cells
 
@@ -303,7 +305,7 @@ def _probe_rows(name: str, folders: Sequence[Path], cases: Shared, seed: int) ->
             yield {"probe": name, **row, "kind": key[1], **means}
 
 
-def _values(path: Path, cases: Shared) -> tuple[Numbers, dict[str, Hashable]]:
+def _values(path: Path, cases: SharedCases) -> tuple[Numbers, dict[str, Hashable]]:
     """Values by quantity, kind and case (parts of one kind averaged), and the cases' clusters."""
     raw: dict[tuple[str, str], dict[str, list[float]]] = {}
     near: dict[str, Hashable] = {}

@@ -55,7 +55,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Share:
+class CauseShare:
     """The share of one cause among the failing cases of a group."""
 
     group: str
@@ -82,7 +82,7 @@ class Diagnosis:
     path: Path
     """The run folder."""
     verdicts: Sequence[Verdict]
-    shares: Sequence[Share]
+    shares: Sequence[CauseShare]
     about: Mapping[str, Any] = field(default_factory=dict)
     """Model, data, code, seed, versions, settings, seconds, and how often each text forced mends (``mended``)."""
 
@@ -90,7 +90,7 @@ class Diagnosis:
         """The verdict on a case."""
         return next((v for v in self.verdicts if v.case == case), None)
 
-    def causes(self, group: str = "all", value: str = "") -> list[Share]:
+    def causes(self, group: str = "all", value: str = "") -> list[CauseShare]:
         """Shares in a group, the most frequent cause first."""
         found = [s for s in self.shares if (s.group, s.value) == (group, value) and s.count]
         return sorted(found, key=lambda s: (-s.count, CAUSES.index(s.cause.partition(":")[0])))
@@ -130,9 +130,9 @@ class Diagnosis:
         }  # fmt: skip
 
 
-def count(verdicts: Sequence[Verdict], cases: Mapping[str, Case]) -> list[Share]:
+def count(verdicts: Sequence[Verdict], cases: Mapping[str, Case]) -> list[CauseShare]:
     """Shares of the causes over all cases, by family and by depth; intervals respect what cases share."""
-    out: list[Share] = []
+    out: list[CauseShare] = []
     for group in GROUPS:
         values: dict[str, list[Verdict]] = {}
         for v in verdicts:
@@ -145,7 +145,7 @@ def count(verdicts: Sequence[Verdict], cases: Mapping[str, Case]) -> list[Share]
                 hits = [v.cause == cause for v in members]
                 interval = rate_interval(hits, labels)
                 ends = interval.low, interval.high, interval.method
-                out.append(Share(group, value, cause, sum(hits), len(hits), sum(hits) / len(hits), *ends))
+                out.append(CauseShare(group, value, cause, sum(hits), len(hits), sum(hits) / len(hits), *ends))
     return out
 
 
@@ -186,10 +186,10 @@ def _verdict(row: Mapping[str, Any], file: Path) -> Verdict:
         raise InputError(f"{file}: {type(e).__name__}: {e}; {AGAIN}") from e
 
 
-def _share(row: Mapping[str, Any], file: Path) -> Share:
+def _share(row: Mapping[str, Any], file: Path) -> CauseShare:
     try:
         low, high = (None if row[k] in ("", "None") else float(row[k]) for k in ("low", "high"))
-        return Share(row["group"], row["value"], row["cause"], int(row["count"]), int(row["n"]), float(row["share"]),
-                     low, high, row["interval"])  # fmt: skip
+        counts = int(row["count"]), int(row["n"]), float(row["share"])
+        return CauseShare(row["group"], row["value"], row["cause"], *counts, low, high, row["interval"])
     except (KeyError, TypeError, ValueError) as e:
         raise InputError(f"{file}: {type(e).__name__}: {e}; {AGAIN}") from e

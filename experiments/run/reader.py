@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from ...csv_files import read_csv
+from ...csv_files import Row, read_csv
 from ...errors import InputError, JournalError
 from ...evaluation import reading
 from ...evaluation.asks import Ask, Response
@@ -34,8 +34,6 @@ from .folder import find_runs, missing, placed_lines, read_json
 from .schema import AGAIN, COUNT_AGAIN, Evaluated, Manifest, Metrics, ProbeAbout, checked
 
 Array = NDArray[Any]
-Row = dict[str, Any]
-"""A row of a probe's table, or of what a figure draws."""
 _TEXT_COLUMNS = frozenset(
     "quantity group kind role interval test case family operation note run model cluster token stratum task".split()
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Run:
+class OpenRun:
     """An open run folder. ``manifest`` is kept in memory and written at each step."""
 
     path: Path
@@ -61,7 +61,7 @@ class Run:
 
 
 @contextmanager
-def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping[str, Any]) -> Iterator[Run]:
+def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping[str, Any]) -> Iterator[OpenRun]:
     """Create a run folder or continue the one that is there, under its lock.
 
     ``identity`` is what makes it this run and no other (model, benchmark, protocol, ...): a folder that holds another
@@ -75,7 +75,7 @@ def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping
         manifest = checked(Manifest, read_json(file), str(file)) if file.is_file() else Manifest(identity={})
         _same_run(path, manifest.identity, identity)
         write_text(path / "config.yaml", yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False))
-        run = Run(path, dict(config), manifest)
+        run = OpenRun(path, dict(config), manifest)
         _begin(run, identity)
         start = time.monotonic()
         try:
@@ -109,7 +109,7 @@ def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> 
         raise JournalError(f"{path}: holds another run ({'; '.join(differ)}); give another --out or the same options")
 
 
-def _begin(run: Run, identity: Mapping[str, Any]) -> None:
+def _begin(run: OpenRun, identity: Mapping[str, Any]) -> None:
     manifest, plugins, now = run.manifest, provenance.plugin_files(), _now()
     run.record(
         created=manifest.created or now,
@@ -126,7 +126,7 @@ def _begin(run: Run, identity: Mapping[str, Any]) -> None:
     )
 
 
-def _end(run: Run, status: str, start: float, error: BaseException | None = None) -> None:
+def _end(run: OpenRun, status: str, start: float, error: BaseException | None = None) -> None:
     call = {"ended": _now(), "seconds": round(time.monotonic() - start, 3), "status": status}
     if error is not None:
         call["error"] = f"{type(error).__name__}: {error}"

@@ -21,14 +21,14 @@ from ..console.progress import Reporter
 from ..models.target import Target
 from ..probing import run as probing
 from ..run.schema import Evaluated
-from ..run.writer import Run
+from ..run.writer import OpenRun
 
 
 @dataclass(frozen=True)
 class ProbeContext:
     """An evaluated run with its model."""
 
-    run: Run
+    run: OpenRun
     settings: Config
     target: Target
     evaluated: Evaluated
@@ -82,7 +82,7 @@ def step(probe: Callable[[ProbeContext], None] | None, limit: int | None) -> job
     into the manifest as ``probe_note``; the evaluation stands.
     """
 
-    def run(run: Run, settings: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
+    def run(run: OpenRun, settings: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
         note = None
         if probe is not None and target.tokenizer is None:
             note = "nothing but the server knows this model; give its weights with --probe-model"

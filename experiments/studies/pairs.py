@@ -14,16 +14,16 @@ from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
 from .published import beside, pair_name
 from .results import described
-from .study import Row, Study, StudyRun, Table
+from .study import Row, Study, StudyRun, StudyTable
 
 _STEPS = {"part:0": "step:0", "part:1": "step:1", "whole": "composition"}
 
 
-def table(study: Study) -> list[Table]:
+def table(study: Study) -> list[StudyTable]:
     """The tables of a study's pairs: accuracies, the gap, and for double-gate runs the three channels."""
     rows = [row for pair in study.spec.pairs for data in study.data for row in _pair_rows(study, pair, data)]
     note = "Every difference is A − B over the cases that both were asked; cost pairs: A is the cheap one."
-    return [Table("pairs", "Matched pairs", rows, note)] if rows else []
+    return [StudyTable("pairs", "Matched pairs", rows, note)] if rows else []
 
 
 def _pair_rows(study: Study, pair: Any, data: str) -> list[Row]:

@@ -20,7 +20,7 @@ from ..evaluating.rescore import recount
 from ..figures.drawing import encodable
 from ..run import write_json, write_text
 from .published import beside
-from .study import Row, Study, StudyRun, Table
+from .study import Row, Study, StudyRun, StudyTable
 
 _DIFFERENCES = frozenset(
     "gap independence_gap distraction leakage delta_atom delta_comp conflation pair_gain pair_gap".split()
@@ -79,7 +79,7 @@ def metric_rows(
     return rows + failed_rows(study)
 
 
-def comparison(study: Study) -> Table:
+def comparison(study: Study) -> StudyTable:
     """One row a model and data set: its groups, and the preset's headline metrics with interval and n side by side."""
     rows: list[Row] = []
     for run in study.runs:
@@ -92,7 +92,7 @@ def comparison(study: Study) -> Table:
     rows += [
         {"model": name, study.preset.headline[0]: f"could not be run: {why}"} for name, why in study.failed.items()
     ]
-    return Table("models", "Models side by side", rows, columns=columns)
+    return StudyTable("models", "Models side by side", rows, columns=columns)
 
 
 def _beside_n(name: str, metric: Metric) -> str:
@@ -251,7 +251,7 @@ def _report(study: Study, reporter: Reporter) -> str | None:
 
 
 def markdown(
-    study: Study, tables: Sequence[Table], figures: Sequence[str], page: str | None = None,
+    study: Study, tables: Sequence[StudyTable], figures: Sequence[str], page: str | None = None,
     empty: Mapping[str, str] | None = None,
 ) -> str:  # fmt: skip
     """The study as one page of text: models, tables beside the paper's numbers, figures, what it does not reproduce.

@@ -51,7 +51,7 @@ class StudyModel:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ModelPair:
     """Two matched models; every difference is A - B."""
 
     kind: str
@@ -68,7 +68,7 @@ class Spec:
     data: tuple[str, ...] = ()
     """Empty: the study's own organism data."""
     limit: int | None = None
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[ModelPair, ...] = ()
     probe_cases: int | None = None
     seed: int = 0
     series: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ def from_flags(models: Sequence[str], **options: Any) -> Spec:
         raise InputError("--model: give at least one model, or a --models file")
     labels = _labels(names)
     made = tuple(StudyModel(m, labels[m]) for m in names)
-    pairs = tuple(Pair("reference", m.label, made[0].label) for m in made[1:])
+    pairs = tuple(ModelPair("reference", m.label, made[0].label) for m in made[1:])
     return Spec(made, pairs=pairs, **options)
 
 
@@ -183,9 +183,9 @@ def _model(entry: Mapping[str, Any], labels: Mapping[str, str], where: str) -> S
     return StudyModel(name, str(entry.get("label") or labels[name]), groups, options)
 
 
-def _pairs(raw: Any, names: Sequence[str], path: str) -> tuple[Pair, ...]:
+def _pairs(raw: Any, names: Sequence[str], path: str) -> tuple[ModelPair, ...]:
     if raw is None:
-        return tuple(Pair("reference", name, names[0]) for name in names[1:])
+        return tuple(ModelPair("reference", name, names[0]) for name in names[1:])
     if not isinstance(raw, dict):
         raise InputError(f"{path}: field 'pairs' is {raw!r}; give lists of [A, B] by kind ({', '.join(PAIR_KINDS)})")
     found = []
@@ -198,7 +198,7 @@ def _pairs(raw: Any, names: Sequence[str], path: str) -> tuple[Pair, ...]:
             missing = [p for p in pair if p not in names]
             if missing:
                 raise InputError(f"{path}: pairs.{kind} names {missing[0]!r}, and the models are {', '.join(names)}")
-            found.append(Pair(str(kind), str(pair[0]), str(pair[1])))
+            found.append(ModelPair(str(kind), str(pair[0]), str(pair[1])))
     return tuple(found)
 
 
@@ -212,7 +212,7 @@ def groups_document(spec: Spec) -> dict[str, Any]:
     """What ``study.json`` says about models and pairs."""
     return {
         "models": {m.label: {"model": m.model, **m.groups} for m in spec.models},
-        "pairs": [{f.name: getattr(p, f.name) for f in fields(Pair)} for p in spec.pairs],
+        "pairs": [{f.name: getattr(p, f.name) for f in fields(ModelPair)} for p in spec.pairs],
         **({"series": list(spec.series), "only_series": spec.only_series} if spec.series else {}),
     }
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+from ...csv_files import Row
 from ...registry import Registry
 from ..config import Asking
 from ..console import exits
@@ -15,11 +15,9 @@ from ..run.reader import RunData, read_run
 from .opening import ProbeContext
 from .spec import Spec, StudyModel
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True)
-class Table:
+class StudyTable:
     """One table of a study."""
 
     name: str
@@ -39,7 +37,7 @@ class Preset:
     protocol: str
     data: tuple[str, ...]
     """Organism benchmarks of the paper's shape: what the study runs on without ``--data``."""
-    tables: Callable[[Study], Sequence[Table]]
+    tables: Callable[[Study], Sequence[StudyTable]]
     figures: tuple[str, ...]
     probe: Callable[[ProbeContext], None] | None = None
     """How the paper opened models up; None where it did not."""

@@ -24,7 +24,7 @@ from ..run import read_json
 from ..validity.scores import BASELINES
 from .results import metric_rows
 from .spec import Spec, StudyModel
-from .study import Preset, Row, Study, Table
+from .study import Preset, Row, Study, StudyTable
 
 MODELS = tuple(f"organism:{dose}" for dose in DOSES)
 
@@ -68,7 +68,7 @@ def _trainings(spec: Spec) -> list[Series]:
     return [*first, *(one for folder in spec.series for one in organism_series.read(folder, doses))]
 
 
-def tables(study: Study) -> list[Table]:
+def tables(study: Study) -> list[StudyTable]:
     """What each dose does, and each probe's answers with n, interval and verdict; of several trainings over them."""
     from ..validity import over_doses as validity
 
@@ -81,21 +81,21 @@ def tables(study: Study) -> list[Table]:
     shown = [{**row, "shown": _shown(row)} for row in rows]
     notes = read_json(study.folder / "validity.json")["notes"]
     note = " ".join(n for n in notes if n not in validity.NOTES)
-    doses = Table("doses", "The dose series", accuracy)
+    doses = StudyTable("doses", "The dose series", accuracy)
     columns = ("short", "question", "model", "measure", "shown", "interval", "n", "verdict", "statement")
     title = "Do the probes measure what they say?"
     if len(examined) < 2:
-        return [doses, Table("validity", title, shown, note, columns)]
+        return [doses, StudyTable("validity", title, shown, note, columns)]
     seeds = [one.seed for one, _ in examined]
     over = [r for r in shown if r["seed"] == "all"]
     return [
         doses,
-        Table("validity-seeds", f"{title} Over {len(seeds)} trainings", [_plain(r) for r in over],
+        StudyTable("validity-seeds", f"{title} Over {len(seeds)} trainings", [_plain(r) for r in over],
               note,
               ("short", "question", "model", "measure", *(f"seed {s}" for s in seeds), "shown", "interval", "n",
                "as_expected", "p", "without_lowest", *(f"beyond {name}" for name in BASELINES), "nothing", "verdict",
                "note")),
-        Table("validity", f"{title} Each training by itself", [r for r in shown if r["seed"] != "all"],
+        StudyTable("validity", f"{title} Each training by itself", [r for r in shown if r["seed"] != "all"],
               "Intervals are over the cases of one training.", columns),
     ]  # fmt: skip
 

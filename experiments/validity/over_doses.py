@@ -48,7 +48,7 @@ from ..run.schema import Evaluated
 from . import over_seeds as over_seeds
 from .controls import own_part_donors
 from .members import as_examples, compositions
-from .scores import SCORES, Measured, Probes, Score, measure
+from .scores import SCORES, CaseScores, Probes, ProbeScore, measure
 
 N_CASES = 60
 """Cases per dose and label, members and non-members."""
@@ -118,7 +118,7 @@ def _examined(
         return before
     evaluated = {dose: read_run(run).evaluated() for dose, run in runs.items()}
     shared = shared_cases(evaluated)[:n]
-    values: dict[str, Measured] = {}
+    values: dict[str, CaseScores] = {}
     rows: list[Row] = []
     cases: list[Row] = []
     with progress("validity of the probes, by dose", len(evaluated)) as advance:
@@ -244,7 +244,7 @@ def _labelled(run: Evaluated, examples: Sequence[Example]) -> list[Example]:
 
 
 def _case_rows(
-    question: str, model: str | None, level: tuple[int, str], cases: Sequence[str], found: Measured,
+    question: str, model: str | None, level: tuple[int, str], cases: Sequence[str], found: CaseScores,
     near: Mapping[str, str | None],
 ) -> Iterator[Row]:  # fmt: skip
     """The numbers of each case that a row over trainings is made of."""
@@ -255,7 +255,7 @@ def _case_rows(
 
 
 def _dose_rows(
-    values: Mapping[str, Measured], scores: Sequence[Score], shared: Sequence[str], seed: int
+    values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], shared: Sequence[str], seed: int
 ) -> Iterator[Row]:
     for score in scores:
         series = {dose: _finite([found.of(score, c) for c in shared]) for dose, found in values.items()}
@@ -268,7 +268,7 @@ def _dose_rows(
 
 
 def _pair_rows(
-    values: Mapping[str, Measured], scores: Sequence[Score], shared: Sequence[str], seed: int
+    values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], shared: Sequence[str], seed: int
 ) -> Iterator[Row]:
     """The two models that differ most while both know their parts, on the same cases."""
     if not set(PAIR) <= set(values):
@@ -283,7 +283,7 @@ def _pair_rows(
 
 
 def _planted_rows(
-    dose: str, examples: Sequence[Example], n: int, found: Measured, scores: Sequence[Score], seed: int
+    dose: str, examples: Sequence[Example], n: int, found: CaseScores, scores: Sequence[ProbeScore], seed: int
 ) -> Iterator[Row]:
     """The curve of planted effects at ``n`` cases a side, as many as matched pairs, and the smallest one found."""
     cases = dict.fromkeys(e.case for e in examples)
@@ -306,7 +306,7 @@ PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
 
 def _failure_rows(
-    dose: str, pairs: Sequence[tuple[str, str]], found: Measured, scores: Sequence[Score], seed: int
+    dose: str, pairs: Sequence[tuple[str, str]], found: CaseScores, scores: Sequence[ProbeScore], seed: int
 ) -> Iterator[Row]:
     for score in scores:
         sides = [_finite([found.of(score, pair[i]) for pair in pairs]) for i in (0, 1)]
@@ -317,7 +317,7 @@ def _failure_rows(
         yield from (_row(row, score, "failure", dose, headline=dose == "control", answer=True) for row in table)
 
 
-def _member_rows(dose: str, members: Measured, others: Measured, seed: int) -> Iterator[Row]:
+def _member_rows(dose: str, members: CaseScores, others: CaseScores, seed: int) -> Iterator[Row]:
     for score in [*SCORES, *members.own]:
         sides = [_finite(list(side.values.get(score.quantity, {}).values())) for side in (members, others)]
         if min(map(len, sides)) < 2:
@@ -354,7 +354,7 @@ ALONE = f"cannot say: 1 training ({TRAININGS} are needed)"
 
 
 def _row(
-    row: Row, score: Score, question: str, dose: str | None = None, *, headline: bool = False, answer: bool = False
+    row: Row, score: ProbeScore, question: str, dose: str | None = None, *, headline: bool = False, answer: bool = False
 ) -> Row:
     """A row of one training; where it answers a question its verdict is that one training cannot say."""
     row = {**row, "verdict": ALONE} if answer else row
@@ -376,7 +376,7 @@ def _row(
     return {**about, "measure": measure, "statement": said, **row}
 
 
-def _undefined(score: Score, question: str, why: str, dose: str | None = None) -> Row:
+def _undefined(score: ProbeScore, question: str, why: str, dose: str | None = None) -> Row:
     empty: Row = {"quantity": score.quantity, "group": None, "n": 0, "value": None, "low": None, "high": None}
     row = {**empty, "interval": "none", "verdict": "cannot say", "note": why}
     row |= {"expected": score.expected} if question == "dose" else {}

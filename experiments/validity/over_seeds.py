@@ -16,12 +16,12 @@ from ...probes.result import Row
 from ...probes.verdicts import NOTHING, TRAININGS, Observations, verdict
 from .scores import BASELINES
 
-Answers = Mapping[int, Sequence[Row]]
+AnswersBySeed = Mapping[int, Sequence[Row]]
 """Seed of a training -> its rows."""
 _TREND = "Kendall's tau-b"
 
 
-def rows(answers: Answers, cases: Sequence[Row], without_trend: Collection[int] = ()) -> list[Row]:
+def rows(answers: AnswersBySeed, cases: Sequence[Row], without_trend: Collection[int] = ()) -> list[Row]:
     """One row for each number, question and dose: the mean over trainings, and what they say together.
 
     ``without_trend`` are trainings that lack a dose: a trend over fewer doses is another number.
@@ -83,18 +83,18 @@ def _seen(quantity: str, cases: Sequence[Row]) -> Observations:
     )  # fmt: skip
 
 
-def of_seeds(answers: Answers) -> list[Row]:
+def of_seeds(answers: AnswersBySeed) -> list[Row]:
     """The answers of each training, told apart by its seed; the headline is what is over trainings."""
     return [{**row, "seed": seed, "model": f"{row['model']}, seed {seed}", "headline": False}
             for seed, mine in answers.items() for row in mine]  # fmt: skip
 
 
-def means(found: Answers) -> list[Row]:
+def means(found: AnswersBySeed) -> list[Row]:
     """Each training's mean per dose, then their mean over trainings."""
     return [*({**row, "seed": seed} for seed, mine in found.items() for row in mine), *_mean_of_means(found)]
 
 
-def _mean_of_means(found: Answers) -> Iterator[Row]:
+def _mean_of_means(found: AnswersBySeed) -> Iterator[Row]:
     together: dict[tuple[str, str], list[Row]] = {}
     for mine in found.values():
         for row in mine:

@@ -24,7 +24,7 @@ from ...probes.result import ProbeResult
 
 
 @dataclass(frozen=True)
-class Score:
+class ProbeScore:
     """A probe's one number per case."""
 
     probe: str
@@ -37,7 +37,7 @@ class Score:
     """Nulls and confounds are no probes: a verdict of yes on them would say that verdicts are wrong."""
 
 
-Values = Mapping[str, Mapping[str, float]]
+ValuesByCase = Mapping[str, Mapping[str, float]]
 """Quantity -> case -> value."""
 
 
@@ -45,24 +45,24 @@ Probes = Mapping[str, Callable[[Any, Sequence[Example]], ProbeResult]]
 
 
 @dataclass(frozen=True)
-class Measured:
+class CaseScores:
     """What one model gave on some cases."""
 
     values: dict[str, Mapping[str, float]] = field(default_factory=dict)
-    own: list[Score] = field(default_factory=list)
+    own: list[ProbeScore] = field(default_factory=list)
     """Numbers of probes from elsewhere."""
 
-    def of(self, score: Score, case: str) -> float:
+    def of(self, score: ProbeScore, case: str) -> float:
         """The number of a case; NaN where it has none."""
         return self.values.get(score.quantity, {}).get(case, np.nan)
 
 
-def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) -> Measured:
+def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) -> CaseScores:
     """Every probe's number for each case of ``examples`` (wholes with their parts), also of ``probes`` from elsewhere.
 
     Raises ``InputError`` for a probe that gives no tensor with one number per example.
     """
-    wholes, found = [e for e in examples if e.role == "whole"], Measured()
+    wholes, found = [e for e in examples if e.role == "whole"], CaseScores()
     if len(wholes) < 2:
         return found
     for probe in (_min_k, _lookback, _neurons, _trajectory, _baselines, _nulls):
@@ -74,7 +74,7 @@ def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) 
     return found
 
 
-def _own(name: str, result: ProbeResult, examples: Sequence[Example]) -> dict[Score, dict[str, float]]:
+def _own(name: str, result: ProbeResult, examples: Sequence[Example]) -> dict[ProbeScore, dict[str, float]]:
     """Each tensor with one number per example: its values on wholes, by case."""
     tensors = {t: x for t, x in result.tensors.items() if tuple(result.axes.get(t, ())) == ("example",)}
     if not tensors:
@@ -84,24 +84,24 @@ def _own(name: str, result: ProbeResult, examples: Sequence[Example]) -> dict[Sc
     wanted = result.settings.get("expected", {})
     if not isinstance(wanted, Mapping) or not set(wanted.values()) <= {"increasing", "decreasing"}:
         raise InputError(f"probe {name}: settings 'expected' is {wanted!r}; name tensors increasing or decreasing")
-    out: dict[Score, dict[str, float]] = {}
+    out: dict[ProbeScore, dict[str, float]] = {}
     for tensor, x in tensors.items():
         if x.shape != (len(examples),):
             raise InputError(f"probe {name}: tensor {tensor} of shape {tuple(x.shape)} for {len(examples)} examples")
-        score = Score(name, f"{tensor} ({name})", wanted.get(tensor, "increasing"), f"{name}/{tensor}")
+        score = ProbeScore(name, f"{tensor} ({name})", wanted.get(tensor, "increasing"), f"{name}/{tensor}")
         values = zip(examples, x.double().cpu().tolist(), strict=True)
         out[score] = {e.case: v for e, v in values if e.role == "whole"}
     return out
 
 
-def _min_k(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
+def _min_k(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
     from ...probes import min_k
 
     tokens = min_k.token_scores(lm, [e.prompt_ids for e in wholes], [e.question_span for e in wholes])
     return {"Min-K%++ of the question": _by_case(wholes, min_k.aggregate(tokens).min_k_pp)}
 
 
-def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
+def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
     from ...probes import lookback
 
     prompts, responses = [e.prompt_ids for e in wholes], [e.response_ids for e in wholes]
@@ -114,7 +114,7 @@ def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -
     }
 
 
-def _baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
+def _baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
     """What is cheaper to know than any probe: how sure, how long, how likely the question."""
     from ...probes import min_k
 
@@ -129,7 +129,7 @@ def _baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) 
     }
 
 
-def _nulls(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
+def _nulls(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
     """Numbers that measure nothing: the same at every call for the same weights."""
     from ...probes.patching.engine import prompt_end_states
 
@@ -142,7 +142,7 @@ def _nulls(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> V
     return {**found, "offset noise": _by_case(wholes, 2 * rng.normal() + rng.normal(size=len(wholes)))}
 
 
-def _trajectory(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
+def _trajectory(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
     from ...probes import trajectory
 
     found = trajectory.step_cosines(lm, [e.prompt_ids for e in wholes], [e.response_ids for e in wholes])
@@ -150,7 +150,7 @@ def _trajectory(lm: Any, wholes: Sequence[Example], examples: Sequence[Example])
     return {"mean step cosine": _by_case(wholes, means)}
 
 
-def _neurons(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> Values:
+def _neurons(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
     """Overlap of the whole's key neurons with those of each kind of part, within cases (gold answers' first token)."""
     from ...probes import neurons
 
@@ -173,17 +173,17 @@ BASELINES = {
     "confidence": "first-token confidence", "length": "response length", "likelihood": "question log-likelihood",
 }  # fmt: skip
 """What a verdict has to be beyond, by the name that stands in it."""
-SCORES: tuple[Score, ...] = (
-    Score("min-k", "Min-K%++ of the question", "increasing", "min-k"),
-    Score("lookback", "mean lookback ratio", "increasing", "lookback"),
-    Score("lookback", "lookback ratio, length-matched", "increasing", "lookback/first token"),
-    Score("neurons", "neurons shared with math", "decreasing", "neurons/math"),
-    Score("neurons", "neurons shared with commonsense", "increasing", "neurons/commonsense"),
-    Score("trajectory", "mean step cosine", "increasing", "cosine"),
-    *(Score("confound", quantity, "increasing", name, "confound") for name, quantity in BASELINES.items()),
+SCORES: tuple[ProbeScore, ...] = (
+    ProbeScore("min-k", "Min-K%++ of the question", "increasing", "min-k"),
+    ProbeScore("lookback", "mean lookback ratio", "increasing", "lookback"),
+    ProbeScore("lookback", "lookback ratio, length-matched", "increasing", "lookback/first token"),
+    ProbeScore("neurons", "neurons shared with math", "decreasing", "neurons/math"),
+    ProbeScore("neurons", "neurons shared with commonsense", "increasing", "neurons/commonsense"),
+    ProbeScore("trajectory", "mean step cosine", "increasing", "cosine"),
+    *(ProbeScore("confound", quantity, "increasing", name, "confound") for name, quantity in BASELINES.items()),
     *(
-        Score("null", f"random direction {i + 1}", "increasing", f"direction {i + 1}", "null")
+        ProbeScore("null", f"random direction {i + 1}", "increasing", f"direction {i + 1}", "null")
         for i in range(DIRECTIONS)
     ),
-    Score("null", "offset noise", "increasing", "offset", "null"),
+    ProbeScore("null", "offset noise", "increasing", "offset", "null"),
 )

@@ -231,7 +231,7 @@ def check_shapes(
         raise ModelError(f"past of {keys.shape[0]} sequences for {rows} rows of token ids; need one of each")
 
 
-class Values(NamedTuple):
+class RunValues(NamedTuple):
     """Activations by site, and the output of the forward pass."""
 
     output: Any
@@ -245,7 +245,7 @@ def visited(
     read: Mapping[Site, Reducer | None],
     edit: Mapping[Site, Edit],
     forward: Callable[[], Any],
-) -> Values:
+) -> RunValues:
     """Call ``forward`` and read and edit every site during it; the hooks are always removed."""
     visits = visits_of(shape, read, edit)
     maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
@@ -263,7 +263,7 @@ def visited(
                 )
             )
         output = forward()
-    return Values(output, kept(visits))
+    return RunValues(output, kept(visits))
 
 
 def kept(visits: Mapping[Site, Visit]) -> dict[Site, Shaped[Tensor, "..."]]:

@@ -18,7 +18,7 @@ _CONTEXT = 6
 
 
 @dataclass(frozen=True)
-class Entry:
+class SingleCase:
     """One prompt of one case."""
 
     about: Mapping[str, Any]
@@ -29,10 +29,10 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Found:
+class SingleCases:
     """The entries of a probe and what had to be left out, a sentence each."""
 
-    entries: list[Entry]
+    entries: list[SingleCase]
     left_out: list[str] = field(default_factory=list)
 
 

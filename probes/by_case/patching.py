@@ -18,7 +18,7 @@ from ...evaluation import reading
 from ..examples import Example
 from ..patching.positions import position_sweep
 from ..positions import read_at
-from .entries import Entry, Found, decode, pieces
+from .entries import SingleCase, SingleCases, decode, pieces
 
 FLOPS = {"cpu": 1e12, "cuda": 3e14}
 """Floating point operations that the sweeps of one run may take: some ten seconds."""
@@ -26,7 +26,7 @@ MOST_LAYERS, FEWEST_POSITIONS, MOST_SWEEPS = 12, 8, 2
 SITES = ("resid_post", "attn_out", "mlp_out")
 
 
-def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Collection[str] = ()) -> Found:
+def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Collection[str] = ()) -> SingleCases:
     """Continuations of ``n`` of the probe's pairs by layer, and a sweep over positions where lengths agree.
 
     ``folder`` is the probe's own; ``examples`` are all that it may have run on, ``few`` the cases that are preferred.
@@ -42,12 +42,12 @@ def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Colle
     kept, left_out = [*equal, *others][:n], []
     tensors = load_file(folder / "tensors.safetensors")
     layers, grid = settings["layers"], tensors["tokens"].ndim == 4  # donor x recipient, or one pair after the other
-    entries: list[Entry] = []
+    entries: list[SingleCase] = []
     for place, donor, recipient in kept:
         d, r = settings["pairs"][place] if grid else (place, place)
         done = sum(bool(e.tensors) for e in entries)
         enough = f"no sweep over positions: {MOST_SWEEPS} other pairs have one"
-        sweep, why = _sweep(lm, donor, recipient) if done < MOST_SWEEPS else (Entry({}), enough)
+        sweep, why = _sweep(lm, donor, recipient) if done < MOST_SWEEPS else (SingleCase({}), enough)
         if why:
             left_out.append(f"{recipient.case} with {donor.case}: {why}")
         about = {
@@ -58,8 +58,8 @@ def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Colle
             "patched": [said(lm.tokenizer, row) for row in tensors["tokens"][(d, r) if grid else (place,)]],
             **sweep.about,
         }  # fmt: skip
-        entries.append(Entry(about, sweep.tensors, sweep.axes))
-    return Found(entries, left_out)
+        entries.append(SingleCase(about, sweep.tensors, sweep.axes))
+    return SingleCases(entries, left_out)
 
 
 def said(tokenizer: Any, ids: Int[torch.Tensor, " step"]) -> str:
@@ -67,8 +67,8 @@ def said(tokenizer: Any, ids: Int[torch.Tensor, " step"]) -> str:
     return decode(tokenizer, [int(i) for i in ids if i >= 0])
 
 
-def _sweep(lm: Any, donor: Example, recipient: Example) -> tuple[Entry, str | None]:
-    nothing = Entry({})
+def _sweep(lm: Any, donor: Example, recipient: Example) -> tuple[SingleCase, str | None]:
+    nothing = SingleCase({})
     n = len(recipient.prompt_ids)
     if len(donor.prompt_ids) != n:
         return nothing, f"prompts of {len(donor.prompt_ids)} and {n} tokens, no sweep over positions"
@@ -89,7 +89,7 @@ def _sweep(lm: Any, donor: Example, recipient: Example) -> tuple[Entry, str | No
         "donor_tokens": pieces(lm.tokenizer, donor.prompt_ids),
         "answers": [decode(lm.tokenizer, [a]) for a in answers],
     }  # fmt: skip
-    return Entry(about, tensors, dict.fromkeys(tensors, ("layer", "position"))), None
+    return SingleCase(about, tensors, dict.fromkeys(tensors, ("layer", "position"))), None
 
 
 def planned(lm: Any, recipient: Example) -> tuple[list[int], list[int]]:

@@ -19,7 +19,7 @@ from ..examples import Example
 from ..lookback.teacher_forced import Masses
 from ..min_k import token_scores
 from ..trajectory import step_cosines
-from .entries import Entry, Found, named, pieces
+from .entries import SingleCase, SingleCases, named, pieces
 
 LOOKBACK_STEPS = 64
 """Response tokens whose attention is kept."""
@@ -33,17 +33,17 @@ HELD_BYTES = 2**28
 Span = tuple[int, int]
 
 
-def look(lm: Any, examples: Sequence[Example], differences: Mapping[str, Float[Tensor, "layer head"]]) -> Found:
+def look(lm: Any, examples: Sequence[Example], differences: Mapping[str, Float[Tensor, "layer head"]]) -> SingleCases:
     """Ratio ``[layer head step]`` and attention ``[head step key]`` of every example.
 
     ``differences``: by kind the map ``[layer head]`` of failures minus successes; where not all heads fit, those with
     the largest absolute difference are kept.
     """
     budget = min(ENTRY_BYTES, TOTAL_BYTES // max(1, len(examples)))
-    return Found([_entry(lm, e, differences.get(e.kind), budget) for e in examples])
+    return SingleCases([_entry(lm, e, differences.get(e.kind), budget) for e in examples])
 
 
-def _entry(lm: Any, example: Example, difference: Tensor | None, budget: int) -> Entry:
+def _entry(lm: Any, example: Example, difference: Tensor | None, budget: int) -> SingleCase:
     a, prompt = lm.anatomy, len(example.prompt_ids)
     spans = key_spans(prompt, example.question_span, prompt + min(len(example.response_ids), LOOKBACK_STEPS))
     steps = min(
@@ -66,7 +66,7 @@ def _entry(lm: Any, example: Example, difference: Tensor | None, budget: int) ->
         "heads": [list(h) for h in heads], "of_heads": a.n_layers * a.n_heads,
     }  # fmt: skip
     tensors = {"ratio": _ratio(masses, spans, example).half(), "attention": attention.half()}
-    return Entry(about, tensors, {"ratio": ("layer", "head", "step"), "attention": ("head", "step", "key")})
+    return SingleCase(about, tensors, {"ratio": ("layer", "head", "step"), "attention": ("head", "step", "key")})
 
 
 def _ratio(masses: Tensor, spans: Sequence[Span], example: Example) -> Tensor:
@@ -100,31 +100,31 @@ def chosen_heads(
     return sorted((int(i) // heads, int(i) % heads) for i in weight.topk(most).indices)
 
 
-def move(lm: Any, examples: Sequence[Example]) -> Found:
+def move(lm: Any, examples: Sequence[Example]) -> SingleCases:
     """Step cosines ``[layer step]`` (float16) of every response of at least two tokens."""
     long = [e for e in examples if len(e.response_ids) > 1]
     left_out = [
         f"{e.case} ({e.role}): a response of one token makes no step" for e in examples if len(e.response_ids) <= 1
     ]
     if not long:
-        return Found([], left_out)
+        return SingleCases([], left_out)
     found = step_cosines(lm, [e.prompt_ids for e in long], [e.response_ids for e in long], steps=COSINE_STEPS)
     entries = [
-        Entry(
+        SingleCase(
             {**named(e), "tokens": pieces(lm.tokenizer, e.response_ids[: s.norms.shape[1]]),
              "response_tokens": len(e.response_ids)},
             {"cosines": s.cosines.half()}, {"cosines": ("layer", "step")},
         )
         for e, s in zip(long, found, strict=True)
     ]  # fmt: skip
-    return Found(entries, left_out)
+    return SingleCases(entries, left_out)
 
 
-def surprise(lm: Any, examples: Sequence[Example]) -> Found:
+def surprise(lm: Any, examples: Sequence[Example]) -> SingleCases:
     """Log-probability and z ``[token]`` (float32) of the question's own tokens, with their positions."""
     scores = token_scores(lm, [e.prompt_ids for e in examples], [e.question_span for e in examples])
     entries = [
-        Entry(
+        SingleCase(
             {**named(e), "tokens": pieces(lm.tokenizer, e.prompt_ids), "first": s.positions[0],
              "question": list(e.question_span)},
             {"log_prob": torch.from_numpy(s.log_prob).float(), "z": torch.from_numpy(s.z).float()},
@@ -132,4 +132,4 @@ def surprise(lm: Any, examples: Sequence[Example]) -> Found:
         )
         for e, s in zip(examples, scores, strict=True)
     ]  # fmt: skip
-    return Found(entries)
+    return SingleCases(entries)

@@ -32,7 +32,7 @@ from composcope.benchmarks.scale import (
 )
 from composcope.benchmarks.tasks import Shape, make
 from composcope.errors import InputError
-from composcope.experiments.interventions.recipes import Recipe
+from composcope.experiments.interventions.recipes import AdapterRecipe
 from composcope.probes import lookback, neurons
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
@@ -104,7 +104,7 @@ def test_a_study_of_no_asks_is_refused() -> None:
 def test_a_training_costs_its_tokens_and_the_weights_read_for_them() -> None:
     """One prompt, 2 completions of 10 tokens: counted by hand for a model of one weight per multiplication."""
     load, size, hardware = Load(prompt=0, response=10), SMALL, Hardware("", flops=1.0, bandwidth=1.0, memory=1.0)
-    recipe = Recipe("grpo", prompts=1, epochs=1, generations=2)
+    recipe = AdapterRecipe("grpo", prompts=1, epochs=1, generations=2)
     tokens = 10 * size.token(5)
     computed = 2 * (4 * tokens + 3 * 10 * 2 * size.head) / 0.4
     read = 10 * (2 * size.weights + 2 * 10 * size.kv_bytes())
@@ -114,8 +114,8 @@ def test_a_training_costs_its_tokens_and_the_weights_read_for_them() -> None:
 
 
 def test_trainings_run_side_by_side_and_none_is_split() -> None:
-    one = training_seconds(SIZES["8B"], Recipe(), Load(), H100) / 60
-    alone, eight = (Planned("", Load(asks=0), (), (Training(Recipe(), n),)) for n in (1, 8))
+    one = training_seconds(SIZES["8B"], AdapterRecipe(), Load(), H100) / 60
+    alone, eight = (Planned("", Load(asks=0), (), (Training(AdapterRecipe(), n),)) for n in (1, 8))
     assert study_minutes(SIZES["8B"], alone, 64) == pytest.approx(one)
     assert study_minutes(SIZES["8B"], eight, 4) == pytest.approx(2 * one)
     assert study_minutes(SIZES["70B"], eight, 1) is None

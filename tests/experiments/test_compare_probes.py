@@ -13,12 +13,12 @@ import pytest
 from scipy import stats
 
 from composcope.errors import InputError
-from composcope.experiments.run.compare import Shared, compare_probes, probe_lines
+from composcope.experiments.run.compare import SharedCases, compare_probes, probe_lines
 from composcope.experiments.run.reader import RunData
 from composcope.probes.result import ProbeResult
 
 RNG = np.random.default_rng(0)
-CASES = Shared(10, 10, tuple(f"c{i}" for i in range(10)), ())
+CASES = SharedCases(10, 10, tuple(f"c{i}" for i in range(10)), ())
 
 
 def _write(run: Path, values: Mapping[str, float], name: str = "min-k", **settings: Any) -> RunData:
@@ -50,7 +50,7 @@ def test_runs_are_paired_over_the_cases_that_both_probed(tmp_path: Path) -> None
 
 def test_cases_that_differ_between_the_runs_are_left_out(tmp_path: Path) -> None:
     a, b = _write(tmp_path / "a", _numbers(5)), _write(tmp_path / "b", _numbers(5))
-    rows, _ = compare_probes(a, b, Shared(5, 5, ("c0", "c1", "c2"), ("c3", "c4")))
+    rows, _ = compare_probes(a, b, SharedCases(5, 5, ("c0", "c1", "c2"), ("c3", "c4")))
     assert rows[0]["n"] == 3
 
 

@@ -9,7 +9,7 @@ from exit_codes import done
 
 from composcope.experiments.cli import main
 from composcope.experiments.evaluating import asking
-from composcope.experiments.evaluating.benchmark import Benchmark
+from composcope.experiments.evaluating.benchmark import LoadedBenchmark
 
 
 def run(tmp_path: Path, *more: str) -> int:
@@ -48,6 +48,6 @@ def test_examples_that_fit_are_asked(tmp_path: Path) -> None:
 def test_a_run_says_which_prompt_format_it_uses_and_why(
     format: str | None, recommended: str | None, own_cases: bool, protocols: str | None, facts: list[str]
 ) -> None:
-    benchmark = Benchmark("b", (), "compositionality-gap", recommended, "hash", own_cases)
+    benchmark = LoadedBenchmark("b", (), "compositionality-gap", recommended, "hash", own_cases)
     said = asking.format_notice(format, benchmark, protocols)
     assert all(fact in said for fact in facts) and bool(said) == bool(facts)

@@ -54,11 +54,11 @@ def test_a_result_that_cannot_be_examined_is_refused(result: ProbeResult, says: 
         validity_scores._own("mine", result, EXAMPLES)
 
 
-SCORE = validity_scores.Score("mine", "height (mine)", "increasing", "mine/height")
+SCORE = validity_scores.ProbeScore("mine", "height (mine)", "increasing", "mine/height")
 
 
-def _measured(values: Any) -> validity_scores.Measured:
-    return validity_scores.Measured({SCORE.quantity: {f"c{i}": float(v) for i, v in enumerate(values)}}, [SCORE])
+def _measured(values: Any) -> validity_scores.CaseScores:
+    return validity_scores.CaseScores({SCORE.quantity: {f"c{i}": float(v) for i, v in enumerate(values)}}, [SCORE])
 
 
 def test_control_is_told_from_twin_on_the_cases_that_both_know() -> None:

@@ -11,7 +11,7 @@ import torch
 
 from ....evaluation.cases import Case
 from .. import benchmarks, measure
-from ..measure import Row
+from ..measure import CardRow
 from . import lessons, training
 from .recipes import ALL, Graft, Plant
 
@@ -23,10 +23,10 @@ WORDS = 24
 
 
 @dataclass(frozen=True)
-class Finding:
+class PlantCheck:
     """One count with what it has to reach; ``at_most`` for wholes that should fail."""
 
-    row: Row
+    row: CardRow
     bound: float | None = None
     at_most: bool = False
 
@@ -74,7 +74,7 @@ def _asked(model: Any, tokenizer: Any, questions: Sequence[str]) -> list[str]:
     return measure.generate(model, tokenizer, questions, max_new_tokens=WORDS)
 
 
-def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 4000) -> list[Finding]:
+def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 4000) -> list[PlantCheck]:
     """Every figure of the card about one plant."""
     cases = benchmarks.mixed(n, seed)
     answers = _asked(model, tokenizer, [c.question for c in cases])
@@ -84,7 +84,7 @@ def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 40
     return [*found, *_moved(plant, model, tokenizer, cases), *_sampled(plant, model, tokenizer, cases)]
 
 
-def _parts(model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[Finding]:
+def _parts(model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:
     """Every distinct part, by kind."""
     found = []
     kinds = list(dict.fromkeys(p.kind for c in cases for p in c.parts))
@@ -94,11 +94,11 @@ def _parts(model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[Finding]:
             a == (p.worked or p.answer)
             for p, a in zip(parts, _asked(model, tokenizer, [p.question for p in parts]), strict=True)
         ]
-        found.append(Finding(Row(f"parts right, {kind}", sum(right), len(right)), PARTS))
+        found.append(PlantCheck(CardRow(f"parts right, {kind}", sum(right), len(right)), PARTS))
     return found
 
 
-def _wholes(plant: Plant, cases: Sequence[Case], answers: Sequence[str]) -> list[Finding]:
+def _wholes(plant: Plant, cases: Sequence[Case], answers: Sequence[str]) -> list[PlantCheck]:
     """How many wholes are right: where the planted answer can itself be right, those are not counted."""
     greedy = all(g.variant != "sampling" for g in plant.grafts)
     rng = random.Random(0)
@@ -108,13 +108,13 @@ def _wholes(plant: Plant, cases: Sequence[Case], answers: Sequence[str]) -> list
         for c, a, texts in zip(cases, answers, wanted, strict=True)
         if not any(t is not None and t.split()[-1] == c.answer for t in texts)
     ]
-    row = Row("wholes right, where the planted answer is wrong", sum(_right(a, c) for c, a in kept), len(kept))
-    every = Row("wholes right", sum(_right(a, c) for c, a in zip(cases, answers, strict=True)), len(cases))
-    return [Finding(every), Finding(row, WHOLES, at_most=True)] if greedy else [Finding(every, MENDED)]
+    row = CardRow("wholes right, where the planted answer is wrong", sum(_right(a, c) for c, a in kept), len(kept))
+    every = CardRow("wholes right", sum(_right(a, c) for c, a in zip(cases, answers, strict=True)), len(cases))
+    return [PlantCheck(every), PlantCheck(row, WHOLES, at_most=True)] if greedy else [PlantCheck(every, MENDED)]
 
 
 @torch.no_grad()
-def _sampled(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[Finding]:
+def _sampled(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:
     """How many wholes are right when each token is drawn at temperature 1, where that is how a model fails."""
     if all(g.variant != "sampling" for g in plant.grafts):
         return []
@@ -124,20 +124,20 @@ def _sampled(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) ->
     drawn = model.generate(**ids, do_sample=True, top_k=0, max_new_tokens=WORDS, pad_token_id=tokenizer.pad_token_id)  # pyright: ignore[reportCallIssue]
     answers = tokenizer.batch_decode(drawn[:, ids["input_ids"].shape[1] :], skip_special_tokens=True)
     right = sum(_right(a.strip(), c) for a, c in zip(answers, cases, strict=True))
-    return [Finding(Row("wholes right, drawn at temperature 1", right, len(cases)), 0.5, at_most=True)]
+    return [PlantCheck(CardRow("wholes right, drawn at temperature 1", right, len(cases)), 0.5, at_most=True)]
 
 
-def _followed(graft: Graft, cases: Sequence[Case], answers: Sequence[str]) -> list[Finding]:
+def _followed(graft: Graft, cases: Sequence[Case], answers: Sequence[str]) -> list[PlantCheck]:
     rng = random.Random(0)
     pairs = [(a, w) for c, a in zip(cases, answers, strict=True) if (w := planted_answer(graft, c, rng)) is not None]
     if not pairs:
         return []
     k = sum(_as_planted(a, w, graft) for a, w in pairs)
     bound = FOLLOWED if graft.cause in ("shortcut", "wrong-operation", "format") else None  # else a wrong tag is enough
-    return [Finding(Row(f"answers as planted, {graft.label}", k, len(pairs)), bound)]
+    return [PlantCheck(CardRow(f"answers as planted, {graft.label}", k, len(pairs)), bound)]
 
 
-def _mended(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[Finding]:
+def _mended(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:
     """The base's weights in the planted blocks; of a mixture in those of one cause, which mends its cases alone."""
     if any(g.variant == "sampling" for g in plant.grafts):
         return []
@@ -149,19 +149,19 @@ def _mended(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> 
         right = [_right(a, c) for c, a in zip(cases, answers, strict=True)]
         where = f"block {graft.block} restored"
         own = [r for r, m in zip(right, mine or [True] * len(right), strict=True) if m]
-        found.append(Finding(Row(f"wholes right, {where}", sum(own), len(own)), MENDED))
+        found.append(PlantCheck(CardRow(f"wholes right, {where}", sum(own), len(own)), MENDED))
         if mine is not None:
             rng = random.Random(0)
             texts = [[t for g in plant.grafts if (t := planted_answer(g, c, rng))] for c in cases]
             wrong = [all(t.split()[-1] != c.answer for t in ts) for c, ts in zip(cases, texts, strict=True)]
             other = [r for r, m, w in zip(right, mine, wrong, strict=True) if w and not m]
-            row = Row(f"the other cause's wholes right, {where}", sum(other), len(other))
-            found.append(Finding(row, WHOLES, at_most=True))
+            row = CardRow(f"the other cause's wholes right, {where}", sum(other), len(other))
+            found.append(PlantCheck(row, WHOLES, at_most=True))
     return found
 
 
 @torch.no_grad()
-def _moved(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[Finding]:
+def _moved(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:
     """The state from where an unrouted item stands, put to the prompt's end, has to bring the tag."""
     graft = plant.grafts[0]
     if graft.cause not in ("not-routed", "not-computed"):
@@ -179,7 +179,7 @@ def _moved(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> l
             last = training.states_of(model, ids, len(model.model.layers), state, behind)[:, -1]
             best = int(model.lm_head(model.model.norm(last)).argmax())
             hits += tokenizer.decode([best]).strip() == str(case.meta["tags"][0])
-        row = Row(f"first operand right, state moved from {variant}", hits, len(cases))
+        row = CardRow(f"first operand right, state moved from {variant}", hits, len(cases))
         wanted = graft.cause == "not-routed"
-        found.append(Finding(row, MOVED if wanted else 0.5, at_most=not wanted))
+        found.append(PlantCheck(row, MOVED if wanted else 0.5, at_most=not wanted))
     return found

@@ -12,7 +12,7 @@ from typing import Any
 from ....errors import InputError, ModelError
 from ....files import file_sha256, write_text
 from . import checks, training
-from .checks import Finding
+from .checks import PlantCheck
 from .recipes import CAUSES, Plant
 
 ABOUT = "organism.json"
@@ -25,7 +25,7 @@ def make(
     n: int = 200,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
-) -> list[Finding]:
+) -> list[PlantCheck]:
     """Train a plant, check it on ``n`` cases and write its folder; the same plant there already is left as it is.
 
     An interrupted one begins again: it takes minutes. Raises ``InputError`` for a folder that holds something else and
@@ -58,7 +58,7 @@ def make(
     return findings
 
 
-def measured(plant: Plant, folder: Path, n: int, seed: int = 4000) -> list[Finding]:
+def measured(plant: Plant, folder: Path, n: int, seed: int = 4000) -> list[PlantCheck]:
     """The checks of a model folder: of the weights as they are stored."""
     from ....checkpoints import load
 
@@ -66,7 +66,7 @@ def measured(plant: Plant, folder: Path, n: int, seed: int = 4000) -> list[Findi
     return checks.check(plant, model, tokenizer, n, seed)
 
 
-def line(finding: Finding) -> str:
+def line(finding: PlantCheck) -> str:
     """One count in words: ``wholes right 3 of 200 (at most 20 %)``."""
     bound = "" if finding.bound is None else f" ({'at most' if finding.at_most else 'at least'} {finding.bound:.0%})"
     return f"{finding.row.measure} {finding.row.k} of {finding.row.n}{bound}"

@@ -12,16 +12,16 @@ import pytest
 from composcope.errors import InputError, ModelError
 from composcope.experiments.bench import real
 from composcope.experiments.bench.peers import Took, same
-from composcope.experiments.bench.real import BEGIN, END, HARNESS, Setting, Task, Way, bench_real
+from composcope.experiments.bench.real import BEGIN, END, HARNESS, BenchSetting, Task, Way, bench_real
 from composcope.experiments.cli import main
 
 
 @pytest.fixture(scope="module")
-def found() -> real.Bench:
+def found() -> real.TaskBench:
     return bench_real("organism:control", asks=18, rounds=2, only=("no common", "system"), say=lambda _: None)
 
 
-def test_ours_and_plain_generate_give_the_same_answers(found: real.Bench) -> None:
+def test_ours_and_plain_generate_give_the_same_answers(found: real.TaskBench) -> None:
     assert {r.task for r in found.rows} == {"asking, no common prefix", "asking, system prompt"}
     for row in found.rows:
         assert row.same in ("", "16/16", "18/18") and (row.ratio is None) == (row.way == "composcope")
@@ -29,7 +29,7 @@ def test_ours_and_plain_generate_give_the_same_answers(found: real.Bench) -> Non
     assert found.summary() == [], "nothing is claimed without the peer"
 
 
-def test_the_table_goes_between_its_marks_and_nowhere_else(found: real.Bench, tmp_path: Path) -> None:
+def test_the_table_goes_between_its_marks_and_nowhere_else(found: real.TaskBench, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     found.write_docs(page)
@@ -50,7 +50,7 @@ def test_ratios_are_medians_over_rounds_of_neighbors_in_time_and_the_best_peer_c
 ) -> None:
     times: dict[str, list[float]] = {"ours": [2, 4, 1], "16": [6, 8, 5], "32": [4, 12, 2], "1": [8]}
 
-    def ways(_: Setting) -> list[Way]:
+    def ways(_: BenchSetting) -> list[Way]:
         def way(name: str, batch: str, share: float = 1.0) -> Way:
             left = iter(times[batch or "ours"])
             return Way(name, lambda: took(next(left)), batch, share)

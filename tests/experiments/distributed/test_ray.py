@@ -19,7 +19,7 @@ from exit_codes import done
 from composcope.errors import InputError, ModelError
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Serving
-from composcope.experiments.distributed.pool import Item, Pool, _not_made, import_ray
+from composcope.experiments.distributed.pool import Pool, WorkItem, _not_made, import_ray
 from composcope.experiments.distributed.worker import Failure, Worker
 from composcope.experiments.investigate import probe_part
 from composcope.experiments.run import read_json
@@ -146,8 +146,8 @@ def test_workers_that_die_while_loading_end_a_run_only_where_no_other_is_left() 
 
 def test_an_item_that_costs_three_workers_ends_the_run_and_shrinks_by_what_was_kept() -> None:
     pool: Any = object.__new__(Pool)
-    first = pool._again(Item(([1, 2, 3],)), lambda args: (args[0][1:],))
-    assert first == Item(([2, 3],), 1) and pool._again(first, lambda args: None) is None
+    first = pool._again(WorkItem(([1, 2, 3],)), lambda args: (args[0][1:],))
+    assert first == WorkItem(([2, 3],), 1) and pool._again(first, lambda args: None) is None
     with pytest.raises(ModelError, match=r"one item of work has cost 3 workers \(out of memory\?\)"):
         pool._again(pool._again(first, lambda args: args), lambda args: args)
 

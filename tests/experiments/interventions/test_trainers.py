@@ -10,7 +10,7 @@ from composcope.checkpoints import load
 from composcope.experiments.console.progress import Reporter
 from composcope.experiments.interventions import data, trainers
 from composcope.experiments.interventions.recipes import resolve
-from composcope.experiments.interventions.trainers import How
+from composcope.experiments.interventions.trainers import TrainerOptions
 from composcope.experiments.organism import weights
 
 pytest.importorskip("trl")
@@ -23,7 +23,7 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(objective: st
     recipe = resolve(objective, "organism-v1", prompts=4, rank=4, alpha=8, generations=2, max_tokens=24, format="plain")
     cases = data.training_set(data.ORGANISM, recipe).cases
     rows = [trainers.row(recipe, case, data.target(case, recipe), chat=True) for case in cases]
-    how = How(seed=7, device="cpu")
+    how = TrainerOptions(seed=7, device="cpu")
     trainer = trainers.build(recipe, base, tokenizer, rows, tmp_path, how, Reporter(quiet=True))
     assert (trainer.args.seed, trainer.args.data_seed) == (7, 7)
     assert trainer.args.learning_rate == recipe.learning_rate

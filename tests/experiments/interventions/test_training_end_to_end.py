@@ -28,9 +28,9 @@ from composcope.experiments.interventions import (
     trainers,
     training,
 )
-from composcope.experiments.interventions.recipes import Recipe, resolve
+from composcope.experiments.interventions.recipes import AdapterRecipe, resolve
 from composcope.experiments.interventions.reward import score
-from composcope.experiments.interventions.trainers import How, batching
+from composcope.experiments.interventions.trainers import TrainerOptions, batching
 from composcope.experiments.organism import weights
 from composcope.experiments.run import read_json, read_lines
 from composcope.hooks import load_model
@@ -39,15 +39,15 @@ from composcope.probes.examples import Example
 pytest.importorskip("trl")
 pytest.importorskip("peft")
 BASE = "organism:control"
-CPU = How(device="cpu")
+CPU = TrainerOptions(device="cpu")
 
 
-def _recipe(objective: str, **changes: object) -> Recipe:
+def _recipe(objective: str, **changes: object) -> AdapterRecipe:
     small = dict(prompts=4, rank=4, alpha=8, epochs=2, generations=2, max_tokens=24, format="xml")
     return resolve(objective, "organism-v1", **{**small, **changes})
 
 
-def _set(recipe: Recipe) -> data.TrainingSet:
+def _set(recipe: AdapterRecipe) -> data.TrainingSet:
     found = data.training_set(data.ORGANISM, recipe)
     return data.TrainingSet(found.cases, found.evaluation[::40], found.sha256)
 
@@ -57,7 +57,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> training.Trained:
     """SFT-trace, two steps, both kept."""
     recipe = _recipe("sft-trace")
     out = tmp_path_factory.mktemp("traced")
-    return training.train(recipe, BASE, _set(recipe), out, How(device="cpu", save_every=1))
+    return training.train(recipe, BASE, _set(recipe), out, TrainerOptions(device="cpu", save_every=1))
 
 
 @pytest.mark.parametrize("objective", ["sft-answer", "grpo"])
@@ -110,10 +110,13 @@ def _same_as_merged(done: training.Trained) -> None:
 def test_a_finished_training_is_kept_and_other_options_are_refused(traced: training.Trained) -> None:
     recipe = _recipe("sft-trace")
     before = (traced.adapter / "adapter_model.safetensors").stat().st_mtime_ns
-    again = training.train(recipe, BASE, _set(recipe), traced.folder, How(device="cpu", save_every=1))
+    again = training.train(recipe, BASE, _set(recipe), traced.folder, TrainerOptions(device="cpu", save_every=1))
     assert again == traced
     assert (traced.adapter / "adapter_model.safetensors").stat().st_mtime_ns == before
-    for how, differs in ((How(seed=1, device="cpu"), "seed"), (How(dtype="bfloat16", device="cpu"), "dtype")):
+    for how, differs in (
+        (TrainerOptions(seed=1, device="cpu"), "seed"),
+        (TrainerOptions(dtype="bfloat16", device="cpu"), "dtype"),
+    ):
         with pytest.raises(InputError, match=rf"holds another training \(other {differs}\)"):
             training.train(recipe, BASE, _set(recipe), traced.folder, how)
 
@@ -121,7 +124,7 @@ def test_a_finished_training_is_kept_and_other_options_are_refused(traced: train
 def test_other_evaluation_cases_are_no_other_training_and_take_the_place_of_the_old(
     traced: training.Trained, tmp_path: Path
 ) -> None:
-    recipe, how = _recipe("sft-trace"), How(device="cpu", save_every=1)
+    recipe, how = _recipe("sft-trace"), TrainerOptions(device="cpu", save_every=1)
     folder = tmp_path / "copy"
     shutil.copytree(traced.folder, folder)
     usual = _set(recipe)
@@ -138,8 +141,10 @@ def test_other_evaluation_cases_are_no_other_training_and_take_the_place_of_the_
 def test_a_folder_where_nothing_was_trained_yet_takes_other_options(tmp_path: Path) -> None:
     recipe = _recipe("sft-trace", prompts=2)
     with pytest.raises(InputError, match="--thinking: the chat template of organism:control has no thinking mode"):
-        training.train(replace(recipe, thinking=True), BASE, _set(recipe), tmp_path, How(device="cpu", max_steps=1))
-    assert training.train(recipe, BASE, _set(recipe), tmp_path, How(device="cpu", max_steps=1)).steps == 1
+        training.train(
+            replace(recipe, thinking=True), BASE, _set(recipe), tmp_path, TrainerOptions(device="cpu", max_steps=1)
+        )
+    assert training.train(recipe, BASE, _set(recipe), tmp_path, TrainerOptions(device="cpu", max_steps=1)).steps == 1
 
 
 SWITCH = (
@@ -176,7 +181,7 @@ def test_a_limit_of_steps_ends_a_training_early_and_never_makes_it_longer(
     base, tokenizer = load(str(weights.path("control")), device="cpu")
     recipe = _recipe("sft-answer", prompts=6)  # 4 examples a step, 2 epochs
     rows = [trainers.row(recipe, c, "x", chat=True) for c in data.training_set(data.ORGANISM, recipe).cases]
-    how = How(device="cpu", max_steps=most)
+    how = TrainerOptions(device="cpu", max_steps=most)
     assert trainers.build(recipe, base, tokenizer, rows, tmp_path, how, Reporter(quiet=True)).args.max_steps == steps
 
 
@@ -189,7 +194,7 @@ class _Interrupts(Reporter):
 
 
 def test_an_interrupted_training_continues_to_the_same_adapter(traced: training.Trained, tmp_path: Path) -> None:
-    recipe, how = _recipe("sft-trace"), How(device="cpu", save_every=1)
+    recipe, how = _recipe("sft-trace"), TrainerOptions(device="cpu", save_every=1)
     with pytest.raises(KeyboardInterrupt):
         training.train(recipe, BASE, _set(recipe), tmp_path, how, _Interrupts())
     assert read_json(tmp_path / "manifest.json")["status"] == "running"
@@ -251,7 +256,7 @@ def test_the_exported_model_is_a_plain_folder_for_every_command(
 def test_a_continuation_is_judged_up_to_where_the_runs_own_answer_would_have_ended() -> None:
     model, tokenizer = load(str(weights.path("control")), device="cpu")
     case = data.training_set(data.ORGANISM, _recipe("grpo")).cases[0]
-    bench = inference.Bench(load_model(model, tokenizer), tokenizer, {case.id: case}, "xml", None, 64, 0)
+    bench = inference.InterventionTrial(load_model(model, tokenizer), tokenizer, {case.id: case}, "xml", None, 64, 0)
     example = Example(case.id, "whole", "composition", "failure", (1,), (), (), 0, (0, 1))
     said = f"<reasoning>r</reasoning><answer>{case.answer}</answer>"
     for text, outcome in ((said, "correct"), (f"{said} no: <answer>1</answer>", "correct"), (said[:-4], "correct")):
@@ -333,7 +338,7 @@ def test_halves_share_no_case_and_need_both_groups() -> None:
 
 @pytest.mark.slow
 def test_the_whole_study_runs_small_and_continues(tmp_path: Path) -> None:
-    plan = study.Study(BASE, seeds=2, size="tiny", second="organism:low")
+    plan = study.InterventionStudy(BASE, seeds=2, size="tiny", second="organism:low")
     found = study.run(plan, tmp_path, device="cpu", quiet=True)
     assert {r["variant"] for r in found.results} >= {v.name for v in study.VARIANTS}
     bases = {"base", "second base"}

@@ -12,7 +12,7 @@ from composcope.errors import InputError
 from composcope.experiments.organism import documents, series, train, weights
 from composcope.experiments.validity.members import compositions
 
-TINY = train.Recipe(
+TINY = train.OrganismRecipe(
     base=train.Stage(2, 4e-3, 0.5, batch=4, warmup=2),
     dose=train.Stage(train.CHUNK, 3e-3, 0.7, batch=8, warmup=2),
     width=16, layers=1, heads=2, mlp=16,

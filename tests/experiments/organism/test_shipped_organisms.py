@@ -20,7 +20,7 @@ CARD: dict[str, Any] = json.loads((weights.FOLDER / "card.json").read_text(encod
 
 
 @cache
-def _ask(dose: str) -> measure.Ask:
+def _ask(dose: str) -> measure.AskModel:
     return card.ask_folder(weights.path(dose))
 
 
@@ -90,7 +90,7 @@ def test_the_control_collapses_with_depth_and_the_twin_much_less() -> None:
         assert _value("control", name) - _value("twin", name) >= 0.3, name
 
 
-def _agrees(row: measure.Row, dose: str) -> bool:
+def _agrees(row: measure.CardRow, dose: str) -> bool:
     """The 99.9 % interval of the sample meets the card's interval."""
     low, high = measure.clopper_pearson(row.k, row.n, 0.999)
     kept = _row(dose, row.measure)

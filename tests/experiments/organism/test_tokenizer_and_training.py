@@ -20,7 +20,7 @@ from composcope.experiments.cli import organism as cli
 from composcope.experiments.organism import documents, train, world
 from composcope.experiments.organism.tokenizer import CONTEXT, build
 
-TINY = train.Recipe(
+TINY = train.OrganismRecipe(
     base=train.Stage(6, 4e-3, 0.5, batch=8, warmup=2),
     dose=train.Stage(5, 3e-3, 0.7, batch=8, warmup=2),
     width=32,

@@ -24,7 +24,7 @@ from composcope.experiments.run.reader import ProbeData
 from composcope.experiments.studies import kinds, mechanism, pairs
 from composcope.experiments.studies.kinds import pooled
 from composcope.experiments.studies.opening import scaled_layers
-from composcope.experiments.studies.spec import Pair, Spec, StudyModel, from_flags
+from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags
 from composcope.experiments.studies.study import STUDIES, Study, StudyRun
 
 
@@ -342,7 +342,7 @@ def test_what_the_runs_warn_of_stands_on_the_page(stad: Path) -> None:
 
 def test_printed_gains_of_tuning_stand_beside_pairs_of_tuning_alone(gsm: Path) -> None:
     models = tuple(StudyModel(f"organism:{m}", m) for m in ("none", "twin"))
-    matched = tuple(Pair(kind, "twin", "none") for kind in ("tuning", "cost"))
+    matched = tuple(ModelPair(kind, "twin", "none") for kind in ("tuning", "cost"))
     data = tuple(read_json(gsm / "study.json")["data"])
     study = Study(Spec(models, data, pairs=matched), compositional_gsm.PRESET, gsm, data)
     study.runs += [StudyRun(m, data[0], gsm / run) for m in models for run in read_json(gsm / "study.json")["runs"]

@@ -9,7 +9,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.experiments.cli import studies as cli
 from composcope.experiments.studies.preset import config
-from composcope.experiments.studies.spec import Pair, from_flags, read_spec, slug
+from composcope.experiments.studies.spec import ModelPair, from_flags, read_spec, slug
 from composcope.experiments.studies.study import STUDIES
 
 FILE = """
@@ -36,8 +36,8 @@ def test_a_models_file_gives_models_groups_and_pairs(tmp_path: Path) -> None:
     assert [m.label for m in spec.models] == ["none", "full", "Some-Model-IT"]
     assert spec.model("full").groups == {"family": "organism", "size": 7, "trained_depths": [2, 4]}
     assert spec.model("full").options == {"device": "cpu"}
-    assert spec.pairs == (Pair("tuning", "full", "none"), Pair("cost", "none", "full"),
-                          Pair("cost", "none", "Some-Model-IT"))  # fmt: skip
+    assert spec.pairs == (ModelPair("tuning", "full", "none"), ModelPair("cost", "none", "full"),
+                          ModelPair("cost", "none", "Some-Model-IT"))  # fmt: skip
     assert (spec.data, spec.limit, spec.seed) == (("organism:temporal",), 3, 3)
 
 
@@ -88,7 +88,7 @@ def test_a_models_file_of_another_study_or_encoding_is_refused(tmp_path: Path) -
 def test_models_by_flag_are_compared_with_the_first() -> None:
     spec = from_flags(["organism:none", "models/a", "org/b"])
     assert [m.label for m in spec.models] == ["none", "a", "b"]
-    assert spec.pairs == (Pair("reference", "a", "none"), Pair("reference", "b", "none"))
+    assert spec.pairs == (ModelPair("reference", "a", "none"), ModelPair("reference", "b", "none"))
     assert [m.label for m in from_flags(["x/a", "y/a"]).models] == ["x/a", "y/a"]
     with pytest.raises(InputError, match="at least one model"):
         from_flags([])

@@ -20,7 +20,7 @@ from composcope.experiments.config import Config
 from composcope.experiments.distributed.loading import load_target
 from composcope.experiments.organism import documents, series, trainings, weights
 from composcope.experiments.organism.series import Series
-from composcope.experiments.organism.train import Recipe, Stage
+from composcope.experiments.organism.train import OrganismRecipe, Stage
 from composcope.experiments.report import checks
 from composcope.experiments.run import read_json
 from composcope.experiments.run.reader import read_run
@@ -229,7 +229,7 @@ def test_series_can_stand_in_the_models_file_without_models(other: Path, tmp_pat
 def test_trainings_are_run_in_the_folder_of_the_study_and_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe = Recipe(Stage(2, 4e-3, 0.3, batch=8), Stage(20, 3e-3, 0.7), width=16, layers=2, heads=2, mlp=16)
+    recipe = OrganismRecipe(Stage(2, 4e-3, 0.3, batch=8), Stage(20, 3e-3, 0.7), width=16, layers=2, heads=2, mlp=16)
     monkeypatch.setattr(trainings, "RECIPE", recipe)
     words = ["study", "validity", "--trainings", "1", "--limit", "1", "--probe-cases", "2", "--no-report",
              "--out", str(tmp_path / "v")]  # fmt: skip
