@@ -92,7 +92,8 @@ def _answer(caller: socket.socket) -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
-    caller.sendall(bytes([number & 255]))
+    with suppress(OSError):  # the caller was stopped
+        caller.sendall(bytes([number & 255]))
     sys.exit(number)
 
 
