@@ -123,7 +123,7 @@ class Asking(Section):
     exemplars: tuple[dict[str, Any], ...] = ()
     """The worked examples of a file or of the benchmark; kept with the run, so that it can be scored again alone."""
     may_think: bool = False
-    """The model may think before a short answer unasked (see ``planning``); kept, because it decides token budgets."""
+    """The model may think before a short answer, unasked (``evaluating.asking``); kept, as it decides budgets."""
 
     def changed(self) -> dict[str, Any]:
         """What differs from the defaults and decides what is asked: part of a run's identity."""

@@ -19,10 +19,10 @@ from .config import Config, Shard
 from .console import exits
 from .console.progress import Reporter
 from .distributed.loading import load_target
-from .evaluating import asking, planning, rendering, shards
-from .evaluating.benchmark import LoadedBenchmark, load_benchmark
+from .evaluating import asking, planning, rendering
+from .evaluating.asking import AskPlan
+from .evaluating.benchmark import SHARD_FILE, LoadedBenchmark, in_shard, load_benchmark, shard_record
 from .evaluating.evaluate import evaluate
-from .evaluating.planning import AskPlan
 from .models.target import Target
 from .run import summary, write_json
 from .run.reader import read_run
@@ -107,21 +107,21 @@ def investigate(
     folder = Path(out) if out is not None else config.default_folder()
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     shard = None if config.shard is None else Shard.parse(config.shard)
-    mine = shards.of(benchmark, config.shard)
-    config = planning.with_benchmark(config, benchmark)
+    mine = in_shard(benchmark, config.shard)
+    config = asking.with_benchmark(config, benchmark)
     # What is refused is refused before the run's folder is made: first what needs no model, then what does.
-    planning.what_is_asked(config, benchmark)
+    asking.what_is_asked(config, benchmark)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
     with closing(load_target(config, folder, reporter.say)) if target is None else nullcontext(target) as target:
-        config = planning.with_target(config, target.prompting, target.tokenizer)
-        asked = planning.what_is_asked(config, benchmark)
+        config = asking.with_target(config, target.prompting, target.tokenizer)
+        asked = asking.what_is_asked(config, benchmark)
         _check(asked, config, target)
         judge = _judge(config)
         identity = _identity(config, benchmark, target)
         with open_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
             _record(run, mine, target)
             if shard is not None:
-                write_json(run.path / shards.FILE, shards.about(benchmark, shard, config.limit))
+                write_json(run.path / SHARD_FILE, shard_record(benchmark, shard, config.limit))
             evaluated = _evaluate(run, config, mine, target, asked, judge, reporter)
             run.record(**target.record())
             if not contrast:

@@ -11,8 +11,7 @@ import typer
 from ...errors import InputError
 from ..console import exits
 from ..console.printing import show
-from ..interventions.options import check
-from ..interventions.recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, parse_depths, resolve
+from ..interventions.recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, check_options, parse_depths, resolve
 from .help import Command, example, under
 
 HEADINGS = {
@@ -84,7 +83,7 @@ def intervene(
     quiet: Quiet = False,
 ) -> int:
     """Teach a model to compose (LoRA; SFT or GRPO), or steer and patch the failures of a run without training."""
-    check(recipe, locals())
+    check_options(recipe, locals())
     if recipe in INFERENCE:
         return _infer(recipe, run, model, cases, layers, max_tokens, seed, device, json, quiet)
     made = resolve(

@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.cases import Case
+from ...evaluation.protocols.base import Protocol
 from ..config import Asking, Config, flag
+from .benchmark import LoadedBenchmark, in_shard
 
-if TYPE_CHECKING:
-    from .benchmark import LoadedBenchmark
+
+@dataclass(frozen=True)
+class AskPlan:
+    """What will be asked: the protocol as told, and the cases as its options need them."""
+
+    protocol: Protocol
+    cases: Sequence[Case]
+
+
+def with_benchmark(config: Config, benchmark: LoadedBenchmark) -> Config:
+    """The configuration with protocol, prompt format and worked examples settled: as told, or the benchmark's own."""
+    protocol = config.protocol or benchmark.protocol
+    how = with_examples(config.asking, benchmark.cases)
+    return config.replace(protocol=protocol, format=config.format or benchmark.format_for(protocol), asking=how)
+
+
+def with_target(config: Config, prompting: str, tokenizer: Any) -> Config:
+    """The configuration with what only the model's tokenizer decides: how prompts are put, and room to think."""
+    thinks = may_think(config, prompting, tokenizer)
+    return config.replace(prompting=prompting, asking=config.asking.replace(may_think=thinks))
+
+
+def what_is_asked(config: Config, benchmark: LoadedBenchmark) -> AskPlan:
+    """Of a whole benchmark what is asked here: a shard's cases are made ready among all, as the run unsharded has them.
+
+    Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve.
+    """
+    ready = prepare(benchmark.cases, config)
+    return AskPlan(make_protocol(config), in_shard(replace(benchmark, cases=tuple(ready)), config.shard).cases)
 
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:

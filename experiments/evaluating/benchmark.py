@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...errors import InputError
 from ...evaluation.benchmarks.catalog import READERS, load
 from ...evaluation.cases import Case, case_to_dict, check_cases
 from ...evaluation.protocols.asking import default_format, recommended, recommended_format
 from ...files import text_hash
+from ..config import Shard
 
 ORGANISM_BENCHMARKS = {
     "temporal": ("double-gate", 60),
@@ -98,3 +100,36 @@ def limit_cases(cases: Sequence[Case], limit: int | None) -> list[Case]:
         if seen[key] <= limit:
             kept.append(case)
     return kept
+
+
+SHARD_FILE = "shard.json"
+"""In a shard's run folder: which part of what it is."""
+
+
+def shard_positions(cases: Sequence[Case], shard: Shard) -> list[int]:
+    """Positions of a shard's cases: every n-th in the order of their ids, in the order of the benchmark.
+
+    Shards differ by one case at most, share none and leave none out.
+    """
+    by_id = sorted(range(len(cases)), key=lambda i: cases[i].id)
+    return sorted(by_id[shard.index - 1 :: shard.of])
+
+
+def in_shard(benchmark: LoadedBenchmark, text: str | None) -> LoadedBenchmark:
+    """The benchmark, or with ``--shard`` the cases of that part only.
+
+    Raises ``InputError`` for a shard that is none, and for more shards than cases.
+    """
+    if text is None:
+        return benchmark
+    shard = Shard.parse(text)
+    if shard.of > len(benchmark.cases):
+        raise InputError(f"--shard {shard}: {benchmark.name} has {len(benchmark.cases)} cases; use fewer shards")
+    cases = tuple(benchmark.cases[i] for i in shard_positions(benchmark.cases, shard))
+    return replace(benchmark, cases=cases)
+
+
+def shard_record(benchmark: LoadedBenchmark, shard: Shard, limit: int | None) -> dict[str, Any]:
+    """What merging needs to know: which part, of which cases, and where they stand among all."""
+    where = shard_positions(benchmark.cases, shard)
+    return {"index": shard.index, "of": shard.of, "n_cases": len(benchmark.cases), "limit": limit, "positions": where}

@@ -19,7 +19,7 @@ from ..run.folder import MEASURED, find_runs, read_json, short, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import open_run
-from . import shards
+from .benchmark import SHARD_FILE
 from .rescore import own_config, rescore
 
 SAME = ("model", "weights", "protocol", "format", "prompting")
@@ -145,7 +145,7 @@ def _in_order(runs: Sequence[RunData], parts: Sequence[ShardCases]) -> list[Case
 
 def _shards(runs: Sequence[RunData]) -> list[ShardCases] | None:
     """Which cases each shard holds; None where the runs are no shards."""
-    files = [run.path / shards.FILE for run in runs]
+    files = [run.path / SHARD_FILE for run in runs]
     there = [f.is_file() for f in files]
     if not any(there):
         return None

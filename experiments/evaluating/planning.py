@@ -1,9 +1,8 @@
-"""What a run will ask, and for ``--dry-run`` what that costs: counted from cases and tokenizer, without weights."""
+"""What a run costs, for ``--dry-run``: counted from cases and tokenizer, without weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ...evaluation.asks import Ask, Grade
@@ -17,40 +16,10 @@ from ..models import served
 from ..models.resolve import resolve_model
 from ..models.target import choose_prompting
 from ..run.checks import role_group
-from . import asking, shards
-from .benchmark import LoadedBenchmark, load_benchmark
+from . import asking
+from .benchmark import load_benchmark
 
 _LONGEST = 20
-
-
-@dataclass(frozen=True)
-class AskPlan:
-    """What will be asked: the protocol as told, and the cases as its options need them."""
-
-    protocol: Protocol
-    cases: Sequence[Case]
-
-
-def with_benchmark(config: Config, benchmark: LoadedBenchmark) -> Config:
-    """The configuration with protocol, prompt format and worked examples settled: as told, or the benchmark's own."""
-    protocol = config.protocol or benchmark.protocol
-    how = asking.with_examples(config.asking, benchmark.cases)
-    return config.replace(protocol=protocol, format=config.format or benchmark.format_for(protocol), asking=how)
-
-
-def with_target(config: Config, prompting: str, tokenizer: Any) -> Config:
-    """The configuration with what only the model's tokenizer decides: how prompts are put, and room to think."""
-    thinks = asking.may_think(config, prompting, tokenizer)
-    return config.replace(prompting=prompting, asking=config.asking.replace(may_think=thinks))
-
-
-def what_is_asked(config: Config, benchmark: LoadedBenchmark) -> AskPlan:
-    """Of a whole benchmark what is asked here: a shard's cases are made ready among all, as the run unsharded has them.
-
-    Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve.
-    """
-    ready = asking.prepare(benchmark.cases, config)
-    return AskPlan(asking.make_protocol(config), shards.of(replace(benchmark, cases=tuple(ready)), config.shard).cases)
 
 
 def plan_lines(config: Config) -> list[str]:
@@ -64,12 +33,12 @@ def plan_lines(config: Config) -> list[str]:
     from ...checkpoints import load_tokenizer
 
     benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    config = with_benchmark(config, benchmark)
+    config = asking.with_benchmark(config, benchmark)
     source = served.weights_source(config) if served.is_served(config) else resolve_model(config.model, to_stderr)
     tokenizer = None if source is None else load_tokenizer(source.location)
     prompting = config.prompting or ("chat" if tokenizer is None else choose_prompting(None, tokenizer))
-    config = with_target(config, prompting, tokenizer)
-    asked = what_is_asked(config, benchmark)
+    config = asking.with_target(config, prompting, tokenizer)
+    asked = asking.what_is_asked(config, benchmark)
     right, wrong = (all_asks(asked.cases, asked.protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
     lines = [

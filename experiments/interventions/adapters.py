@@ -93,3 +93,40 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     if "base_weights" not in found.get("identity", {}):
         raise InputError(f"{folder}: no training here; give a folder that `composcope intervene` wrote")
     return found
+
+
+WEIGHTS = "adapter_model.safetensors"
+_KEPT = (WEIGHTS, "adapter_config.json", "trainer_state.json")
+
+
+def kept_steps(folder: Path) -> list[tuple[int, Path]]:
+    """(step, folder) of the adapters kept along a training, in order."""
+    found = [(int(p.name.rpartition("-")[2]), p) for p in folder.glob("checkpoint-*") if (p / WEIGHTS).is_file()]
+    return sorted(found)
+
+
+def last_step(folder: Path) -> Path | None:
+    """The newest checkpoint that was written to its end and can be continued: its state is written last."""
+    whole = [path for _, path in kept_steps(folder) if _can_continue(path)]
+    return whole[-1] if whole else None
+
+
+def _can_continue(path: Path) -> bool:
+    if not all((path / name).is_file() for name in ("optimizer.pt", "scheduler.pt")):
+        return False
+    try:
+        json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # not there, or the process was killed in the middle of it
+        return False
+    return True
+
+
+def prune(folder: Path, keep_last: bool) -> None:
+    """Leave adapters only: optimizer states are large and needed for nothing but continuing."""
+    spared = last_step(folder) if keep_last else None
+    for _, path in kept_steps(folder):
+        if path != spared:
+            for file in path.iterdir():
+                if file.name not in _KEPT:
+                    shutil.rmtree(file) if file.is_dir() else file.unlink()
+    (folder / "README.md").unlink(missing_ok=True)

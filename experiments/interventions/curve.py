@@ -20,8 +20,7 @@ from ..console.progress import Reporter
 from ..evaluating.benchmark import limit_cases
 from ..models.resolve import resolve_model
 from ..run import read_json, read_lines, write_json
-from . import checkpoints
-from .adapters import check_base, read_manifest, with_adapter
+from .adapters import check_base, kept_steps, read_manifest, with_adapter
 
 FILE = "training_curve.json"
 
@@ -41,7 +40,7 @@ def measure(
     manifest = read_manifest(folder)
     location = resolve_model(model).location
     check_base(location, manifest, str(folder))
-    steps = checkpoints.kept(folder / "checkpoints")
+    steps = kept_steps(folder / "checkpoints")
     if not steps:
         raise InputError(f"{folder}/checkpoints: no adapter there; train again with checkpoints kept")
     cases = _cases(folder, limit)

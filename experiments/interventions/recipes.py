@@ -9,7 +9,7 @@ keep the depths and the ratios of the adapters and budgets, and train in minutes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -144,3 +144,31 @@ def parse_depths(text: str) -> tuple[int, ...]:
     if not pieces or not all(p.isdigit() for p in pieces):
         raise InputError(f"--depths {text!r}: give whole numbers with commas, as in 2,4")
     return tuple(sorted({int(p) for p in pieces}))
+
+
+_SFT = ("sft-answer", "sft-trace")
+READ_BY: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("out", "depths", "preset", "evaluation", "format", "prompts", "epochs", "learning_rate", "rank", "alpha",
+         "micro_batch", "max_steps", "save_every", "curve", "limit", "dtype", "thinking"),
+        OBJECTIVES,
+    ),
+    **dict.fromkeys(("beta", "generations", "prompts_per_step"), ("grpo",)),
+    "examples_per_step": _SFT,
+    "solutions": ("sft-trace",),
+    "layers": INFERENCE,
+}  # fmt: skip
+"""Options without a default of their own; the others are read by all recipes, or have one that says nothing."""
+
+
+def check_options(recipe: str, given: Mapping[str, Any]) -> None:
+    """Raise ``InputError`` for an option (None, or False of a flag: not given) that the recipe does not read."""
+    for name, recipes in READ_BY.items():
+        value = given.get(name)
+        unread = recipe not in recipes and recipe in (*OBJECTIVES, *INFERENCE)
+        if unread and value is not None and (value is not False or name == "thinking"):  # 0 is a value
+            option = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
+            shown = option if isinstance(value, bool) else f"{option} {value}"
+            raise InputError(f"{shown}: is for {' and '.join(recipes)}, and the recipe is {recipe}; leave it out")
+    if given.get("limit") is not None and not given.get("curve"):
+        raise InputError(f"--limit {given['limit']}: is of --curve; add --curve, or leave it out")

@@ -11,7 +11,7 @@ from typing import Any
 from ...evaluation.cases import Case
 from ...evaluation.engines.base import think
 from ..console.progress import Reporter
-from . import checkpoints
+from . import adapters
 from .data import question
 from .recipes import AdapterRecipe
 
@@ -138,6 +138,6 @@ def _progress(folder: Path, reporter: Reporter) -> Any:
                 reporter.say(f"{folder.name}: step {state.global_step}/{state.max_steps}, {shown}")
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            checkpoints.prune(folder / "checkpoints", keep_last=True)
+            adapters.prune(folder / "checkpoints", keep_last=True)
 
     return Progress()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
+from ...evaluation.asks import Ask
 from ...evaluation.cases import Case, case_to_dict
 from ...evaluation.engines.base import think
 from ...evaluation.engines.text import chat_ids
@@ -24,9 +25,10 @@ from ..console.progress import Reporter
 from ..evaluating.benchmark import hash_cases
 from ..models.resolve import resolve_model
 from ..run import locked, provenance, read_json, write_json, write_lines
-from . import adapters, checkpoints
-from .data import TrainingSet, target
+from . import adapters
+from .data import TrainingSet, question, target
 from .recipes import AdapterRecipe
+from .reward import score
 
 if TYPE_CHECKING:
     from .trainers import TrainerOptions
@@ -76,7 +78,7 @@ def train(
         reporter = reporter or Reporter(folder / "log.txt", quiet=True)
         identity = _identity(recipe, source.location, data, how)
         before = read_json(folder / "manifest.json") if (folder / "manifest.json").is_file() else {}
-        if before.get("status") == "complete" or checkpoints.kept(folder / "checkpoints"):
+        if before.get("status") == "complete" or adapters.kept_steps(folder / "checkpoints"):
             _same_training(folder, before.get("identity"), identity)
         evaluated = _about_cases(data.evaluation)
         if before.get("status") == "complete" and (folder / "model" / "config.json").is_file():
@@ -155,15 +157,15 @@ def _run(
     pairs, facts = _solutions(recipe, data, base, tokenizer, how, reporter)
     rows = [row(recipe, case, text, chat) for case, text in pairs]
     trainer = build(recipe, base, tokenizer, rows, folder, how, reporter)
-    last = checkpoints.last(folder / "checkpoints")
+    last = adapters.last_step(folder / "checkpoints")
     if last is not None:
         reporter.say(f"{folder}: continues from {last.name}")
     trainer.train(resume_from_checkpoint=str(last) if last else None)
     write_lines(folder / "log.jsonl", trainer.state.log_history)
     trained = sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)
     adapters.export(trainer.model, tokenizer, folder, name)
-    checkpoints.prune(folder / "checkpoints", keep_last=False)
-    adapter = {"sha256": file_sha256(folder / "adapter" / checkpoints.WEIGHTS), "parameters": trained}
+    adapters.prune(folder / "checkpoints", keep_last=False)
+    adapter = {"sha256": file_sha256(folder / "adapter" / adapters.WEIGHTS), "parameters": trained}
     return {**facts, "adapter": adapter, "steps": trainer.state.global_step, "numerics": numerics}
 
 
@@ -184,7 +186,6 @@ def _solutions(
     """Training cases with the answer that SFT imitates, and what the manifest says about them."""
     if recipe.solutions != "self":
         return [(c, target(c, recipe)) for c in data.cases], {}
-    from .solutions import sample_right
 
     kept = sample_right(recipe, data.cases, model, tokenizer, how.seed)
     if not kept:
@@ -193,3 +194,45 @@ def _solutions(
         )
     reporter.say(f"self-generated solutions: {len(kept)} of {len(data.cases)} training questions have a right one")
     return kept, {"solutions": {"questions": len(data.cases), "kept": len(kept)}}
+
+
+SAMPLES = 8
+"""Answers that the base model samples for each training question with ``--solutions self``. Compositional GSM (figure
+7, appendix C) trains on human-written solutions and on those that the model under study wrote itself."""
+
+
+def sample_right(
+    recipe: AdapterRecipe, cases: Sequence[Case], model: Any, tokenizer: Any, seed: int, samples: int = SAMPLES
+) -> list[tuple[Case, str]]:
+    """The first right answer among ``samples`` for each case that has one, in the order of the cases."""
+    from ...evaluation.engines.local import LocalEngine
+
+    engine = LocalEngine(model, tokenizer)
+    prompting = "chat" if getattr(tokenizer, "chat_template", None) else "raw"
+    asks = {
+        (case.id, k): Ask(
+            case.id, "whole", question(case, recipe), case.answer, case.answer_type, recipe.format, case.aliases,
+            max_tokens=recipe.max_tokens, prompting=prompting, temperature=recipe.temperature, seed=seed * 1009 + k,
+            repeat=k, thinking=recipe.thinking,
+        )
+        for case in cases
+        for k in range(samples)
+    }  # fmt: skip
+    # An answer that was cut off is none to learn from, whatever it says.
+    texts = {
+        (ask.case, ask.repeat): response.text.strip()
+        for ask, response in engine.answer(list(asks.values()))
+        if response.finish_reason == "stop"
+    }
+    kept = []
+    for case in cases:
+        drawn = (texts[case.id, k] for k in range(samples) if (case.id, k) in texts)
+        right = (t for t in drawn if _is_right(t, case, recipe))
+        if (first := next(right, None)) is not None:
+            kept.append((case, first))
+    return kept
+
+
+def _is_right(text: str, case: Case, recipe: AdapterRecipe) -> bool:
+    thinking = bool(recipe.thinking)
+    return score(text, case.answer, case.answer_type, case.aliases, recipe.format, thinking=thinking).correct

@@ -13,7 +13,7 @@ from ...evaluation.protocols.asking import recommended_format
 from ..config import Asking, Config, Probing, Serving
 from ..evaluating.benchmark import LoadedBenchmark, default_protocol, hash_cases, limit_cases
 from ..run.reader import read_run
-from .loading import in_memory
+from .probing import in_memory
 from .results import RunResults
 
 _OF_A_FILE = ("dtype", "device", "pad_token")

@@ -1,4 +1,4 @@
-"""Probes on a group of cases: kept in the run's folder for all failures, in memory for a choice of cases."""
+"""The model of a run and its probes: kept in the run's folder for all failures, in memory for a choice of cases."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ...errors import InputError, NoCasesError
 from ..config import Config
 from ..evaluating.benchmark import LoadedBenchmark
+from ..models.resolve import ModelSource
+from ..models.target import Target, choose_prompting
 from ..run import read_json
-from ..run.reader import ProbeData, RunData, read_probe
+from ..run.reader import ProbeData, RunData, read_config, read_probe
 from .shown import ProbeResults
 
 if TYPE_CHECKING:
@@ -71,3 +73,31 @@ def as_read(measured: Any) -> ProbeData:
     """A result as its folder would be read: the same types and empty cells, so that figures draw from both alike."""
     with TemporaryDirectory() as folder:
         return read_probe(measured.save(Path(folder) / "probe"))
+
+
+def load(run: RunData, model: Any, tokenizer: Any) -> Target:
+    """The model of a run, or the one given in its place."""
+    from ..distributed.loading import load_target
+
+    config = run_config(run, model)
+    if model is not None and not isinstance(model, str | Path):
+        return in_memory(model, tokenizer, config)
+    return load_target(config, run.path)
+
+
+def run_config(run: RunData, model: Any) -> Config:
+    """The options of a run, with the model that was given for it where that is a path."""
+    return Config.read(read_config(run.path), **({"model": str(model)} if isinstance(model, str | Path) else {}))
+
+
+def in_memory(model: Any, tokenizer: Any, config: Config) -> Target:
+    """A model in memory as the target of a run. Raises ``ModelError`` for an object that cannot be opened."""
+    from ...evaluation.engines.local import LocalEngine
+    from ...hooks.model import Model, load_model
+
+    lm = model if isinstance(model, Model) else load_model(model, tokenizer)
+    if lm.tokenizer is None:
+        raise InputError("tokenizer: none is given with a model in memory; give the one that it was trained with")
+    engine = LocalEngine(lm.model, lm.tokenizer, batch_size=config.batch_size)
+    source = ModelSource(config.model, config.model, False)
+    return Target(source, lm.model, lm.tokenizer, engine, choose_prompting(config.prompting, lm.tokenizer))

@@ -104,12 +104,12 @@ class CaseGroup(Sequence[CaseResult]):
 
         Raises ``InputError`` for an unknown probe, ``NoCasesError`` where there is nothing to measure.
         """
-        from . import loading, probing
+        from . import probing
 
         run, given = self.run, {**options, "probes": name, "probe_cases": cases}
         if not self.ids:
             raise NoCasesError(f"{run.name}: no {self.label} cases to probe; use more or other cases")
-        config = loading.run_config(run.data, run.model).replace(**given)
+        config = probing.run_config(run.data, run.model).replace(**given)
         if against is None and self.ids == run._labelled(self.label):
             probing.measure_and_keep(run.data, run.target, config, quiet)
             return probing.kept(run.data, config.probes[0])
@@ -225,9 +225,9 @@ class RunResults:
     def target(self) -> Target:
         """The model with its tokenizer and engine; loaded when first needed."""
         if self._target is None:
-            from . import loading
+            from . import probing
 
-            self._target = loading.load(self.data, self.model, self.tokenizer)
+            self._target = probing.load(self.data, self.model, self.tokenizer)
         return self._target
 
     @cached_property

@@ -16,14 +16,14 @@ from ...errors import ComposcopeError, InputError
 from ...evaluation.engines.addresses import address
 from ...files import write_text
 from .. import investigate as job
+from ..config import Config
 from ..console.exits import disk_is_full
 from ..console.progress import Reporter
 from ..evaluating.benchmark import load_benchmark
 from ..models.resolve import resolve_model
 from ..run import command_line, differing, locked, read_json, write_json
 from . import opening, results
-from .preset import config
-from .spec import Spec, groups_document, slug
+from .spec import Spec, StudyModel, groups_document, slug
 from .study import Preset, Study, StudyRun
 
 
@@ -76,7 +76,7 @@ def _planned(study: Study, given: Mapping[str, Any]) -> list[StudyRun]:
     found = []
     for model in study.spec.models:
         for data in study.data:
-            made = config(study.spec, study.preset, given, model, data)
+            made = config_of(study.spec, study.preset, given, model, data)
             if address(made.model) is None and made.serving.engine == "transformers":
                 resolve_model(made.model)
             found.append(StudyRun(model, data, study.folder / f"{slug(model.label)}--{slugs[data]}"))
@@ -87,7 +87,7 @@ def _planned(study: Study, given: Mapping[str, Any]) -> list[StudyRun]:
 
 def _run(study: Study, one: StudyRun, given: Mapping[str, Any], probes: bool, reporter: Reporter, quiet: bool) -> None:
     try:
-        made = config(study.spec, study.preset, given, one.model, one.data)
+        made = config_of(study.spec, study.preset, given, one.model, one.data)
         step = opening.step(study.preset.probe if probes else None, study.spec.probe_cases)
         found = job.investigate(made, one.path, quiet=quiet, report=False, probe=step)
     except Exception as e:
@@ -136,3 +136,19 @@ def _document(study: Study, planned: Sequence[StudyRun]) -> dict[str, Any]:
         **groups_document(study.spec),
         "command": command_line(),
     }
+
+
+def config_of(spec: Spec, preset: Preset, given: Mapping[str, Any], model: StudyModel, data: str) -> Config:
+    """The configuration of one run; ``given`` is what the command line said, as ``Config`` takes it."""
+    organism = data.startswith("organism:")
+    asking = preset.organism_asking if organism else preset.asking
+    own = dict(model.options)
+    serving = {k: own.pop(k) for k in ("engine", "base_url", "probe_model") if k in own}
+    published = {} if organism else {"format": preset.format, "prompting": preset.prompting}
+    limit = spec.limit or (preset.organism_limit.get(data) if organism else None)
+    nested = {
+        "asking": {**asking.given(), **given.get("asking", {})},
+        "serving": {**given.get("serving", {}), **serving},
+    }
+    fixed = {"model": model.model, "benchmark": data, "protocol": preset.protocol, "seed": spec.seed, "probes": ()}
+    return Config(**{**published, **given, "limit": limit, **own, **nested, **fixed})

@@ -46,9 +46,8 @@ from ..run.provenance import source_hash
 from ..run.reader import read_run
 from ..run.schema import Evaluated
 from . import over_seeds as over_seeds
-from .controls import own_part_donors
 from .members import as_examples, compositions
-from .scores import SCORES, CaseScores, Probes, ProbeScore, measure
+from .scores import SCORES, CaseScores, Probes, ProbeScore, measure, own_part_donors
 
 N_CASES = 60
 """Cases per dose and label, members and non-members."""

@@ -11,9 +11,8 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.protocols.base import Graded
 from composcope.experiments.config import Asking, Config
-from composcope.experiments.evaluating.asking import make_protocol
+from composcope.experiments.evaluating.asking import make_protocol, with_target
 from composcope.experiments.evaluating.benchmark import load_benchmark
-from composcope.experiments.evaluating.planning import with_target
 from composcope.experiments.run import checks
 
 SHORT = Case("c", "Which language do people speak in Oslo?", "Norwegian", (Part("Where is Oslo?", "Norway"),))

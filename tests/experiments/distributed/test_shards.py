@@ -18,9 +18,9 @@ from composcope.evaluation.cases import Case
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Shard
 from composcope.experiments.console.progress import Reporter
+from composcope.experiments.evaluating.benchmark import shard_positions
 from composcope.experiments.evaluating.merge import merge_runs
 from composcope.experiments.evaluating.planning import plan_lines
-from composcope.experiments.evaluating.shards import positions
 from composcope.experiments.run import read_json, read_lines
 
 Run = Callable[..., int]
@@ -34,7 +34,7 @@ def cases(ids: list[str]) -> list[Case]:
 @given(st.lists(st.text("abc123", min_size=1, max_size=4), unique=True, max_size=40), st.integers(1, 7))
 def test_shards_share_no_case_leave_none_out_and_differ_by_one_in_size(ids: list[str], n: int) -> None:
     every = cases(ids)
-    parts = [positions(every, Shard(i, n)) for i in range(1, n + 1)]
+    parts = [shard_positions(every, Shard(i, n)) for i in range(1, n + 1)]
     assert sorted(p for part in parts for p in part) == list(range(len(ids)))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert all(part == sorted(part) for part in parts)
@@ -42,9 +42,9 @@ def test_shards_share_no_case_leave_none_out_and_differ_by_one_in_size(ids: list
 
 @given(st.permutations([f"case-{i}" for i in range(20)]))
 def test_which_cases_are_whose_does_not_depend_on_their_order(ids: list[str]) -> None:
-    mine = {ids[p] for p in positions(cases(ids), Shard(2, 3))}
+    mine = {ids[p] for p in shard_positions(cases(ids), Shard(2, 3))}
     ordered = sorted(ids)
-    assert mine == {ordered[p] for p in positions(cases(ordered), Shard(2, 3))}
+    assert mine == {ordered[p] for p in shard_positions(cases(ordered), Shard(2, 3))}
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "a/b", "-1/3", "1/2/3", ""])

@@ -19,11 +19,9 @@ from composcope.experiments.cli import root as cli
 from composcope.experiments.console.progress import Reporter
 from composcope.experiments.interventions import (
     adapters,
-    checkpoints,
     curve,
     data,
     inference,
-    solutions,
     study,
     trainers,
     training,
@@ -131,7 +129,7 @@ def test_other_evaluation_cases_are_no_other_training_and_take_the_place_of_the_
     manifest = adapters.read_manifest(folder)
     assert manifest["evaluation"]["cases"] == len(usual.evaluation)
     assert manifest["training"] == {"cases": 4, "by_depth": {"2": 1, "4": 3}, "sha256": usual.sha256}
-    assert manifest["adapter"]["sha256"] == file_sha256(folder / "adapter" / checkpoints.WEIGHTS)
+    assert manifest["adapter"]["sha256"] == file_sha256(folder / "adapter" / adapters.WEIGHTS)
     other = replace(usual, evaluation=usual.evaluation[:2])
     training.train(recipe, BASE, other, folder, how)
     assert [row["id"] for row in read_lines(folder / "evaluation.jsonl")] == [c.id for c in other.evaluation]
@@ -211,11 +209,11 @@ def test_a_checkpoint_whose_writing_was_cut_off_is_not_continued(state: str | No
     for step, text in ((1, "{}"), (2, state)):
         folder = tmp_path / f"checkpoint-{step}"
         folder.mkdir()
-        for name in (checkpoints.WEIGHTS, "optimizer.pt", "scheduler.pt"):
+        for name in (adapters.WEIGHTS, "optimizer.pt", "scheduler.pt"):
             (folder / name).touch()
         if text is not None:
             (folder / "trainer_state.json").write_text(text)
-    assert checkpoints.last(tmp_path) == tmp_path / "checkpoint-1"
+    assert adapters.last_step(tmp_path) == tmp_path / "checkpoint-1"
 
 
 def test_an_adapter_is_put_on_its_own_base_only(traced: training.Trained, tmp_path: Path) -> None:
@@ -268,10 +266,10 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
     recipe = _recipe("sft-trace", solutions="self", prompts=6, depths=[2], max_tokens=60)
     model, tokenizer = load(str(weights.path("control")), device="cpu")
     cases = _set(recipe).cases
-    kept = solutions.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
+    kept = training.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
     assert kept, "the control organism answers far pairs"
     assert all(score(text, c.answer, c.answer_type, c.aliases, "xml").correct for c, text in kept)
-    assert kept == solutions.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
+    assert kept == training.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.experiments.cli import studies as cli
-from composcope.experiments.studies.preset import config
+from composcope.experiments.studies.running import config_of
 from composcope.experiments.studies.spec import ModelPair, from_flags, read_spec, slug
 from composcope.experiments.studies.study import STUDIES
 
@@ -115,11 +115,11 @@ def test_every_study_has_a_preset_that_asks_as_its_paper_does() -> None:
 
 def test_organisms_are_asked_in_their_own_words_and_others_as_published(tmp_path: Path) -> None:
     spec, preset = from_flags(["organism:none"]), cli.preset("agentcoma")
-    own = config(spec, preset, {}, spec.models[0], "organism:mixed")
+    own = config_of(spec, preset, {}, spec.models[0], "organism:mixed")
     assert (own.format, own.prompting, own.limit, own.asking.few_shot) == (None, None, 80, None)
-    real = config(spec, preset, {}, spec.models[0], "cases.jsonl")
+    real = config_of(spec, preset, {}, spec.models[0], "cases.jsonl")
     assert (real.format, real.prompting, real.limit, real.asking.few_shot) == ("cot", "raw", None, "2")
-    changed = config(spec, preset, {"prompting": "chat", "format": "xml"}, spec.models[0], "cases.jsonl")
+    changed = config_of(spec, preset, {"prompting": "chat", "format": "xml"}, spec.models[0], "cases.jsonl")
     assert (changed.format, changed.prompting) == ("xml", "chat")
 
 
@@ -129,6 +129,6 @@ def test_flags_replace_single_choices_of_a_preset() -> None:
         "asking": {"few_shot": "1", "compat": "agentcoma"},
         "serving": {"engine": "openai", "base_url": "http://h"},
     }
-    made = config(spec, preset, given, spec.models[0], "cases.jsonl")
+    made = config_of(spec, preset, given, spec.models[0], "cases.jsonl")
     assert (made.asking.few_shot, made.asking.also, made.asking.compat) == ("1", "self-ask", "agentcoma")
     assert made.serving.engine == "openai"

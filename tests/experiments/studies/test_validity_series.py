@@ -27,7 +27,7 @@ from composcope.experiments.run.reader import read_run
 from composcope.experiments.studies import validity as study_validity
 from composcope.experiments.studies.spec import from_flags, read_spec
 from composcope.experiments.validity import over_doses as validity
-from composcope.experiments.validity.controls import own_part_donors
+from composcope.experiments.validity.scores import own_part_donors
 
 DOSES = ("none", "twin")
 NAMES = ["organism:none", "organism:twin"]
