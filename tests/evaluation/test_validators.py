@@ -42,7 +42,7 @@ def test_metrics_that_contradict_each_other_are_named() -> None:
         Metric(m, {"combination": "x"}, 10, count=c) for m, c in (("k_zero", 3), ("k_positive", 4), ("intractable", 4))
     ]
     assert "do not add up" in validators.check_metrics(shares)[0]
-    assert "no rate" in validators.check_metrics([Metric("both", {}, 3, value=1.4, interval="clopper-pearson")])[0]
+    assert "value 1.4" in validators.check_metrics([Metric("both", {}, 3, value=1.4, interval="clopper-pearson")])[0]
 
 
 def test_stored_flags_that_contradict_their_rows_are_said_row_by_row() -> None:
