@@ -49,4 +49,4 @@ def test_a_notebook_runs_and_prints_what_it_printed(
     spec.loader.exec_module(pictures)
     copy = Path(shutil.copy(path, tmp_path))
     pictures.run_notebook(copy)
-    assert _words(_code(copy)) == _words(_code(path))
+    assert _words(_code(copy)) == _words(_code(path)), "its outputs are of older code: make pictures"
