@@ -135,7 +135,7 @@ def test_impossible_published_rows_are_recognized() -> None:
     # MultiArith rows with both below what perfect steps allow, and a percentage that is no k/180
     assert validators.check_shares(100.0, 100.0, 98.3)
     assert validators.check_shares(99.4, 100.0, 98.3)
-    assert any("no k/180" in p for p in validators.check_shares(98.8, 98.9, 98.9, 180))
+    assert any("98.8 is not k/180" in p for p in validators.check_shares(98.8, 98.9, 98.9, 180))
     assert validators.count_of(98.8, 180, cut=True) == 178
     assert validators.count_of(46.12, 1448, 2) is None and validators.count_of(46.12, 1448, 2, cut=True) is None
     assert validators.count_of(31.84, 1448, 2) == 461 and validators.count_of(32.46, 1448, 2) == 470
