@@ -78,6 +78,21 @@ def test_no_imports_go_in_circles() -> None:
     TopologicalSorter(graph).prepare()  # CycleError names the modules of a circle
 
 
+def test_the_rooms_of_experiments_stand_on_at_most_eight_floors_and_no_import_runs_up() -> None:
+    """A room is a folder of ``experiments`` or a module that stands flat in it; it stands above all that it imports."""
+    top = ROOT / "experiments"
+    rooms: dict[str, set[str]] = {}
+    for path in top.rglob("*.py"):
+        room = path.relative_to(top).parts[0]
+        used = {p.relative_to(top).parts[0] for p in _imported_modules(path) if p.is_relative_to(top)}
+        rooms.setdefault(room, set()).update(used - {room, "__init__.py"})
+    floor: dict[str, int] = {}
+    for room in TopologicalSorter(rooms).static_order():  # CycleError names the rooms of a circle
+        floor[room] = 1 + max((floor[used] for used in rooms.get(room, ())), default=0)
+    assert floor["config.py"] < floor["run"] < floor["investigate.py"] < floor["cli"]
+    assert max(floor.values()) <= 8, sorted(floor.items(), key=lambda item: item[1])
+
+
 def test_importing_the_package_and_the_command_line_does_not_load_torch() -> None:
     code = "import sys, composcope, composcope.experiments.cli; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
