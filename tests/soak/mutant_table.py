@@ -90,7 +90,7 @@ MUTANTS = (
     Mutant(E, "a denied yes is a yes", 'found.add(_VALUES[word] != bool(m["negated"]))', "found.add(_VALUES[word])", GRADES),
     Mutant(E, "an open gate cannot be a failure", "may_fail = open_whole + sum(w is not True for w in undecided)", "may_fail = open_whole", BOUNDS),
     Mutant(E, "least difference with open answers half bounded", "low = sum(_least(x, 0) - _least(y, 1)", "low = sum(_least(x, 0) - _least(y, 0)", BOUNDS),
-    Mutant(E, "bottleneck's upper bound forgets the others", "(count + this) / (n + this + elsewhere)", "(count + this) / (n + this)", STAD),
+    Mutant(E, "bottleneck's upper bound forgets the others", "(count + this) / (n + this + elsewhere)", "(count + this) / (n + this)", BOUNDS),
     Mutant(E, "skill accuracy of failed items counts open ones", 'failed = [(s, v) for s, v in found if s.item.truth("whole") is False]', 'failed = [(s, v) for s, v in found if s.item.truth("whole") is not True]', STAD),
     Mutant(E, "bootstrap interval of 90 %", "tail = (1 - confidence) / 2\n    low, high = np.quantile", "tail = 1 - confidence\n    low, high = np.quantile", STATISTICS),
     Mutant(E, "equal outcomes of clusters count as cases", 'effective, method = dependence.effective(clusters), "clopper', 'effective, method = float(n), "clopper', STATISTICS),
