@@ -25,7 +25,6 @@ LIBRARIES = (
     "transformers",
     "scipy.stats",
     "pandas",
-    "statsmodels.api",
     "matplotlib.figure",
     "openai",
     "jinja2",

@@ -240,7 +240,6 @@ def _with_unit(number: Number, unit: str | None) -> Number:
 
 def negated(text: str, number: Number) -> bool:
     """Whether a text denies a number ("not 12")."""
-    """Whether a text denies a number ("not 12")."""
     before = text[max(0, number.start - _NEAR) : number.start]
     return any(word in before.lower() for word in _DENYING) and _NEGATED.search(before) is not None
 

@@ -1,4 +1,4 @@
-"""Contrasts, matching and validity: against scipy and statsmodels, on planted data, and where nothing can be said."""
+"""Contrasts, matching and validity: against scipy, on planted data, and where nothing can be said."""
 
 from __future__ import annotations
 
