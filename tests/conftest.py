@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 import shapes
 import torch
+from hypothesis import HealthCheck, settings
 
 shapes.watch(("composcope.hooks", "composcope.probes"))
+# No test is timed: a busy machine may take long over an example.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 import torch
-from scipy.stats import beta
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...evaluation.cases import Case
+from ...evaluation.statistics import clopper_pearson
 from . import benchmarks, world
 from .tasks import QA
 
@@ -30,19 +30,12 @@ class CardRow:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        return clopper_pearson(self.k, self.n) if self.n else None
+        exact = clopper_pearson(self.k, self.n)
+        return None if exact.low is None or exact.high is None else (exact.low, exact.high)
 
     def to_dict(self) -> dict[str, object]:
         low, high = self.interval or (None, None)
         return {**asdict(self), "value": self.value, "low": low, "high": high}
-
-
-def clopper_pearson(k: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Exact interval of a proportion, in [0, 1]."""
-    tail = (1 - level) / 2
-    low = 0.0 if k == 0 else float(beta.ppf(tail, k, n - k + 1))
-    high = 1.0 if k == n else float(beta.ppf(1 - tail, k + 1, n - k))
-    return low, high
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.experiments import plugins
 
 _FILE = Path(__file__).resolve().parent / "synthetic_runs.py"
 TEMPLATE = (
@@ -23,6 +24,16 @@ TEMPLATE = (
 )
 THINGS = "lamp rope drum kite boot fork coin vase mask oar harp bell tent wok cap jar".split()
 N_CASES = 12
+
+
+@pytest.fixture(autouse=True)
+def _additions_of_plugins_end_with_their_test() -> Iterator[None]:
+    """What a test adds with ``--plugin`` is unknown to the tests after it."""
+    registries = [plugins._registry(kind) for kind in plugins.KINDS]
+    before = [(dict(r.added), dict(r._given)) for r in registries]
+    yield
+    for registry, (added, given) in zip(registries, before, strict=True):
+        registry.added, registry._given = added, given
 
 
 def tag(i: int) -> int:

@@ -90,7 +90,7 @@ COMMANDS = {
 @pytest.mark.parametrize(
     ("damage", "commands", "needle"),
     [
-        (document("metrics.json", metrics=3), "compare analyze report plot", "b/metrics.json: field 'metrics' is 3"),
+        (document("metrics.json", metrics=3), "compare study report plot", "b/metrics.json: field 'metrics' is 3"),
         (document("metrics.json", metrics=None), "compare report plot", "b/metrics.json: field 'metrics' is missing"),
         (document("metrics.json", metrics=[{"metric": "gap"}]), "compare plot", "metrics[0]: field 'group' is missing"),
         (document("manifest.json", identity=3), "compare merge score report plot probe", "field 'identity' is 3"),
@@ -103,23 +103,23 @@ COMMANDS = {
         (gone("config.yaml"), "merge score probe", "b/config.yaml: no such file"),
         (
             document("metrics.json", metrics=[{"metric": "gap", "group": {}, "n": 3, "value": 0.5, "low": 0.1}]),
-            "analyze report",
+            "study report",
             "metrics[0]: field 'interval' is missing",
         ),
         (document("manifest.json", engine={"identity": 3}), "score probe", "engine: field 'identity' is 3"),
         (fewer("journal/segment.jsonl"), "study", "b/journal: the answers of 1 of "),
         (gone("journal"), "merge", "b/journal: holds no answers"),
-        (first_line("asks.jsonl", ask=None), "analyze report", "b/asks.jsonl:1: field 'ask' is missing"),
-        (first_line("cases.jsonl", id=None), "compare merge score analyze report", "cases.jsonl:1: field 'id' is miss"),
+        (first_line("asks.jsonl", ask=None), "study report", "b/asks.jsonl:1: field 'ask' is missing"),
+        (first_line("cases.jsonl", id=None), "compare merge score study report", "cases.jsonl:1: field 'id' is miss"),
         (first_line("cases.jsonl", id=7), "compare merge score", "b/cases.jsonl:1: field 'id' is 7, not text"),
-        (text("cases.jsonl", ""), "compare merge score analyze report", "b/cases.jsonl: no lines"),
-        (text("graded.jsonl", ""), "analyze report", "b/graded.jsonl: no "),
+        (text("cases.jsonl", ""), "compare merge score study report", "b/cases.jsonl: no lines"),
+        (text("graded.jsonl", ""), "study report", "b/graded.jsonl: no "),
         (
             first_line("graded.jsonl", outcome="good"),
-            "analyze report",
+            "study report",
             "graded.jsonl:1: outcome is 'good'",
         ),
-        (first_line(SET, evidence=None), "analyze report", "whole-wrong.jsonl:1: field 'evidence' is missing"),
+        (first_line(SET, evidence=None), "study report", "whole-wrong.jsonl:1: field 'evidence' is missing"),
     ],
 )
 def test_a_damaged_run_is_one_line_with_file_and_field_and_nothing_is_written(
@@ -167,7 +167,7 @@ def test_cases_that_lost_a_line_are_not_counted_as_a_smaller_benchmark(
     assert (Path("b") / "metrics.json").read_bytes() == metrics
 
 
-def test_graded_rows_that_lost_cases_are_not_analyzed_as_fewer(
+def test_graded_rows_that_lost_cases_are_not_studied_as_fewer(
     damaged: Callable[[Damage], object], capsys: Capture
 ) -> None:
     damaged(lambda run: (run / "graded.jsonl").write_text((run / "graded.jsonl").read_text().splitlines(True)[0]))

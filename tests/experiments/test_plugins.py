@@ -77,7 +77,7 @@ from composcope.experiments.figures.drawing import drawn, need
 from composcope.experiments.figures.figure import figure
 from composcope.experiments.figures import style
 from composcope.probes.catalog import Probe
-from composcope.experiments.studies.study import Preset, Table
+from composcope.experiments.studies.study import Preset, StudyTable
 
 
 def read(file):
@@ -118,7 +118,7 @@ BENCHMARKS = [Benchmark("yes", read, answer_alone=True)]
 PROTOCOLS = [Twice]
 PROBES = [Probe("glance", measure, "Glance", "Does it look?", "Higher is more.", cost="{prompts} glances")]
 FIGURES = [bars]
-STUDIES = [Preset("twice-study", "Twice", "twice", ("yes:yes",), lambda study: [Table("t", "T", [])], ("twice-bars",),
+STUDIES = [Preset("twice-study", "Twice", "twice", ("yes:yes",), lambda study: [StudyTable("t", "T", [])], ("twice-bars",),
                   about="is it so twice?")]
 """
 

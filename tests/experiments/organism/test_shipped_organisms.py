@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from composcope.errors import InputError
+from composcope.evaluation.statistics import clopper_pearson
 from composcope.experiments.organism import card, measure, weights
 from composcope.experiments.organism.tokenizer import build
 
@@ -92,9 +93,9 @@ def test_the_control_collapses_with_depth_and_the_twin_much_less() -> None:
 
 def _agrees(row: measure.CardRow, dose: str) -> bool:
     """The 99.9 % interval of the sample meets the card's interval."""
-    low, high = measure.clopper_pearson(row.k, row.n, 0.999)
-    kept = _row(dose, row.measure)
-    return low <= kept["high"] and kept["low"] <= high
+    sample, kept = clopper_pearson(row.k, row.n, 0.999), _row(dose, row.measure)
+    assert sample.low is not None and sample.high is not None
+    return sample.low <= kept["high"] and kept["low"] <= sample.high
 
 
 @pytest.mark.parametrize("dose", ["control", "twin"])

@@ -253,8 +253,8 @@ def test_a_series_of_trainings_leaves_out_the_seed_that_was_chosen() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["agentcoma", "--trainings", "2"], "No such option '--trainings'"),
-        (["agentcoma", "--series", "OTHER"], "No such option '--series'"),
+        (["agentcoma", "--trainings", "2"], "No such option: --trainings"),
+        (["agentcoma", "--series", "OTHER"], "No such option: --series"),
         (["validity", "--series", "OTHER"], "lacks control, low"),
         (["validity", "--series", "OTHER", "--series", "OTHER", *"-m organism:none".split()], "both have seed 12"),
         (["validity", "--only-series"], "give at least one --series DIR"),
