@@ -118,8 +118,8 @@ BENCHMARKS = [Benchmark("yes", read, answer_alone=True)]
 PROTOCOLS = [Twice]
 PROBES = [Probe("glance", measure, "Glance", "Does it look?", "Higher is more.", cost="{prompts} glances")]
 FIGURES = [bars]
-STUDIES = [Preset("twice-study", "Twice", "twice", ("yes:yes",), lambda study: [StudyTable("t", "T", [])], ("twice-bars",),
-                  about="is it so twice?")]
+STUDIES = [Preset("twice-study", "Twice", "twice", ("yes:yes",), lambda study: [StudyTable("t", "T", [])],
+                  ("twice-bars",), about="is it so twice?")]
 """
 
 
