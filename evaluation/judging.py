@@ -30,7 +30,7 @@ _NOTHING = ("error", "empty", "unclosed-thinking")
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedGrades:
     """The grades after the judge, and how far it agrees with the rules on a sample of what these decided."""
 
     grades: list[Grade]
@@ -40,7 +40,7 @@ class Judged:
     """Open answers that a recorded judge was never asked about: they stay as the rules graded them."""
 
 
-def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine, journal: Journal) -> Judged:
+def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine, journal: Journal) -> JudgedGrades:
     """The grades after the judge has seen every open answer, in the same order, and its agreement with the rules."""
     open_ = [i for i, (ask, response, grade) in enumerate(graded) if _is_open(ask, response, grade)]
     sampled = _sample([i for i in range(len(graded)) if i not in {*open_}], graded)
@@ -58,7 +58,7 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
     verdicts = [(judging.verdict(said[i] or ""), final[i].outcome == "correct") for i in sampled if i in said]
     decided = [(theirs, ours) for theirs, ours in verdicts if theirs is not None]
     unseen = sum(i not in said for i in open_)
-    return Judged(final, sum(theirs == ours for theirs, ours in decided), len(decided), unseen)
+    return JudgedGrades(final, sum(theirs == ours for theirs, ours in decided), len(decided), unseen)
 
 
 def _question(ask: Ask, response: Response, grade: Grade) -> Ask:
@@ -91,7 +91,7 @@ def _sample(decided: Sequence[int], graded: Sequence[tuple[Ask, Response, Grade]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AnswerToJudge:
     """One answer to compare with its gold answer."""
 
     case: str
@@ -105,7 +105,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class JudgeVerdict:
     """A verdict and where it comes from."""
 
     right: bool | None
@@ -113,7 +113,7 @@ class Agreement:
     why: str
 
 
-def agree(rows: Sequence[Comparison], judge: Engine | None, journal: Journal | None = None) -> list[Agreement]:
+def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal | None = None) -> list[JudgeVerdict]:
     """A verdict for each row.
 
     What the rules call correct is right. Everything else that has an answer goes to the judge, if there is one; its
@@ -130,20 +130,20 @@ def agree(rows: Sequence[Comparison], judge: Engine | None, journal: Journal | N
     ]
     for i, response in zip(open_, ask_all(judge, asks, journal), strict=True):
         if response.finish_reason == "error":
-            verdicts[i] = Agreement(None, f"judge error: {response.error}")
+            verdicts[i] = JudgeVerdict(None, f"judge error: {response.error}")
         else:
             said = judging.verdict(response.text)
-            verdicts[i] = Agreement(said, f"judge: {' '.join(response.text.split())[:500]}")
+            verdicts[i] = JudgeVerdict(said, f"judge: {' '.join(response.text.split())[:500]}")
     return [verdicts[i] for i in range(len(rows))]
 
 
-def _answer(row: Comparison, grade: Grade) -> str:
+def _answer(row: AnswerToJudge, grade: Grade) -> str:
     """What the judge sees: the extracted answer, or the end of a response in which none was found."""
     if row.finish_reason in ("error", "length"):
         return ""
     return grade.answer or row.response.strip()[-1000:]
 
 
-def _by_rules(grade: Grade) -> Agreement:
+def _by_rules(grade: Grade) -> JudgeVerdict:
     right = {"correct": True, "incorrect": False, "abstained": False}.get(grade.outcome)
-    return Agreement(right, f"rules: {grade.match or grade.reason or grade.outcome}")
+    return JudgeVerdict(right, f"rules: {grade.match or grade.reason or grade.outcome}")

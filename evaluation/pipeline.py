@@ -18,7 +18,7 @@ from .cases import Case
 from .engines.base import THINKING_OPENED, Engine
 from .grading.lists import stopped_at_a_part
 from .journal import Journal, ask_identity
-from .judging import Judged, second_opinions
+from .judging import JudgedGrades, second_opinions
 from .protocols.base import Graded, Protocol
 
 
@@ -56,7 +56,7 @@ class Evaluation:
     """Asks that a limit left unasked in the last round; later rounds may add more."""
     stopped: str | None = None
     """The limit that stopped the evaluation early; None when it is complete."""
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[JudgedGrades, ...] = ()
     """What a judge said, round by round; () without one."""
     warnings: tuple[str, ...] = ()
 
@@ -116,7 +116,7 @@ def evaluate(
     grades: dict[str, dict[str, Grade]] = {case.id: {} for case in cases}
     rows: list[Graded] = []
     asked: set[tuple[str, str, int]] = set()
-    judged: list[Judged] = []
+    judged: list[JudgedGrades] = []
     active = list(cases)
     while active and state.stopped is None:
         wanted = [(case, new) for case in active if (new := _new_asks(case, protocol, grades[case.id], asked))]

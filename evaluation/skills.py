@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import InputError, NoCasesError
 from .asks import Ask
-from .benchmarks.stad import Item
+from .benchmarks.stad import StadItem
 from .builders import scaffold_parsing as parsing
 from .engines.base import Engine, ask_all
 from .journal import Journal
@@ -230,7 +230,7 @@ Reply with the number of one skill, and nothing else."""
 
 
 def assign(
-    items: Sequence[Item], skills: Sequence[Skill], engine: Engine, journal: Journal | None = None
+    items: Sequence[StadItem], skills: Sequence[Skill], engine: Engine, journal: Journal | None = None
 ) -> dict[str, tuple[str | None, ...]]:
     """For each step of each item the id of the skill it calls for, ``other``, or None where the reply is unreadable."""
     listed = "\n".join(f"{n}. {s.text}" for n, s in enumerate(skills, 1))
@@ -260,7 +260,7 @@ def _assigned(reply: str, skills: Sequence[Skill]) -> str | None:
 
 
 def map_skills(
-    items: Sequence[Item],
+    items: Sequence[StadItem],
     teacher: Engine,
     n_clusters: int,
     n_skills: int,
@@ -278,7 +278,7 @@ def map_skills(
     return SkillMap(skills, assigned, clusters, f"{embedding.method}; {clusters.method}", n_skills)
 
 
-def with_skills(items: Sequence[Item], skill_map: SkillMap) -> list[Item]:
+def with_skills(items: Sequence[StadItem], skill_map: SkillMap) -> list[StadItem]:
     """The items with the name of each step's skill (``other`` where none fits, None where it could not be read)."""
     found = []
     for item in items:
@@ -331,7 +331,7 @@ def granularity(skill_map: SkillMap, model: str | Path | None = None) -> Granula
 
 
 def search(
-    items: Sequence[Item],
+    items: Sequence[StadItem],
     teacher: Engine,
     clusters: Sequence[int] = (5, 10, 20, 40, 80),
     skills: Sequence[int] = (5, 10, 20, 40),

@@ -23,7 +23,7 @@ Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ExamplesAtPosition:
     """Examples as a probe reads them."""
 
     examples: tuple[Example, ...]
@@ -33,7 +33,7 @@ class Reading:
     warnings: tuple[str, ...]
 
 
-def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> Reading:
+def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> ExamplesAtPosition:
     """Examples moved to the position at which they are read; examples without an answer slot are left out and counted.
 
     A first answer token of white space only is never scored: it becomes the end of the prompt. Raises
@@ -68,7 +68,7 @@ def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> 
         "position": position, "coincide": f"{same} of {len(located)} responses", "without_slot": len(lost),
         "separators_skipped": skipped,
     }  # fmt: skip
-    return Reading(tuple(moved), note, settings, tuple(warnings))
+    return ExamplesAtPosition(tuple(moved), note, settings, tuple(warnings))
 
 
 def _at_slot(e: Example) -> Example | None:

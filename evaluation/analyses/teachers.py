@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from ...errors import InputError, NoCasesError
-from ..benchmarks.stad import Item
+from ..benchmarks.stad import StadItem
 from ..builders.scaffold_quality import filtering
 from ..protocols import counting
 from ..skills import cluster, embed, teacher_agreement
@@ -47,7 +47,7 @@ def teachers(sources: Sequence[Source], top: int = 5) -> Analysis:
     return Analysis("teachers", (), {"agreement": rows, "mean": means})
 
 
-def filtered(source: Source, kept: Sequence[Item], n_clusters: int = 20) -> Analysis:
+def filtered(source: Source, kept: Sequence[StadItem], n_clusters: int = 20) -> Analysis:
     """A target's accuracy on all original questions and on those kept, and whether their topics are alike.
 
     ``source`` is a run on the originals; ``kept`` are the records that generation kept, matched by question. Topics are

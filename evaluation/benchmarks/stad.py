@@ -28,7 +28,7 @@ _KNOWN = ("id", "question", "answer", "skill", "teacher", *_STAGES)
 
 
 @dataclass(frozen=True)
-class Step:
+class StadStep:
     """One sub-task of an item."""
 
     segment: str
@@ -51,14 +51,14 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Item:
+class StadItem:
     """A question on its way through the generation; later stages fill what is empty."""
 
     id: str
     question: str
     gold: Any
     """The gold answer as the file has it."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StadStep, ...] = ()
     scaffolds: tuple[str | None, ...] = ()
     """K-1 rewrites; the j-th (from 1) reveals steps 1..j."""
     checks: tuple[Check | None, ...] = ()
@@ -97,13 +97,13 @@ def asked_in(case: Case) -> dict[str, str]:
     return {"format": str(case.meta["format"])} if case.meta.get("format") else {}
 
 
-def read_items(path: str | Path) -> list[Item]:
+def read_items(path: str | Path) -> list[StadItem]:
     """Read records of any stage. Raises ``InputError`` naming file, line and field for what has another shape."""
     stem = Path(path).stem.removesuffix("_final")
     return [item_from_record(row, f"{stem}-{n:04d}", where) for n, (where, row) in enumerate(objects(path, WHAT))]
 
 
-def item_from_record(row: Mapping[str, Any], name: str, where: str) -> Item:
+def item_from_record(row: Mapping[str, Any], name: str, where: str) -> StadItem:
     """One record as an item; ``name`` is its id unless it carries one."""
     question = row.get("question")
     if not isinstance(question, str) or not question.strip() or row.get("answer") is None:
@@ -117,7 +117,7 @@ def item_from_record(row: Mapping[str, Any], name: str, where: str) -> Item:
         result = answers[i] if i < len(answers) and isinstance(answers[i], dict) else {}
         answer = result.get("answer") if result else (answers[i] if i < len(answers) else None)
         steps.append(
-            Step(
+            StadStep(
                 segment=str(segment or ""),
                 answer=None if answer is None else typed_answer(answer)[0],
                 explanation=result.get("explanation"),
@@ -126,7 +126,7 @@ def item_from_record(row: Mapping[str, Any], name: str, where: str) -> Item:
             )
         )
     checks = [_check(c) for c in _list(row, "scaffolding_verification", where)]
-    return Item(
+    return StadItem(
         id=str(row.get("id") or name),
         question=question,
         gold=row["answer"],
@@ -165,7 +165,7 @@ def score(value: Any) -> bool | None:
     return {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}.get(text)
 
 
-def record_from_item(item: Item) -> dict[str, Any]:
+def record_from_item(item: StadItem) -> dict[str, Any]:
     """The item as a record of the released shape, with the stages it has been through and no others."""
     row: dict[str, Any] = {"question": item.question, "answer": item.gold}
     if item.steps:
@@ -189,7 +189,7 @@ def _check_record(check: Check) -> dict[str, Any]:
     return {"answer": check.text, "score": value, "justification": check.justification}
 
 
-def case_from_item(item: Item, benchmark: str = "stad") -> Case:
+def case_from_item(item: StadItem, benchmark: str = "stad") -> Case:
     """The item as a case: parts are the stand-alone sub-tasks, ``meta`` holds the rewrites by level.
 
     Where stages do not fit together the case has the question only, and ``meta["problem"]`` says why.
@@ -214,7 +214,7 @@ def case_from_item(item: Item, benchmark: str = "stad") -> Case:
     return replace(case, parts=tuple(parts), meta=meta)
 
 
-def placeholder_text(item: Item, level: int) -> str:
+def placeholder_text(item: StadItem, level: int) -> str:
     """The scaffold at ``level`` with the injected values blanked: what its wording alone gives away (App. E).
 
     The rewrite keeps its words where every value can be found in it apart from those of the original question;

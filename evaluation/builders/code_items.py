@@ -52,7 +52,7 @@ class CodeItem:
 
 
 @dataclass(frozen=True)
-class Slot:
+class ReplaceableNumber:
     """A number of an item that can be replaced."""
 
     value: float
@@ -69,7 +69,7 @@ def has_x(item: CodeItem) -> bool:
     return _X.search(item.question) is not None
 
 
-def slots(item: CodeItem) -> tuple[list[Slot], list[dict[str, Any]]]:
+def slots(item: CodeItem) -> tuple[list[ReplaceableNumber], list[dict[str, Any]]]:
     """The replaceable numbers of an item, and the reason why each other constant of its code is not replaceable."""
     constants = code_constants(item.code)
     times = Counter(float(c.value) for c in constants)
@@ -90,7 +90,7 @@ def slots(item: CodeItem) -> tuple[list[Slot], list[dict[str, Any]]]:
             refused.append({"constant": value, "reason": reason})
         else:
             node = next(c for c in constants if float(c.value) == value)
-            found.append(Slot(value, spans[0], node.lineno, node.col_offset, node.end_col_offset or 0))
+            found.append(ReplaceableNumber(value, spans[0], node.lineno, node.col_offset, node.end_col_offset or 0))
     return found, refused
 
 
@@ -106,7 +106,7 @@ def code_constants(code: str) -> list[Any]:
     return sorted(numbers, key=lambda n: (n.lineno, n.col_offset))
 
 
-def with_constant(code: str, slot: Slot, text: str) -> str:
+def with_constant(code: str, slot: ReplaceableNumber, text: str) -> str:
     """The program with the slot's constant replaced by ``text``."""
     lines = code.split("\n")
     line = lines[slot.line - 1].encode()
@@ -114,7 +114,7 @@ def with_constant(code: str, slot: Slot, text: str) -> str:
     return "\n".join(lines)
 
 
-def with_mention(question: str, slot: Slot, text: str) -> str:
+def with_mention(question: str, slot: ReplaceableNumber, text: str) -> str:
     """The question with the slot's number replaced by ``text``."""
     return question[: slot.span[0]] + text + question[slot.span[1] :]
 
@@ -204,7 +204,9 @@ def _restored(row: Mapping[str, Any]) -> tuple[str, str]:
     for old, new in _changes(question, row["input"]):
         for node in reversed(code_constants(code)):
             if float(node.value) == new:
-                code = with_constant(code, Slot(new, (0, 0), node.lineno, node.col_offset, node.end_col_offset), old)
+                code = with_constant(
+                    code, ReplaceableNumber(new, (0, 0), node.lineno, node.col_offset, node.end_col_offset), old
+                )
     return question, code
 
 

@@ -25,7 +25,7 @@ from .. import prompts
 from ..cases import Case, Part
 from ..protocols.reasoning_gap import co_present
 from ..sandbox import CodeResult, Limits, run_code
-from .code_items import CodeItem, Slot, has_x, slots, whole, with_constant, with_mention
+from .code_items import CodeItem, ReplaceableNumber, has_x, slots, whole, with_constant, with_mention
 
 _FORBIDDEN = 1e6
 LIMITS = Limits(seconds=0.5)
@@ -56,7 +56,7 @@ class Candidate:
 
     first: CodeItem
     second: CodeItem
-    slot: Slot
+    slot: ReplaceableNumber
     answer: int
 
     @property
@@ -129,7 +129,7 @@ def _candidates(
 
 
 def _firsts(
-    items: Sequence[CodeItem], second: CodeItem, slot: Slot, rng: random.Random, rules: Rules
+    items: Sequence[CodeItem], second: CodeItem, slot: ReplaceableNumber, rng: random.Random, rules: Rules
 ) -> list[CodeItem]:
     """First questions worth trying: their answer is near the number that it is to replace."""
     limit = math.log(rules.max_constant_ratio)
@@ -137,7 +137,9 @@ def _firsts(
     return rng.sample(near, min(rules.tries, len(near)))
 
 
-def _try(first: CodeItem, second: CodeItem, slot: Slot, before: CodeResult, rules: Rules) -> Candidate | dict[str, Any]:
+def _try(
+    first: CodeItem, second: CodeItem, slot: ReplaceableNumber, before: CodeResult, rules: Rules
+) -> Candidate | dict[str, Any]:
     """The candidate, or the reason why these items do not make one."""
     if first.answer == slot.value:
         return {"reason": "same-number"}

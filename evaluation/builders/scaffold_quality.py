@@ -13,11 +13,11 @@ from scipy.stats import pearsonr
 from ...errors import InputError, NoCasesError
 from .. import prompts
 from ..asks import Ask
-from ..benchmarks.stad import Item
+from ..benchmarks.stad import StadItem
 from ..engines.base import Engine, ask_all
 from ..grading.grade import grade
 from ..journal import Journal
-from ..judging import Comparison, agree
+from ..judging import AnswerToJudge, agree
 from . import scaffold_prompts as requests
 
 
@@ -35,7 +35,7 @@ class Share:
         return self.count / self.n if self.n else None
 
 
-def redundancy(items: Sequence[Item]) -> Share:
+def redundancy(items: Sequence[StadItem]) -> Share:
     """Pairs of steps of one item with the same answer, over all intermediate answers (App. B).
 
     The last step's answer is the final one and no intermediate answer. Answers are equal as graders find them equal:
@@ -56,7 +56,7 @@ def _kind(answer: str) -> str:
 
 
 def coverage(
-    items: Sequence[Item],
+    items: Sequence[StadItem],
     solver: Engine,
     judge: Engine | None = None,
     journal: Journal | None = None,
@@ -82,7 +82,7 @@ def coverage(
     ]
     responses = ask_all(solver, asks, journal)
     rows = [
-        Comparison(i.id, "coverage", i.question, i.answer, i.answer_type, r.text, "cot", r.finish_reason)
+        AnswerToJudge(i.id, "coverage", i.question, i.answer, i.answer_type, r.text, "cot", r.finish_reason)
         for i, r in zip(items, responses, strict=True)
     ]
     verdicts = {row.case: v.right for row, v in zip(rows, agree(rows, judge, journal), strict=True)}

@@ -23,12 +23,12 @@ from typing import Any, Literal, TypeVar
 from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Response
-from ..benchmarks.stad import Check, Item, Step, asked_in
+from ..benchmarks.stad import Check, StadItem, StadStep, asked_in
 from ..cases import Case
 from ..engines.base import Engine, ask_all
 from ..grading.grade import grade
 from ..journal import Journal
-from ..judging import Comparison, agree
+from ..judging import AnswerToJudge, agree
 from . import scaffold_parsing as parsing
 from . import scaffold_prompts as requests
 
@@ -72,10 +72,10 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedScaffolds:
     """The results of generation."""
 
-    items: list[Item]
+    items: list[StadItem]
     """Verified items, in the order they came in."""
     dropped: list[dict[str, Any]]
     """One record per item and teacher that lost it: ``id``, ``teacher``, ``stage``, ``reason``."""
@@ -99,7 +99,7 @@ class _Run:
     def name(self) -> str:
         return teacher_name(self.teacher)
 
-    def drop(self, item: Item, stage: str, reason: str) -> None:
+    def drop(self, item: StadItem, stage: str, reason: str) -> None:
         self.dropped.append({"id": item.id, "teacher": self.name, "stage": stage, "reason": reason})
 
 
@@ -108,14 +108,14 @@ def teacher_name(engine: Engine) -> str:
     return engine.identity.get("model") or "+".join(engine.identity.values())
 
 
-def items_from_cases(cases: Iterable[Case]) -> list[Item]:
+def items_from_cases(cases: Iterable[Case]) -> list[StadItem]:
     """Questions to decompose, from any benchmark."""
-    return [Item(c.id, c.question, c.answer, extra=asked_in(c)) for c in cases]
+    return [StadItem(c.id, c.question, c.answer, extra=asked_in(c)) for c in cases]
 
 
 def generate(
-    items: Sequence[Item], roles: Roles, settings: Settings | None = None, journal: Journal | None = None
-) -> Generated:
+    items: Sequence[StadItem], roles: Roles, settings: Settings | None = None, journal: Journal | None = None
+) -> GeneratedScaffolds:
     """Take ``items`` through all stages that they have not been through.
 
     Keeps the items whose every rewrite the teacher answers with the gold answer. Raises ``InputError`` for items
@@ -128,17 +128,17 @@ def generate(
     if twice := [i for i, n in Counter(i.id for i in items).items() if n > 1]:
         raise InputError(f"item id {twice[0]!r} is used more than once; ids are unique")
     runs = [_Run(t, roles.judge, settings, journal) for t in roles.teachers]
-    kept: dict[str, Item] = {}
+    kept: dict[str, StadItem] = {}
     for n, run in enumerate(runs):
         rotated = [item for i, item in enumerate(items) if i % len(runs) == n]
         mine = rotated if roles.sharing == "rotate" else [i for i in items if i.id not in kept]
         kept |= {i.id: i for i in _all_stages(run, mine)}
     in_order = [kept[i.id] for i in items if i.id in kept]
     dropped = [d for run in runs for d in run.dropped]
-    return Generated(in_order, dropped, _report(items, in_order, dropped, runs))
+    return GeneratedScaffolds(in_order, dropped, _report(items, in_order, dropped, runs))
 
 
-def _all_stages(run: _Run, items: Sequence[Item]) -> list[Item]:
+def _all_stages(run: _Run, items: Sequence[StadItem]) -> list[StadItem]:
     current = list(items)
     for stage in (_decompose, _answer, _consistent, _scaffold, _verify, _stand_alone):
         current = stage(run, current)
@@ -146,7 +146,7 @@ def _all_stages(run: _Run, items: Sequence[Item]) -> list[Item]:
 
 
 def _report(
-    items: Sequence[Item], kept: Sequence[Item], dropped: Sequence[dict[str, Any]], runs: Sequence[_Run]
+    items: Sequence[StadItem], kept: Sequence[StadItem], dropped: Sequence[dict[str, Any]], runs: Sequence[_Run]
 ) -> dict[str, Any]:
     k = [len(i.steps) for i in kept]
     return {
@@ -200,7 +200,7 @@ def _read(
     return result
 
 
-def _decompose(run: _Run, items: list[Item]) -> list[Item]:
+def _decompose(run: _Run, items: list[StadItem]) -> list[StadItem]:
     wanted = {
         (i.id, "decompose"): requests.steps_request(i.question, run.settings.max_steps) for i in items if not i.steps
     }
@@ -212,7 +212,7 @@ def _decompose(run: _Run, items: list[Item]) -> list[Item]:
             run.drop(item, "decompose", f"unread: {reply.problem}")
             continue
         if reply is not None and reply.value is not None:
-            item = replace(item, steps=tuple(Step(s) for s in reply.value), teacher=run.name)
+            item = replace(item, steps=tuple(StadStep(s) for s in reply.value), teacher=run.name)
         if len(item.steps) < 2:
             run.drop(item, "decompose", "single-step")
         elif reply is not None and len(item.steps) > run.settings.max_steps:
@@ -222,7 +222,7 @@ def _decompose(run: _Run, items: list[Item]) -> list[Item]:
     return kept
 
 
-def _answer(run: _Run, items: list[Item]) -> list[Item]:
+def _answer(run: _Run, items: list[StadItem]) -> list[StadItem]:
     open_ = {i.id: i for i in items if any(s.answer is None for s in i.steps)}
     wanted = {
         (i.id, "answer"): requests.answers_request(i.question, [s.segment for s in i.steps]) for i in open_.values()
@@ -241,10 +241,10 @@ def _answer(run: _Run, items: list[Item]) -> list[Item]:
     return kept
 
 
-def _consistent(run: _Run, items: list[Item]) -> list[Item]:
+def _consistent(run: _Run, items: list[StadItem]) -> list[StadItem]:
     """Items whose last intermediate answer is the gold answer (the consistency function of section 2.1)."""
     rows = [
-        Comparison(i.id, "consistency", i.question, i.answer, i.answer_type, i.steps[-1].answer or "") for i in items
+        AnswerToJudge(i.id, "consistency", i.question, i.answer, i.answer_type, i.steps[-1].answer or "") for i in items
     ]
     kept = []
     for item, verdict in zip(items, agree(rows, run.judge, run.journal), strict=True):
@@ -256,7 +256,7 @@ def _consistent(run: _Run, items: list[Item]) -> list[Item]:
     return kept
 
 
-def _scaffold(run: _Run, items: list[Item]) -> list[Item]:
+def _scaffold(run: _Run, items: list[StadItem]) -> list[StadItem]:
     wanted = {
         (i.id, f"scaffold:{j}"): requests.rewrite_request(i.question, i.solved(j))
         for i in items
@@ -274,7 +274,7 @@ def _scaffold(run: _Run, items: list[Item]) -> list[Item]:
     return kept
 
 
-def _verify(run: _Run, items: list[Item]) -> list[Item]:
+def _verify(run: _Run, items: list[StadItem]) -> list[StadItem]:
     """Items whose every rewrite the teacher answers right; greedy, and in the words that targets are asked with."""
     levels = [(i, j) for i in items if not i.checks for j in range(1, len(i.steps))]
     asks = [
@@ -291,7 +291,7 @@ def _verify(run: _Run, items: list[Item]) -> list[Item]:
     ]
     responses = ask_all(run.teacher, asks, run.journal)
     rows = [
-        Comparison(i.id, f"verify:{j}", i.question, i.answer, i.answer_type, r.text, "cot", r.finish_reason)
+        AnswerToJudge(i.id, f"verify:{j}", i.question, i.answer, i.answer_type, r.text, "cot", r.finish_reason)
         for (i, j), r in zip(levels, responses, strict=True)
     ]
     checks: dict[str, list[Check]] = {}
@@ -308,7 +308,7 @@ def _verify(run: _Run, items: list[Item]) -> list[Item]:
     return kept
 
 
-def _stand_alone(run: _Run, items: list[Item]) -> list[Item]:
+def _stand_alone(run: _Run, items: list[StadItem]) -> list[StadItem]:
     wanted = {
         (i.id, f"stand-alone:{j}"): requests.task_request(i.question, i.solved(j - 1), step.segment)
         for i in items
@@ -331,9 +331,9 @@ def _stand_alone(run: _Run, items: list[Item]) -> list[Item]:
 TEACHER = "human"
 
 
-def from_cases(cases: Sequence[Case], *, max_steps: int | None = None) -> tuple[list[Item], list[dict[str, Any]]]:
+def from_cases(cases: Sequence[Case], *, max_steps: int | None = None) -> tuple[list[StadItem], list[dict[str, Any]]]:
     """Scaffolded items from cases whose parts are human steps in order, and a record for each case left out."""
-    items: list[Item] = []
+    items: list[StadItem] = []
     dropped: list[dict[str, Any]] = []
     for case in cases:
         reason = _unusable(case, max_steps)
@@ -357,12 +357,12 @@ def _unusable(case: Case, max_steps: int | None) -> str | None:
     return None
 
 
-def _item(case: Case) -> Item:
-    steps = tuple(Step(p.question, p.answer, p.worked, skill=p.skill) for p in case.parts)
-    return Item(case.id, case.question, case.answer, steps, teacher=TEACHER, extra=asked_in(case))
+def _item(case: Case) -> StadItem:
+    steps = tuple(StadStep(p.question, p.answer, p.worked, skill=p.skill) for p in case.parts)
+    return StadItem(case.id, case.question, case.answer, steps, teacher=TEACHER, extra=asked_in(case))
 
 
-def with_templates(item: Item) -> Item:
+def with_templates(item: StadItem) -> StadItem:
     """The item with rewrites and stand-alone tasks made by template where it has none."""
     levels = range(1, len(item.steps))
     scaffolds = item.scaffolds or tuple(prompts.scaffold(item.question, item.solved(j)) for j in levels)
@@ -370,7 +370,7 @@ def with_templates(item: Item) -> Item:
     return replace(item, scaffolds=scaffolds, steps=steps)
 
 
-def _task(item: Item, done: int) -> str:
+def _task(item: StadItem, done: int) -> str:
     known = " ".join(f"Known: {q} {a}." for q, a in item.solved(done))
     context = f"Situation: {item.question}" + (f"\n{known}" if known else "")
     return f"{context}\nAnswer only this: {item.steps[done].segment}"

@@ -19,7 +19,7 @@ _DRAWS = 4
 
 
 @dataclass(frozen=True)
-class Probe:
+class TrialReply:
     """One tiny reply."""
 
     text: str
@@ -73,7 +73,7 @@ class Capabilities:
                 raise ModelError(f"{where}: the server ignores or refuses {name}, which these asks need; {fix}")
 
 
-def find_capabilities(send: Callable[..., Probe | None]) -> Capabilities:
+def find_capabilities(send: Callable[..., TrialReply | None]) -> Capabilities:
     """Try each field once. ``send(prompting, prompt=..., max_tokens=..., ...)`` gives None where it is refused."""
     raw = send("raw", prompt=COUNT, max_tokens=8)
     chat = send("chat", prompt=COUNT, max_tokens=16)
@@ -96,7 +96,7 @@ def find_capabilities(send: Callable[..., Probe | None]) -> Capabilities:
     )
 
 
-def _shortened(longer: Probe, short: Probe | None) -> bool | None:
+def _shortened(longer: TrialReply, short: TrialReply | None) -> bool | None:
     if short is None:
         return None
     if short.tokens is not None:
@@ -104,7 +104,7 @@ def _shortened(longer: Probe, short: Probe | None) -> bool | None:
     return len(short.text) < len(longer.text) or None
 
 
-def _stopped(send: Callable[..., Probe | None], way: str, free: Probe) -> bool | None:
+def _stopped(send: Callable[..., TrialReply | None], way: str, free: TrialReply) -> bool | None:
     middle = len(free.text) // 2
     stop = free.text[middle : middle + 2]
     if len(stop) < 2 or not stop.strip() or "\ufffd" in free.text:
@@ -115,16 +115,16 @@ def _stopped(send: Callable[..., Probe | None], way: str, free: Probe) -> bool |
     return len(found.text) < len(free.text)
 
 
-def _returned(reply: Probe | None) -> bool:
+def _returned(reply: TrialReply | None) -> bool:
     return reply is not None and reply.ids
 
 
-def _varied(draws: list[Probe | None]) -> bool | None:
+def _varied(draws: list[TrialReply | None]) -> bool | None:
     texts = [d.text for d in draws if d is not None]
     if len(texts) < len(draws):
         return False
     return len(set(texts)) > 1
 
 
-def _same(one: Probe | None, other: Probe | None) -> bool | None:
+def _same(one: TrialReply | None, other: TrialReply | None) -> bool | None:
     return None if one is None or other is None else one.text == other.text

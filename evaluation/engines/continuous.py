@@ -1,8 +1,8 @@
 """Continuous batching: a finished row is replaced at once, and shared beginnings of prompts are computed once.
 
-``Layout`` puts several prompts into one sequence in which every shared beginning stands once. ``Reader`` computes their
-keys and values, ``Slots`` holds those of the answers in progress, and ``decode`` runs both until every row is finished.
-Prompts are read in the given order: in dictionary order, neighbors share most. The model's cache must consist of keys
+``RaggedLayout`` puts several prompts into one sequence in which every shared beginning stands once. ``Reader`` computes
+their keys and values, ``Slots`` holds those of the answers in progress, and ``decode`` runs both until every row is
+finished. Prompts are read in the given order: in dictionary order, neighbors share most. The model's cache must consist of keys
 and values alone, which ``trust`` checks.
 """
 
@@ -94,7 +94,7 @@ class Reader:
         logits, layout = self._forward(prompts)
         return logits, layout.columns
 
-    def _forward(self, prompts: Sequence[tuple[int, ...]]) -> tuple[Tensor, Layout]:
+    def _forward(self, prompts: Sequence[tuple[int, ...]]) -> tuple[Tensor, RaggedLayout]:
         self._keep(common(self.held, prompts[0]))
         layout = lay_out(self.held, prompts)
         depths = torch.tensor([*range(len(self.held)), *layout.depths])
@@ -114,7 +114,7 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Layout:
+class RaggedLayout:
     """Where the tokens of some prompts stand: first those that are held already, then the new ones."""
 
     tokens: list[int]
@@ -152,7 +152,7 @@ def together(held: Sequence[int], prompts: Sequence[Sequence[int]], limit: int) 
     return len(prompts)
 
 
-def lay_out(held: Sequence[int], prompts: Sequence[Sequence[int]]) -> Layout:
+def lay_out(held: Sequence[int], prompts: Sequence[Sequence[int]]) -> RaggedLayout:
     """Lay out ``prompts`` behind ``held``. Every prompt's last token is among the new ones: its logits are wanted."""
     tokens: list[int] = []
     depths: list[int] = []
@@ -172,7 +172,7 @@ def lay_out(held: Sequence[int], prompts: Sequence[Sequence[int]]) -> Layout:
         where = [*where[:shared], *range(own.start, own.stop)]
         columns.append(where)
         before = ids
-    return Layout(tokens, depths, columns, seen[: len(tokens), : len(held) + len(tokens)])
+    return RaggedLayout(tokens, depths, columns, seen[: len(tokens), : len(held) + len(tokens)])
 
 
 _BLOCK = 32

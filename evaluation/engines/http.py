@@ -26,7 +26,7 @@ from ..asks import Ask, Response
 from ..journal import ask_identity
 from . import replies, transport
 from .base import REFUSED, BaseEngine, error_response, think
-from .capabilities import Capabilities, Probe, find_capabilities
+from .capabilities import Capabilities, TrialReply, find_capabilities
 from .replies import LEAST, SHARE, foreign
 from .transport import RedirectedError, ReplyTooLargeError, Transport, is_official, stay_on_host
 
@@ -310,7 +310,7 @@ class HttpEngine(BaseEngine):
         stated = [getattr(m, "max_model_len", None) for m in models or () if getattr(m, "id", None) == self.model]
         return stated[0] if stated and isinstance(stated[0], int) else None
 
-    def probe(self, prompting: str, extra: Mapping[str, Any] | None = None, **fields: Any) -> Probe | None:
+    def probe(self, prompting: str, extra: Mapping[str, Any] | None = None, **fields: Any) -> TrialReply | None:
         """One tiny request for the capability check; None when the server refuses this endpoint or these fields."""
         before, self.extra_fields = self.extra_fields, {**self.extra_fields, **(extra or {})}
         try:
@@ -318,7 +318,7 @@ class HttpEngine(BaseEngine):
         finally:
             self.extra_fields = before
 
-    def _probe(self, prompting: str, fields: Mapping[str, Any]) -> Probe | None:
+    def _probe(self, prompting: str, fields: Mapping[str, Any]) -> TrialReply | None:
         ask = Ask("probe", "probe", gold="", answer_type="text", prompting=prompting, **fields)  # type: ignore[arg-type]
         try:
             reply = self._request(ask)
@@ -331,7 +331,7 @@ class HttpEngine(BaseEngine):
         self.answered_as = self._another_model(reply)
         choice, (_, tokens) = replies.choice_of(reply), replies.counts(reply)
         ids = None not in replies.token_ids(reply, choice)
-        return Probe(replies.text_of(choice), choice.finish_reason, tokens or None, ids)
+        return TrialReply(replies.text_of(choice), choice.finish_reason, tokens or None, ids)
 
     def _said(self, error: BaseException) -> str:
         text = str(error) or type(error).__name__

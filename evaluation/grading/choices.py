@@ -40,7 +40,7 @@ _DENIED = re.compile(
 
 
 @dataclass(frozen=True)
-class Reading:
+class ChosenOption:
     """The letter that a text chooses, or the reason why it chooses none."""
 
     letter: str | None
@@ -48,7 +48,7 @@ class Reading:
     """``no-answer``, ``several choices``, ``letter and text differ``."""
 
 
-def announced(line: str, rest: str, options: _Options) -> Reading:
+def announced(line: str, rest: str, options: _Options) -> ChosenOption:
     """The option that a text after an answer cue chooses."""
     found = _opening(_corrected(view.plain(line[: cues.REACH])), options)
     if found.letter is None and found.reason == "no-answer":
@@ -56,12 +56,12 @@ def announced(line: str, rest: str, options: _Options) -> Reading:
     return found
 
 
-def uncued(text: str, options: _Options) -> Reading:
+def uncued(text: str, options: _Options) -> ChosenOption:
     """The option that a text without a cue chooses: in its first words, in its conclusion, or the only one it names."""
     plain = view.plain(text)
     parts = view.sentences(plain)[-_MOST:]
     if not parts:
-        return Reading(None, "no-answer")
+        return ChosenOption(None, "no-answer")
     for sentence in reversed(parts[1:]):
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:
             return found
@@ -70,8 +70,8 @@ def uncued(text: str, options: _Options) -> Reading:
         return found
     said = _said(plain, options)
     if len(said) == 1:
-        return Reading(said.pop())
-    return Reading(None, "several choices" if said else "no-answer")
+        return ChosenOption(said.pop())
+    return ChosenOption(None, "several choices" if said else "no-answer")
 
 
 def _corrected(plain: str) -> str:
@@ -82,26 +82,26 @@ def _corrected(plain: str) -> str:
     return plain
 
 
-def _opening(text: str, options: _Options) -> Reading:
+def _opening(text: str, options: _Options) -> ChosenOption:
     """The option named in the first words, with its text checked where the options are known."""
     sentence = text.split("\n", 1)[0]
     if _SEVERAL.match(sentence):
-        return Reading(None, "several choices")
+        return ChosenOption(None, "several choices")
     letters = {letter for letter, _ in options}
     m = _OPENING.match(sentence[:200])
     if m is not None and _is_letter(m, sentence, letters):
         letter = m["letter"].upper()
         following = "".join(k["letter"] for k in _BRACKETED.finditer(sentence))
         if letter == "A" and following.startswith("ABC"):
-            return Reading(None, "several choices")  # the options, repeated
+            return ChosenOption(None, "several choices")  # the options, repeated
         named = _named(sentence[m.end() :], options)
         if named and letter not in named:
-            return Reading(None, "letter and text differ")
-        return Reading(letter)
+            return ChosenOption(None, "letter and text differ")
+        return ChosenOption(letter)
     said = _said(sentence, options)
     if len(said) == 1:
-        return Reading(said.pop())
-    return Reading(None, "several choices" if said else "no-answer")
+        return ChosenOption(said.pop())
+    return ChosenOption(None, "several choices" if said else "no-answer")
 
 
 def _is_letter(m: re.Match[str], sentence: str, letters: set[str]) -> bool:

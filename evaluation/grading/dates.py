@@ -72,7 +72,7 @@ class Date:
 
 
 @dataclass(frozen=True)
-class Reading:
+class DateReading:
     """The date that answers, or why no date does (``no-answer``, ``imprecise``, ``hedged``), and the rival dates."""
 
     date: Date | None
@@ -115,7 +115,7 @@ def _date(m: re.Match[str]) -> Date | None:
     return Date(year, number, day, m.start(), m.end(), sure)
 
 
-def announced(line: str, rest: str = "") -> Reading:
+def announced(line: str, rest: str = "") -> DateReading:
     """The date of a text after an answer cue: its first one; the others of its sentence are rivals."""
     line = _corrected(line[: cues.REACH])
     for part in _sentences(line):
@@ -124,16 +124,16 @@ def announced(line: str, rest: str = "") -> Reading:
             direct = bool(dates) and not _LED.search(part[: dates[0].start])
             found = _chosen(part, dates, 0)
             return found if not direct else replace(found, rivals=())
-    return uncued(rest) if len(rest) > len(line) else Reading(None, "no-answer")
+    return uncued(rest) if len(rest) > len(line) else DateReading(None, "no-answer")
 
 
-def uncued(text: str) -> Reading:
+def uncued(text: str) -> DateReading:
     """The date of a text without a cue: its last one, or a full date where the first sentence has no other."""
     text = text if len(text) <= cues.REACH else text[: cues.REACH // 2] + "\n" + text[-cues.REACH // 2 :]
     text = _corrected(text)
     parts = [s for s in _sentences(text) if _said(s) or _COARSE.search(s)]
     if not parts:
-        return Reading(None, "no-answer")
+        return DateReading(None, "no-answer")
     dates = _said(parts[-1])
     found = _chosen(parts[-1], dates, len(dates) - 1)
     if len(parts) == 1 or cues.concludes(parts[-1]):
@@ -162,18 +162,18 @@ def _said(sentence: str) -> list[Date]:
     return [d for d in dates if d.sure] or dates
 
 
-def _chosen(text: str, dates: list[Date], i: int) -> Reading:
+def _chosen(text: str, dates: list[Date], i: int) -> DateReading:
     if not dates:
-        return Reading(None, "imprecise")
+        return DateReading(None, "imprecise")
     pair = dates[i : i + 2] if i == 0 else dates[i - 1 : i + 1]
     if len(pair) == 2 and compare(pair[0], pair[1]) is None and _HEDGE.match(text[pair[0].end : pair[1].start]):
         others = tuple(d for d in dates if d not in pair)
-        return Reading(None, "hedged", others)
+        return DateReading(None, "hedged", others)
     if _BOUND.search(text[max(0, dates[i].start - 30) : dates[i].start]):
-        return Reading(None, "bound", (dates[i],))
+        return DateReading(None, "bound", (dates[i],))
     joined = [_HEDGE.match(text[a.end : b.start]) is not None for a, b in itertools.pairwise(dates)]
     free = [d for n, d in enumerate(dates) if n != i and not any(joined[max(0, n - 1) : n + 1])]
-    return Reading(dates[i], rivals=tuple(free))
+    return DateReading(dates[i], rivals=tuple(free))
 
 
 def parse(text: str) -> Date | None:

@@ -203,7 +203,7 @@ def _number(said: _Said, asked: _Asked) -> _Verdict:
     return _wrong(shown, "unit" if unit else None)
 
 
-def _no_number(segment: str, found: quantities.Reading, golds: Sequence[numbers.Number]) -> _Verdict:
+def _no_number(segment: str, found: quantities.QuantityReading, golds: Sequence[numbers.Number]) -> _Verdict:
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
         return _undecided(segment, found.reason or "several numbers")
     if found.reason == "loose bound":

@@ -44,7 +44,7 @@ _MOST = 80
 
 
 @dataclass(frozen=True)
-class Reading:
+class NameVerdict:
     """What a text says about the gold answer: ``right``, ``wrong`` or undecided (None), and how or why."""
 
     right: bool | None
@@ -58,7 +58,7 @@ def match(answer: str, golds: Sequence[str]) -> str | None:
     return found.how if found is not None and found.right else None
 
 
-def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = False) -> Reading | None:
+def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text after an answer cue says; None where it says nothing at all."""
     plain = view.plain(line)
     found = _exactly(plain, golds, consistency)
@@ -73,7 +73,7 @@ def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = Fa
     return _read(plain, said, golds)
 
 
-def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> Reading | None:
+def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text without a cue says; None where it says nothing at all."""
     plain = view.plain(whole)
     found = _exactly(plain, golds, consistency)
@@ -83,7 +83,7 @@ def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> Readi
     return _read(plain, said, golds) if said else None
 
 
-def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> Reading:
+def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:
     """What a text of these sentences says."""
     names = _names(golds)
     if (corrected := _correction(plain, names)) is not None:
@@ -91,18 +91,18 @@ def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> Reading:
     spoken = [mentions.tokens(s) for s in said]
     roles = [mentions.best(s, names) for s in spoken]
     if all(role is None for role in roles):
-        return Reading(None, "named in passing") if _deep(plain, golds) else _absent(said[0], golds)
+        return NameVerdict(None, "named in passing") if _deep(plain, golds) else _absent(said[0], golds)
     bare = _bare(said[0])
     if bare and len(said) > 1 and roles[0] is None:
-        return Reading(False, "another answer")
+        return NameVerdict(False, "another answer")
     if roles[0] is Role.ASSERTED:
         concluded = len(said) > 1 and _draws(said[-1]) and roles[-1] is None
         said_again = any(role is None and _repeats(s, spoken[0], names) for s, role in zip(spoken, roles, strict=True))
-        return Reading(None, "another conclusion") if concluded or said_again else Reading(True, "contained")
+        return NameVerdict(None, "another conclusion") if concluded or said_again else NameVerdict(True, "contained")
     if any(role is Role.ASSERTED and _leads_on(n, said, spoken, names) for n, role in enumerate(roles)):
-        return Reading(True, "contained")
+        return NameVerdict(True, "contained")
     rest = any(role is Role.ASSERTED for role in roles[1:])
-    return Reading(None, "named in passing") if roles[0] is None else _refused(roles[0], said[0], rest)
+    return NameVerdict(None, "named in passing") if roles[0] is None else _refused(roles[0], said[0], rest)
 
 
 def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
@@ -119,20 +119,20 @@ def _statements(plain: str) -> list[str]:
     return kept or every
 
 
-def _exactly(plain: str, golds: Sequence[str], consistency: bool) -> Reading | None:
+def _exactly(plain: str, golds: Sequence[str], consistency: bool) -> NameVerdict | None:
     if len(plain) > 400:
         return None
     given = text.strip_opening(plain)
     for answer in (plain, given, _ASIDE.sub(" ", given)):
         for n, gold in enumerate(golds):
             if text.same(answer, gold):
-                return Reading(True, "alias" if n else "exact")
+                return NameVerdict(True, "alias" if n else "exact")
     if consistency and any(text.last_name(given, gold) for gold in golds):
-        return Reading(True, "consistency")
+        return NameVerdict(True, "consistency")
     return None
 
 
-def _correction(plain: str, names: Sequence[tuple[str, ...]]) -> Reading | None:
+def _correction(plain: str, names: Sequence[tuple[str, ...]]) -> NameVerdict | None:
     """The verdict after a correction; None where no correction concerns the name."""
     for correction in reversed(cues.corrections(plain)[-_CORRECTIONS:]):
         after = _statements(plain[correction.at : correction.at + _NEAR])
@@ -144,20 +144,20 @@ def _correction(plain: str, names: Sequence[tuple[str, ...]]) -> Reading | None:
         ]
         role = mentions.best(mentions.tokens(after[0]), names)
         if role is Role.ASSERTED:
-            return Reading(True, "contained")
+            return NameVerdict(True, "contained")
         if Role.ASSERTED in before:
             short = len(after[0].split()) <= _SHORT and correction.sure
-            return Reading(False, "corrected") if short else Reading(None, "corrected")
+            return NameVerdict(False, "corrected") if short else NameVerdict(None, "corrected")
     return None
 
 
-def _refused(role: Role, sentence: str, elsewhere: bool) -> Reading:
+def _refused(role: Role, sentence: str, elsewhere: bool) -> NameVerdict:
     if role is Role.PASSING or elsewhere:
-        return Reading(None, "named in passing")
+        return NameVerdict(None, "named in passing")
     if role is Role.HEDGED:
         chosen = len(sentence.split()) > _SHORT and "either" not in sentence.casefold()
-        return Reading(None if chosen else False, "hedged")
-    return Reading(False, "denied")
+        return NameVerdict(None if chosen else False, "hedged")
+    return NameVerdict(False, "denied")
 
 
 def answered_later(later: str, golds: Sequence[str]) -> bool:
@@ -175,16 +175,16 @@ def _deep(plain: str, golds: Sequence[str]) -> bool:
     return any(f" {text.normalize(gold)} " in given for gold in golds)
 
 
-def _absent(first: str, golds: Sequence[str]) -> Reading:
+def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     """A text without the name is wrong, unless it is a part of the name or a longer form of it."""
     given = text.strip_opening(first)
     letter = next((text.normalize(g) for g in golds if len(text.normalize(g)) == 1), None)
     said = text.normalize(given)
     if letter and len(said) > 2 and letter in said:  # "Na" is another symbol than "N"; "Nitrogen" is open
-        return Reading(None, "a letter inside a word")
+        return NameVerdict(None, "a letter inside a word")
     if len(given.split()) <= _SHORT // 2 and any(text.part_of(given, gold) for gold in golds):
-        return Reading(None, "part of the name")
-    return Reading(False, "another answer")
+        return NameVerdict(None, "part of the name")
+    return NameVerdict(False, "another answer")
 
 
 def _bare(sentence: str) -> bool:

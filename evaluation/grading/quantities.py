@@ -70,7 +70,7 @@ _CORRECTED_WORDS = 8
 
 
 @dataclass(frozen=True)
-class Reading:
+class QuantityReading:
     """The number that answers, or the reason why no number does, and the rivals."""
 
     number: Number | None
@@ -83,7 +83,7 @@ class Reading:
     """False where another sentence may contain the answer too: its numbers are then rivals."""
 
 
-def announced(line: str, rest: str = "") -> Reading:
+def announced(line: str, rest: str = "") -> QuantityReading:
     """The number of a text after an answer cue: the line, and all that follows where the line only begins to explain.
 
     >>> announced("12 apples in 3 boxes").number.value
@@ -99,7 +99,7 @@ def announced(line: str, rest: str = "") -> Reading:
     return found
 
 
-def _with_rest(found: Reading, more: str) -> Reading:
+def _with_rest(found: QuantityReading, more: str) -> QuantityReading:
     """A line that leads up to its number, and goes on: a conclusion below it counts more."""
     concluded = _last(more)
     if concluded.number is not None and concluded.decisive:
@@ -108,7 +108,7 @@ def _with_rest(found: Reading, more: str) -> Reading:
     return replace(found, rivals=(*found.rivals, *others), decisive=False)
 
 
-def uncued(text: str) -> Reading:
+def uncued(text: str) -> QuantityReading:
     """The number of a text without a cue, read from its end: its last one, or the one that it begins with alone."""
     end = numbers.normalized(text[-cues.REACH :])
     for correction in reversed(cues.corrections(end)[-_CORRECTIONS:]):
@@ -119,27 +119,27 @@ def uncued(text: str) -> Reading:
     lead = _leading(head)
     if lead is None or found.number is None or lead.value == found.number.value:
         return found
-    return Reading(lead, rivals=(found.number, *found.rivals), decisive=False)
+    return QuantityReading(lead, rivals=(found.number, *found.rivals), decisive=False)
 
 
-def _first(plain: str) -> Reading:
+def _first(plain: str) -> QuantityReading:
     plain, before = _corrected(plain)
     parts = _sentences(plain)
     sentence = next((s for s in parts if numbers.find_all(s)), "")
     if not sentence:
-        return _nothing(parts[0]) if parts else Reading(None, "no-answer")
+        return _nothing(parts[0]) if parts else QuantityReading(None, "no-answer")
     found = _read(sentence, first=True)
     return replace(found, rivals=(*found.rivals, *before)) if before else found
 
 
-def _last(plain: str) -> Reading:
+def _last(plain: str) -> QuantityReading:
     """Without a cue: the last sentence with a number, outside parentheses where there is one."""
     outside = _ASIDE.sub(" ", plain)
     plain = outside if numbers.candidates(outside) else plain
     parts = _sentences(plain)
     holding = [s for s in parts if numbers.find_all(s)]
     if not holding:
-        return next((r for s in reversed(parts) if (r := _nothing(s)).number), Reading(None, "no-answer"))
+        return next((r for s in reversed(parts) if (r := _nothing(s)).number), QuantityReading(None, "no-answer"))
     if (none := _nothing(parts[-1])).number is not None and not numbers.find_all(parts[-1]):
         return none
     useful = [s for s in holding if numbers.candidates(s)]
@@ -172,11 +172,11 @@ def _sentences(plain: str) -> list[str]:
     return [s for s in _SENTENCE.split(plain) if s.strip()]
 
 
-def _nothing(sentence: str) -> Reading:
+def _nothing(sentence: str) -> QuantityReading:
     """Zero in words: "none", "There are no apples left"."""
     if _NONE_LEFT.search(sentence):
-        return Reading(Number(Fraction(0), 0, len(sentence), word=True))
-    return Reading(None, "no-answer")
+        return QuantityReading(Number(Fraction(0), 0, len(sentence), word=True))
+    return QuantityReading(None, "no-answer")
 
 
 def _computed(sentence: str) -> bool:
@@ -196,7 +196,7 @@ def _corrected(plain: str) -> tuple[str, tuple[Number, ...]]:
     return plain, ()
 
 
-def _read(sentence: str, first: bool) -> Reading:
+def _read(sentence: str, first: bool) -> QuantityReading:
     """The number of one sentence: the first or last one that is not an operand; a computed number takes precedence."""
     result = _result(sentence)
     if result is not None:
@@ -207,7 +207,7 @@ def _read(sentence: str, first: bool) -> Reading:
     chosen = numbers.candidates(sentence)
     if not chosen:
         negated = all(numbers.negated(sentence, n) for n in numbers.find_all(sentence))
-        return Reading(None, "no-answer" if negated else "expression")
+        return QuantityReading(None, "no-answer" if negated else "expression")
     return _chosen(sentence, chosen, 0 if first else _main(sentence, chosen), first)
 
 
@@ -225,7 +225,7 @@ def _main(sentence: str, chosen: list[Number]) -> int:
     return paid[-1] if paid and main[-1] == paid[-1] else len(chosen) - 1
 
 
-def _result(sentence: str) -> Reading | None:
+def _result(sentence: str) -> QuantityReading | None:
     """The number after the last equals sign; the results of other clauses are rivals. None without an equation."""
     if not _EQUALS.search(sentence):
         return None
@@ -246,8 +246,8 @@ def _result(sentence: str) -> Reading | None:
     last = results[-1]
     others = [n for n in [*results[:-1], *found] if n.value != last.value]
     if others and re.search(r"=[^=;,]{0,40}\bor\b[^=;,]{0,20}=", sentence):
-        return Reading(None, "hedged")
-    return Reading(last, same=_restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
+        return QuantityReading(None, "hedged")
+    return QuantityReading(last, same=_restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
 
 
 _LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|at|on|where|using)\b", re.I)
@@ -260,7 +260,7 @@ def _clauses(sentence: str) -> list[str]:
     return [sentence[a:b] for a, b in zip([0, *ends], [*ends, len(sentence)], strict=True)]
 
 
-def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> Reading:
+def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> QuantityReading:
     number = chosen[position]
     same = _restated(sentence, number, chosen)
     if not first and position and (again := _restated(sentence, chosen[position - 1], chosen)) == (number,):
@@ -268,25 +268,25 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
     others = tuple(n for n in chosen if n is not number and n not in same and n.value != number.value)
     before, after = sentence[: number.start], sentence[number.end :]
     if _OR_MORE.match(after) or (_LOOSE.search(before) and not _REACHES.search(before)):
-        return Reading(None, "loose bound", rivals=(number, *others))
+        return QuantityReading(None, "loose bound", rivals=(number, *others))
     if _STRICT.search(before):
-        return Reading(None, "bound", rivals=others)
+        return QuantityReading(None, "bound", rivals=others)
     pair = chosen[position : position + 2] if first else chosen[max(0, position - 1) : position + 1]
     if len({n.value for n in pair}) == 2 and _HEDGE.match(sentence[pair[0].end : pair[1].start]):
         if numbers.same_quantity(*pair):
-            return Reading(number, same=tuple(pair))  # 45 minutes or 0.75 hours
-        return Reading(number, same=same) if pair[1] in same else Reading(None, "hedged")
+            return QuantityReading(number, same=tuple(pair))  # 45 minutes or 0.75 hours
+        return QuantityReading(number, same=same) if pair[1] in same else QuantityReading(None, "hedged")
     if len({n.value for n in chosen}) > 1 and len(_MAYBE.findall(sentence)) > 1:
-        return Reading(None, "hedged")
+        return QuantityReading(None, "hedged")
     if first and _several(sentence, [n for n in chosen if n not in same]):
-        return Reading(None, "hedged")
+        return QuantityReading(None, "hedged")
     if (
         first
         and not _LED.search(before)
         and (len(chosen) < 2 or _EXPLAINS.search(sentence[number.end : chosen[1].start]))
     ):
         others = ()
-    return Reading(number, same=same, rivals=others)
+    return QuantityReading(number, same=same, rivals=others)
 
 
 def _restated(sentence: str, number: Number, chosen: list[Number]) -> tuple[Number, ...]:

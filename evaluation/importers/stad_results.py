@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..asks import Outcome
-from ..benchmarks.stad import WHAT, Item, item_from_record, score
+from ..benchmarks.stad import WHAT, StadItem, item_from_record, score
 from ..gold import typed_answer
 from ..protocols.base import Graded
 from ..reading import objects
@@ -34,7 +34,7 @@ def read_results(path: str | Path, model: str | None = None) -> tuple[list[Grade
     return rows, _warnings([record for _, record in records], str(path))
 
 
-def _rows(item: Item, record: Mapping[str, Any], model: str | None, where: str) -> list[Graded]:
+def _rows(item: StadItem, record: Mapping[str, Any], model: str | None, where: str) -> list[Graded]:
     rows = []
     if "evaluation_score" in record:
         text = str(record.get("evaluation", ""))
@@ -65,7 +65,7 @@ def _scores(value: Any, field: str, where: str) -> Sequence[Any]:
     return value
 
 
-def _row(item: Item, role: str, value: Any, text: str, gold: str | None, model: str | None) -> Graded:
+def _row(item: StadItem, role: str, value: Any, text: str, gold: str | None, model: str | None) -> Graded:
     verdict = score(value)
     outcome: Outcome = "invalid" if verdict is None else "correct" if verdict else "incorrect"
     skills = tuple(s.skill or "" for s in item.steps)

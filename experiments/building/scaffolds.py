@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.benchmarks.catalog import load
-from ...evaluation.benchmarks.stad import Item, case_from_item, read_items, record_from_item
+from ...evaluation.benchmarks.stad import StadItem, case_from_item, read_items, record_from_item
 from ...evaluation.cases import Case
 from ...evaluation.engines.base import Engine
 from .benchmarks import Made, build, journal_at
@@ -68,7 +68,7 @@ def scaffolds(
     return build(out, "scaffolds", options, _files(benchmark), make)
 
 
-def _items(benchmark: str, limit: int | None) -> list[Item]:
+def _items(benchmark: str, limit: int | None) -> list[StadItem]:
     from ...evaluation.builders.scaffolds import items_from_cases
 
     if benchmark.startswith("stad:"):

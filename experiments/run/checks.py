@@ -14,7 +14,7 @@ from ...evaluation.asks import Ask, Response
 from ...evaluation.engines import replies
 from ...evaluation.engines.base import THINKING_OPENED
 from ...evaluation.grading import judge, mathematics
-from ...evaluation.judging import Judged
+from ...evaluation.judging import JudgedGrades
 from ...evaluation.metrics import Metric, mark
 from ...evaluation.protocols.base import Graded
 
@@ -121,7 +121,7 @@ def _mend(what: str, format: str, thinking: bool) -> str:
     return "try --few-shot 2, or --judge MODEL" if what == "invalid" else "try --few-shot 2, or another --format"
 
 
-def judge_agreement(judged: Sequence[Judged]) -> Metric | None:
+def judge_agreement(judged: Sequence[JudgedGrades]) -> Metric | None:
     """``judge_agreement``: share of a sample of decided answers on which the judge agrees with the rules."""
     k, n = sum(j.agreed for j in judged), sum(j.compared for j in judged)
     if not n:
@@ -164,7 +164,7 @@ def signed_otherwise(
     return [metric], [f"{k} of {n} different answers are signed by another model than {asked!r}: {names}"], found
 
 
-def unseen(judged: Sequence[Judged]) -> list[str]:
+def unseen(judged: Sequence[JudgedGrades]) -> list[str]:
     """A warning where a recorded judge never saw answers that these rules leave open."""
     n = sum(j.unseen for j in judged)
     return (

@@ -41,7 +41,7 @@ class Planted:
 
 
 @dataclass(frozen=True)
-class Judged:
+class DiagnosedCase:
     """One failing case of a plant."""
 
     plant: str
@@ -84,7 +84,7 @@ def truth_of(grafts: Sequence[Mapping[str, Any]]) -> Callable[[Case], str]:
     return truth
 
 
-def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> tuple[list[Judged], Diagnosis | None]:
+def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> tuple[list[DiagnosedCase], Diagnosis | None]:
     """Evaluate a plant, diagnose up to that many of its failures and put the truth beside; None where none fails."""
     out = folder / planted.name
     options = {"model": planted.model, "benchmark": "organism:mixed", "limit": 2 * cases, "seed": seed, "probes": []}
@@ -94,10 +94,12 @@ def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> tuple[li
         return [], None
     found = diagnose(out, cases=cases, seed=seed, quiet=True)
     named = [(v, run.cases[v.case], MERGED.get(v.kind, v.kind)) for v in found.verdicts]
-    return [Judged(planted.name, v.case, planted.truth(c), n, v.mended_by is not None) for v, c, n in named], found
+    return [
+        DiagnosedCase(planted.name, v.case, planted.truth(c), n, v.mended_by is not None) for v, c, n in named
+    ], found
 
 
-def scores(judged: Sequence[Judged]) -> dict[str, Any]:
+def scores(judged: Sequence[DiagnosedCase]) -> dict[str, Any]:
     """Macro-F1 over the planted causes, share undetermined there, and false causes where none was planted."""
     known = [j for j in judged if j.truth != REFUSED]
     none = [j for j in judged if j.truth == REFUSED]
@@ -121,7 +123,7 @@ def _share(count: int, n: int) -> dict[str, Any]:
     return {"count": count, "n": n, "share": count / n if n else None, "low": interval.low, "high": interval.high}
 
 
-def matrix(judged: Sequence[Judged]) -> list[dict[str, Any]]:
+def matrix(judged: Sequence[DiagnosedCase]) -> list[dict[str, Any]]:
     """Rows of plants and truths, columns of named causes."""
     named = sorted({j.named for j in judged})
     rows = []
@@ -131,7 +133,7 @@ def matrix(judged: Sequence[Judged]) -> list[dict[str, Any]]:
     return rows
 
 
-def lines(judged: Sequence[Judged]) -> list[str]:
+def lines(judged: Sequence[DiagnosedCase]) -> list[str]:
     """The matrix and what follows from it, in words."""
     from ..console.printing import table
 
@@ -165,7 +167,7 @@ def run_study(
     plants = [planted for folder in folders for planted in planted_in(folder)]
     if not plants and not models:
         raise InputError("study why: give --series FOLDER with plants (`composcope organism plant`), or --model FOLDER")
-    judged: list[Judged] = []
+    judged: list[DiagnosedCase] = []
     seconds: dict[str, float] = {}
     with progress("diagnosing models", len(plants) + len(models)) as advance:
         for planted in plants:

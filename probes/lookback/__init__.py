@@ -13,7 +13,7 @@ stands at position N - 1 + i of a prompt of N tokens; it is itself a key, and so
 from __future__ import annotations
 
 from .examples import over_examples
-from .generating import Generated, generate
+from .generating import RecordedGeneration, generate
 from .teacher_forced import Form, Masses, iter_masses, masses, ratios
 
-__all__ = ["Form", "Generated", "Masses", "generate", "iter_masses", "masses", "over_examples", "ratios"]
+__all__ = ["Form", "Masses", "RecordedGeneration", "generate", "iter_masses", "masses", "over_examples", "ratios"]

@@ -20,7 +20,7 @@ from ...hooks.length_limits import check_batch, keep_rotary_angles
 from ...hooks.model import check_left
 from ...hooks.parts import empty_cache
 from ...hooks.surroundings import check_ready
-from .teacher_forced import Ids, Layout, Masses, Span, cue_counts, layout, spans_of
+from .teacher_forced import Ids, KeyRanges, Masses, Span, cue_counts, layout, spans_of
 
 if TYPE_CHECKING:
     from ...hooks.model import Model
@@ -29,7 +29,7 @@ Pick = Callable[[Float[Tensor, "batch vocab"]], Int[Tensor, "batch"]]
 
 
 @dataclass(frozen=True)
-class Generated:
+class RecordedGeneration:
     """Responses and the attention masses recorded during generation, one per prompt."""
 
     responses: list[list[int]]
@@ -47,7 +47,7 @@ def generate(
     lm: Model, prompts: Sequence[Ids], max_new_tokens: int, cue_tokens: int | Sequence[int] = 0, *,
     question_spans: Sequence[Span | None] | None = None, few_shot_spans: Sequence[Span | None] | None = None,
     eos: Sequence[int] | None = None, pick: Pick = greedy, max_tokens: int = 4096,
-) -> Generated:  # fmt: skip
+) -> RecordedGeneration:  # fmt: skip
     """Generate with a cache and record at every step the masses of the query that predicts the next token.
 
     Args:
@@ -75,9 +75,9 @@ def generate(
     ends = tuple(lm.eos_ids if eos is None else eos)
     out: dict[int, tuple[list[int], Masses]] = {}
     for batch in _batches(prompts, max_new_tokens, max_tokens):
-        writer = _Writer(lm, [prompts[i] for i in batch], [layouts[i] for i in batch])
+        writer = _BatchGenerator(lm, [prompts[i] for i in batch], [layouts[i] for i in batch])
         out.update(zip(batch, writer.write(max_new_tokens, ends, pick), strict=True))
-    return Generated([out[i][0] for i in range(n)], [out[i][1] for i in range(n)])
+    return RecordedGeneration([out[i][0] for i in range(n)], [out[i][1] for i in range(n)])
 
 
 def _check_context(lm: Model, prompts: Sequence[Ids], new: int) -> None:
@@ -98,10 +98,10 @@ def _batches(prompts: Sequence[Ids], new: int, max_tokens: int) -> list[list[int
     return batches
 
 
-class _Writer:
+class _BatchGenerator:
     """Generates one batch of left-padded prompts token by token."""
 
-    def __init__(self, lm: Model, prompts: Sequence[Ids], layouts: Sequence[Layout]):
+    def __init__(self, lm: Model, prompts: Sequence[Ids], layouts: Sequence[KeyRanges]):
         self.lm, self.layouts = lm, layouts
         self.width = max(map(len, prompts))
         self.pads = [self.width - len(p) for p in prompts]

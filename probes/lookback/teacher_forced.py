@@ -76,7 +76,7 @@ class Masses:
 
 
 @dataclass(frozen=True)
-class Layout:
+class KeyRanges:
     """The key ranges that are summed, and their regions."""
 
     prompt: int
@@ -98,7 +98,7 @@ class Layout:
 
 def layout(
     prompt: int, cue: int, end: int, question: Span | None = None, few_shot: Span | None = None, where: str = "prompt"
-) -> Layout:
+) -> KeyRanges:
     """Key ranges of a prompt of ``prompt`` tokens, ``cue`` of them new, in a sequence of ``end``; they tile all keys.
 
     Raises ``InputError`` for spans that are empty, outside the prompt, or that overlap, and for worked examples without
@@ -109,7 +109,7 @@ def layout(
     if question is None and few_shot is not None:
         raise InputError(f"{where}: few_shot span {few_shot} without a question span; regions need the question's")
     if question is None:
-        return Layout(prompt, context, tuple(ranges), ())
+        return KeyRanges(prompt, context, tuple(ranges), ())
     names = ["sink"]
     ranges.append((0, 1))
     marks = sorted((*span, name) for name, span in (("few_shot", few_shot), ("question", question)) if span is not None)
@@ -124,7 +124,7 @@ def layout(
         names += ["template", name]
         at = max(at, last)
     ranges += [(at, context), (context, prompt), (prompt, end)]
-    return Layout(prompt, context, tuple(ranges), (*names, "template", "cue", "response"))
+    return KeyRanges(prompt, context, tuple(ranges), (*names, "template", "cue", "response"))
 
 
 def cue_counts(cue_tokens: int | Sequence[int], prompts: Sequence[Ids]) -> list[int]:

@@ -187,7 +187,7 @@ SAMPLE = 8
 """Queries on which both are computed."""
 
 
-class Agreement(NamedTuple):
+class ScoreAgreement(NamedTuple):
     """How well the cheap scores of one query agree with the exact ones."""
 
     error: float
@@ -198,22 +198,22 @@ class Agreement(NamedTuple):
     """Share of the ``v`` largest scores that both have."""
 
 
-def agreement(cheap: Float[Tensor, "layer neuron"], full: Float[Tensor, "layer neuron"], v: int) -> Agreement:
-    """Agreement of two sets of scores; NaN where all scores are 0 or equal."""
+def agreement(cheap: Float[Tensor, "layer neuron"], full: Float[Tensor, "layer neuron"], v: int) -> ScoreAgreement:
+    """ScoreAgreement of two sets of scores; NaN where all scores are 0 or equal."""
     a, b = cheap.double().flatten(), full.double().flatten()
     top = [set(x.topk(min(v, x.numel())).indices.tolist()) for x in (a, b)]
     error = float((a - b).abs().max() / b.abs().max())
     if a.min() == a.max() or b.min() == b.max():
-        return Agreement(error, math.nan, math.nan)
+        return ScoreAgreement(error, math.nan, math.nan)
     ranks: Any = stats.spearmanr(a, b)
-    return Agreement(error, float(ranks.statistic), len(top[0] & top[1]) / len(top[0]))
+    return ScoreAgreement(error, float(ranks.statistic), len(top[0] & top[1]) / len(top[0]))
 
 
 def measure(
     lm: Model, queries: Sequence[tuple[Sequence[int], Sequence[int]]], notes: Notes, *, rule: Rule, steps: int | None,
     v: int, dtype: str,
 ) -> Iterator[tuple[int, list[float]]]:  # fmt: skip
-    """``Agreement`` of each query (prompt, answer)."""
+    """``ScoreAgreement`` of each query (prompt, answer)."""
     for i, (prompt, answer) in enumerate(queries):
         half = attribute_many(lm, [prompt], [answer], steps, rule).mean[0]
         full = attribute_many(lm, [prompt], [answer], steps, rule, rows_dtype=dtype).mean[0]
@@ -250,16 +250,16 @@ def estimates(
     lm: Model, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]],
     full: Sequence[Float[Tensor, "layer neuron"]], v: int,
 ) -> list[list[float]]:  # fmt: skip
-    """``Agreement`` of activation x gradient with the scores of each query."""
+    """``ScoreAgreement`` of activation x gradient with the scores of each query."""
     cheap = attribute_many(lm, prompts, answers, rule="gradient").mean if prompts else []
     return [list(agreement(a, b, v)) for a, b in zip(cheap, full, strict=True)]
 
 
 def rows_of(found: Sequence[Sequence[float]], clusters: Sequence[Hashable], name: str) -> list[Row]:
-    """Rows ``NAME_error``, ``NAME_spearman`` and ``NAME_overlap`` from the ``Agreement`` of some queries."""
-    table = torch.tensor(found, dtype=torch.float64).view(-1, len(Agreement._fields))
+    """Rows ``NAME_error``, ``NAME_spearman`` and ``NAME_overlap`` from the ``ScoreAgreement`` of some queries."""
+    table = torch.tensor(found, dtype=torch.float64).view(-1, len(ScoreAgreement._fields))
     rows: list[Row] = []
-    for field, values in zip(Agreement._fields, table.T, strict=True):
+    for field, values in zip(ScoreAgreement._fields, table.T, strict=True):
         known = [i for i in range(len(found)) if bool(values[i].isfinite())]
         if known:
             near = [clusters[i] for i in known]

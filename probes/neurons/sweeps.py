@@ -37,7 +37,7 @@ class How(NamedTuple):
     """Progress per (query, layer) of the current work."""
 
 
-class Part(NamedTuple):
+class PassScores(NamedTuple):
     """The result of one pass."""
 
     scores: Float[Tensor, "query layer panel neuron"]
@@ -73,7 +73,7 @@ class _TargetProbability(torch.autograd.Function):
 def sweep(
     lm: Model, prefix: Prefix, targets: Int[Tensor, "query"], layers: Sequence[int],
     panels: Float[Tensor, "query layer panel 2"], how: How,
-) -> Part:  # fmt: skip
+) -> PassScores:  # fmt: skip
     """Scores over some panels (their starts and ends on the path)."""
     wide = torch.promote_types(lm.dtype, torch.float32)
     nodes, first = how.nodes.with_start()
@@ -105,7 +105,7 @@ def sweep(
     scores = torch.stack([pad(s.to(lm.device), (0, lm.anatomy.n_neurons - s.shape[-1])) for s in of_layers], 1)
     if not torch.isfinite(scores).all():
         raise ModelError("attribution gave NaN or infinite scores; check weights and dtype")
-    return Part(scores.detach(), prob[:, 0].detach(), by_node[..., first].detach())
+    return PassScores(scores.detach(), prob[:, 0].detach(), by_node[..., first].detach())
 
 
 def in_passes(

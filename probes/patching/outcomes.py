@@ -49,7 +49,7 @@ class Outcome:
     """Quantity to one value per layer; rates as 0 or 1, NaN where undefined"""
 
 
-class Judged(NamedTuple):
+class GradedContinuations(NamedTuple):
     """Graded continuations, 0 or 1 per layer; NaN where undefined or where no answer can be graded."""
 
     flip: Float[Tensor, "layer"]
@@ -65,7 +65,7 @@ class Graders(NamedTuple):
 
     def judged(
         self, recipient: int, donor: int, tokens: Int[Tensor, "layer step"], base: Int[Tensor, "step"]
-    ) -> Judged:
+    ) -> GradedContinuations:
         """Outcomes of continuations, with ``base`` the unpatched one (-1 after the end).
 
         A flip gives the donor's gold answer where the unpatched answer was another one; abstaining is a change, too.
@@ -75,7 +75,7 @@ class Graders(NamedTuple):
             [grade(i, _text(row)) for row in tokens] for grade, i in zip(self, (recipient, donor), strict=True)
         )
         nan = [math.nan] * len(own)
-        return Judged(
+        return GradedContinuations(
             flip=_known(others, "correct") if before[1].outcome != "correct" else _column(nan),
             abstain=_known(own, "abstained") if before[0].outcome != "abstained" else _column(nan),
             corrected=_known(own, "correct"),
@@ -98,7 +98,7 @@ def compare(
     source: str, pair: tuple[int | None, int], patched: tuple[Int[Tensor, "layer step"], Float[Tensor, "layer vocab"]],
     base: tuple[Int[Tensor, " step"], Float[Tensor, " vocab"]],
     donor: tuple[Int[Tensor, " step"], Float[Tensor, " vocab"]],
-    gold: tuple[int, int], answer: Sequence[int] | None, said: Judged | None = None,
+    gold: tuple[int, int], answer: Sequence[int] | None, said: GradedContinuations | None = None,
 ) -> Outcome:  # fmt: skip
     """Compare patched continuations ``(layer step, layer vocab)`` with the unpatched and the donor's own.
 
@@ -114,7 +114,7 @@ def compare(
     if said is None:
         distinct = not torch.equal(donor_tokens, base[0])
         flip = (tokens == donor_tokens).all(-1).double() if distinct else nan
-        said = Judged(flip, nan, nan if answer is None else _starts_with(tokens, answer).double())
+        said = GradedContinuations(flip, nan, nan if answer is None else _starts_with(tokens, answer).double())
         # Where flips are undefined a continuation that is the donor's is the unpatched one.
         other = (~unchanged & ~(flip == 1)).double()
     else:

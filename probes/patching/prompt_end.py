@@ -17,7 +17,7 @@ from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar, stage
 from ..result import ProbeResult
 from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
-from .outcomes import Grader, Graders, Judged, Outcome, against_controls, compare, summarize
+from .outcomes import GradedContinuations, Grader, Graders, Outcome, against_controls, compare, summarize
 
 Control = Literal["identity", "random", "noise", "positive"]
 CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")
@@ -225,7 +225,9 @@ def _outcomes(
     return out
 
 
-def _said(judge: Graders | None, recipient: int, donor: int, tokens: Tensor, base: Tensor) -> Judged | None:
+def _said(
+    judge: Graders | None, recipient: int, donor: int, tokens: Tensor, base: Tensor
+) -> GradedContinuations | None:
     return None if judge is None else judge.judged(recipient, donor, tokens, base)
 
 

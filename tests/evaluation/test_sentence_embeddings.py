@@ -12,7 +12,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import skills
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.benchmarks.stad import Item, Step
+from composcope.evaluation.benchmarks.stad import StadItem, StadStep
 from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import ask_identity
 
@@ -56,7 +56,9 @@ class Teacher(BaseEngine):
 
 
 ITEMS = [
-    Item(f"i{n}", " ".join(WORDS[5 * (n % 3) + k] for k in (n % 5, (n + 1) % 5)), 1, (Step("a step", "1", task="t"),))
+    StadItem(
+        f"i{n}", " ".join(WORDS[5 * (n % 3) + k] for k in (n % 5, (n + 1) % 5)), 1, (StadStep("a step", "1", task="t"),)
+    )
     for n in range(12)
 ]
 

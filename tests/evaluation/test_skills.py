@@ -13,7 +13,7 @@ import pytest
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import skills
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.benchmarks.stad import Item, Step, case_from_item
+from composcope.evaluation.benchmarks.stad import StadItem, StadStep, case_from_item
 from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import Journal, ask_identity
 from composcope.evaluation.skills import Embedding, Skill, cluster, embed, granularity, map_skills, search, with_skills
@@ -25,14 +25,14 @@ KINDS = {
 }
 
 
-def _items() -> list[Item]:
+def _items() -> list[StadItem]:
     out = []
     for kind, (_, words, step) in KINDS.items():
         pieces = words.split()
         for n in range(6):
             question = f"{pieces[n % 5]} {pieces[(n + 1) % 5]} {pieces[(n + 2) % 5]} number {n}?"
-            steps = (Step(step, "3", task="t?"), Step("Sing a song" if n == 0 else step, "4", task="u?"))
-            out.append(Item(f"{kind}-{n}", question, 4, steps, ("s",)))
+            steps = (StadStep(step, "3", task="t?"), StadStep("Sing a song" if n == 0 else step, "4", task="u?"))
+            out.append(StadItem(f"{kind}-{n}", question, 4, steps, ("s",)))
     return out
 
 
@@ -105,7 +105,7 @@ def test_steps_get_the_skill_that_the_teacher_names_or_other() -> None:
     assert [s.skill for s in mapped[0].steps] == ["Buying and change", "other"]
     assert [p.skill for p in case_from_item(mapped[1]).parts] == ["Buying and change"] * 2
     with pytest.raises(InputError, match="'stranger' with 2 steps"):
-        with_skills([Item("stranger", "q", 1, ITEMS[0].steps)], found)
+        with_skills([StadItem("stranger", "q", 1, ITEMS[0].steps)], found)
 
 
 def test_unreadable_assignments_are_counted_and_never_other() -> None:

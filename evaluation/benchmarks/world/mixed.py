@@ -278,7 +278,7 @@ def _noun(member: Member) -> str:
 
 
 @dataclass(frozen=True)
-class Family:
+class MixedFamily:
     """Cases of one kind: how they are made, with which operation, and how many of each thing."""
 
     name: str
@@ -295,12 +295,12 @@ class Family:
 
 
 FAMILIES = (
-    Family("count-times", "counting", with_a_number, "multiplication"),
-    Family("count-minus", "counting", with_a_number, "subtraction"),
-    Family("count-plus", "counting", with_a_number, "addition", 3),
-    Family("count-share", "counting", with_a_number, "division"),
-    Family("two-sum", "counting", with_each_other, "addition", 2),
-    Family("two-difference", "counting", with_each_other, "subtraction", 3),
-    Family("choice-more", "choosing", with_a_choice, "addition"),
-    Family("choice-less", "choosing", with_a_choice, "subtraction"),
+    MixedFamily("count-times", "counting", with_a_number, "multiplication"),
+    MixedFamily("count-minus", "counting", with_a_number, "subtraction"),
+    MixedFamily("count-plus", "counting", with_a_number, "addition", 3),
+    MixedFamily("count-share", "counting", with_a_number, "division"),
+    MixedFamily("two-sum", "counting", with_each_other, "addition", 2),
+    MixedFamily("two-difference", "counting", with_each_other, "subtraction", 3),
+    MixedFamily("choice-more", "choosing", with_a_choice, "addition"),
+    MixedFamily("choice-less", "choosing", with_a_choice, "subtraction"),
 )

@@ -17,7 +17,7 @@ from .tables import Entity, N, cells, entity, holds, nearest, rows, sentence, sl
 
 
 @dataclass(frozen=True)
-class Family:
+class TwoHopFamily:
     """Cases of one kind: the relations that name the bridge, and the one that is asked of it."""
 
     name: str
@@ -38,33 +38,33 @@ class Family:
 
 
 FAMILIES = (
-    Family("capital-currency", "geography", ("country-of-capital",), "currency"),
-    Family("capital-language", "geography", ("country-of-capital",), "language"),
-    Family("capital-continent", "geography", ("country-of-capital",), "continent"),
-    Family("city-capital", "geography", ("country-of-city",), "capital"),
-    Family("city-currency", "geography", ("country-of-city",), "currency"),
-    Family("city-language", "geography", ("country-of-city",), "language"),
-    Family("city-continent", "geography", ("country-of-city",), "continent"),
-    Family("landmark-capital", "geography", ("country-of-landmark",), "capital"),
-    Family("landmark-language", "geography", ("country-of-landmark",), "language"),
-    Family("landmark-continent", "geography", ("country-of-landmark",), "continent"),
-    Family("company-capital", "geography", ("country-of-company",), "capital"),
-    Family("company-currency", "geography", ("country-of-company",), "currency"),
-    Family("city-state-capital", "geography", ("state-of-city",), "state-capital"),
-    Family("book-country", "culture", ("author",), "home"),
-    Family("art-country", "culture", ("artist",), "home"),
-    Family("idea-country", "culture", ("thinker",), "home"),
-    Family("symbol-number", "science", ("element-of-symbol",), "number"),
-    Family("number-symbol", "science", ("element-of-number",), "symbol"),
-    Family("planet-position", "science", ("planet-of-clue",), "position"),
-    Family("animal-young", "animals", ("animal-of-trait",), "young"),
-    Family("animal-legs", "animals", ("animal-of-young", "animal-of-trait"), "legs"),
-    Family("month-days", "calendar", ("month-of-feast", "month-of-ordinal"), "days"),
-    Family("month-next", "calendar", ("month-of-feast", "month-of-ordinal"), "next-month"),
+    TwoHopFamily("capital-currency", "geography", ("country-of-capital",), "currency"),
+    TwoHopFamily("capital-language", "geography", ("country-of-capital",), "language"),
+    TwoHopFamily("capital-continent", "geography", ("country-of-capital",), "continent"),
+    TwoHopFamily("city-capital", "geography", ("country-of-city",), "capital"),
+    TwoHopFamily("city-currency", "geography", ("country-of-city",), "currency"),
+    TwoHopFamily("city-language", "geography", ("country-of-city",), "language"),
+    TwoHopFamily("city-continent", "geography", ("country-of-city",), "continent"),
+    TwoHopFamily("landmark-capital", "geography", ("country-of-landmark",), "capital"),
+    TwoHopFamily("landmark-language", "geography", ("country-of-landmark",), "language"),
+    TwoHopFamily("landmark-continent", "geography", ("country-of-landmark",), "continent"),
+    TwoHopFamily("company-capital", "geography", ("country-of-company",), "capital"),
+    TwoHopFamily("company-currency", "geography", ("country-of-company",), "currency"),
+    TwoHopFamily("city-state-capital", "geography", ("state-of-city",), "state-capital"),
+    TwoHopFamily("book-country", "culture", ("author",), "home"),
+    TwoHopFamily("art-country", "culture", ("artist",), "home"),
+    TwoHopFamily("idea-country", "culture", ("thinker",), "home"),
+    TwoHopFamily("symbol-number", "science", ("element-of-symbol",), "number"),
+    TwoHopFamily("number-symbol", "science", ("element-of-number",), "symbol"),
+    TwoHopFamily("planet-position", "science", ("planet-of-clue",), "position"),
+    TwoHopFamily("animal-young", "animals", ("animal-of-trait",), "young"),
+    TwoHopFamily("animal-legs", "animals", ("animal-of-young", "animal-of-trait"), "legs"),
+    TwoHopFamily("month-days", "calendar", ("month-of-feast", "month-of-ordinal"), "days"),
+    TwoHopFamily("month-next", "calendar", ("month-of-feast", "month-of-ordinal"), "next-month"),
 )
 
 
-def _case(family: Family, hop_1: tuple[Relation, Fact], hop_2: tuple[Relation, Fact]) -> Case:
+def _case(family: TwoHopFamily, hop_1: tuple[Relation, Fact], hop_2: tuple[Relation, Fact]) -> Case:
     (first, (subject, bridge)), (second, (_, answer)) = hop_1, hop_2
     id = f"{family.name}-{slug(subject.names[0])}"
     decoys = {f"part:{i}": of_relation(*hop, f"{id}/{i}") for i, hop in enumerate((hop_1, hop_2))}

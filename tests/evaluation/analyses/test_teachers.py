@@ -7,7 +7,7 @@ import pytest
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.analyses import teachers
 from composcope.evaluation.analyses.base import Source
-from composcope.evaluation.benchmarks.stad import Item
+from composcope.evaluation.benchmarks.stad import StadItem
 from composcope.evaluation.cases import Case
 from composcope.evaluation.protocols.base import Graded
 
@@ -42,10 +42,10 @@ def test_accuracy_before_and_after_filtering_is_over_the_same_run() -> None:
     cases = {f"c{i}": Case(f"c{i}", f"{topics[i % 3]} {i}", "1") for i in range(9)}
     rows = [Graded(c, "whole", "correct" if i < 3 else "incorrect") for i, c in enumerate(cases)]
     run = Source("run", rows, cases)
-    kept = [Item(f"k{i}", cases[f"c{i}"].question, "1") for i in (0, 1, 2, 3)]
+    kept = [StadItem(f"k{i}", cases[f"c{i}"].question, "1") for i in (0, 1, 2, 3)]
     found = teachers.filtered(run, kept, n_clusters=3)
     before, after = found.tables["accuracy"]
     assert (before["count"], before["n"], after["count"], after["n"]) == (3, 9, 3, 4)
     assert found.tables["cluster proportions"][0]["clusters"] == 3
     with pytest.raises(InputError, match="'k9': its question is not among the originals"):
-        teachers.filtered(run, [Item("k9", "another question", "1")])
+        teachers.filtered(run, [StadItem("k9", "another question", "1")])

@@ -11,7 +11,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.benchmarks.stad import Item, Step, case_from_item, read_items, record_from_item
+from composcope.evaluation.benchmarks.stad import StadItem, StadStep, case_from_item, read_items, record_from_item
 from composcope.evaluation.builders import scaffold_parsing as parsing
 from composcope.evaluation.builders import scaffold_quality as quality
 from composcope.evaluation.builders.scaffolds import Roles, Settings, generate, items_from_cases
@@ -200,13 +200,13 @@ def test_a_stopped_generation_goes_on_from_the_journal(engine, tmp_path: Path) -
 
 def test_stages_that_are_there_already_are_kept(engine) -> None:
     (item,) = generate(items_from_cases([THREE]), Roles([engine("teacher", teach)])).items
-    half = Item(item.id, item.question, item.gold, item.steps, teacher="people")
+    half = StadItem(item.id, item.question, item.gold, item.steps, teacher="people")
     other = engine("other", teach)
     made = generate([half], Roles([other]))
     assert made.items[0].teacher == "people" and made.items[0].scaffolds == item.scaffolds
     assert {a.role.partition(":")[0] for a in other.asked} == {"scaffold", "verify"}
     with pytest.raises(InputError, match="2 answers for 3 sub-tasks"):
-        broken = Item("x", "q", 1, (*item.steps[:2], Step("Subtract 2")))
+        broken = StadItem("x", "q", 1, (*item.steps[:2], StadStep("Subtract 2")))
         generate([broken], Roles([other]))
 
 
@@ -251,7 +251,7 @@ def test_a_target_is_diagnosed_on_the_generated_cases(engine, tmp_path: Path) ->
 def test_values_that_the_question_holds_already_are_blanked_by_template(engine) -> None:
     case = _case("same", "Add 4", "Subtract 4", start=4)
     (item,) = generate(items_from_cases([case]), Roles([engine("teacher", teach)])).items
-    clash = Item(item.id, "Start with 8? " + item.question, item.gold, item.steps, item.scaffolds, item.checks)
+    clash = StadItem(item.id, "Start with 8? " + item.question, item.gold, item.steps, item.scaffolds, item.checks)
     assert case_from_item(clash).meta["placeholders"] == [f"Known: Add 4 [VALUE]. {clash.question}"]
 
 
@@ -267,8 +267,8 @@ def test_coverage_asks_from_the_steps_alone(engine) -> None:
 
 
 def test_redundancy_counts_equal_pairs_over_intermediate_answers() -> None:
-    def item(*answers: str) -> Item:
-        return Item("i", "q", answers[-1], tuple(Step("s", a) for a in answers))
+    def item(*answers: str) -> StadItem:
+        return StadItem("i", "q", answers[-1], tuple(StadStep("s", a) for a in answers))
 
     share = quality.redundancy([item("5", "5.0", "7", "5"), item("1", "2"), item("3", "3", "3", "9")])
     assert (share.count, share.n) == (1 + 0 + 3, 3 + 1 + 3)

@@ -221,10 +221,10 @@ def test_the_bridge_as_an_answer_is_not_counted_as_a_matter_of_form() -> None:
 
 def test_the_confusion_matrix_counts_named_and_refused_causes(tmp_path: Path) -> None:
     judged = [
-        *(confusion.Judged("a", str(i), "lost", "lost", True) for i in range(8)),
-        *(confusion.Judged("a", str(i), "lost", "undetermined", False) for i in range(2)),
-        *(confusion.Judged("j", str(i), "undetermined", "undetermined", False) for i in range(9)),
-        confusion.Judged("j", "9", "undetermined", "lost", True),
+        *(confusion.DiagnosedCase("a", str(i), "lost", "lost", True) for i in range(8)),
+        *(confusion.DiagnosedCase("a", str(i), "lost", "undetermined", False) for i in range(2)),
+        *(confusion.DiagnosedCase("j", str(i), "undetermined", "undetermined", False) for i in range(9)),
+        confusion.DiagnosedCase("j", "9", "undetermined", "lost", True),
     ]
     scores = confusion.scores(judged)
     assert scores["macro_f1"] == pytest.approx(2 * 8 / (2 * 8 + 3))
