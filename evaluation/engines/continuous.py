@@ -2,8 +2,8 @@
 
 ``RaggedLayout`` puts several prompts into one sequence in which every shared beginning stands once. ``Reader`` computes
 their keys and values, ``Slots`` holds those of the answers in progress, and ``decode`` runs both until every row is
-finished. Prompts are read in the given order: in dictionary order, neighbors share most. The model's cache must consist of keys
-and values alone, which ``trust`` checks.
+finished. Prompts are read in the given order: in dictionary order, neighbors share most. The model's cache must consist
+of keys and values alone, which ``trust`` checks.
 """
 
 from __future__ import annotations
