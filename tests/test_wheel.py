@@ -45,6 +45,7 @@ def test_the_wheel_holds_composcope_and_nothing_else_at_top_level(wheel: Path) -
     assert world == kept, "tables of the benchmark world do not ship"
 
 
+@pytest.mark.slow
 def test_the_installed_wheel_runs_a_tiny_study_outside_the_tree(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     _run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(wheel), cwd=tmp_path)

@@ -46,6 +46,7 @@ def _run(page: Path, folder: Path, slow: bool) -> None:
         pytest.fail(f"{_name(page)}: {failed}", pytrace=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", _with(slow=False), ids=_name)
 def test_commands_of_a_page_run_as_written(page: Path, tmp_path: Path) -> None:
     _run(page, tmp_path, slow=False)

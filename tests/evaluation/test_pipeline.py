@@ -295,6 +295,7 @@ def _count_answers(folder: Path) -> int:
     return sum(p.read_bytes().count(b'"key"') for p in folder.glob("*.jsonl"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_run_killed_among_500_asks_goes_on_without_repeating_an_answer(
     tmp_path: Path, make_llama: Callable[..., Any], make_tokenizer: Callable[..., Any], stop: signal.Signals

@@ -230,7 +230,10 @@ def test_a_dry_run_counts_and_leaves_no_trace(taught: Path, case_file: Path, tmp
 
 @pytest.mark.parametrize(
     "sign",
-    [pytest.param(signal.SIGINT, id="Ctrl-C"), pytest.param(signal.SIGKILL, id="kill -9", marks=pytest.mark.slow)],
+    [
+        pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, id="kill -9", marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupted_run_continues_with_the_same_command(
     sign: signal.Signals, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], environment: dict[str, str]
@@ -288,6 +291,7 @@ def _can_mount() -> bool:
 
 
 @pytest.mark.skipif(not _can_mount(), reason="needs unprivileged mounts to make a full disk")
+@pytest.mark.long
 def test_a_full_disk_is_one_line_and_what_was_answered_is_kept(
     taught: Path, case_file: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:

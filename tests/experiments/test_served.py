@@ -20,6 +20,8 @@ from composcope.experiments.config import Config, Serving
 from composcope.experiments.models.roles import open_role
 from composcope.experiments.run import read_json, read_lines
 
+pytestmark = pytest.mark.long
+
 SERVER = Path(__file__).resolve().parents[1] / "model_server.py"
 SITE = Path(__file__).resolve().parents[2] / ".site"
 SECRET = "sk-very-secret-0123456789"

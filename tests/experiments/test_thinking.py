@@ -18,6 +18,8 @@ from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.cli import main
 from composcope.experiments.run import read_json, read_lines
 
+pytestmark = pytest.mark.long
+
 TAGS = {"lamp": 14, "rope": 27, "drum": 35, "kite": 41, "boot": 52, "fork": 63}
 # As models with a switch have it: told not to think, the prompt holds an empty block of thinking.
 TEMPLATE = (

@@ -85,7 +85,7 @@ def literal(tokenizer: Any, ids: list[int], character: int, kept: dict[int, str]
     return max(n for n, text in enumerate(prefixes) if whole.startswith(text) and len(text) <= character)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.sampled_from([*TEXTS, " ", "é", "東", "🎈", "<think>", "</think>", "<s>", "x" * 30]), min_size=1))
 @pytest.mark.parametrize("make", [_byte_level, _sentence_piece])
 def test_the_token_of_every_character_is_found_exactly(make: Callable[[], Tokenizer], pieces: list[str]) -> None:

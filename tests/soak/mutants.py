@@ -42,6 +42,8 @@ PATIENCE = 900
 """Seconds after which tests that hang count as having noticed."""
 LEFT_OUT = ("build", "dist", "runs", "models")
 """Folders of the root that are not copied, beside those whose name begins with a dot."""
+ORDINARY = "not slow and not gpu and not vllm and not real"
+"""Which of the tests run: the long ones too."""
 EXAMPLES = """
 examples:
   python tests/soak/mutants.py                         the whole table (about half an hour on two cores)
@@ -134,7 +136,7 @@ def _pytest(tree: Path, words: Sequence[str]) -> int:
     found = find_spec("composcope")
     if found is None or Path(str(found.origin)).resolve().parent != tree:
         return WRONG_TREE
-    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *words]))
+    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", ORDINARY, *words]))
 
 
 def loaded() -> None:

@@ -41,6 +41,7 @@ def cost(text: str, answer_type: str, format: str = "plain") -> float:
     return min(tries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer_type", GOLDS)
 def test_four_times_as_long_a_loop_costs_about_four_times_as_much(answer_type: str) -> None:
     short = view.HALF // 2

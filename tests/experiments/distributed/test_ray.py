@@ -26,6 +26,8 @@ from composcope.experiments.run import read_json
 
 from .many import rows, write_many
 
+pytestmark = pytest.mark.long
+
 ray = pytest.importorskip("ray", reason="extra ray is not installed")
 SameTables = Callable[[Path, Path], None]
 PLAIN = ["--format", "plain", "-q"]

@@ -23,6 +23,8 @@ from composcope.experiments.evaluating.merge import merge_runs
 from composcope.experiments.evaluating.planning import plan_lines
 from composcope.experiments.run import read_json, read_lines
 
+pytestmark = pytest.mark.long
+
 Run = Callable[..., int]
 N = 3
 

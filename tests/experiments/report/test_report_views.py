@@ -15,6 +15,8 @@ from browsing import Visit
 
 from composcope.experiments import report
 
+pytestmark = pytest.mark.long
+
 AddCases = Callable[..., dict[str, Any]]
 HOSTILE = (
     '</script><script>window.hit=1</script><img src=x onerror="window.hit=2">\'"`\u2028\u202eRTL \ud800${window.hit=3}'

@@ -23,6 +23,8 @@ from composcope.experiments.cli import main
 from composcope.experiments.report import view
 from composcope.experiments.run.reader import read_run
 
+pytestmark = pytest.mark.long
+
 LAYER, HEAD = 2, 3
 
 

@@ -20,6 +20,8 @@ from composcope.experiments import figures
 from composcope.experiments.cli import main
 from composcope.experiments.figures import catalog, scatters, skills, style
 
+pytestmark = pytest.mark.long
+
 FROM = {
     "agentcoma": (
         "gap-slopes", "step-bars", "context-control", "prompt-gain", "failure-quadrants", "gaps", "gap-scatter",

@@ -27,6 +27,8 @@ from composcope.experiments.studies.opening import scaled_layers
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags
 from composcope.experiments.studies.study import STUDIES, Study, StudyRun
 
+pytestmark = pytest.mark.long
+
 
 def _table(study: Path, name: str) -> list[dict[str, str]]:
     with (study / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as f:

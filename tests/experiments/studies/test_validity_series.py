@@ -29,6 +29,8 @@ from composcope.experiments.studies.spec import from_flags, read_spec
 from composcope.experiments.validity import over_doses as validity
 from composcope.experiments.validity.scores import own_part_donors
 
+pytestmark = pytest.mark.long
+
 DOSES = ("none", "twin")
 NAMES = ["organism:none", "organism:twin"]
 
