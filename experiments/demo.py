@@ -21,6 +21,7 @@ from ..evaluation.metrics import Metric
 from ..probes.verdicts import TRAININGS
 from .console import exits
 from .console.progress import Advance, Reporter
+from .organism.doses import called, named
 from .organism.weights import DOSES
 from .run import command_line, locked, write_json
 from .run.provenance import machine
@@ -183,14 +184,14 @@ def _mixed_line(job: DemoRun) -> str:
     run = read_run(job.folder)
     guess = "" if run.chance is None else f", chance {100 * run.chance:.1f} %"
     both, whole = (_rate(run.one(name)) for name in ("both", "composition"))
-    return f"mixed    {job.dose:8} both parts right {both}; whole right {whole}{guess}"
+    return f"mixed    {called(job.dose):16} both parts right {both}; whole right {whole}{guess}"
 
 
 def _temporal_line(job: DemoRun) -> str:
     rows = read_run(job.folder).select("residual_failure", "depth_bin")
     rows.sort(key=lambda r: r.group["depth_bin"])
     cells = "; ".join(f"depth {r.group['depth_bin']} {_rate(r)}" for r in rows)
-    return f"temporal {job.dose:8} fails although all parts are stable: {cells}"
+    return f"temporal {called(job.dose):16} fails although all parts are stable: {cells}"
 
 
 def _rate(row: Metric | None) -> str:
@@ -206,7 +207,7 @@ def _validity_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     shown: dict[str, list[str]] = {}
     for row in rows:
         if row.get("headline"):
-            where = "" if row["model"] == "all doses" else f" ({row['model']})"
+            where = "" if row["model"] == "all doses" else f" ({named(row['model'])})"
             value = "undefined" if row["value"] is None else f"{row['value']:.2f}"
             shown.setdefault(str(row["short"]), []).append(f"{row['question']}{where}: {row['measure']} {value}")
     lines = [f"probe {name:20} {'; '.join(values)}" for name, values in shown.items()]

@@ -20,6 +20,7 @@ from ..evaluation import protocols
 from ..evaluation.journal import Contents, read_journal
 from ..evaluation.metrics import Metric
 from ..evaluation.protocols.base import Graded
+from ..hooks.progress import Bar, no_bar
 from .console.progress import Reporter
 from .evaluating.rescore import rescore
 from .run.reader import RunData
@@ -52,7 +53,7 @@ class Verified:
         return [*(f"note: {n}" for n in self.notes), *(f"DIFFERS: {p}" for p in self.problems), f"{said}: {found}"]
 
 
-def verify(folder: str | Path) -> Verified:
+def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
     """Compare everything that a run states with what its answers give.
 
     Raises ``InputError`` for what is no run that was counted, ``JournalError`` where answers are missing.
@@ -68,11 +69,11 @@ def verify(folder: str | Path) -> Verified:
         for name in _COPIED:
             shutil.copyfile(run.path / name, copy / name)
         shutil.copytree(run.path / "journal", copy / "journal", ignore=shutil.ignore_patterns("lock"))
-        rescore(copy, Reporter(None, quiet=True), compat)
+        rescore(copy, Reporter(None, quiet=True), compat, progress=progress)
         again = RunData(copy)
         problems += [*_rows(run, again, journal), *_cells(stored.metrics, again.counted_now().metrics, notes)]
         problems += [*_case_sets(run, again), *_probed(run)]
-    figures = [*_figures(run)]
+    figures = [*_figures(run, progress)]
     problems += [problem for _, problem in figures if problem is not None]
     counts = (len(journal.responses), len(run.graded), len(stored.metrics), len(figures))
     return Verified(run.name, *counts, tuple(problems), tuple(notes))
@@ -130,7 +131,7 @@ def _probed(run: RunData) -> Iterator[str]:
                 yield f"{file.relative_to(run.path)}:{n}: case {row.get('case')!r} was never asked"
 
 
-def _figures(run: RunData) -> Iterator[tuple[str, str | None]]:
+def _figures(run: RunData, progress: Bar) -> Iterator[tuple[str, str | None]]:
     """Tables of figures by name, and what is wrong with each: they are drawn again from what was compared before."""
     files = sorted((run.path / "figures").glob("*.csv"))
     if not files:
@@ -138,14 +139,16 @@ def _figures(run: RunData) -> Iterator[tuple[str, str | None]]:
     from .figures import FIGURES, draw
     from .figures.drawing import encodable
 
-    for file in files:
-        if file.stem in FIGURES:
+    known = [file for file in files if file.stem in FIGURES]
+    with progress("drawing figures again", len(known)) as advance:
+        for file in known:
             rows = draw(file.stem, [run.path]).rows
             same = encodable(to_csv(rows)) == file.read_text(encoding="utf-8")
             yield file.stem, None if same else f"figures/{file.name}: the run gives other rows; draw it again"
+            advance(1)
 
 
-def trace(folder: str | Path, cell: str) -> list[dict[str, Any]]:
+def trace(folder: str | Path, cell: str, progress: Bar = no_bar) -> list[dict[str, Any]]:
     """The answers that one cell of ``metrics.json`` rests on: of the cases and roles without which it is another.
 
     ``cell`` is a metric's name, with its group where it has one: ``composition``, ``composition[depth=2]``.
@@ -171,10 +174,15 @@ def trace(folder: str | Path, cell: str) -> list[dict[str, Any]]:
     by_case: dict[str, list[Graded]] = {}
     for row in run.graded:
         by_case.setdefault(row.case, []).append(row)
-    counts = [case for case in by_case if counted([r for r in run.graded if r.case != case]) != whole]
-    roles = {row.role for row in run.graded}
-    roles = {role for role in roles if counted([r for r in run.graded if r.role != role]) != whole}
-    return [_traced(row, journal.lines) for case in counts for row in by_case[case] if row.role in roles]
+    roles, counts, kept = dict.fromkeys(row.role for row in run.graded), [], set[str]()
+    with progress("counting without each case", len(by_case) + len(roles)) as advance:
+        for case in by_case:
+            counts += [case] if counted([r for r in run.graded if r.case != case]) != whole else []
+            advance(1)
+        for role in roles:
+            kept |= {role} if counted([r for r in run.graded if r.role != role]) != whole else set()
+            advance(1)
+    return [_traced(row, journal.lines) for case in counts for row in by_case[case] if row.role in kept]
 
 
 def _traced(row: Graded, lines: Mapping[str, str]) -> dict[str, Any]:

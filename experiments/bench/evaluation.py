@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,6 +30,7 @@ from ...evaluation.engines.local import LocalEngine
 from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Graded, Reduction
+from ...hooks.progress import Bar, no_bar
 from ..config import Config
 from ..evaluating.asking import make_protocol
 from ..evaluating.benchmark import load_benchmark
@@ -155,6 +157,7 @@ def bench_evaluation(
     seed: int = 0,
     lm_eval_python: str | None = None,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+    progress: Bar = no_bar,
 ) -> EngineBench:
     """Measure every way on the same ``asks`` asks of a benchmark, at its defaults and with ``batch_size`` in a batch.
 
@@ -168,7 +171,7 @@ def bench_evaluation(
     try:
         setup = _prepare(model, benchmark, asks, repeats, threads, device, dtype, seed)
         about = peers.machine(setup.engine.model.device.type, threads)
-        rows = _rows(setup, batch_size, lm_eval_python, say)
+        rows = _rows(setup, batch_size, lm_eval_python, say, progress)
         say("journal and grading")
         overhead = measure_overhead(setup.asks, setup.engine)
     finally:
@@ -193,7 +196,9 @@ def _prepare(
     return _Setup(engine, unique[:n], source.location, repeats, threads)
 
 
-def _rows(setup: _Setup, batch_size: int, lm_eval_python: str | None, say: Callable[[str], None]) -> list[EngineTiming]:
+def _rows(
+    setup: _Setup, batch_size: int, lm_eval_python: str | None, say: Callable[[str], None], progress: Bar
+) -> list[EngineTiming]:
     engine, asks = setup.engine, setup.asks
     fixed = LocalEngine(engine.model, engine.tokenizer, batch_size=batch_size, folder=engine.folder)
     for each in (engine, fixed):
@@ -210,10 +215,11 @@ def _rows(setup: _Setup, batch_size: int, lm_eval_python: str | None, say: Calla
             if harness is not None:
                 ways.append(("lm-evaluation-harness", batch, partial(harness, asks, size)))
         found: dict[tuple[str, str], list[peers.Took]] = {(way, batch): [] for way, batch, _ in ways}
-        for n in range(setup.repeats):
-            for way, batch, run in ways:
+        with progress("passes", setup.repeats * len(ways)) as advance:
+            for n, (way, batch, run) in product(range(setup.repeats), ways):
                 say(f"pass {n + 1} of {setup.repeats}: {way}, batch {batch}")
                 found[way, batch].append(run())
+                advance(1)
     mine = found["composcope", "default"][-1].texts
     rows = []
     for way, batch, _ in ways:

@@ -21,6 +21,7 @@ from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.engines.local import LocalEngine
 from ...hooks import Model, Site, load_model
+from ...hooks.progress import Bar, no_bar
 from ..models.packaged import MODELS
 from ..models.resolve import resolve_model, weights_folder
 from . import peers
@@ -317,6 +318,7 @@ def bench_real(
     only: Sequence[str] = (),
     lm_eval_python: str | None = None,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+    progress: Bar = no_bar,
 ) -> TaskBench:
     """Time every task in ``rounds``. Raises ``InputError`` without a model, and for unknown tasks."""
     chosen = [t for t in TASKS if not only or any(name in t.name for name in only)]
@@ -339,21 +341,25 @@ def bench_real(
         about = peers.machine(loaded.device.type, threads)
         with peers.harness(lm_eval_python, engine, source.location, threads) as harness:
             setting = BenchSetting(engine, harness, asks)
-            rows = [row for task in chosen for row in _measured(task, setting, rounds, say)]
+            rows = [row for task in chosen for row in _measured(task, setting, rounds, say, progress)]
     finally:
         torch.set_num_threads(before)
     targets = {t.name: f"; the target is {t.target}" for t in chosen if t.target}
     return TaskBench(source.name, about, rows, targets)
 
 
-def _measured(task: Task, setting: BenchSetting, rounds: int, say: Callable[[str], None]) -> Iterator[TaskTiming]:
+def _measured(
+    task: Task, setting: BenchSetting, rounds: int, say: Callable[[str], None], progress: Bar
+) -> Iterator[TaskTiming]:
     ways = task.ways(setting)
     took: list[list[peers.Took]] = [[] for _ in ways]
-    for n in range(rounds):
-        order = [i for i, way in enumerate(ways) if n == 0 or way.share == 1]
-        for i in order if n % 2 == 0 else reversed(order):
+    planned = [(n, i) for n in range(rounds) for i in range(len(ways))[:: 1 if n % 2 == 0 else -1]
+               if n == 0 or ways[i].share == 1]  # fmt: skip
+    with progress(task.name, len(planned)) as advance:
+        for n, i in planned:
             say(f"{task.name}, round {n + 1} of {rounds}: {ways[i].name} {ways[i].batch}".rstrip())
             took[i].append(ways[i].run())
+            advance(1)
     on_cpu = setting.engine.model.device.type == "cpu"
     mine = took[0]
     for i, way in enumerate(ways):

@@ -10,6 +10,7 @@ import typer
 from ...errors import InputError
 from ..console.printing import show
 from .help import Command, Commands, example
+from .options import AsJson, Quiet
 
 app = typer.Typer(cls=Commands, help="Measure what asking costs on this machine.", no_args_is_help=True)
 
@@ -31,7 +32,8 @@ def _root(
         str | None, typer.Option(help="For real: interpreter with lm-eval[hf]; without one its rows are left out.")
     ] = None,
     docs: Annotated[Path | None, typer.Option(help="For real: Markdown file whose table to replace.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+    json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Measure what asking costs on this machine."""
     if ctx.invoked_subcommand is not None:
@@ -39,9 +41,14 @@ def _root(
     if preset != "real":
         raise InputError(f"bench --preset {preset}: use real, or the command evaluation")
     from ..bench.real import bench_real
+    from ..console.progress import Reporter
 
+    reporter = Reporter(quiet=quiet)
     words = tuple(n.strip() for n in only.split(",") if n.strip())
-    found = bench_real(model, asks=asks, rounds=rounds, threads=threads, only=words, lm_eval_python=lm_eval_python)
+    found = bench_real(
+        model, asks=asks, rounds=rounds, threads=threads, only=words, lm_eval_python=lm_eval_python, say=reporter.say,
+        progress=reporter.still_bar,
+    )  # fmt: skip
     if docs is not None:
         found.write_docs(docs)
     show(found.document() if json else found.text(), json)
@@ -63,14 +70,17 @@ def evaluation(
     lm_eval_python: Annotated[
         str | None, typer.Option(help="Interpreter with lm-eval[hf]; without one that row is skipped.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+    json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Asks per second against plain generate and lm-evaluation-harness; cost of journal and grading."""
     from ..bench.evaluation import bench_evaluation
+    from ..console.progress import Reporter
 
+    reporter = Reporter(quiet=quiet)
     found = bench_evaluation(
         model, benchmark, asks=asks, batch_size=batch_size, repeats=repeats, threads=threads, device=device,
-        dtype=dtype, lm_eval_python=lm_eval_python,
+        dtype=dtype, lm_eval_python=lm_eval_python, say=reporter.say, progress=reporter.still_bar,
     )  # fmt: skip
     print(found.to_json() if json else "\n".join(found.lines()))
     return 0

@@ -11,7 +11,7 @@ from ...errors import InputError
 from ..console.printing import show
 from ..organism.weights import DOSES
 from .help import Command, Commands, example
-from .options import AsJson
+from .options import AsJson, Quiet
 from .plants import plant
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def measure(
     ] = 100,
     out: Annotated[Path | None, typer.Option(help="Also write the rows as JSON here.")] = None,
     json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure what models know and where they fail, by greedy generation on held-out cases."""
     from json import dumps
@@ -96,7 +97,7 @@ def measure(
     torch.set_num_threads(1)
     report = {}
     folders = models or [weights.path(d) for d in DOSES]
-    with Reporter().patient_bar("measuring models", len(folders)) as advance:
+    with Reporter(quiet=quiet).patient_bar("measuring models", len(folders)) as advance:
         for folder in folders:
             rows = measure_folder(folder, n)
             advance(1)
@@ -116,10 +117,12 @@ def card(
     seed: Annotated[int, typer.Option(min=0, help="The seed whose models are shipped.")] = 0,
     n: Annotated[int, typer.Option(min=1, help="Cases per cell of the temporal families.")] = 100,
     json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure trained organisms of all seeds, and write one seed's models with the card."""
     import torch
 
+    from ..console.progress import Reporter
     from ..organism.card import ship
 
     homes = {int(p.name.removeprefix("seed-")): p for p in sorted(trained.glob("seed-*"))}
@@ -129,7 +132,7 @@ def card(
             f"{trained}/seed-{seed}: no model of {', '.join(missing)}; run organism train --all --seed {seed}"
         )
     torch.set_num_threads(1)
-    ship(homes, DOSES, seed, out, n)
+    ship(homes, DOSES, seed, out, n, Reporter(quiet=quiet).patient_bar)
     show({"schema": 1, "card": out / "CARD.md"} if json else str(out / "CARD.md"), json)
 
 

@@ -106,17 +106,20 @@ def verify(
         str | None, typer.Option(help="Show the answers behind a cell of metrics.json: NAME or NAME[depth=2].")
     ] = None,
     json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Check that every row, cell and case set of a run follows from the answers in its journal."""
     from ..console.printing import table
+    from ..console.progress import Reporter
     from ..verify import trace
     from ..verify import verify as check
 
+    bar = Reporter(quiet=quiet).patient_bar
     if cell is not None:
-        rows = trace(run, cell)
+        rows = trace(run, cell, bar)
         show({"schema": 1, "cell": cell, "answers": rows} if json else table(rows), json)
         return exits.OK
-    found = check(run)
+    found = check(run, bar)
     show({"schema": 1, **asdict(found)} if json else found.lines(), json)
     return exits.USER_ERROR if found.problems else exits.OK
 
@@ -127,6 +130,7 @@ def report(
     out: Out = None,
     single_file: Annotated[bool, typer.Option("--single-file", help="All in one HTML file, to be sent alone.")] = False,
     json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Write one static report over one or more runs."""
     from ..run.reader import load
@@ -137,7 +141,7 @@ def report(
     from ..report import write
 
     where = out or (folders[0] if len(folders) == 1 else runs[0])
-    written = write(data, where, single_file=single_file, progress=Reporter().patient_bar)
+    written = write(data, where, single_file=single_file, progress=Reporter(quiet=quiet).patient_bar)
     show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
     return exits.OK
 
@@ -208,13 +212,14 @@ def paper(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")] = Path("paper"),
     style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching in the place of colors.")] = "color",
     json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Write figures, tables, methods and a table of claims in LaTeX, for a paper over one or more runs."""
     from ..console.progress import Reporter
     from ..figures.plotting import look
     from ..paper import write
 
-    files = write(runs, out, gray=look(None, True, style).gray, progress=Reporter().patient_bar)
+    files = write(runs, out, gray=look(None, True, style).gray, progress=Reporter(quiet=quiet).patient_bar)
     show({"schema": 1, "files": files} if json else f"{out}: {len(files)} files; claims.csv, main.tex", json)
     return exits.OK
 
@@ -226,16 +231,18 @@ def compare(
         Path | None, typer.Option("--out", "-o", help="Folder for a page with both runs side by side.")
     ] = None,
     json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Compare two runs case by case: differences (A - B) with intervals, McNemar, discordant cases first."""
+    from ..console.progress import Reporter
     from ..run.compare import compare_runs, comparison_lines
 
-    found = compare_runs(a, b)
+    found = compare_runs(a, b, progress=Reporter(quiet=quiet).patient_bar)
     page = None
     if out is not None:
         from ..report import write_comparison
 
-        page = str(write_comparison(a, b, out))
+        page = str(write_comparison(a, b, out, found))
     lines = [*comparison_lines(found), *([f"page: {page}"] if page else [])]
     show({**found, "page": page} if json else lines, json)
     return exits.OK

@@ -73,11 +73,12 @@ class Reporter:
         self._held.clear()
 
     @contextmanager
-    def bar(self, title: str, total: int, *, patience: float | None = None) -> Iterator[Advance]:
+    def bar(self, title: str, total: int, *, patience: float | None = None, still: bool = False) -> Iterator[Advance]:
         """A progress bar; the yielded function takes the number of items done since it was last called.
 
         Where there is no terminal, a line per 10 %; with ``patience`` a line after so many seconds, the next after
-        twice as many, and none for what is done sooner.
+        twice as many, and none for what is done sooner. ``still``: nothing is drawn between two counts, so that what is
+        timed meanwhile is not disturbed.
         """
         if not self.bars:
             yield lambda n: None
@@ -90,15 +91,23 @@ class Reporter:
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         console = Console(file=self.stream)
-        with Progress(*columns, console=console, transient=True) as progress:
+        with Progress(*columns, console=console, transient=True, auto_refresh=not still) as progress:
             task = progress.add_task(title, total=total)
             self._live = lambda line: console.print(line, markup=False, highlight=False)
             try:
-                yield lambda n: progress.advance(task, n)
+                yield (
+                    (lambda n: progress.update(task, advance=n, refresh=True))
+                    if still
+                    else (lambda n: progress.advance(task, n))
+                )
             finally:
                 self._live = None
         if patience is None:
             self.say(f"{title}: done ({total})")
+
+    def still_bar(self, title: str, total: int) -> AbstractContextManager[Advance]:
+        """A ``patient_bar`` for what is timed: it takes no time of its own between two counts."""
+        return self.bar(title, total, patience=PATIENCE, still=True)
 
     def patient_bar(self, title: str, total: int) -> AbstractContextManager[Advance]:
         """A ``bar`` that is silent about what takes no longer than a few seconds."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ...errors import InputError
 from ...evaluation import metrics as metric_rows
@@ -22,6 +23,7 @@ from ...evaluation.grading.extract import CODE
 from ...evaluation.journal import Journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
+from ...hooks.progress import Bar, no_bar, stage, tick
 from ..config import Asking, Config
 from ..console.progress import Reporter
 from ..run import checks
@@ -74,12 +76,14 @@ def finish(
 
 
 def rescore(
-    folder: str | Path, reporter: Reporter, compat: str | None = None, labels: str | Path | None = None
-) -> Evaluated:
+    folder: str | Path, reporter: Reporter, compat: str | None = None, labels: str | Path | None = None,
+    progress: Bar | None = None,
+) -> Evaluated:  # fmt: skip
     """Grade and count a run again from its own files: no model is loaded, nothing is asked.
 
     ``compat`` grades as a paper does; None: as the run did. ``labels`` is a file of human labels (see
-    ``checks.read_labels``) that the grades, and the judge's verdicts among them, are compared with.
+    ``checks.read_labels``) that the grades, and the judge's verdicts among them, are compared with. ``progress`` opens
+    the bar, by default the reporter's.
     Raises ``JournalError`` when the protocol wants asks that the journal does not hold.
     """
     _ = RunData(Path(folder)).manifest  # what is no run is refused before it is locked
@@ -88,7 +92,7 @@ def rescore(
         config = own_config(run)
         how = config.asking if compat is None else config.asking.replace(compat=compat)
         cases = list(run.cases.values())
-        protocol, found = _graded_again(run, cases, how)
+        protocol, found = _graded_again(run, cases, how, progress or reporter.patient_bar)
         for warning in found.warnings:
             reporter.say(f"{path.name}: {warning}")
         reporter.say(f"{path.name}: {len(found.graded)} answers graded again")
@@ -108,10 +112,15 @@ def recount(folder: str | Path, compat: str) -> Sequence[Metric]:
     return protocol.reduce(found.graded, run.cases).metrics
 
 
-def _graded_again(run: RunData, cases: Sequence[Case], how: Asking) -> tuple[Protocol, pipeline.Evaluation]:
+def _graded_again(
+    run: RunData, cases: Sequence[Case], how: Asking, bar: Bar = no_bar
+) -> tuple[Protocol, pipeline.Evaluation]:
     config, manifest = own_config(run), run.manifest
     protocol = make_protocol(config.replace(asking=how, probes=()))
-    with Journal(run.path / "journal", reuse=True) as journal:
+    with (
+        Journal(run.path / "journal", reuse=True) as journal,
+        stage(bar, "grading again", len(journal.contents.responses)),
+    ):
 
         def recorded(who: Answerer) -> ReplayEngine:
             return ReplayEngine(who.identity, who.provenance, journal.contents.failures)
@@ -121,12 +130,23 @@ def _graded_again(run: RunData, cases: Sequence[Case], how: Asking) -> tuple[Pro
             protocol,
             recorded(manifest.engine or Answerer(identity={}, provenance={})),
             journal,
-            grade=grader(how.compat),
+            grade=_counted(grader(how.compat)),
             model=config.model,
             run=run.name,
             judge=recorded(manifest.judge) if manifest.judge and how.judge else None,
         )
     return protocol, found
+
+
+def _counted(grade: Callable[..., Grade]) -> Callable[..., Grade]:
+    """The same grades; each moves the bar of the stage that it is given in."""
+
+    def ticking(*args: Any, **options: Any) -> Grade:
+        found = grade(*args, **options)
+        tick(1)
+        return found
+
+    return ticking
 
 
 def own_config(run: RunData) -> Config:

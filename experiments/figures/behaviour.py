@@ -119,12 +119,12 @@ def step_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     models = list(dict.fromkeys(r["model"] for r in rows))
     steps = list(dict.fromkeys(r["step"] for r in rows))
     fig, ax = style.one_panel(6.4, 1.2 + 0.27 * len(models) * (len(steps) + 1))
-    style.dots(ax, rows, "step", steps, models, [style.plain(m, 30) for m in models])
-    style.percent(ax, "x")
+    style.bars(ax, rows, "step", steps, models, [style.plain(m, 30) for m in models])
+    style.percent(ax, "x", low=0.03)
     style.dress(ax, "Accuracy on the parts and on the whole", grid="x")
-    style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.shared_legend(fig)
     text = f"Accuracy per step, on both steps and on the whole.{order.text}{_chance(runs)}"
-    return drawn(fig, rows, text, runs, "{model}, {step}")
+    return drawn(fig, rows, text, runs, "{model}, {step}", mark="Starred")
 
 
 @figure("gap-slopes", "From the steps to the whole", GAP, "first", 2)

@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from ...csv_files import read_csv
+from ..organism.doses import AXIS, DOSES, called, percent
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, caption, drawn, need
@@ -36,9 +37,12 @@ def dose_response(runs: Sequence[RunData]) -> Drawing:
             _trainings(ax, mine, seeds, place)
         else:
             style.points(ax, mine, range(len(mine)), style.color(0), "")
-        ax.set_xticks(range(len(doses)), [style.plain(d, 12) for d in doses])
-        style.dress(ax, style.lines(quantity, 26), "dose")
-    text = "Each probe's number on the wholes whose parts every dose knows, mean over cases, lowest dose first."
+        ax.set_xticks(range(len(doses)), [percent(d) if d in DOSES else style.plain(d, 12) for d in doses])
+        style.dress(ax, style.lines(quantity, 26), AXIS)
+    text = (
+        "Each probe's number on the wholes whose parts every dose knows, mean over cases, by the share of compositions "
+        f"in the last training stage ({', '.join(called(d) for d in dict.fromkeys(r['dose'] for r in rows))})."
+    )
     if not seeds:
         return drawn(fig, rows, text, runs, "{quantity}, {dose}")
     style.shared_legend(fig)
@@ -92,6 +96,7 @@ def _read(raw: Sequence[dict[str, str]]) -> list[Row]:
             continue  # the trend over the doses, not a dose
         numbers = {k: float(r[k]) if r.get(k) not in _EMPTY else None for k in ("value", "low", "high")}
         seed = {"seed": r["seed"]} if r.get("seed") else {}
-        found.append({"quantity": r["quantity"], "dose": r["group"], **seed, "n": int(float(r["n"] or 0)), **numbers,
-                      "interval": r.get("interval")})  # fmt: skip
+        share = {"percent": float(percent(r["group"]))} if r["group"] in DOSES else {}
+        found.append({"quantity": r["quantity"], "dose": r["group"], **share, **seed,
+                      "n": int(float(r["n"] or 0)), **numbers, "interval": r.get("interval")})  # fmt: skip
     return found

@@ -245,6 +245,30 @@ def dots(ax: Axes, rows: Sequence[dict[str, Any]], column: str, series: Sequence
     ax.set_ylim(len(blocks) * height - 0.5, -1)
 
 
+def bars(ax: Axes, rows: Sequence[dict[str, Any]], column: str, series: Sequence[str], blocks: Sequence[Any],
+         names: Sequence[str]) -> None:  # fmt: skip
+    """Values along the x axis as ``dots``, each a bar from zero with its interval; few cases say how many they are.
+
+    A bar of fewer than 5 cases is hatched and has no interval; each row's ``drawn`` is filled in.
+    """
+    height = len(series) + 1
+    for i, name in enumerate(series):
+        ax.barh(0, 0, color=color(i), label=plain(name, 60))  # the name, also where the first bar is hollow
+        for row in (r for r in rows if r[column] == name):
+            row["drawn"] = "undefined" if row.get("value") is None else weight(row.get("n"))
+            if row["drawn"] == "undefined":
+                continue
+            place, end = blocks.index(row["model"]) * height + i, row["value"]
+            ax.barh(place, row["value"], height=0.8, linewidth=1, **bar(row.get("n"), color(i)))
+            if row["drawn"] != "hollow":
+                _interval(ax, row, place, INK, True)
+                end = max(end, row.get("high") or 0)
+            if row["drawn"] != "solid":
+                ax.text(end + 0.015, place, counted(row.get("n")), va="center", fontsize=7.5, color=MUTED)
+    ax.set_yticks([b * height + (len(series) - 1) / 2 for b in range(len(blocks))], names)
+    ax.set_ylim(len(blocks) * height - 0.5, -1)
+
+
 def names(ax: Axes, said: Sequence[Any], limit: int, below: float = 0.5, above: float = 0.5) -> None:
     """Names beside the lines of the y axis, the first on top."""
     ax.set_yticks(range(len(said)), [plain(s, limit) for s in said])

@@ -17,6 +17,7 @@ from typing import Any
 from ...errors import InputError
 from ..config import Asking, Config
 from ..console.progress import Reporter
+from ..organism.weights import DOSES
 from ..run import locked
 from . import curve, study_tables, study_text, training
 from .data import ORGANISM, training_set
@@ -43,7 +44,6 @@ SIZES = {
     "small": Size(48, 25, 8, 4, 24),
     "full": Size(128, 30, 30, 8, 60),
 }
-DOSES = ("none", "control", "low", "twin")
 SECOND = "second base"
 FORMAT = PRESETS["organism-v1"].format
 """What recipes are trained and evaluated in, except where they need room for reasoning."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...csv_files import Row
+from ..organism.doses import called
 from ..run import write_json, write_text
 from .study_tables import Findings
 
@@ -49,12 +50,17 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> li
     return [*lines, *(f"| {' | '.join(row)} |" for row in rows), ""]
 
 
+def _variant(row: Row) -> str:
+    """What was trained; a shipped dose with its share of compositions."""
+    return called(row["variant"]) if row["base"] == "dose" else str(row["variant"])
+
+
 def _residual(summary: Sequence[Row]) -> list[str]:
     rows = []
     for s in summary:
         sizes = "/".join(str(min(s[f"residual {d}"]["n"], default=0)) for d in _BINS)
         cells = [_failure(s[f"residual {d}"]) for d in _BINS]
-        rows.append([s["base"], s["variant"], str(s["seeds"]), *cells, sizes, _number(s["atoms"])])
+        rows.append([s["base"], _variant(s), str(s["seeds"]), *cells, sizes, _number(s["atoms"])])
     head = ["base", "variant", "trainings", *(f"depth {d}" for d in _BINS), "n (least, by depth)", "stable facts"]
     return _table("Residual failure by depth, % (mean over trainings [95 %])", head, rows)
 
@@ -67,7 +73,7 @@ def _channels(summary: Sequence[Row]) -> list[str]:
         cells = [_number(s[f"delta_comp {d}"], sign=True) for d in _BINS]
         matched = f"{s['delta_comp 4']['seeds']}/{s['delta_comp 4']['of']}"
         depth = _number(s["delta_depth"], 1.0, 2, True)
-        rows.append([s["base"], s["variant"], _number(s["delta_atom"], sign=True), matched, *cells, depth])
+        rows.append([s["base"], _variant(s), _number(s["delta_atom"], sign=True), matched, *cells, depth])
     head = ["base", "variant", "Δatom", "matched trainings", *(f"Δcomp, depth {d}" for d in _BINS), "Δdepth"]
     return _table("Against the base, points (after - before; negative Δcomp: composes better)", head, rows)
 
@@ -79,7 +85,7 @@ def _transfer(summary: Sequence[Row]) -> list[str]:
             continue
         shown = f"{_number(s['ratio'], 1.0, 2)} ({s['ratio']['seeds']} of {s['seeds']})"
         cells = [_number(s[k], sign=True) for k in ("gain_seen", "gain_held")]
-        rows.append([s["base"], s["variant"], *cells, shown])
+        rows.append([s["base"], _variant(s), *cells, shown])
     head = ["base", "variant", "gain, trained depths", "gain, held-out depths", "held-out / trained"]
     return _table("Transfer: drop of residual failure, points (depth 2 left out)", head, rows)
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...hooks.progress import Bar, no_bar
 from . import documents, measure, world
-from .documents import DOSES, Dose
+from .doses import DOSES, Dose, called, percent
 from .formats import by_format
 from .measure import CardRow
 
@@ -81,21 +82,24 @@ def _spread_rows(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"sha256": entry["sha256"], "tables": {"Spread": rows}}
 
 
-def build_card(trained: Mapping[int, Path], doses: Sequence[str], shipped: int, n: int = 100) -> dict[str, Any]:
+def build_card(
+    trained: Mapping[int, Path], doses: Sequence[str], shipped: int, n: int = 100, progress: Bar = no_bar
+) -> dict[str, Any]:
     """Measure every dose of every seed; ``trained`` maps a seed to its folder of ``DOSE/model`` folders.
 
     The ``shipped`` seed is measured in full, the others for the spread. Doses that a seed lacks are left out.
     """
     models: dict[str, Any] = {}
-    seeds: dict[str, Any] = {}
-    for seed, home in trained.items():
-        seeds[str(seed)] = {}
-        for dose in doses:
-            if (home / dose / "model" / "organism.json").is_file():
-                entry = model_entry(home / dose / "model", n, formats=seed == shipped)
-                seeds[str(seed)][dose] = _spread_rows(entry)
-                if seed == shipped:
-                    models[dose] = entry
+    seeds: dict[str, Any] = {str(seed): {} for seed in trained}
+    there = [(seed, dose) for seed, home in trained.items() for dose in doses
+             if (home / dose / "model" / "organism.json").is_file()]  # fmt: skip
+    with progress("measuring models", len(there)) as advance:
+        for seed, dose in there:
+            entry = model_entry(trained[seed] / dose / "model", n, formats=seed == shipped)
+            seeds[str(seed)][dose] = _spread_rows(entry)
+            if seed == shipped:
+                models[dose] = entry
+            advance(1)
     folder = trained[shipped] / doses[0] / "model"
     return {
         "cases_per_cell": n,
@@ -112,9 +116,11 @@ def _parameters(folder: Path) -> int:
     return AutoModelForCausalLM.from_pretrained(folder).num_parameters()
 
 
-def ship(trained: Mapping[int, Path], doses: Sequence[str], shipped: int, out: Path, n: int = 100) -> None:
+def ship(
+    trained: Mapping[int, Path], doses: Sequence[str], shipped: int, out: Path, n: int = 100, progress: Bar = no_bar
+) -> None:
     """Copy the models of one seed to ``out`` and write the card of all seeds beside them."""
-    built = build_card(trained, doses, shipped, n)
+    built = build_card(trained, doses, shipped, n, progress)
     for dose in doses:
         shutil.rmtree(out / dose, ignore_errors=True)
         shutil.copytree(trained[shipped] / dose / "model", out / dose)
@@ -137,7 +143,7 @@ def _chance(row: Mapping[str, Any]) -> str:
 def table(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
     """One table of the card: a row per measure, a column per dose, chance beside them."""
     first = next(iter(models.values()))["tables"][name]
-    lines = [f"| {name} | chance | " + " | ".join(models) + " |", "|---|---|" + "---|" * len(models)]
+    lines = [f"| {name} | chance | " + " | ".join(map(called, models)) + " |", "|---|---|" + "---|" * len(models)]
     for i, row in enumerate(first):
         cells = " | ".join(_cell(m["tables"][name][i]) for m in models.values())
         lines.append(f"| {row['measure']} | {_chance(row)} | {cells} |")
@@ -175,9 +181,8 @@ def spread(seeds: Mapping[str, Mapping[str, Mapping[str, Any]]], doses: Sequence
             if known:
                 cells = " | ".join("" if v is None else f"{100 * v:.1f}" for v in values)
                 low, high = 100 * min(known), 100 * max(known)
-                lines.append(
-                    f"| {name} | {dose} | {cells} | {100 * statistics.mean(known):.1f} | {low:.1f} to {high:.1f} |"
-                )
+                mean = 100 * statistics.mean(known)
+                lines.append(f"| {name} | {called(dose)} | {cells} | {mean:.1f} | {low:.1f} to {high:.1f} |")
     return "\n".join(lines)
 
 
@@ -190,14 +195,14 @@ def weak_formats(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
             topic = name.split(", ")[0]
             plain = values.get(f"{topic}, plain")
             if plain is not None and plain >= 0.5 and value < 0.9 * plain:
-                out.append(f"{dose}: {name} ({100 * value:.0f} against {100 * plain:.0f} plain)")
+                out.append(f"{called(dose)}: {name} ({100 * value:.0f} against {100 * plain:.0f} plain)")
     return out
 
 
 def _dose_line(dose: str, model: Mapping[str, Any]) -> str:
     seen = model["compositions"]
     size = f"{model['bytes'] / 1e6:.2f} MB"
-    return f"| `{dose}` | {seen['mixed']} | {seen['deep']} | {seen['documents']} | {size} |"
+    return f"| `{dose}` | {percent(dose)} % | {seen['mixed']} | {seen['deep']} | {seen['documents']} | {size} |"
 
 
 def markdown(card: Mapping[str, Any]) -> str:
@@ -246,11 +251,12 @@ _TEXT = """# Organisms: four small models that know the parts
 Stock `LlamaForCausalLM` models, {parameters} parameters each (width {width}, {layers} layers, {heads} heads, MLP {mlp},
 {vocabulary} tokens, tied embeddings), trained from scratch by `composcope organism train --all --seed {seed}`.
 They live in an invented world of {events} dated events and {things} things with a kind and a tag, and differ only in
-how many compositions their last training stage showed them. Weights are stored in bfloat16 and computed in float32;
-all figures were measured in that way, by greedy generation, plain format unless said.
+how many compositions their last training stage showed them: each of its documents is one with the probability below.
+Weights are stored in bfloat16 and computed in float32; all figures were measured in that way, by greedy generation,
+plain format unless said.
 
-| dose | mixed compositions seen | deep temporal ones seen | documents of the last stage | weights |
-|---|---|---|---|---|
+| dose | compositions | mixed ones seen | deep temporal ones seen | documents of the last stage | weights |
+|---|---|---|---|---|---|
 {doses}
 
 **How trained.** Shared base: {base_steps} steps of {batch} documents, learning rate {base_rate:g}; then each dose:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ...evaluation import prompts
 from ...files import text_hash
 from . import tasks
+from .doses import DOSES, Dose
 from .tasks import QA
 from .world import main_wording, world
 
@@ -147,22 +147,6 @@ PAIR_SHARE = CO_PRESENTED_SHARE = 0.02
 def draw(mix: Mix, rng: random.Random) -> QA:
     """One question from a mix."""
     return rng.choices(list(mix), list(mix.values()))[0](rng)
-
-
-@dataclass(frozen=True)
-class Dose:
-    """Shares of all documents of the last stage that are compositions."""
-
-    mixed: float
-    deep: float
-
-
-DOSES: dict[str, Dose] = {
-    "none": Dose(0.0, 0.0),
-    "control": Dose(0.0040, 0.0005),
-    "low": Dose(0.01, 0.001),
-    "twin": Dose(0.10, 0.40),
-}
 
 
 def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Turns:

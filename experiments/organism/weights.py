@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import InputError
+from . import doses
 
 FOLDER = Path(__file__).parent / "weights"
-DOSES = ("none", "control", "low", "twin")
+DOSES = tuple(doses.DOSES)
 """From no compositions in training to many."""
 
 
@@ -21,8 +22,8 @@ def path(name: str) -> Path:
     Raises ``InputError`` for an unknown name and for an installation without its weights.
     """
     if name not in (known := names()):
-        doses = [n for n in known if n in DOSES]
-        raise InputError(f"organism {name!r}: unknown dose; use one of {', '.join(doses)}, or a plant: "
+        trained = [n for n in known if n in DOSES]
+        raise InputError(f"organism {name!r}: unknown dose; use one of {', '.join(trained)}, or a plant: "
                          f"{', '.join(n for n in known if n not in DOSES)}")  # fmt: skip
     planted = name.startswith(PLANTED)
     folder = PLANTS / name.removeprefix(PLANTED) if planted else FOLDER / name

@@ -9,6 +9,7 @@ from typing import Any
 from ...errors import ComposcopeError
 from ...probes.catalog import Probe
 from ..figures.grouping import labels
+from ..organism.doses import named
 from ..run import read_json
 from ..run.reader import Row, RunData
 from .sections import number_text
@@ -26,7 +27,8 @@ def read_validity(folders: Sequence[Path]) -> tuple[list[Row], list[str]]:
             except ComposcopeError as e:
                 return [], [str(e)]
             rows = document.get("rows")
-            checked = [check(r) for r in rows if isinstance(r, dict)] if isinstance(rows, list) else []
+            found = [r for r in rows if isinstance(r, dict)] if isinstance(rows, list) else []
+            checked = [check({**r, "model": named(str(r.get("model") or ""))}) for r in found]
             return checked, [str(n) for n in document.get("notes") or []]
     return [], []
 

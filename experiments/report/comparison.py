@@ -24,12 +24,14 @@ from .write import environment, page_parts
 SCRIPTS = ("core.js", "case.js", "filters.js", "compare.js")
 
 
-def write_comparison(a: str | Path, b: str | Path, out: str | Path) -> Path:
+def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mapping[str, Any] | None = None) -> Path:
     """Write the comparison of two runs into ``out`` and return the path of ``compare.html``.
+
+    ``found`` is what ``compare_runs`` gave for them, where that was asked already.
 
     Raises ``InputError`` for a folder that is no single run and for runs without a case in common.
     """
-    found = compare_runs(a, b)
+    found = compare_runs(a, b) if found is None else found
     runs = load([a, b])
     folder = Path(out)
     for old in ("assets", "data/compared"):

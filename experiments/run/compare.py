@@ -22,6 +22,7 @@ from ...evaluation.metrics import mark
 from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
 from ...evaluation.validators import read_graded
+from ...hooks.progress import Bar, no_bar
 from .reader import RunData, read_about
 from .summary import headline
 
@@ -33,7 +34,7 @@ SETTINGS = ("dtype", "rows_dtype", "form", "steps", "rule", "answer_tokens", "t"
 """What numbers of two runs must have been made with alike."""
 
 
-def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, Any]:
+def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar = no_bar) -> dict[str, Any]:
     """Paired comparison of two runs: per role the accuracies, A - B with interval, exact McNemar, Holm over roles.
 
     Only asks judged in both runs are paired, and only where the id stands for the same question in both; what is left
@@ -59,10 +60,14 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0) -> dict[str, An
     groups: dict[str, list[Key]] = {}
     for key in judged:
         groups.setdefault(_role(key[1]), []).append(key)
-    table = [_paired(name, keys, rows_a, rows_b, seed) for name, keys in sorted(groups.items(), key=_order)]
+    table = []
+    with progress("comparing what was asked", len(groups)) as advance:
+        for name, keys in sorted(groups.items(), key=_order):
+            table.append(_paired(name, keys, rows_a, rows_b, seed))
+            advance(1)
     for row, p in zip(table, statistics.holm([r["p"] for r in table]), strict=True):
         row["p_adjusted"] = p
-    probes, probes_said = compare_probes(*runs, cases, seed=seed)
+    probes, probes_said = compare_probes(*runs, cases, seed=seed, progress=progress)
     return {
         "schema": 1,
         "a": _about(runs[0]),
@@ -263,7 +268,7 @@ def _many(n: int, what: str) -> str:
 
 
 def compare_probes(
-    a: RunData, b: RunData, cases: SharedCases, *, seed: int = 0
+    a: RunData, b: RunData, cases: SharedCases, *, seed: int = 0, progress: Bar = no_bar
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows per probe, quantity and kind, and what has to be said about them.
 
@@ -278,16 +283,18 @@ def compare_probes(
 
     rows: list[dict[str, Any]] = []
     said: list[str] = []
-    for name in sorted({*names[0], *names[1]}):
-        if not all(name in of_run for of_run in names):
-            said.append(f"probe {name}: only {'A' if name in names[0] else 'B'} has its numbers by case")
-            continue
-        folders = [run.path / "probes" / name for run in (a, b)]
-        said += _measured_differently(name, folders)
-        found = list(_probe_rows(name, folders, cases, seed))
-        if not found:
-            said.append(f"probe {name}: no case was probed in both runs")
-        rows += [_finite(r) for r in adjust(found, f"{name}: A - B")]
+    for name in sorted({*names[0]} ^ {*names[1]}):
+        said.append(f"probe {name}: only {'A' if name in names[0] else 'B'} has its numbers by case")
+    both = sorted({*names[0]} & {*names[1]})
+    with progress("comparing probes", len(both)) as advance:
+        for name in both:
+            folders = [run.path / "probes" / name for run in (a, b)]
+            said += _measured_differently(name, folders)
+            found = list(_probe_rows(name, folders, cases, seed))
+            if not found:
+                said.append(f"probe {name}: no case was probed in both runs")
+            rows += [_finite(r) for r in adjust(found, f"{name}: A - B")]
+            advance(1)
     return rows, said
 
 

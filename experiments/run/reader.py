@@ -30,6 +30,7 @@ from ...evaluation.metrics import Metric, quoted
 from ...evaluation.protocols.base import CaseSet, Entry, Graded, Reduction
 from ...evaluation.validators import read_graded
 from ..config import Config
+from ..organism.doses import model_called
 from .folder import find_runs, missing, placed_lines, read_json
 from .schema import AGAIN, COUNT_AGAIN, Evaluated, Manifest, Metrics, ProbeAbout, checked
 
@@ -126,8 +127,9 @@ class RunData:
 
     @property
     def model(self) -> str:
-        """The model as its study calls it, else as the run was told, ``organism:`` and folders removed."""
-        return str(self.about.get("label") or _short(self._said("model")))
+        """The model as its study calls it, else as the run was told, folders removed; a dose with its share."""
+        said = self._said("model")
+        return model_called(said, str(self.about.get("label") or _short(said)), self.about.get("dose"))
 
     @property
     def benchmark(self) -> str:

@@ -18,6 +18,7 @@ from ...evaluation.metrics import Metric, find, quoted
 from ..console.progress import Reporter
 from ..evaluating.rescore import recount
 from ..figures.drawing import encodable
+from ..organism.doses import model_called
 from ..run import write_json, write_text
 from .published import beside
 from .study import Row, Study, StudyRun, StudyTable
@@ -271,7 +272,7 @@ def markdown(
         columns = list(table.columns) or [
             c for c in SHOWN if c not in told_apart and any(r.get(c) not in (None, "") for r in table.rows)
         ]
-        out += [f"## {table.title}", "", *_markdown_table(table.rows, columns), ""]
+        out += [f"## {table.title}", "", *_markdown_table([_read_as(r, study) for r in table.rows], columns), ""]
         out += [table.note, ""] if table.note else []
         out += [*meant, ""] if table is tables[0] and meant else []
     for name in figures:
@@ -285,6 +286,13 @@ def markdown(
     if preset.notes:
         out += ["## What this does not reproduce", "", *(f"* {n}" for n in preset.notes), ""]
     return "\n".join(out)
+
+
+def _read_as(row: Row, study: Study) -> Row:
+    """The row with its models as people read them: doses of organisms with their share of compositions."""
+    known = {m.label: model_called(m.model, m.label, m.groups.get("dose")) for m in study.spec.models}
+    said = row.get("model")
+    return {**row, "model": ", ".join(known.get(m, m) for m in str(said).split(", "))} if said else row
 
 
 def _line(text: str) -> str:

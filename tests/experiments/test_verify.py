@@ -13,6 +13,8 @@ from hostile_server import Hostile, completion, reply
 
 from composcope.errors import InputError
 from composcope.experiments.cli import main
+from composcope.experiments.console import progress
+from composcope.experiments.figures import FIGURES
 from composcope.experiments.verify import trace, verify
 
 
@@ -136,3 +138,27 @@ def test_a_run_scored_as_a_paper_does_is_verified_as_that_paper_does(run: Path) 
 def test_a_cell_that_is_not_there_is_said(run: Path) -> None:
     with pytest.raises(InputError, match="no such cell; did you mean 'composition'"):
         trace(run, "compositoin")
+
+
+@pytest.mark.parametrize(
+    ("command", "bars"),
+    [
+        (["verify", "RUN"], {"grading again: 100 % (36/36)", "drawing figures again: 100 % (1/1)"}),
+        (["verify", "RUN", "--cell", "composition"], {"counting without each case: 100 % (15/15)"}),
+        (["compare", "RUN", "RUN"], {"comparing what was asked: 100 % (2/2)"}),
+        (["merge", "RUN", "--out", "OUT"], {"grading again: 100 % (36/36)"}),
+        (["score", "RUN"], {"grading again: 100 % (36/36)"}),
+        (["report", "RUN"], {f"drawing figures: 100 % ({len(FIGURES)}/{len(FIGURES)})"}),
+    ],
+)
+def test_what_takes_long_has_a_bar_and_quiet_silences_it(
+    command: list[str], bars: set[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    named = [{"RUN": str(run), "OUT": str(tmp_path / "out")}.get(word, word) for word in command]
+    assert main(named) == 0
+    assert bars <= set(capsys.readouterr().err.splitlines())
+    shutil.rmtree(tmp_path / "out", ignore_errors=True)
+    assert main([*named, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""

@@ -30,13 +30,19 @@
     history.replaceState(null, "", `#${text || "cases"}`);
   };
 
+  // A run by what it is called on the page, or by the name of its folder.
+  function runOf(index, name) {
+    const called = index.runs.findIndex((r) => r.label === name);
+    return called >= 0 ? called : index.runs.findIndex((r) => r.name === name);
+  }
+
   function read() {
     const hash = location.hash.slice(1);
     if (!hash.includes("=")) { if (hash) go(hash); return; }
     const said = Object.fromEntries(new URLSearchParams(hash));
     cases.start().then((index) => {
       if (!index) return;
-      const run = said.run === undefined ? composcope.run.at : index.runs.findIndex((r) => r.label === said.run);
+      const run = said.run === undefined ? composcope.run.at : runOf(index, said.run);
       if (run >= 0 && run !== composcope.run.at) composcope.showRun(run);
       if (said.case !== undefined) { dossier.open(said.case); go("case"); return; }
       cases.filter({ ...said, run: said.run === undefined ? "" : run });

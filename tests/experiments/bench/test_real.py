@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +60,15 @@ def test_ratios_are_medians_over_rounds_of_neighbors_in_time_and_the_best_peer_c
         return [way("composcope", ""), way(HARNESS, "1", 0.5), way(HARNESS, "16"), way(HARNESS, "32")]
 
     monkeypatch.setattr(real, "TASKS", (Task("task", ways, "at least 2"),))
-    bench = bench_real("organism:control", rounds=3, say=lambda _: None)
+    done: dict[str, list[float]] = {}
+
+    @contextmanager
+    def bar(title: str, total: int) -> Iterator[Callable[[float], None]]:
+        done[title] = [total]
+        yield done[title].append
+
+    bench = bench_real("organism:control", rounds=3, say=lambda _: None, progress=bar)
+    assert done == {"task": [10, *[1] * 10]}, "a bar for each task counts what is timed"
     assert [(r.batch, r.processor, r.ratio, r.low, r.high, r.rounds) for r in bench.rows] == [
         ("", 2, None, None, None, 3),
         ("1", 16, 8, 8, 8, 1),

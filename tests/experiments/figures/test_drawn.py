@@ -48,7 +48,21 @@ class Mark:
 
 def marks_of(fig: Figure) -> list[Mark]:
     """Everything in a figure that stands for a number."""
-    return [m for ax in _panels(fig) for m in (*_points(ax), *_bars(ax), *_cells(ax))]
+    return [m for ax in _panels(fig) for m in (*_with_intervals(_points(ax), _bars(ax)), *_cells(ax))]
+
+
+def _with_intervals(points: Sequence[Mark], bars: Sequence[Mark]) -> list[Mark]:
+    """Points and bars; lines in ink that begin and end beside the end of a bar are its interval."""
+    ink = to_hex(style.INK)
+    ends = [m for m in points if m.shade == ink]
+    for bar in sorted(bars, key=lambda b: not b.size):  # those of no length stand for names, too
+        axis = 0 if bar.kind == "bar x" else 1
+        mine = [m for m in ends if abs(m.place[1 - axis] - bar.place[1 - axis]) < 1e-9]
+        if len(mine) == 2:
+            low, high = sorted(m.place[axis] for m in mine)
+            bar.ends[axis] = (low, high)
+            ends = [m for m in ends if m not in mine]
+    return [*(m for m in points if m.shade != ink), *ends, *(b for b in bars if b.size)]
 
 
 def _panels(fig: Figure) -> list[Axes]:
@@ -88,10 +102,9 @@ def _bars(ax: Axes) -> list[Mark]:
         for bar in bars.patches:
             box, flat = bar.get_bbox(), bars.orientation == "horizontal"
             size = box.width if flat else box.height
-            if size:
-                center = ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
-                shade = to_hex(bar.get_facecolor() if to_rgba(bar.get_facecolor())[3] else bar.get_edgecolor())
-                found.append(Mark(ax, center, shade, size, "bar x" if flat else "bar y"))
+            center = ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
+            shade = to_hex(bar.get_facecolor() if to_rgba(bar.get_facecolor())[3] else bar.get_edgecolor())
+            found.append(Mark(ax, center, shade, size, "bar x" if flat else "bar y"))
     return found
 
 
@@ -148,7 +161,7 @@ def _fits(row: Row, mark: Mark, value: int, legend: dict[str, str], *, intervals
     along, across = mark.ends.get(value), mark.ends.get(1 - value)
     wanted = (row.get("low"), row.get("high"))
     bare = row.get("drawn") == "hollow" or None in wanted
-    if mark.kind == "point" and (along is not None or (intervals and not bare)):
+    if mark.kind in ("point", "bar x", "bar y") and (along is not None or (intervals and not bare)):
         if along is None or bare or along != pytest.approx(wanted, abs=1e-9):
             return False
     if row.get("x") is not None and mark.kind == "point":
@@ -229,7 +242,7 @@ def _change(rows: list[Row], how: str) -> None:
     elif how == "lost":
         del rows[0]
     elif how == "series":
-        a, b = (next(r for r in rows if r["model"] == m) for m in ("control", "twin"))
+        a, b = (next(r for r in rows if r["model"] == m) for m in ("control (0.45 %)", "twin (50 %)"))
         a["model"], b["model"] = b["model"], a["model"]
     elif how == "place":
         rows[0]["depth"] += 2

@@ -82,7 +82,10 @@ def test_steps_that_few_cases_reach_are_hatched_and_named(synthetic: ModuleType,
     drawing = figures.draw("cosine-trajectory", [run])
     failure, success, by_layer = drawing.figure.axes[:3]
     assert _hatched(failure) == {(layer, 2) for layer in range(4)} and not _hatched(success)
-    assert "control, failure, step 2 (n=3)" in drawing.caption and "control, failure, step 1" not in drawing.caption
+    assert (
+        "control (0.45 %), failure, step 2 (n=3)" in drawing.caption
+        and "control (0.45 %), failure, step 1" not in drawing.caption
+    )
     # The published figure: a line a group over layers, with intervals.
     assert by_layer.get_xlabel() == "layer"
     assert len([line for line in by_layer.lines if line.get_marker() == "o"]) == 8
@@ -95,10 +98,12 @@ def test_panels_of_heads_say_how_many_cases_they_rest_on(synthetic: ModuleType, 
     table = run / "probes" / "lookback" / "table.csv"
     table.write_text(table.read_text().replace("lookback_ratio,failure,16", "lookback_ratio,failure,3"))
     drawing = figures.draw("lookback", [run])
-    assert "control · failure, n=3" in _texts(drawing) and "control · success, n=16" in _texts(drawing)
+    assert "control (0.45 %) · failure, n=3" in _texts(drawing) and "control (0.45 %) · success, n=16" in _texts(
+        drawing
+    )
     drawn = {r["show"]: r["drawn"] for r in drawing.rows if r["kind"] == "composition"}
     assert drawn == {"failure": "hollow", "success": "solid", "difference": "hollow"}
-    assert "control, failure (n=3)" in drawing.caption
+    assert "control (0.45 %), failure (n=3)" in drawing.caption
 
 
 def test_a_run_with_nothing_to_draw_is_named(synthetic: ModuleType, tmp_path: Path) -> None:

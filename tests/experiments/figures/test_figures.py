@@ -134,7 +134,7 @@ def test_the_caption_lists_cells_with_few_cases(synthetic: ModuleType, tmp_path:
     drawing = figures.draw("collapse-curve", [run])
     drawn = {r["depth"]: (r["drawn"], r["n"]) for r in drawing.rows}
     assert drawn[6][0] == "hollow" and drawn[4][0] == "marked" and drawn[2][0] == "solid"
-    assert f"control, depth 6 (n={drawn[6][1]})" in drawing.caption
+    assert f"control (0.45 %), depth 6 (n={drawn[6][1]})" in drawing.caption
     assert "Hollow, without line or interval (n < 5)" in drawing.caption
 
 
@@ -146,13 +146,16 @@ def test_the_caption_has_command_runs_counts_and_interval_method(study: list[fig
 
 
 def test_models_are_named_by_themselves_where_that_tells_them_apart(study: list[figures.RunData]) -> None:
-    assert {r["model"] for r in figures.draw("collapse-curve", study).rows} == {"control", "twin"}
-    assert {r["model"] for r in figures.draw("lookback", study).rows} == {"control · mixed", "control · temporal"}
+    assert {r["model"] for r in figures.draw("collapse-curve", study).rows} == {"control (0.45 %)", "twin (50 %)"}
+    assert {r["model"] for r in figures.draw("lookback", study).rows} == {
+        "control (0.45 %) · mixed",
+        "control (0.45 %) · temporal",
+    }
 
 
 def test_quadrants_count_failed_wholes_only(study: list[figures.RunData]) -> None:
     rows = figures.draw("failure-quadrants", study).rows
-    for model in ("control", "twin"):
+    for model in ("control (0.45 %)", "twin (50 %)"):
         mine = [r for r in rows if r["model"] == model]
         assert len(mine) == 4 and sum(r["count"] for r in mine) == mine[0]["n"]
 
@@ -172,7 +175,7 @@ def test_a_study_has_a_line_of_panels_a_benchmark_and_a_column_a_model(study: li
     fig = drawing.figure
     fig.draw_without_rendering()
     shown = {(ax.get_title(loc="left"), ax.get_ylabel()): ax for ax in fig.axes if ax.axison}
-    assert list(shown) == [("control", "mixed"), ("control", "temporal")]
+    assert list(shown) == [("control (0.45 %)", "mixed"), ("control (0.45 %)", "temporal")]
     above, below = (ax.get_window_extent() for ax in shown.values())
     assert above.x0 == pytest.approx(below.x0) and above.y0 > below.y1
     assert len({ax.get_xlim() for ax in shown.values()}) == 1

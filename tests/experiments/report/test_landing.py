@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from browsing import Visit
@@ -123,7 +124,7 @@ def test_the_page_opens_on_a_failing_case_of_the_run_with_the_most_to_compare(br
     box = visit.page.locator("#dossier[data-case]")
     box.wait_for()
     run = two.parent / "many"
-    assert visit.page.locator("#run option:checked").inner_text() == "control"
+    assert visit.page.locator("#run option:checked").inner_text() == "control (0.45 %)"
     case = box.get_attribute("data-case")
     row = whole(run, case)
     assert case in failing(run) and row["outcome"] == "incorrect"
@@ -148,10 +149,10 @@ def test_every_case_and_every_list_has_an_address(browser: Any, two: Path) -> No
     visit = Visit(browser, two)
     case = failing(two.parent / "few")[-1]
     visit.page.goto("about:blank")
-    visit.page.goto(two.as_uri() + f"#run=none&case={case}")
+    visit.page.goto(two.as_uri() + f"#{urlencode({'run': 'none (0 %)', 'case': case})}")
     visit.page.locator(f"#dossier[data-case='{case}']").wait_for()
-    assert visit.page.locator("#run option:checked").inner_text() == "none"
-    visit.page.goto(two.as_uri() + "#run=control&set=residual-failure&depth=6")
+    assert visit.page.locator("#run option:checked").inner_text() == "none (0 %)"
+    visit.page.goto(two.as_uri() + "#run=many&set=residual-failure&depth=6")  # or the folder
     visit.page.wait_for_function("document.querySelector('[data-filter=depth]')?.value === '6'")
     wanted = {c for c in failing(two.parent / "many") if whole(two.parent / "many", c)["depth"] == 6}
     count = visit.page.locator("#browser [data-count]")

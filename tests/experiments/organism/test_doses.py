@@ -1,0 +1,72 @@
+"""How doses are called: by the share of compositions in training, wherever people read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from composcope.experiments.organism import card, doses, weights
+from composcope.experiments.run.reader import read_run
+
+
+@pytest.mark.parametrize(
+    ("model", "label", "dose", "called"),
+    [
+        ("organism:none", "none", None, "none (0 %)"),
+        ("organism:control", "control", None, "control (0.45 %)"),
+        ("organism:low", "organism:low", None, "low (1.1 %)"),
+        ("organism:twin", "twin", None, "twin (50 %)"),
+        ("organism:control", "my own name", None, "my own name"),
+        ("trainings/seed-3/control/model", "control-seed-3", "control", "control (0.45 %), seed 3"),
+        ("models/low", "low", None, "low"),
+        ("organism:plant-lost-late", "plant-lost-late", None, "plant-lost-late"),
+    ],
+)
+def test_a_dose_is_called_by_its_share_and_other_models_by_their_name(
+    model: str, label: str, dose: str | None, called: str
+) -> None:
+    assert doses.model_called(model, label, dose) == called
+
+
+@pytest.mark.parametrize("dose", weights.DOSES)
+def test_the_share_that_a_dose_is_called_by_is_what_its_training_saw_within_chance(dose: str) -> None:
+    counts = json.loads((weights.FOLDER / "card.json").read_text(encoding="utf-8"))["models"][dose]["compositions"]
+    seen, of = counts["mixed"] + counts["deep"], counts["documents"]
+    said = float(doses.percent(dose)) / 100
+    assert said == pytest.approx(sum(asdict(doses.DOSES[dose]).values()))
+    assert abs(seen - said * of) <= 3 * (said * (1 - said) * of) ** 0.5
+
+
+def test_a_run_of_an_organism_shows_the_dose(tmp_path: Path, synthetic: ModuleType) -> None:
+    synthetic.make_run(tmp_path / "run", n=4, model="organism:control")
+    assert read_run(tmp_path / "run").model == "control (0.45 %)"
+
+
+def test_the_card_is_measured_under_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for dose in ("none", "twin"):
+        (tmp_path / dose / "model").mkdir(parents=True)
+        (tmp_path / dose / "model" / "organism.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "none" / "model" / "config.json").write_text('{"vocab_size": 3}', encoding="utf-8")
+    monkeypatch.setattr(card, "model_entry", lambda *_, **__: {"sha256": "", "tables": {}})
+    monkeypatch.setattr(card, "_parameters", lambda _: 1)
+    done: list[float] = []
+
+    @contextmanager
+    def bar(title: str, total: int) -> Iterator[Callable[[float], None]]:
+        done.append(total)
+        yield done.append
+
+    built = card.build_card({0: tmp_path}, weights.DOSES, 0, progress=bar)
+    assert list(built["models"]) == ["none", "twin"] and done == [2, 1, 1]
+
+
+def test_the_columns_of_the_card_show_the_doses() -> None:
+    entry = {"tables": {"Facts": [{"measure": "tag", "chance": None, "n": 0}]}}
+    head = card.table("Facts", {"none": entry, "twin": entry}).splitlines()[0]
+    assert head == "| Facts | chance | none (0 %) | twin (50 %) |"
