@@ -197,9 +197,10 @@ def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, R
     found: list[tuple[Mapping[str, Any], RunData, RunData]] = []
     for benchmark in dict.fromkeys(r.benchmark for r in runs):
         mine = [r for r in runs if r.benchmark == benchmark]
-        by_label = {r.model: r for r in mine}
+        by_label = {str(r.about.get("label") or r.model): r for r in mine}
         pairs = [p for r in mine[:1] for p in r.study.get("pairs", [])]
-        pairs = pairs or [{"kind": "reference", "a": r.model, "b": mine[0].model} for r in mine[1:]]
+        called = list(by_label)
+        pairs = pairs or [{"kind": "reference", "a": name, "b": called[0]} for name in called[1:]]
         found += [(p, by_label[p["a"]], by_label[p["b"]]) for p in pairs if p["a"] in by_label and p["b"] in by_label]
     return found
 
@@ -209,7 +210,7 @@ def pair_gains(runs: Sequence[RunData]) -> Drawing:
     """What one model of a matched pair gains on the steps and on the whole (Compositional GSM, Fig. 5)."""
     rows: list[Row] = []
     for pair, a, b in matched(runs):
-        about = {"run": f"{a.name} − {b.name}", "kind": str(pair["kind"]), "pair": f"{pair['a']} − {pair['b']}"}
+        about = {"run": f"{a.name} − {b.name}", "kind": str(pair["kind"]), "pair": f"{a.model} − {b.model}"}
         rows += [{**about, "benchmark": a.benchmark, **row} for row in step_gains(a, b)]
     need(rows, "No two runs here share cases: give two models on one benchmark, or a study with pairs.")
     asked = list(dict.fromkeys(r["asked"] for r in rows))

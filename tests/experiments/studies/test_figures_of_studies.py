@@ -136,7 +136,7 @@ def test_the_three_channels_are_those_of_the_comparison(studies: Mapping[str, Pa
         group = {"all": "", "per": "per fact"}.get(r["cell"], f"depth_bin {r['cell'].rpartition(' ')[2]}")
         group = "per fact" if r["channel"] == "delta_atom" else group
         assert (table[r["channel"], group] or "None") == str(r["value"])
-    assert all(r["pair"] == "twin − control" for r in rows)
+    assert all(r["pair"] == "twin (50 %) − control (0.45 %)" for r in rows)
 
 
 def test_undefined_channels_are_words_and_no_marks(studies: Mapping[str, Path]) -> None:
@@ -151,10 +151,13 @@ def test_undefined_channels_are_words_and_no_marks(studies: Mapping[str, Path]) 
 
 def test_models_are_grouped_by_what_the_study_says_of_them(studies: Mapping[str, Path], tmp_path: Path) -> None:
     drawing = figures.draw("gaps", [studies["gsm"]], group_by="tuning")
-    assert list(dict.fromkeys(r["model"] for r in drawing.rows)) == ["instruct · twin", "pretrained · none"]
+    assert list(dict.fromkeys(r["model"] for r in drawing.rows)) == [
+        "instruct · twin (50 %)",
+        "pretrained · none (0 %)",
+    ]
     assert "Ordered by tuning." in drawing.caption
     sizes = {r["model"]: r["x"] for r in figures.draw("size-scatter", [studies["gsm"]]).rows}
-    assert sizes == {"none": 0.0004, "twin": 0.0008}
+    assert sizes == {"none (0 %)": 0.0004, "twin (50 %)": 0.0008}
     assert main(["plot", "gaps", str(studies["gsm"]), "--group-by", "cost", "--out", str(tmp_path)]) == 0
     assert "Ordered by cost." in (tmp_path / "gaps.txt").read_text()
 

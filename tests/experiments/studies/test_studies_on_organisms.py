@@ -155,14 +155,17 @@ def test_compositional_gsm_has_the_gap_the_controls_and_the_pairs(gsm: Path) -> 
     assert {("distraction", ""), ("second_hop", "against step:1"), ("leakage", ""), ("co_presented", "")} <= controls
     pairs = _table(gsm, "pairs")
     assert {r["pair"] for r in pairs} == {"tuning: twin − none"}
-    runs = {r.model: r for r in io.load([gsm])}
+    runs = {r.about["label"]: r for r in io.load([gsm])}
     page = (gsm / "study.md").read_text()
     assert ("* prompt-gain: No run here asked wholes in another way" in page) != ("figures/prompt-gain.png" in page)
     gain = next(r for r in pairs if r["group"] == "quantity composition")
     assert float(gain["value"]) == pytest.approx(
         _metric(runs["twin"].path, "composition")["value"] - _metric(runs["none"].path, "composition")["value"]
     )
-    assert runs["twin"].about["tuning"] == "instruct" and [r.model for r in io.load([gsm])] == ["none", "twin"]
+    assert runs["twin"].about["tuning"] == "instruct" and [r.model for r in io.load([gsm])] == [
+        "none (0 %)",
+        "twin (50 %)",
+    ]
 
 
 def test_stad_has_k_skills_and_bottlenecks_on_each_benchmark(stad: Path) -> None:
@@ -191,7 +194,7 @@ def test_composition_collapse_has_depths_channels_and_the_boundary_set(collapse:
 def test_patches_and_cosines_in_the_table_are_those_of_the_probes(collapse: Path) -> None:
     opened = 0
     for run in io.load([collapse]):
-        rows = [r for r in _table(collapse, "mechanism") if r["model"] == run.model]
+        rows = [r for r in _table(collapse, "mechanism") if r["model"] == run.about["label"]]
         patched, moved = run.probe("patching"), run.probe("trajectory")
         if patched is None or moved is None:
             assert [r["what"] for r in rows] == ["not opened up"]
@@ -276,7 +279,7 @@ def test_a_model_that_fails_is_named_and_the_others_go_on(tmp_path: Path, capsys
     failed = read_json(tmp_path / "s" / "study.json")["failed"]
     assert list(failed) == ["gone--mixed"] and "127.0.0.1" in failed["gone--mixed"]
     page = capsys.readouterr().out
-    assert "**gone--mixed could not be run:**" in page and "| twin |" in page
+    assert "**gone--mixed could not be run:**" in page and "| twin (50 %) |" in page
     assert "no run of gone" in page
     assert next(r for r in _table(tmp_path / "s", "models") if r["model"] == "gone--mixed")["step:0"].startswith(
         "could"
@@ -332,7 +335,7 @@ def test_a_model_that_breaks_as_nobody_foresaw_is_named_too_with_its_traceback(
         "control--mixed": "unexpected IndexError: index out of range in self (traceback: failed-control--mixed.txt)"
     }
     assert "in breaks" in (tmp_path / "failed-control--mixed.txt").read_text()
-    assert "| twin |" in capsys.readouterr().out
+    assert "| twin (50 %) |" in capsys.readouterr().out
 
 
 def test_what_the_runs_warn_of_stands_on_the_page(stad: Path) -> None:
