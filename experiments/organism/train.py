@@ -112,10 +112,11 @@ def batches(
         order = list(range(CHUNK))
         random.Random(f"{seed}/{stage}/order/{chunk}").shuffle(order)
         for b in order[start - chunk * CHUNK if chunk == start // CHUNK else 0 :]:
-            yield _pad(encoded[b * size : (b + 1) * size])
+            yield pad(encoded[b * size : (b + 1) * size])
 
 
-def _pad(rows: list[tuple[list[int], list[bool]]]) -> tuple[Tensor, Tensor]:
+def pad(rows: list[tuple[list[int], list[bool]]]) -> tuple[Tensor, Tensor]:
+    """``(ids, answered)`` as ``[document position]``; padding is -1 in ``ids``."""
     length = max(len(ids) for ids, _ in rows)
     if length > CONTEXT:
         raise InputError(f"training document of {length} tokens exceeds the context of {CONTEXT}; shorten it")

@@ -11,6 +11,7 @@ from ...evaluation.cases import Case, Part
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...probes.examples import Example, from_case_sets, part_of
 from ..models.target import Target
+from ..organism.documents import Turns
 from ..organism.series import Series
 
 
@@ -32,12 +33,19 @@ def compositions(n: int, seed: int, series: Series | None = None) -> tuple[list[
         if documents.composition_kind(trained.seed, "dose", index, dose) == "mixed":
             qa = tasks.mixed(random.Random(f"{trained.seed}/dose/composed/{index}"))
             members.setdefault(qa.question, _case(f"member-{len(members)}", qa))
-    rng = random.Random(f"{seed}/validity/held-out")
-    held: dict[str, Case] = {}
-    while len(held) < n:
+    return list(members.values()), drawn(n, f"{seed}/validity/held-out")[0]
+
+
+def drawn(n: int, seed: str) -> tuple[list[Case], dict[str, Turns]]:
+    """Mixed compositions that no organism has seen, each once, and by case the document that a training would see."""
+    from ..organism import tasks
+
+    rng = random.Random(seed)
+    found: dict[str, tuple[Case, Turns]] = {}
+    while len(found) < n:
         qa = tasks.mixed(rng, held=True)
-        held.setdefault(qa.question, _case(f"held-out-{len(held)}", qa))
-    return list(members.values()), list(held.values())
+        found.setdefault(qa.question, (_case(f"held-out-{len(found)}", qa), [(qa.question, qa.worked or qa.answer)]))
+    return [case for case, _ in found.values()], {case.id: turns for case, turns in found.values()}
 
 
 def _case(id: str, qa: Any) -> Case:

@@ -6,7 +6,8 @@ One number per case and probe, chosen beforehand and without looking at labels, 
 * pair: does it tell the twin, which saw many, from control, which saw a trace?
 * failure: within one model, does it tell failed wholes from matched ones that succeed?
 * members: on compositions, does it tell those in the training data from held-out ones drawn alike? Asked of the twin,
-  which saw the members, and of ``none``, which did not: what ``none`` tells apart is not membership.
+  which saw the members, and of ``none``, which did not: what ``none`` tells apart is not membership. Its positive
+  control shows drawn texts to a copy of the twin a known number of times (``exposures``).
 * planted: how large an effect, added to one model's numbers, would the contrast of failures with as many matched
   successes have found?
 
@@ -46,6 +47,7 @@ from ..run.provenance import source_hash
 from ..run.reader import read_run
 from ..run.schema import Evaluated
 from . import over_seeds as over_seeds
+from .exposures import member_exposures
 from .members import as_examples, compositions
 from .scores import SCORES, CaseScores, Probes, ProbeScore, measure, own_part_donors
 
@@ -147,6 +149,8 @@ def _examined(
                         "members", dose, (level, ("held out", "member")[level]), list(about), side, about
                     )
                 rows += _member_rows(dose, sides[0], sides[1], seed)
+            if dose == "twin":
+                rows += _exposure_rows(dose, member_exposures(series, n=max(2, n // 4), seed=seed, device=device))
             advance(1)
     known = [*SCORES, *dict.fromkeys(score for found in values.values() for score in found.own)]
     rows = [*_dose_rows(values, known, shared, seed), *_pair_rows(values, known, shared, seed), *rows]
@@ -197,6 +201,8 @@ NOTES = [
     "One number per case and probe, chosen before looking at labels; expected directions were declared beforehand.",
     "Members are compositions in the twin's training documents, non-members held-out ones drawn alike; what tells them "
     "apart in the model that saw none of them is not membership.",
+    "The twin's positive control of membership: a copy goes on training, texts drawn by chance are shown 1, 10 and 100 "
+    "times among fresh documents, and compared with texts never shown; before that training nothing tells them apart.",
     "Prompt-end patching has no single-case number: it is asked how many failures a state of the case's own last part "
     "puts right at the prompt's end (a positive control), and one of another case's last part.",
 ]
@@ -334,6 +340,14 @@ def _control_rows(dose: str, found: Sequence[Row]) -> Iterator[Row]:
         yield {**about, "statement": row["quantity"], **row, "verdict": f"{row['count']} of {row['n']} put right"}
 
 
+def _exposure_rows(dose: str, found: Sequence[Row]) -> Iterator[Row]:
+    """What Min-K%++ tells apart where how often a text was shown is known; before the training it is a null."""
+    for row in found:
+        about = {"probe": "min-k", "short": row["group"], "kind": "control", "question": QUESTIONS["exposures"]}
+        about |= {"model": dose, "headline": False, "measure": MEASURES["exposures"]}
+        yield {**about, "statement": row["quantity"], **row, "verdict": f"AUROC {row['value']:.2f} (n={row['n']})"}
+
+
 QUESTIONS = {
     "dose": "follows the dose",
     "failure": "tells failure from success",
@@ -341,10 +355,11 @@ QUESTIONS = {
     "pair": "tells control from twin",
     "planted": "finds planted effects",
     "donors": "puts failures right (positive control)",
+    "exposures": "tells texts that were shown from texts that were not (positive control)",
 }
 MEASURES = {
     "dose": "Kendall's tau-b", "failure": "AUROC", "members": "AUROC", "pair": "AUROC",
-    "planted": "smallest effect found, sd", "donors": "share put right",
+    "planted": "smallest effect found, sd", "donors": "share put right", "exposures": "AUROC",
 }  # fmt: skip
 MEANS = {"planted": "share of trials found"}
 

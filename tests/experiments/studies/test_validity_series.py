@@ -33,6 +33,8 @@ pytestmark = pytest.mark.long
 
 DOSES = ("none", "twin")
 NAMES = ["organism:none", "organism:twin"]
+CONTROLS = ("donors", "exposures")
+"""Questions of positive controls: of one training each."""
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +93,9 @@ def test_every_training_is_asked_the_same_and_stands_in_the_rows_over_trainings(
     assert runs == ["none--mixed", "twin--mixed", "none-seed-12--mixed", "twin-seed-12--mixed"]
     assert len({(made / r / "cases.jsonl").read_bytes() for r in runs}) == 1
     over = _table(made, "validity-seeds")
-    asked = set(validity.QUESTIONS.values()) - {validity.QUESTIONS[q] for q in ("pair", "donors")}  # no control here
+    asked = set(validity.QUESTIONS.values()) - {validity.QUESTIONS[q] for q in ("pair", *CONTROLS)}  # no control here
     assert {r["question"] for r in over} == asked - {validity.QUESTIONS["planted"]}  # neither a trend nor an AUROC
-    assert {r["question"] for r in _table(made, "validity")} - {validity.QUESTIONS["donors"]} == asked
+    assert {r["question"] for r in _table(made, "validity")} - {validity.QUESTIONS[q] for q in CONTROLS} == asked
     alone = {(r["question"], r["model"], r["short"]): r["value"] for r in _table(made, "validity")}
     for row in over:
         for seed in ("1", "12"):
