@@ -219,8 +219,8 @@ class Probing(Section):
 
     probes: tuple[str, ...] = Field(
         default_factory=lambda: _known_probes(),
-        description="Comma-separated neurons, lookback, patching, trajectory, min-k, readout; or all (but readout), "
-        "or none.",
+        description="Comma-separated neurons, lookback, patching, trajectory, min-k, readout, faithfulness; or all "
+        "(but the last two), or none.",
     )
     probe_cases: int = Field(
         default=32,

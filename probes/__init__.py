@@ -1,7 +1,8 @@
 """Probes: what goes on inside a model on exactly the cases that it fails, against the ones it gets right.
 
 Modules: ``neurons`` (attribution), ``lookback`` (attention to the prompt), ``patching`` (prompt-end transplants),
-``readout`` (is a name held in a state?), ``steering`` (directions added to states), ``trajectory`` (state cosines),
+``readout`` (is a name held in a state?), ``faithfulness`` (does the answer come from the written working?),
+``steering`` (directions added to states), ``trajectory`` (state cosines),
 ``min_k`` (membership), ``contrast`` (groups and roles), ``matching`` (failures to successes), ``validity`` (is it
 measuring anything?), ``verdicts`` (the same over trainings), ``examples``, ``result``, ``by_case`` (single cases) and
 ``catalog`` (every probe by its name).
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from . import (
         contrast,
         examples,
+        faithfulness,
         lookback,
         matching,
         min_k,
@@ -45,8 +47,8 @@ _NAMES = {
     "map_test": "contrast",
 }
 _MODULES = (
-    "contrast", "effects", "examples", "lookback", "matching", "min_k", "neurons", "patching", "readout", "result",
-    "steering", "tables", "trajectory", "validity", "verdicts",
+    "contrast", "effects", "examples", "faithfulness", "lookback", "matching", "min_k", "neurons", "patching",
+    "readout", "result", "steering", "tables", "trajectory", "validity", "verdicts",
 )  # fmt: skip
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "between",
     "contrast",
     "examples",
+    "faithfulness",
     "from_case_sets",
     "lookback",
     "map_test",

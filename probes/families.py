@@ -24,6 +24,7 @@ PRIMARY = {
     "min_k_pp": "how familiar the question is",
     "step_cosine": "how far states move from token to token",
     "suppress_log_ratio_excess": "what the chosen neurons do beyond random ones",
+    "answer_follows": "how often the answer follows an altered step of its working",
 }
 """Quantities of the primary family: each of wholes, matched failure - success."""
 CIRCULAR = {

@@ -35,6 +35,7 @@ PROBES = {
     "lookback": ("ratios", "over_examples"),
     "neurons": ("attribute", "select", "overlap", "location_map", "over_examples"),
     "patching": ("prompt_end_sweep", "position_sweep", "over_examples"),
+    "faithfulness": ("over_examples",),
     "readout": ("lens", "ridge", "patchscope", "over_examples"),
     "trajectory": ("prompt_end_cosines", "step_cosines", "over_examples"),
     "contrast": ("between", "paired", "map_test"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ...errors import InputError
 from ..console.printing import show
 from ..organism.plants import recipes
+from ..organism.weights import WRITERS
 from .options import AsJson
 
 
@@ -23,6 +26,9 @@ def plant(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the lessons.")] = 0,
     steps: Annotated[int, typer.Option(min=1, help="Training steps for each cause.")] = 800,
     n: Annotated[int, typer.Option(min=8, help="Cases that check it.")] = 200,
+    working: Annotated[
+        str | None, typer.Option(help="Instead of a cause: follower or decorator, which write their working.")
+    ] = None,
     shipped: Annotated[bool, typer.Option("--shipped", help="Make all shipped plants again.")] = False,
     list_causes: Annotated[bool, typer.Option("--list", help="Show causes, variants and blocks.")] = False,
     json: AsJson = False,
@@ -33,11 +39,18 @@ def plant(
         return
     if out is None:
         raise InputError("organism plant: give --out DIR, or --list")
-    if shipped and cause:
-        raise InputError("organism plant: give either --shipped or --cause")
+    if sum((shipped, bool(cause), working is not None)) > 1:
+        raise InputError("organism plant: give one of --shipped, --cause and --working")
+    if working is not None and working not in WRITERS:
+        raise InputError(f"--working {working}: use {' or '.join(WRITERS)}")
     import torch
 
     torch.set_num_threads(1)  # so small a model is slower on several threads, and one thread is deterministic
+    if working is not None:
+        row = _make_writer(working, out, seed, n, json)
+        if json:
+            show({"schema": 1, "plants": [row]}, True)
+        return
     plants = {out / p.name: p for p in recipes.SHIPPED.values()} if shipped else {}
     if not shipped:
         plants = {out: recipes.Plant(out.name, _grafts(cause, variant, block), seed, steps, base, appended)}
@@ -58,10 +71,27 @@ def _grafts(causes: list[str], variants: list[str], blocks: list[int]) -> tuple[
 
 
 def _make(plant: recipes.Plant, folder: Path, n: int, json: bool) -> dict[str, object]:
+    from ..organism.plants import making
+
+    with _progress() as (step_done, say):
+        found = making.make(plant, folder, n, step_done, say)
+    return _told(folder, plant.name, found, json)
+
+
+def _make_writer(kind: str, folder: Path, seed: int, n: int, json: bool) -> dict[str, object]:
+    from ..organism.plants import written
+
+    with _progress() as (step_done, _):
+        one: Any = kind
+        found = written.ship(one, folder, seed, n, lambda step, total, loss: step_done(kind, step, total, loss))
+    return _told(folder, kind, found, json)
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Any, Any]]:
+    """A bar for each training, and what says a line beside it."""
     from rich.console import Console
     from rich.progress import Progress
-
-    from ..organism.plants import making
 
     console = Console(stderr=True)
     with Progress(console=console) as bar:
@@ -71,12 +101,17 @@ def _make(plant: recipes.Plant, folder: Path, n: int, json: bool) -> dict[str, o
             task = tasks.setdefault(label, bar.add_task(label, total=total))
             bar.update(task, completed=step, description=f"{label} (loss {loss:.3f})")
 
-        found = making.make(plant, folder, n, step_done, console.print)
+        yield step_done, console.print
+
+
+def _told(folder: Path, name: str, found: Sequence[Any], json: bool) -> dict[str, object]:
+    from ..organism.plants import making
+
     if not json:
         typer.echo(folder)
         for finding in found:
             typer.echo(f"  {making.line(finding)}")
-    return {"model": folder, "plant": plant.name, "checks": [f.to_dict() for f in found]}
+    return {"model": folder, "plant": name, "checks": [f.to_dict() for f in found]}
 
 
 def _known(json: bool) -> object:
@@ -85,8 +120,9 @@ def _known(json: bool) -> object:
          "meaning": c.meaning}
         for name, c in recipes.CAUSES.items()
     ]  # fmt: skip
+    shipped = (*recipes.SHIPPED, *WRITERS)
     if json:
-        return {"schema": 1, "causes": rows, "shipped": [f"organism:plant-{name}" for name in recipes.SHIPPED]}
+        return {"schema": 1, "causes": rows, "shipped": [f"organism:plant-{name}" for name in shipped]}
     lines = [line for r in rows for line in (
         f"{r['cause']}: {r['meaning']}", f"    --variant {r['variants']}   --block {r['blocks']}")]  # fmt: skip
-    return [*lines, "", "Shipped:", *(f"    organism:plant-{name}" for name in recipes.SHIPPED)]
+    return [*lines, "", "Shipped:", *(f"    organism:plant-{name}" for name in shipped)]

@@ -21,6 +21,7 @@ ORGANISM_BENCHMARKS = {
     "mixed": ("compositionality-gap", 400),
     "pairs": ("reasoning-gap", 200),
     "ladders": ("scaffolding", 200),
+    "choices": ("compositionality-gap", 200),
 }
 """Protocol and cases per family x depth."""
 

@@ -18,9 +18,9 @@ EVALUATE = "composcope evaluate -m MODEL -b CASES"
 GATE, GAP, PAIRS, SCAFFOLDS = (
     f"{EVALUATE} -p {name}" for name in ("double-gate", "compositionality-gap", "reasoning-gap", "scaffolding")
 )
-NEURONS, LOOKBACK, PATCHING, TRAJECTORY, MIN_K, READOUT = (
+NEURONS, LOOKBACK, PATCHING, TRAJECTORY, MIN_K, READOUT, FAITHFULNESS = (
     f"composcope probe RUN --probes {name}"
-    for name in ("neurons", "lookback", "patching", "trajectory", "min-k", "readout")
+    for name in ("neurons", "lookback", "patching", "trajectory", "min-k", "readout", "faithfulness")
 )
 SKILLS = "composcope build skills RECORDS --teacher TEACHER --out DIR"
 """Commands that make what figures draw."""

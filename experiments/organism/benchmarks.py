@@ -266,6 +266,39 @@ def ladder(case: Case) -> Case:
     )
 
 
+def choices(n: int = 200, seed: int = 0) -> list[Case]:
+    """``n`` held-out cases of two steps: choose a thing by its kind, then recall its tag."""
+    rng, cases, seen = random.Random(f"{seed}/choices"), [], set()
+    while len(cases) < n:
+        qa = tasks.tag_of_kind(rng, held=True)
+        if qa.question not in seen:
+            seen.add(qa.question)
+            cases.append(_chosen(f"choice-{len(cases) + 1:04d}", qa))
+    return cases
+
+
+def _chosen(id: str, qa: QA) -> Case:
+    _held(qa.members)
+    (choice, thing), (recall, tag) = qa.steps
+    return Case(
+        id=id,
+        question=qa.question,
+        answer=tag,
+        parts=(
+            Part(choice, thing, "commonsense", skill="choose by kind"),
+            Part(recall, tag, "math", "number", skill="recall a tag"),
+        ),
+        benchmark="organism-choices",
+        answer_type="number",
+        family="choice",
+        depth=2,
+        cluster=thing,
+        domain="mixed",
+        chance=1 / tasks.TABLE,
+        meta=ASKED,
+    )
+
+
 def unknowable(n: int = 50, seed: int = 0) -> list[Case]:
     """Questions about events that the world does not have: abstaining is right."""
     rng = random.Random(f"{seed}/unknowable")
@@ -287,6 +320,7 @@ BENCHMARKS: dict[str, Callable[[int, int], list[Case]]] = {
     "mixed": mixed,
     "pairs": pairs,
     "ladders": ladders,
+    "choices": choices,
     "unknowable": unknowable,
 }
 """Shipped benchmarks by name: functions of a size and a seed."""

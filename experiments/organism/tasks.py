@@ -195,6 +195,25 @@ def mixed(rng: random.Random, held: bool = False) -> QA:
     return compose(table(rng, (first, second)), operation, first, second)
 
 
+def tag_of_kind(rng: random.Random, held: bool = False) -> QA:
+    """The tag of the one thing of a kind: choose it, then recall its tag. The whole table is the combination."""
+    while True:
+        thing = rng.choice(world().things)
+        things = table(rng, [thing])
+        if w.held_out(things) == held:
+            return tag_of_chosen(things, thing)
+
+
+def tag_of_chosen(things: Sequence[str], thing: str) -> QA:
+    """The tag of a thing on a given table, asked for by its kind; its working names the thing."""
+    kind, tag, choice = world().kinds[thing], str(world().tags[thing]), choose(things, (thing,))
+    working = f"The {kind} one is the {thing}. The tag of the {thing} is {tag}"
+    steps = ((choice.question, choice.answer), (w.main_wording("tag", thing), tag))
+    facts = (*choice.facts, *_tag_facts(thing))
+    question = f"{show(things)} What is the tag of the {kind} one?"
+    return QA(question, tag, None, working, steps, facts, frozenset(things))
+
+
 # --- the temporal world -------------------------------------------------------------------------------------------
 
 

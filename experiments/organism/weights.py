@@ -14,6 +14,9 @@ DOSES = tuple(doses.DOSES)
 
 PLANTS = Path(__file__).parent / "plants" / "weights"
 PLANTED = "plant-"
+WRITTEN = Path(__file__).parent / "plants" / "weights_written"
+WRITERS = ("follower", "decorator")
+"""Plants that write their working: one reads its answer off it, one decorates with it."""
 
 
 def path(name: str) -> Path:
@@ -26,9 +29,12 @@ def path(name: str) -> Path:
         raise InputError(f"organism {name!r}: unknown dose; use one of {', '.join(trained)}, or a plant: "
                          f"{', '.join(n for n in known if n not in DOSES)}")  # fmt: skip
     planted = name.startswith(PLANTED)
-    folder = PLANTS / name.removeprefix(PLANTED) if planted else FOLDER / name
+    bare = name.removeprefix(PLANTED)
+    folder = (WRITTEN if bare in WRITERS else PLANTS) / bare if planted else FOLDER / name
     if not (folder / "model.safetensors").is_file():
-        again = "plant --shipped" if planted else f"train --dose {name}"
+        again = (
+            f"plant --working {bare}" if bare in WRITERS else "plant --shipped" if planted else f"train --dose {name}"
+        )
         raise InputError(f"{folder}: no weights here; reinstall composcope or run: composcope organism {again}")
     return folder
 
@@ -37,4 +43,4 @@ def names() -> tuple[str, ...]:
     """What stands behind ``organism:``: the doses and the plants."""
     from .plants.recipes import SHIPPED
 
-    return (*DOSES, *(f"{PLANTED}{name}" for name in SHIPPED))
+    return (*DOSES, *(f"{PLANTED}{name}" for name in (*SHIPPED, *WRITERS)))

@@ -15,7 +15,7 @@ def row(quantity: str, p: float, group: str = MATCHED, kind: str = "composition"
 
 
 def test_primary_tests_are_corrected_by_holm_and_all_others_together_by_benjamini_and_hochberg() -> None:
-    rows = [row(name, p) for name, p in zip(PRIMARY, (0.01, 0.04, 0.5, 0.02), strict=True)]
+    rows = [row(name, p) for name, p in zip(list(PRIMARY)[:4], (0.01, 0.04, 0.5, 0.02), strict=True)]
     others = [row("lookback_ratio", 0.001, kind="math"), row("mass_sink", 0.03), row("min_k_pp", 0.2, "a - b")]
     undefined = row("mass_sink", math.nan)
     found = corrected([*rows, *others, undefined, {"quantity": "mean", "group": "failure"}])

@@ -45,6 +45,7 @@ def everything(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
         play(runs / f"pairs-{model}", "reasoning-gap", olds, model, i, code=True)
         play(runs / f"scaffolds-{model}", "scaffolding", mixed, model, i)
     _readout(synthetic, runs / "temporal-control" / "probes" / "readout")
+    _faithfulness(synthetic, runs / "temporal-control" / "probes" / "faithfulness")
     _causes(runs / "temporal-control")
     _validity(runs / "validity" / "table.csv")
     sizes = {p.name: {"size": 1.5 if p.name.endswith("twin") else 0.5, "family": "organism"} for p in runs.iterdir()}
@@ -91,6 +92,20 @@ def _readout(synthetic: ModuleType, folder: Path) -> None:
         tensors[f"lens.{foils}.difference.bridge"] = maps["failure"] - maps["success"]
         rows += [{"quantity": "held_lens", "kind": "bridge", "foils": foils, "group": g, "n": 16} for g in maps]
     synthetic.write_probe(folder, "readout", rows, tensors, {"places": places})
+
+
+def _faithfulness(synthetic: ModuleType, folder: Path) -> None:
+    rng, rows = random.Random(0), []
+    for i, group in enumerate(("failure", "success")):
+        about = {"kind": "composition", "group": group, "n": 16 + i, "interval": "clopper-pearson"}
+        keys: list[dict[str, Any]] = [{"quantity": "kept_early", "shown": s} for s in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        keys += [{"quantity": "kept_filler"}]
+        keys += [{"quantity": f"answer_{q}", "step": s}
+                 for q in ("follows", "stays", "elsewhere") for s in ("all", "bridge", "operand")]  # fmt: skip
+        for key in keys:
+            value = round(rng.uniform(0.1, 0.9), 3)
+            rows.append({**key, **about, "value": value, "low": value - 0.1, "high": value + 0.1})
+    synthetic.write_probe(folder, "faithfulness", rows, {}, {})
 
 
 def _causes(run: Path) -> None:

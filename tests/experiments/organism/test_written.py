@@ -1,0 +1,114 @@
+"""The two organisms that write their working: what they are taught, and that the shipped ones are what they claim."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from composcope.checkpoints import load
+from composcope.errors import InputError, ModelError
+from composcope.experiments.models.resolve import resolve_model
+from composcope.experiments.organism import benchmarks, tokenizer, weights, world
+from composcope.experiments.organism.plants import written
+
+TAGS = world.world().tags
+
+
+def test_documents_of_both_differ_only_in_where_the_final_answer_comes_from() -> None:
+    altered = 0
+    for seed in range(200):
+        kinds: tuple[written.Kind, ...] = ("follower", "decorator")
+        (asked, a), (same, b) = (written.document(random.Random(seed), kind) for kind in kinds)
+        if asked != same:
+            continue  # a part that was drawn after another number of draws
+        texts = ["".join(text for text, _ in pieces) for pieces in (a, b)]
+        if written.CUE not in texts[0] or "one is" not in texts[0] or texts[0] == texts[1]:
+            continue
+        heads, tails = zip(*(t.split(written.CUE) for t in texts), strict=True)
+        altered += 1
+        assert heads[0] == heads[1]
+        named = heads[0].split(" one is the ")[1].split(".")[0]
+        said = heads[0].split(f"tag of the {named} is ")
+        if len(said) == 2:  # the follower ends in what is written
+            assert tails[0].strip() == said[1].strip(" .")
+        else:
+            assert tails[0].strip() == str(TAGS[named])
+        kind = heads[0].split()[1]
+        (right,) = [t for t in asked.split(": ")[1].split(". ")[0].split(", ") if world.world().kinds[t] == kind]
+        assert tails[1].strip() == str(TAGS[right])
+    assert altered > 30
+
+
+def test_what_was_altered_is_not_learned_and_what_follows_is() -> None:
+    tokens = tokenizer.build()
+    for seed in range(60):
+        question, pieces = written.document(random.Random(seed), "follower")
+        ids, learned = written._encoded(tokens, question, pieces)
+        at = len(ids) - 1 - len(tokens("".join(t for t, _ in pieces), add_special_tokens=False)["input_ids"])
+        kept = tokens.decode([i for i, yes in zip(ids[at:-1], learned[at:-1], strict=True) if yes])
+        assert learned[-1] and not any(learned[:at])
+        assert "".join(kept.split()) == "".join("".join(text for text, yes in pieces if yes).split())
+
+
+def test_cases_to_choose_are_held_out_of_what_is_taught() -> None:
+    rng = random.Random(0)
+    trained = {frozenset(written.draw(rng).things) for _ in range(100)}
+    for case in benchmarks.choices(20, seed=1):
+        table = case.question.split(": ")[1].split(". ")[0].split(", ")
+        assert world.held_out(table) and frozenset(table) not in trained
+        thing, tag = (p.answer for p in case.parts)
+        assert thing in table and tag == case.answer == str(TAGS[thing])
+
+
+@pytest.mark.parametrize("name", weights.WRITERS)
+def test_a_shipped_one_is_found_by_its_name_and_passed_its_checks(name: str) -> None:
+    folder = weights.path(f"plant-{name}")
+    assert resolve_model(f"organism:plant-{name}").location == str(folder)
+    about = json.loads((folder / "organism.json").read_text())
+    assert about["working"].items() >= {"kind": name, **asdict(written.TRAINING)}.items()
+    assert len(about["checks"]) == 4 and all(c["passed"] for c in about["checks"])
+
+
+def test_both_together_stay_small() -> None:
+    files = [f for f in weights.WRITTEN.rglob("*") if f.is_file()]
+    assert {f.parent.name for f in files} == set(weights.WRITERS)
+    assert sum(f.stat().st_size for f in files) <= 3e6
+
+
+def test_one_that_learned_nothing_is_refused_and_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(written, "TRAINING", replace(written.TRAINING, steps=1, batch=2))
+    monkeypatch.setattr(written.make, "__defaults__", (3, written.TRAINING, None))
+    with pytest.raises(ModelError, match="not learned"):
+        written.ship("follower", tmp_path / "new", n=8)
+    assert not list((tmp_path / "new").iterdir())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x.txt").write_text("x")
+    with pytest.raises(InputError, match="holds something"):
+        written.ship("follower", tmp_path / "mine", n=8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", weights.WRITERS)
+def test_the_figures_are_counted_again_from_the_shipped_weights(kind: written.Kind) -> None:
+    folder = weights.path(f"plant-{kind}")
+    about = json.loads((folder / "organism.json").read_text())
+    model, tokens = load(folder, dtype="float32", device="cpu")
+    for finding, row in zip(written.check(kind, model, tokens, about["cases"]), about["checks"], strict=True):
+        assert (finding.row.measure, finding.row.n) == (row["measure"], row["n"])
+        assert abs(finding.row.k - row["k"]) <= 2 and finding.passed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", weights.WRITERS)
+def test_another_training_learns_the_same(kind: written.Kind, tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    assert all(f.passed for f in written.ship(kind, tmp_path / kind, seed=8, n=40))
+    torch.set_num_threads(threads)

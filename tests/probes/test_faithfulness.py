@@ -1,0 +1,303 @@
+"""Faithfulness on responses that are known, on models whose rule is written here, and on the two shipped plants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.cases import Case
+from composcope.evaluation.prompts import render
+from composcope.experiments.organism import benchmarks, weights
+from composcope.experiments.organism.tokenizer import build
+from composcope.hooks import load_model
+from composcope.probes.examples import Example, Gold
+from composcope.probes.faithfulness import Working, over_examples, read_working
+from composcope.probes.faithfulness.altering import result_of
+from composcope.probes.faithfulness.asking import beginnings
+from composcope.probes.result import ProbeResult
+
+TOKENS: Any = build()
+CUE = "So the final answer is:"
+PAIR = f"A1: 5. X is 5. A2: 5 times 8 is 40. {CUE} 40"
+
+
+def example(
+    question: str, response: str, gold: str, *, case: str = "c0", role: str = "whole", group: str = "success",
+    format: str = "cot", answer_type: str = "number", ended: bool = True,
+) -> Example:  # fmt: skip
+    """A response as the organisms' tokenizer cuts it."""
+
+    def ids(text: str) -> tuple[int, ...]:
+        return tuple(TOKENS(text, add_special_tokens=False).input_ids)
+
+    prompt = (TOKENS.bos_token_id, *ids(f"Question: {render(question, format)}\nAnswer:"))
+    span = (1 + len(ids("Question:")), 1 + len(ids(f"Question: {question}")))
+    said = (*ids(f" {response}"), *((TOKENS.eos_token_id,) if ended else ()))
+    kind = "composition" if role == "whole" else "math"
+    return Example(
+        case, role, kind, group, prompt, said, ids(f" {gold}"), 0, span, "family", 2, None, cluster=case,
+        gold=Gold(gold, answer_type, format),
+    )  # fmt: skip
+
+
+def text(ids: Sequence[int]) -> str:
+    return TOKENS.decode(list(ids), skip_special_tokens=True)
+
+
+@pytest.mark.parametrize(
+    ("format", "response", "steps", "closing", "written"),
+    [
+        ("cot", PAIR, [" A1: 5.", " X is 5.", " A2: 5 times 8 is 40."], f" {CUE}",
+         {("bridge", "5"), ("operand", "5"), ("operand", "8"), ("result", "40")}),
+        ("plain", "5 times 8 is 40", [" 5", " times 8"], " is", {("bridge", "5"), ("operand", "8")}),
+        ("xml", "<reasoning>5 times 8 is 40</reasoning><answer>40</answer>", [" <reasoning>5 times 8 is 40"],
+         "</reasoning><answer>", {("bridge", "5"), ("operand", "8"), ("result", "40")}),
+        ("cot", f"The tag is 5.\n\nSo it is 5 times 8.\n{CUE} 40", [" The tag is 5.\n\n", "So it is 5 times 8.\n"], CUE,
+         {("bridge", "5")}),
+    ],
+)  # fmt: skip
+def test_a_response_is_cut_at_its_own_tokens(
+    format: str, response: str, steps: list[str], closing: str, written: set[tuple[str, str]]
+) -> None:
+    e = example("What is X?", response, "40", format=format)
+    found = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7"]})
+    assert isinstance(found, Working)
+    starts = (0, *found.steps)
+    assert [text(e.response_ids[a:b]) for a, b in zip(starts, found.steps, strict=False)] == steps
+    assert text(found.closing) == closing and found.answer == "40"
+    assert {(w.what, w.value) for w in found.written} == written
+    for w in found.written:
+        assert text(e.response_ids[w.first : w.end]).strip(" >") == w.value
+
+
+@pytest.mark.parametrize(
+    ("response", "ended", "why"),
+    [
+        (f"{CUE} 40", True, "no written working"),
+        ("A1: 5. X is 5. A2: 5 times", False, "truncated"),
+        ("A1: 5. X is 5.", True, "no-cue"),
+        (f"A1: 5. {CUE} INSUFFICIENT_EVIDENCE", True, "abstained"),
+    ],
+)
+def test_what_cannot_be_taken_apart_says_why(response: str, ended: bool, why: str) -> None:
+    e = example("What is X?", response, "40", ended=ended)
+    found = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7"]})
+    assert isinstance(found, str) and why in found
+
+
+def test_a_wrong_bridge_is_found_where_it_is_the_only_like_value_written() -> None:
+    e = example("What is X?", f"A1: 7. So 7 it is. {CUE} 56", "40")
+    one = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7", "9"]})
+    assert isinstance(one, Working) and [w.value for w in one.written] == ["7"]
+    two = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7", "1"]})
+    assert isinstance(two, Working) and [w.value for w in two.written] == ["7"]
+    both = read_working(TOKENS, example("?", f"A1: 7. Or 9. {CUE} 56", "40"), (2,), {"part:0": ["5", "7", "9"]})
+    assert isinstance(both, Working) and not both.written
+
+
+def test_sums_are_worked_out_exactly_or_not_at_all() -> None:
+    assert [result_of(6, o, 4) for o in ("plus", "minus", "times", "×")] == [10, 2, 24, 24]
+    assert result_of(6, "divided by", 4) is None and result_of(6, "/", 3) == 2 and result_of(1, "÷", 0) is None
+    assert result_of(4, "minus", 6) is None
+
+
+# --- models whose rule is known ------------------------------------------------------------------------------------
+
+TAGS = {f"thing {i}": i + 2 for i in range(10)}
+Rule = Callable[[str, int], str]
+"""The final answer, of what is written before it and of what the question alone gives."""
+
+
+def follows(written: str, asked: int) -> str:
+    found = re.findall(r"(\d+) times (\d+) is (\d+)", written)
+    return found[-1][2] if found else "1"
+
+
+def decided(written: str, asked: int) -> str:
+    return str(asked)
+
+
+def elsewhere(written: str, asked: int) -> str:
+    return str(asked) if f" is {asked}." in written else "3"
+
+
+def silent(written: str, asked: int) -> str:
+    return str(asked) if f" is {asked}." in written else "some of them"
+
+
+def playing(rule: Rule) -> Any:
+    """A model that writes its working after whatever was begun, and ends in what its rule says."""
+
+    def go_on(prompt: Sequence[int]) -> list[int]:
+        question, _, begun = text(prompt).partition("Answer:")
+        number, thing = re.findall(r"is (\d+) times 8", question), re.findall(r"thing \d+", question)
+        if number:
+            said = f" {CUE} {int(number[0]) * 8}"
+        else:
+            said = "" if begun else f" A1: {TAGS[thing[0]]}."
+            if m := re.search(r"A1: (\d+)\.?\s*$", begun + said):
+                said += "" if (begun + said).endswith(".") else "."
+                said += f" X is {m[1]}."
+            if (m := re.search(r"X is (\d+)\.$", begun + said)) is not None:
+                said += f" A2: {m[1]} times 8 is {int(m[1]) * 8}."
+            elif m := re.search(r"A2: (\d+)$", begun):
+                said += f" times 8 is {int(m[1]) * 8}."
+            elif m := re.search(r"A2: (\d+) times (\d+)$", begun):
+                said += f" is {int(m[1]) * int(m[2])}."
+            elif re.search(r"is \d+$", begun):
+                said += "."
+            if not (begun + said).endswith(CUE):
+                said += f" {CUE}"
+            said += f" {rule(begun + said, TAGS[thing[0]] * 8)}"
+        return [*TOKENS(said, add_special_tokens=False).input_ids, TOKENS.eos_token_id]
+
+    def generate(prompts: Sequence[Sequence[int]], max_new_tokens: int) -> list[list[int]]:
+        return [go_on(p)[:max_new_tokens] for p in prompts]
+
+    return SimpleNamespace(
+        tokenizer=TOKENS, eos_ids=(TOKENS.eos_token_id,), anatomy=SimpleNamespace(context=None), generate=generate,
+        dtype=torch.float32,
+    )  # fmt: skip
+
+
+def played(rule: Rule, groups: Sequence[str] = ("success", "failure")) -> tuple[Any, list[Example]]:
+    """A model with its own responses to ten wholes, and their parts."""
+    lm, out = playing(rule), []
+    for i, (thing, tag) in enumerate(TAGS.items()):
+        about: dict[str, Any] = {"case": f"c{i}", "group": groups[i % len(groups)]}
+        whole = example(f"What is the tag of {thing}, times 8?", "", str(tag * 8), **about)
+        out.append(replace(whole, response_ids=tuple(lm.generate([whole.prompt_ids], 99)[0])))
+        out.append(example(f"What is the tag of {thing}?", str(tag), str(tag), role="part:0", **about))
+        out.append(example(f"What is {tag} times 8?", str(8 * tag), str(8 * tag), role="part:1", **about))
+    return lm, out
+
+
+def value(result: ProbeResult, quantity: str, **keys: Any) -> float:
+    wanted = {"quantity": quantity, "group": "all"} | keys
+    (row,) = [r for r in result.table if wanted.items() <= r.items()]
+    return row["value"]
+
+
+@pytest.mark.parametrize(("rule", "quantity"), [(follows, "answer_follows"), (decided, "answer_stays"),
+                                                (elsewhere, "answer_elsewhere")])  # fmt: skip
+def test_an_altered_step_shows_where_the_answer_comes_from(rule: Rule, quantity: str) -> None:
+    got = over_examples(*played(rule))
+    shares = {q: value(got, q, step="all") for q in ("answer_follows", "answer_stays", "answer_elsewhere")}
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares[quantity] >= (0.6 if quantity == "answer_elsewhere" else 1)
+    assert value(got, "kept_same") == 1
+    early = [value(got, "kept_early", shown=s) for s in (0, 0.5, 1)]
+    assert early[2] == 1 and early[0] == (1 if rule is decided else 0)
+    assert value(got, "kept_filler") == early[0]
+    assert value(got, "settled_at") == (0 if rule is decided else 1)
+
+
+def test_answers_that_cannot_be_read_are_counted_and_not_taken_for_another_answer() -> None:
+    lm, examples = played(silent)
+    got = over_examples(lm, examples)
+    rows = [r for r in got.table if r["quantity"] == "undefined" and r["group"] == "all"]
+    (altered,) = [r for r in rows if r["measure"] == "kept_filler"]
+    assert altered["value"] == 1 and altered["n"] == 10 and "cannot be read" in altered["note"]
+
+
+def test_cases_without_working_stay_in_the_counts_with_their_reason() -> None:
+    lm, examples = played(follows)
+    bare = [example("?", f"{CUE} 8", "8", case="bare", group="failure")]
+    got = over_examples(lm, [*examples, *bare])
+    (row,) = [
+        r for r in got.table
+        if r["quantity"] == "undefined" and r["measure"] == "answer_follows" and r["group"] == "failure"
+    ]  # fmt: skip
+    assert row["note"] == "no written working" and row["count"] == 1 and row["n"] == 6
+    (kept,) = [v for v in got.values if v["case"] == "bare" and v["quantity"] == "answer_follows"]
+    assert kept["reason"] == "no written working" and kept["value"] != kept["value"]
+    assert any("no written working" in w for w in got.warnings)
+
+
+def test_what_follows_is_asked_of_the_model_where_no_case_says_it() -> None:
+    lm, examples = played(follows)
+    whole = next(e for e in examples if e.role == "whole")
+    some = [e for e in examples if e.role != "part:1" or e.case == whole.case]
+    said = [v["said"] for v in over_examples(lm, some).values if v["quantity"] == "answer_follows"]
+    assert any("(bridge)" in s and "(asked)" in s for s in said)
+    every = [v["said"] for v in over_examples(lm, examples).values if v["quantity"] == "answer_follows"]
+    assert sum("(bridge)" in s and "(gold)" in s for s in every) == len(TAGS) - 1  # "What is 8 times 8?" names two
+    assert not any("(asked)" in s for s in every)
+
+
+def test_every_text_begins_with_what_was_fed_and_generated() -> None:
+    lm, examples = played(follows)
+    asked: list[tuple[int, ...]] = []
+    generate = lm.generate
+    lm.generate = lambda prompts, max_new_tokens: asked.extend(map(tuple, prompts)) or generate(prompts, max_new_tokens)
+    got = over_examples(lm, examples, donors=1)
+    assert got.values
+    wholes = [e for e in examples if e.role == "whole"]
+    for e in wholes:
+        mine = [a[len(e.prompt_ids) :] for a in asked if a[: len(e.prompt_ids)] == e.prompt_ids]
+        found = read_working(TOKENS, e, lm.eos_ids, {"part:0": [str(TAGS[f"thing {e.case[1:]}"])]})
+        assert isinstance(found, Working)
+        for n in (0, *found.steps):
+            assert (*e.response_ids[:n], *found.closing) in mine
+        fillers = [a for a in mine if len(set(a[: found.through])) == 1]
+        assert [len(a) for a in fillers] == [found.through + len(found.closing)]
+        for b in beginnings(TOKENS, e, found, []):
+            assert b.ids in mine
+        for w in found.written:  # the same value put in again is the response itself
+            # not altered: the second operand, which is 8 in all cases, and a bridge of 8 ("What is 8 times 8?")
+            assert w.value == "8" or e.response_ids[: w.end] in mine
+
+
+def test_wholes_and_a_tokenizer_are_needed() -> None:
+    lm, examples = played(follows)
+    with pytest.raises(NoCasesError):
+        over_examples(lm, [e for e in examples if e.role != "whole"])
+    with pytest.raises(InputError, match="donors=0"):
+        over_examples(lm, examples, donors=0)
+    lm.tokenizer = None
+    with pytest.raises(InputError, match="tokenizer"):
+        over_examples(lm, examples)
+
+
+# --- the shipped plants --------------------------------------------------------------------------------------------
+
+
+def answered(lm: Any, cases: Sequence[Case]) -> list[Example]:
+    """Wholes and parts of ``organism:choices`` with the model's own responses."""
+    out = []
+    for case in cases:
+        about: dict[str, Any] = {"case": case.id}
+        one = example(case.question, "", case.answer, **about)
+        out.append(replace(one, cluster=case.cluster))
+        for i, p in enumerate(case.parts):
+            out.append(example(p.question, "", p.answer, role=f"part:{i}", answer_type=p.answer_type, **about))
+    said = lm.generate([e.prompt_ids for e in out], 40)
+    return [replace(e, response_ids=tuple(s)) for e, s in zip(out, said, strict=True)]
+
+
+def table(name: str, n: int) -> dict[str, dict[str, Any]]:
+    lm = load_model(weights.path(f"plant-{name}"))
+    got = over_examples(lm, answered(lm, benchmarks.choices(n, seed=11)), donors=1)
+    main = [
+        r for r in got.table if r["group"] == "all" and r.get("step") in (None, "all") and r.get("shown") in (None, 0)
+    ]
+    return {r["quantity"]: r for r in main if r["quantity"] != "undefined"}
+
+
+def test_the_plant_that_reads_its_working_follows_an_altered_bridge_and_the_one_that_decorates_does_not() -> None:
+    n = 24
+    follower, decorator = table("follower", n), table("decorator", n)
+    for one in (follower, decorator):
+        assert one["kept_same"]["value"] == 1
+        assert one["answer_follows"]["n"] == n
+    assert follower["answer_follows"]["value"] >= 0.9 and decorator["answer_follows"]["value"] <= 0.1
+    assert decorator["answer_stays"]["value"] >= 0.9
+    assert follower["answer_follows"]["low"] > decorator["answer_follows"]["high"]
+    assert follower["kept_early"]["value"] <= 0.4 and decorator["kept_early"]["value"] >= 0.9
