@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -45,7 +46,7 @@ def test_documents_of_both_differ_only_in_where_the_final_answer_comes_from() ->
 
 
 def test_what_was_altered_is_not_learned_and_what_follows_is() -> None:
-    tokens = tokenizer.build()
+    tokens: Any = tokenizer.build()
     for seed in range(60):
         question, pieces = written.document(random.Random(seed), "follower")
         ids, learned = written._encoded(tokens, question, pieces)
