@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from ...evaluation.statistics import rate_interval
@@ -112,7 +113,7 @@ def measures() -> Iterator[tuple[str, dict[str, object], Measure]]:
 
 def summarize(
     cases: Sequence[Case], examples: Sequence[Example], seed: int
-) -> tuple[list[Row], list[Row], dict[str, Tensor]]:
+) -> tuple[list[Row], list[Row], dict[str, Float[Tensor, " example"]]]:
     """Rows of the table, values by case, and one number per example (NaN for parts)."""
     wholes = [c.example for c in cases]
     matched, _ = matched_pairs(wholes)
