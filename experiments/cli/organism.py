@@ -138,7 +138,7 @@ def card(
 
 @app.command(cls=Command, epilog=example("organism generate mixed --n 40 --out mixed.jsonl"))
 def generate(
-    benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs or unknowable.")],
+    benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs, ladders, choices or unknowable.")],
     out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],
     n: Annotated[int, typer.Option(min=1, help="Number of cases (temporal: per family and depth).")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the cases.")] = 0,
