@@ -1,7 +1,7 @@
-"""A run folder: everything one evaluation did, enough to repeat, resume, re-score, re-probe and re-plot it.
+"""A run folder: everything that one evaluation did. It is enough to repeat, resume, re-score, re-probe and re-plot it.
 
-``folder`` reads and writes files, ``schema`` says what they hold, ``reader`` reads a run, ``writer`` makes one;
-``rescore``, ``compare``, ``merge`` and ``summary`` work on runs that are there.
+``folder`` reads and writes files, ``schema`` defines what they contain, ``reader`` reads a run, and ``writer`` creates
+one. ``rescore``, ``compare``, ``merge`` and ``summary`` work on existing runs.
 """
 
 from .folder import (

@@ -1,4 +1,4 @@
-"""What a run is checked for beside its metrics: unusable answers, math-verify's second opinion, human labels."""
+"""Checks on a run besides its metrics: unusable answers, math-verify's second opinion, and human labels."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ...evaluation.metrics import Metric, mark
 from ...evaluation.protocols.base import Graded
 
 MOST = 1000
-"""Different answers that are judged again: each one takes about a millisecond."""
+"""The largest number of different answers that are judged again. Each one takes about a millisecond."""
 SHOWN = 3
 
 
 def second_opinion(rows: Sequence[Graded], asks: Mapping[str, Ask], most: int = MOST) -> tuple[list[Metric], list[str]]:
-    """``math_verify_disagreement``: share of the different numeric answers on which math-verify's verdict is another.
+    """``math_verify_disagreement``: the share of different numeric answers that math-verify grades differently.
 
-    Over the first ``most`` different (answer, gold) pairs of asks for a number. Nothing outside the main thread, where
-    math-verify cannot limit its time, and for runs without numbers.
+    It is computed over the first ``most`` different (answer, gold) pairs of asks for a number. The result is empty for
+    a run without numbers, and outside the main thread, where math-verify cannot limit its time.
     """
     numeric = [row for row in rows if row.ask in asks and asks[str(row.ask)].answer_type == "number"]
     numeric = [row for row in numeric if not (row.reason or "").startswith("compat")]
@@ -63,20 +63,20 @@ def _shown(answer: str, gold: str, ours: bool) -> str:
 
 
 TROUBLE = 0.05
-"""Share of a role's answers from which a run says that they were invalid, cut off or verbose."""
+"""The share of a role's answers above which a run warns that they are invalid, cut off or verbose."""
 TERSE = ("plain", "short", "knowledge", "xml-answer")
-"""Formats in which nothing but the answer is asked for."""
+"""Formats that ask for nothing but the answer."""
 VERBOSE_WORDS = 25
-"""Words beyond the gold answer from which an answer in these formats counts as verbose."""
+"""In these formats an answer counts as verbose if it has this many words more than the gold answer."""
 
 
 def role_group(role: str) -> str:
-    """The role without the number of a wording: all paraphrases of a part are asked and answered alike."""
+    """The role without the number of a wording: all paraphrases of a part are asked and answered in the same way."""
     return re.sub(r":paraphrase:\d+", ":paraphrase", role)
 
 
 def asking_warnings(rows: Sequence[Graded], asks: Mapping[str, Ask], responses: Mapping[str, Response]) -> list[str]:
-    """A warning per role of which more than 5 % of the answers are invalid, cut off or verbose, with what mends it.
+    """One warning per role with more than 5 % of answers invalid, cut off or verbose. Each warning names a fix.
 
     An ask that several cases share counts once in its role.
     """
@@ -122,7 +122,7 @@ def _mend(what: str, format: str, thinking: bool) -> str:
 
 
 def judge_agreement(judged: Sequence[JudgedGrades]) -> Metric | None:
-    """``judge_agreement``: share of a sample of decided answers on which the judge agrees with the rules."""
+    """``judge_agreement``: how often the judge agrees with the rules, on a sample of answers that the rules decided."""
     k, n = sum(j.agreed for j in judged), sum(j.compared for j in judged)
     if not n:
         return None
@@ -143,10 +143,10 @@ def judge_agreement(judged: Sequence[JudgedGrades]) -> Metric | None:
 def signed_otherwise(
     responses: Iterable[Response], identity: Mapping[str, str], signed_as: str | None
 ) -> tuple[list[Metric], list[str], dict[str, int]]:
-    """``signed_otherwise``: answers whose server signed them with another model's name; nothing where there are none.
+    """``signed_otherwise``: answers that their server signed with another model's name; empty if there are none.
 
-    The metric, what a run says about it, and how many answers each name signed. Names in ``signed_as``
-    (``--signed-as``) are the model's own.
+    Returns the metric, the warning for the run, and how many answers each name signed. Names in ``signed_as``
+    (``--signed-as``) count as the model's own.
     """
     answers = [r for r in responses if r.finish_reason != "error"]
     accepted = [name.strip() for name in (signed_as or "").split(",")]
@@ -165,10 +165,10 @@ def signed_otherwise(
 
 
 def unseen(judged: Sequence[JudgedGrades]) -> list[str]:
-    """A warning where a recorded judge never saw answers that these rules leave open."""
+    """A warning if a recorded judge never saw answers that the current rules leave open."""
     n = sum(j.unseen for j in judged)
     return (
-        [f"{n} answers that are open by these rules were never put to the judge; run the evaluation again"] if n else []
+        [f"{n} answers that these rules leave open were never put to the judge; run the evaluation again"] if n else []
     )
 
 
@@ -177,7 +177,7 @@ _LABELS = {"correct": True, "incorrect": False, True: True, False: False}
 
 
 def read_labels(path: str | Path) -> dict[tuple[str, str, int], bool]:
-    """Human labels by (case, role, repeat), from JSON lines with ``case``, ``role``, ``label`` and perhaps ``repeat``.
+    """Human labels by (case, role, repeat), from JSON lines with ``case``, ``role``, ``label`` and optional ``repeat``.
 
     ``label`` is ``correct`` or ``incorrect`` (or true, false). Raises ``InputError`` naming file, line and field.
     """
@@ -187,7 +187,7 @@ def read_labels(path: str | Path) -> dict[tuple[str, str, int], bool]:
     for where, raw in reading.lines(path, "give JSON lines with case, role and label"):
         key, label = _label(raw, where)
         if key in found:
-            raise InputError(f"{where}: case {key[0]!r}, role {key[1]!r} is labelled twice; keep one line")
+            raise InputError(f"{where}: case {key[0]!r}, role {key[1]!r} has two labels; keep one line")
         found[key] = label
     return found
 
@@ -205,12 +205,12 @@ def _label(raw: Any, where: str) -> tuple[tuple[str, str, int], bool]:
 
 
 def agreement(rows: Sequence[Graded], labels: Labels) -> list[Metric]:
-    """How far the grades agree with people: ``human_agreement``, ``human_precision``, ``human_recall`` (of "right").
+    """Agreement of the grades with people: ``human_agreement``, ``human_precision``, ``human_recall`` (of "right").
 
-    Over all labelled answers, then over those that a judge decided (group ``match: judge``); kappa is in the note.
-    Answers without a judgement are counted as invalid, labels without an answer are refused.
+    Each is computed over all labelled answers, then over those that a judge decided (group ``match: judge``). The note
+    gives kappa. Answers without a grade count as invalid.
 
-    Raises ``InputError`` where a label names an answer that the run does not have.
+    Raises ``InputError`` if a label names an answer that the run does not have.
     """
     by_key = {(row.case, row.role, row.repeat): row for row in rows}
     for case, role, repeat in labels:

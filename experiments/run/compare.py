@@ -1,8 +1,8 @@
-"""``composcope compare A B``: two runs on the same cases, difference A - B everywhere, discordant cases first.
+"""``composcope compare A B``: two runs on the same cases. Differences are A - B; discordant cases come first.
 
 Two double-gate runs are also compared channel by channel: what they know (delta_atom, more is better for A), how they
-compose it (delta_comp, negative: A composes better) and how deep (delta_depth, positive: A holds out deeper). What
-probes measured is compared case by case, over the cases that both runs probed.
+compose it (delta_comp, negative if A composes better) and how deep (delta_depth, positive if A holds out deeper). The
+numbers of probes are compared case by case, over the cases that both runs probed.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Numbers = dict[tuple[str, str], dict[str, float]]
 """(quantity, kind) -> case -> value"""
 SETTINGS = ("dtype", "rows_dtype", "form", "steps", "rule", "answer_tokens", "t", "u", "v", "k", "question_only",
             "alignment", "role")  # fmt: skip
-"""What numbers of two runs must have been made with alike."""
+"""Two runs are compared only if their numbers were made with the same values of these settings."""
 
 
 def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar = no_bar) -> dict[str, Any]:
     """Paired comparison of two runs: per role the accuracies, A - B with interval, exact McNemar, Holm over roles.
 
-    Only asks judged in both runs are paired, and only where the id stands for the same question in both; what is left
-    out is counted. ``discordant`` lists the wholes on which the runs differ, ``channels`` the metrics of
-    ``protocols.compare`` (empty unless both runs are double-gate runs), ``probes`` what was measured inside on the
-    cases that both runs probed (see ``compare_probes``). Raises ``InputError`` when the runs share no case.
+    Only asks that both runs judged are paired, and only if the id means the same question in both; the rest is counted.
+    ``discordant`` lists the wholes on which the runs differ. ``channels`` holds the metrics of ``protocols.compare``
+    (empty unless both runs are double-gate runs). ``probes`` holds the probes' numbers on the cases that both runs
+    probed (see ``compare_probes``). Raises ``InputError`` when the runs share no case.
     """
     runs = (RunData(Path(a)), RunData(Path(b)))
     rows_a, rows_b = map(_rows, runs)
@@ -49,7 +49,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
     shared = [k for k in common if cases.comparable(k[0], k[1])]
     if not shared:
         n = len(cases.changed)
-        said = "1 id is, with another question" if n == 1 else f"{n} ids are, with other questions"
+        said = "1 shared id, but its questions differ" if n == 1 else f"{n} shared ids, but their questions differ"
         ids = f" ({said})" if n else ""
         raise InputError(f"{a} and {b}: no case in common{ids}; compare runs of one benchmark")
     same_a, same_b = (
@@ -103,7 +103,7 @@ def _rows(run: RunData) -> dict[Key, Graded]:
     path = run.path / "graded.jsonl"
     if not path.is_file():
         raise InputError(f"{path}: no such file; is {run.path} a run folder?")
-    # Not ``run.graded``: what only one of them has is counted here, not refused.
+    # Not ``run.graded``: here, rows that only one run has are counted and not refused.
     return {(r.case, r.role, r.repeat): r for r in read_graded(path)}
 
 
@@ -113,7 +113,7 @@ def _about(run: RunData) -> dict[str, Any]:
 
 
 def _role(role: str) -> str:
-    """Roles that are counted together: every part, every paraphrase."""
+    """The group that a role is counted in: all parts together, all paraphrases together."""
     words = role.split(":")
     if words[0] != "part":
         return role
@@ -213,37 +213,37 @@ def _role_line(r: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class SharedCases:
-    """Cases of two runs, as their case files have them."""
+    """The cases of two runs, according to their case files."""
 
     n_a: int
     n_b: int
     same: tuple[str, ...]
-    """Ids that stand for the same question in both."""
+    """Ids that mean the same question in both runs."""
     changed: tuple[str, ...]
-    """Ids that stand for one question in A and for another in B."""
+    """Ids that mean one question in A and another in B."""
     changed_parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Of cases that are the same: roles of parts that are not (another decomposition)."""
+    """For each unchanged case, the roles of parts that differ (another decomposition)."""
 
     def comparable(self, case: str, role: str) -> bool:
-        """Whether an ask of that role is the same question in both runs."""
+        """Whether an ask of that role puts the same question in both runs."""
         if case in self.changed:
             return False
         part = ":".join(role.split(":")[:2])
         return part not in self.changed_parts.get(case, frozenset())
 
     def sentence(self) -> str:
-        """How many cases both runs have, in words."""
+        """A sentence that says how many cases both runs have."""
         same = "1 case is" if len(self.same) == 1 else f"{len(self.same)} cases are"
         text = f"{same} the same in both runs (A has {self.n_a}, B {self.n_b})"
         if self.changed:
-            text += f"; {_many(len(self.changed), 'id')} in common but with another question or answer, not compared"
+            text += f"; {_many(len(self.changed), 'id')} in common but with another question or answer; not compared"
         if self.changed_parts:
             text += f"; parts that differ in {_many(len(self.changed_parts), 'case')} are not compared"
         return text
 
 
 def shared_cases(a: RunData, b: RunData) -> SharedCases:
-    """Compare the cases of two runs; a run without a case file (anyone's graded rows) is taken at its ids."""
+    """Compare the cases of two runs. For a run without a case file (graded rows of any origin), only the ids count."""
     left, right = a.cases, b.cases
     if not left or not right:
         return SharedCases(len(left), len(right), (), ())
@@ -270,11 +270,11 @@ def _many(n: int, what: str) -> str:
 def compare_probes(
     a: RunData, b: RunData, cases: SharedCases, *, seed: int = 0, progress: Bar = no_bar
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Rows per probe, quantity and kind, and what has to be said about them.
+    """One row per probe, quantity and kind, and the remarks that a reader needs.
 
-    Paired over the cases that both runs probed: difference of means with interval, standardized effect, test, and Holm
-    over all rows of a probe. A probe that only one run has, cases that were probed in one run only and other settings
-    are said.
+    The rows are paired over the cases that both runs probed: difference of means with interval, standardized effect,
+    test, and Holm over all rows of a probe. The remarks name probes that only one run has, cases that only one run
+    probed, and settings that differ.
     """
     names = [sorted(p.parent.name for p in run.path.glob("probes/*/values.csv")) for run in (a, b)]
     if not any(names):
@@ -313,7 +313,7 @@ def _probe_rows(name: str, folders: Sequence[Path], cases: SharedCases, seed: in
 
 
 def _values(path: Path, cases: SharedCases) -> tuple[Numbers, dict[str, Hashable]]:
-    """Values by quantity, kind and case (parts of one kind averaged), and the cases' clusters."""
+    """Values by quantity, kind and case (parts of one kind are averaged), and the clusters of the cases."""
     raw: dict[tuple[str, str], dict[str, list[float]]] = {}
     near: dict[str, Hashable] = {}
     for i, r in enumerate(read_csv(path)[1], start=2):
@@ -330,19 +330,19 @@ def _values(path: Path, cases: SharedCases) -> tuple[Numbers, dict[str, Hashable
 
 
 def _measured_differently(name: str, folders: Sequence[Path]) -> list[str]:
-    """Where the two were not measured alike."""
+    """One remark if the two runs measured this probe with different settings."""
     a, b = (read_about(folder).settings for folder in folders)
     differ = [f"{k} {a.get(k)} and {b.get(k)}" for k in SETTINGS if a.get(k) != b.get(k)]
-    return [f"probe {name}: measured with {', '.join(differ)}; these do not compare"] if differ else []
+    return [f"probe {name}: measured with {', '.join(differ)}; the numbers are not comparable"] if differ else []
 
 
 def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN: undefined is null."""
+    """Replace NaN, which JSON does not have, with null."""
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
 def probe_lines(rows: Sequence[Mapping[str, Any]], said: Sequence[str], most: int = 5) -> list[str]:
-    """As text: of each probe the rows with the smallest p first."""
+    """The rows as text; for each probe, the rows with the smallest p come first."""
     lines: list[str] = []
     for name in dict.fromkeys(r["probe"] for r in rows):
         mine = sorted((r for r in rows if r["probe"] == name), key=lambda r: (r["p"] is None, r["p"]))

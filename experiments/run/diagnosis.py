@@ -1,4 +1,4 @@
-"""What a diagnosis found, as files of the run and read back: ``diagnosis/{cases.jsonl,table.csv,summary.json}``."""
+"""Results of a diagnosis: writes and reads ``diagnosis/{cases.jsonl,table.csv,summary.json}`` in a run folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CAUSES = (
     "shortcut", "part-unavailable", "bridge-not-computed", "bridge-not-routed", "lost", "too-late", "fragile",
     "undetermined",
 )  # fmt: skip
-"""In the order in which they are considered."""
+"""Listed in the order in which the rule considers them."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class Verdict:
 
     case: str
     cause: str
-    """One of ``CAUSES``; a shortcut with its name (``shortcut:last-item``)."""
+    """One of ``CAUSES``. A shortcut also has its name (``shortcut:last-item``)."""
     evidence: tuple[str, ...]
     confidence: float = 0.0
-    """Share of the failing variants that show it, drawn to one half where they are few: (k + 1) / (n + 2)."""
+    """Share of the failing variants that show the cause, pulled towards one half if they are few: (k + 1) / (n + 2)."""
     mended_by: str | None = None
-    """The smallest intervention that mends most of the failing variants; None where none does."""
+    """The smallest intervention that mends most of the failing variants; None if no intervention does."""
     block: int | None = None
-    """Of ``lost``: the block from which on it is lost, from 0."""
+    """Only for ``lost``: the block, counted from 0, from which on the value is lost."""
     settle: str | None = None
-    """Of ``undetermined``: what would settle it."""
+    """Only for ``undetermined``: what would settle it."""
 
     @property
     def kind(self) -> str:
@@ -84,7 +84,7 @@ class Diagnosis:
     verdicts: Sequence[Verdict]
     shares: Sequence[CauseShare]
     about: Mapping[str, Any] = field(default_factory=dict)
-    """Model, data, code, seed, versions, settings, seconds, and how often each text forced mends (``mended``)."""
+    """Model, data, code, seed, versions, settings, seconds, and how often each forced text mends (``mended``)."""
 
     def of(self, case: str) -> Verdict | None:
         """The verdict on a case."""
@@ -96,7 +96,7 @@ class Diagnosis:
         return sorted(found, key=lambda s: (-s.count, CAUSES.index(s.cause.partition(":")[0])))
 
     def sentence(self) -> str:
-        """One sentence: of how many failures, which causes."""
+        """One sentence: how many failures, and their causes."""
         if not self.verdicts:
             return "No case failed with every part right."
         named = [f"{s.count} {s.cause}" for s in self.causes() if s.cause != "undetermined"]
@@ -107,7 +107,7 @@ class Diagnosis:
         return f"Causes of {of} failures: {found}" + (f"; {left} undetermined." if left else ".")
 
     def lines(self) -> list[str]:
-        """The summary in words."""
+        """The summary as text."""
         out = [f"{self.path}: {self.sentence()}"]
         out += [f"  {share} ({share.interval})" for share in self.causes()]
         for group in ("family", "depth"):
@@ -123,7 +123,7 @@ class Diagnosis:
         return out
 
     def document(self) -> dict[str, Any]:
-        """The same for machines: ``summary.json``."""
+        """The summary as JSON: the content of ``summary.json``."""
         return {
             "schema": 1, "run": self.path.name, "sentence": self.sentence(), "n": len(self.verdicts),
             "shares": [vars(s) for s in self.shares], **self.about,
@@ -131,7 +131,7 @@ class Diagnosis:
 
 
 def count(verdicts: Sequence[Verdict], cases: Mapping[str, Case]) -> list[CauseShare]:
-    """Shares of the causes over all cases, by family and by depth; intervals respect what cases share."""
+    """Shares of the causes over all cases, by family and by depth. Intervals account for what cases share."""
     out: list[CauseShare] = []
     for group in GROUPS:
         values: dict[str, list[Verdict]] = {}
@@ -159,9 +159,9 @@ def write(found: Diagnosis) -> None:
 
 
 def read_diagnosis(run: str | Path) -> Diagnosis | None:
-    """What ``composcope diagnose`` found on a run; None where it has not been diagnosed.
+    """The result of ``composcope diagnose`` on a run; None if the run has not been diagnosed.
 
-    Raises ``InputError`` for a file that is broken.
+    Raises ``InputError`` if a file is broken.
     """
     path = Path(run).resolve()
     folder = path / FOLDER
@@ -177,7 +177,7 @@ def read_diagnosis(run: str | Path) -> Diagnosis | None:
 def _verdict(row: Mapping[str, Any], file: Path) -> Verdict:
     try:
         if str(row["cause"]).partition(":")[0] not in CAUSES:
-            raise ValueError(f"field 'cause' is {row['cause']!r}; it is one of {', '.join(CAUSES)}")
+            raise ValueError(f"field 'cause' is {row['cause']!r}; the causes are {', '.join(CAUSES)}")
         return Verdict(
             str(row["case"]), str(row["cause"]), tuple(map(str, row["evidence"])), float(row["confidence"]),
             row["mended_by"], row["block"], row.get("settle"),

@@ -1,6 +1,7 @@
-"""Files and folders of runs: written whole or not at all, held by one process, read with file and line in every error.
+"""Reads and writes the files of run folders.
 
-Nothing in a run folder holds an absolute path that a reader needs, so a run can be moved to another machine and
+A file is written completely or not at all, one process at a time may write into a folder, and every reading error
+names file and line. No reader needs an absolute path from a run folder. So a run can be moved to another machine and
 scored, plotted and reported there.
 """
 
@@ -18,11 +19,11 @@ from typing import Any
 
 from ...errors import InputError, JournalError
 from ...evaluation import reading
-from ...files import write_text as write_text  # known here with the other ways to write
+from ...files import write_text as write_text  # re-exported: this module offers all ways to write
 
 SCHEMA = 1
 MEASURED = ".measured"
-"""Measurements of a run, under its ``probes/``."""
+"""Name of the folder with a run's measurements, inside its ``probes/``."""
 
 
 def write_json(path: str | Path, value: Mapping[str, Any]) -> Path:
@@ -37,13 +38,13 @@ def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """Read a JSON object. Raises ``InputError`` for a missing or broken file, and for another schema version."""
+    """Read a JSON object. Raises ``InputError`` for a missing or broken file, or another schema version."""
     text = reading.text(path, missing(path))
     return _of_schema(reading.parse(text, str(path), "restore the file or delete it"), str(path))
 
 
 def placed_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file:line, object) of every JSON line; errors as for ``read_json``."""
+    """(file:line, object) for every JSON line; errors as for ``read_json``."""
     for where, row in reading.lines(path, missing(path)):
         yield where, _of_schema(row, where)
 
@@ -54,7 +55,7 @@ def read_lines(path: str | Path) -> list[dict[str, Any]]:
 
 
 def missing(path: str | Path) -> str:
-    """How the error for a file that is not there ends."""
+    """The end of the error message for a file that does not exist."""
     return f"is {Path(path).parent} a run folder?"
 
 
@@ -63,15 +64,15 @@ def _of_schema(value: Any, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}")
     schema = value.get("schema", SCHEMA)
     if schema != SCHEMA:
-        raise InputError(f"{where}: schema is {schema!r}, this program reads {SCHEMA}; use the version that wrote it")
+        raise InputError(f"{where}: schema is {schema!r}, not {SCHEMA}; use the version that wrote it")
     return value
 
 
 @contextmanager
 def locked(folder: str | Path) -> Iterator[Path]:
-    """Hold a folder for this process. The lock dies with the process, so a killed run never blocks the next one.
+    """Lock a folder for this process. The lock ends with the process, so a killed run never blocks the next one.
 
-    Raises ``JournalError`` when another process holds it.
+    Raises ``JournalError`` if another process holds the lock.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -88,9 +89,9 @@ def locked(folder: str | Path) -> Iterator[Path]:
 
 
 def differing(name: str, before: Any, now: Any) -> list[str]:
-    """``NAME was BEFORE, is NOW``, short, for a setting that differs; of an object only its fields that do.
+    """``NAME was BEFORE, is NOW`` for a setting that differs, shortened; for an object, only the fields that differ.
 
-    Of long values the beginning is shown, of hashes twelve digits: enough to tell two apart.
+    Long values are cut after their beginning and hashes after twelve digits, which is enough to tell two apart.
     """
     if _plain(before) == _plain(now):
         return []
@@ -98,20 +99,20 @@ def differing(name: str, before: Any, now: Any) -> list[str]:
         names = dict.fromkeys([*before, *now])
         return [said for k in names for said in differing(f"{name}.{k}", before.get(k), now.get(k))]
     shown = [short(before), short(now)]
-    if shown[0] == shown[1]:  # they differ further on
-        return [f"{name} is another"]
+    if shown[0] == shown[1]:  # they differ after the part that is shown
+        return [f"{name} differs"]
     return [f"{name} was {shown[0]}, is {shown[1]}"]
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: tuples are lists there."""
+    """A value as JSON stores it: tuples become lists."""
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def short(value: Any, most: int = 60) -> str:
-    """A setting's value for a message."""
+    """A setting's value, shortened for a message."""
     if isinstance(value, str) and re.fullmatch(r"(?:[a-z0-9]+:)?[0-9a-f]{32,}", value):
         kind, _, digits = value.rpartition(":")
         return f"{kind}{':' if kind else ''}{digits[:12]}"

@@ -1,4 +1,4 @@
-"""Peak memory of a step: of this process, of its children (a server, Ray workers), of CUDA allocations and devices."""
+"""Peak memory of a step: of this process, its children (a server, Ray workers), CUDA allocations and devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MB = 2**20
 
 
 def reset() -> None:
-    """Let the high-water marks start from here, where the system can do that (Linux; CUDA once it is in use)."""
+    """Restart the peaks from the current use, if the system supports that (Linux; CUDA once it is in use)."""
     try:
         (_PROC / "self" / "clear_refs").write_text("5")
     except OSError:
@@ -26,11 +26,11 @@ def reset() -> None:
 
 
 def peaks() -> dict[str, Any]:
-    """Megabytes since ``reset``.
+    """Peak megabytes since ``reset``.
 
-    ``rss``: this process' resident memory. ``children``: the peaks of its living children added up, an upper bound.
-    ``cuda``: tensors of this process, by device. ``devices``: what all processes hold on each GPU *now*, which is how a
-    server's share is seen. What cannot be known here is left out.
+    ``rss``: this process's resident memory. ``children``: the sum of the peaks of its living children, an upper bound.
+    ``cuda``: tensors of this process, by device. ``devices``: the memory that all processes hold on each GPU *now*,
+    which shows a server's share. An entry that cannot be measured is left out.
     """
     found: dict[str, Any] = {"rss": round(_peak_rss())}
     if children := _descendants(os.getpid()):
@@ -43,7 +43,7 @@ def peaks() -> dict[str, Any]:
 
 
 def larger(a: dict[str, Any] | None, b: dict[str, Any]) -> dict[str, Any]:
-    """The larger of two peaks, entry by entry: a step that is done in several goes has one peak."""
+    """The larger of two peaks, entry by entry, so that a step done in several goes has one peak."""
     out = dict(a or {})
     for name, value in b.items():
         if isinstance(value, dict):
@@ -54,7 +54,7 @@ def larger(a: dict[str, Any] | None, b: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cuda() -> Any:
-    """``torch.cuda`` where this process uses it already: looking must not take memory on a device."""
+    """``torch.cuda`` if this process already uses it: a mere look must not take memory on a device."""
     torch = sys.modules.get("torch")
     return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
 
@@ -79,7 +79,7 @@ def _descendants(pid: int) -> list[int]:
     parents: dict[int, int] = {}
     for folder in _PROC.glob("[0-9]*"):
         try:
-            # The command's name stands in parentheses and may hold anything; the parent is second after it.
+            # The command's name is in parentheses and may contain anything; the parent is the second field after it.
             parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError, IndexError):
             continue

@@ -1,4 +1,4 @@
-"""What a run was made with: code, libraries, machine and numerics. Recorded in every manifest, never guessed later."""
+"""What a run was made with: code, libraries, machine and numerics. Every manifest records it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SOURCE_FOLDERS = ("evaluation", "hooks", "probes", "experiments")
 
 
 def source_hash(folders: Iterable[str] = _SOURCE_FOLDERS) -> str:
-    """sha256 of the package's own Python source: the same for a clone and an installed wheel of the same code."""
+    """sha256 of the package's own Python source; a clone and an installed wheel of the same code have the same hash."""
     digest = hashlib.sha256()
     for folder in folders:
         for path in sorted((PACKAGE / folder).rglob("*.py")):
@@ -31,7 +31,7 @@ def source_hash(folders: Iterable[str] = _SOURCE_FOLDERS) -> str:
 
 
 def git_commit() -> str | None:
-    """Commit of the checkout that the package is run from, with ``+changes`` when it is not clean; None elsewhere."""
+    """Commit of the checkout that contains the package, with ``+changes`` if it is not clean; None if there is none."""
     if not (PACKAGE / ".git").exists():
         return None
     try:
@@ -57,7 +57,7 @@ def plugin_files() -> list[dict[str, str]]:
 
 
 def libraries(names: Iterable[str] = LIBRARIES) -> dict[str, str | None]:
-    """Installed versions, read from package metadata (nothing is imported); None where a library is absent."""
+    """Installed versions, read from package metadata without importing anything; None for a library that is absent."""
     from importlib.metadata import PackageNotFoundError, version
 
     found: dict[str, str | None] = {"python": platform.python_version()}
@@ -76,14 +76,14 @@ def machine() -> dict[str, Any]:
 
 
 def beside(table: str | Path) -> Path:
-    """Where it is said what a csv file was made with: metadata of CSV on the Web stand beside their table."""
+    """The file that says how a csv file was made. Its name follows CSV on the Web: metadata next to the table."""
     table = Path(table)
     return table.with_name(f"{table.name}-metadata.json")
 
 
 def write_beside(table: str | Path, made_with: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Path:
-    """Write what a csv file was made with (one run, or several) beside it."""
+    """Write a file next to a csv file that says what it was made with (one run, or several)."""
     runs = [made_with] if isinstance(made_with, Mapping) else list(made_with)
     document = {"@context": "http://www.w3.org/ns/csvw", "url": Path(table).name, "composcope:runs": runs}
-    # ASCII: names from outside may hold halves of surrogate pairs, which no UTF-8 file can.
+    # ASCII: names from outside may contain halves of surrogate pairs, which UTF-8 cannot encode.
     return write_text(beside(table), json.dumps(document, indent=1, default=str) + "\n")

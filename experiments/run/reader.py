@@ -1,10 +1,10 @@
-"""A run folder as typed data: each file is read when it is asked for, once, and checked once.
+"""A run folder as typed data. Each file is read and checked once, when it is first used.
 
     run = read_run("runs/demo/control--mixed")
     run.one("composition").value, len(run.graded), run.probe("lookback").table
 
-Nothing here needs torch or a model, so a run can be scored and plotted on a machine that could never have made it. A
-part that a run does not have (no probe, no journal) is empty here; a part that cannot be read is an ``InputError``.
+This needs neither torch nor a model, so a run can be scored and plotted on a machine that could not have made it. A
+part that a run does not have (no probe, no journal) is empty; a part that cannot be read raises ``InputError``.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class ProbeData:
 
     name: str
     table: Sequence[Row]
-    """Rows of the table, numbers as numbers and empty cells as None."""
+    """Rows of the table; numeric cells are numbers and empty cells are None."""
     tensors: Mapping[str, Array] = field(default_factory=dict)
     axes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
 
     def named(self, prefix: str) -> dict[str, Array]:
-        """Tensors called ``prefix.REST``, by REST."""
+        """The tensors whose names start with ``prefix.``, keyed by the rest of the name."""
         return {k[len(prefix) + 1 :]: v for k, v in self.tensors.items() if k.startswith(prefix + ".")}
 
     def rows(self, quantity: str, **keys: Any) -> list[Row]:
@@ -79,18 +79,18 @@ class RunData:
 
     @cached_property
     def config(self) -> Config | None:
-        """The options that it was made with; None for rows that came from elsewhere."""
+        """The options that the run was made with; None for rows that came from elsewhere."""
         file = self.path / "config.yaml"
         return checked(Config, read_config(self.path), str(file)) if file.is_file() else None
 
     @cached_property
     def counted(self) -> Metrics | None:
-        """``metrics.json`` as it was written; None where nothing has been counted yet."""
+        """``metrics.json`` as it was written; None if it does not exist yet."""
         file = self.path / "metrics.json"
         return checked(Metrics, read_json(file), str(file), COUNT_AGAIN) if file.is_file() else None
 
     def counted_now(self) -> Metrics:
-        """``metrics.json``; raises ``InputError`` where nothing has been counted yet."""
+        """``metrics.json``; raises ``InputError`` if it does not exist yet."""
         file = self.path / "metrics.json"
         reading.existing(file, missing(file))
         assert self.counted is not None
@@ -98,7 +98,7 @@ class RunData:
 
     @cached_property
     def metrics(self) -> Sequence[Metric]:
-        """Each metric with the interval to quote: over clusters where cases share facts or items."""
+        """Each metric with the interval to quote: over clusters if cases share facts or items."""
         return [quoted(m) for m in self.counted.metrics] if self.counted else []
 
     @property
@@ -115,19 +115,19 @@ class RunData:
 
     @cached_property
     def study(self) -> Mapping[str, Any]:
-        """The ``study.json`` of the study that the run is part of; empty where it stands alone."""
+        """The ``study.json`` of the study that the run belongs to; empty for a run outside a study."""
         file = self.path.parent / "study.json"
         found = read_json(file) if file.is_file() else {}
         return found if self.name in found.get("runs", []) else {}
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What its study says of the model: label, family, size, tuning, recipe, ..."""
+        """The study's description of the model: label, family, size, tuning, recipe, ..."""
         return self.study.get("about", {}).get(self.name, {})
 
     @property
     def model(self) -> str:
-        """The model as its study calls it, else as the run was told, folders removed; a dose with its share."""
+        """The model's name in its study, else the name that the run was given without folders; a dose has its share."""
         said = self._said("model")
         return model_called(said, str(self.about.get("label") or _short(said)), self.about.get("dose"))
 
@@ -145,7 +145,7 @@ class RunData:
     def select(self, metric: str, *by: str) -> list[Metric]:
         """Metrics of a name that are grouped by exactly ``by``; constant keys (model, prompt) do not count.
 
-        Where cases were asked in other ways too (self-ask, ...), those of the usual way.
+        If cases were also asked in other ways (self-ask, ...), only the usual way is returned.
         """
         keys = set(by)
         free = {"model", "prompt"} - keys
@@ -159,10 +159,10 @@ class RunData:
 
     @cached_property
     def cases(self) -> dict[str, Case]:
-        """The cases that were asked about, by id.
+        """The cases of the run, by id.
 
-        Raises ``InputError`` for a file without a case, for an id that stands twice, and where they are not as many
-        as the run asked about: a file that lost lines would be counted as a smaller benchmark.
+        Raises ``InputError`` if a line has no case, if an id occurs twice, or if the number of cases is not the one
+        that the run asked about: a file that lost lines would otherwise look like a smaller benchmark.
         """
         path = self.path / "cases.jsonl"
         if not path.is_file():
@@ -170,7 +170,7 @@ class RunData:
         found = [_case(raw, where) for where, raw in _filled(path)]
         twice = next((case for case, n in Counter(c.id for c in found).items() if n > 1), None)
         if twice is not None:
-            raise InputError(f"{path}: field 'id' is {twice!r} in several lines; {AGAIN}")
+            raise InputError(f"{path}: field 'id' is {twice!r} on several lines; {AGAIN}")
         asked = self.manifest.n_cases if (self.path / "manifest.json").is_file() else None
         if asked not in (None, len(found)):
             raise InputError(f"{path}: {len(found)} cases, and field 'n_cases' of manifest.json is {asked}; {AGAIN}")
@@ -178,7 +178,7 @@ class RunData:
 
     @cached_property
     def graded(self) -> list[Graded]:
-        """Raises ``InputError`` where a complete run has no row of one of its cases."""
+        """The graded rows. Raises ``InputError`` if a complete run has no row for one of its cases."""
         path = self.path / "graded.jsonl"
         if not path.is_file():
             return []
@@ -189,13 +189,13 @@ class RunData:
             lost = [case for case in self.cases if case not in graded]
             if lost:
                 raise InputError(
-                    f"{path}: no row of {len(lost)} cases (first: {lost[0]!r}), and the run is complete; {COUNT_AGAIN}"
+                    f"{path}: no row for {len(lost)} cases (first: {lost[0]!r}), and the run is complete; {COUNT_AGAIN}"
                 )
         return found
 
     @cached_property
     def asks(self) -> dict[str, Ask]:
-        """Asks by identity. One that several cases share stands once, under one role: ``graded`` says who uses it."""
+        """Asks by identity. An ask that several cases share has one role here; ``graded`` says which cases use it."""
         path = self.path / "asks.jsonl"
         found = _filled(path) if path.is_file() else []
         asks = [(checked(Ask, raw, where, needed=["ask"]), raw) for where, raw in found]
@@ -203,7 +203,7 @@ class RunData:
 
     @cached_property
     def journal(self) -> Contents:
-        """What was answered; a torn last line of a killed run is left out."""
+        """The recorded answers; a torn last line of a killed run is left out."""
         return read_journal(self.path / "journal")
 
     @property
@@ -218,18 +218,18 @@ class RunData:
 
     @property
     def chance(self) -> float | None:
-        """Mean probability that a guess in the right format gets the whole right; None where no case says it."""
+        """Mean probability that a guess in the right format answers the whole correctly; None if no case states one."""
         known = [c.chance for c in self.cases.values() if c.chance is not None]
         return sum(known) / len(known) if known else None
 
     def read_all(self) -> None:
-        """Read every file of the run now. Raises ``InputError`` or ``JournalError`` for one that cannot be read."""
+        """Read every file of the run now. Raises ``InputError`` or ``JournalError`` for a file that cannot be read."""
         _ = self.graded, self.cases, self.asks, self.case_sets, self.journal, self.study
 
     def evaluated(self) -> Evaluated:
-        """What the evaluation found; nothing is graded, counted or written.
+        """The result of the evaluation; nothing is graded, counted or written.
 
-        Raises ``InputError`` for a folder that is no evaluated run, ``JournalError`` for a journal that lost answers.
+        Raises ``InputError`` for a folder that is not an evaluated run, ``JournalError`` if the journal lost answers.
         """
         for name in ("cases.jsonl", "asks.jsonl", "graded.jsonl", "metrics.json"):
             reading.existing(self.path / name, missing(self.path / name))
@@ -254,7 +254,7 @@ class RunData:
         return {}
 
     def probe(self, *names: str) -> ProbeData | None:
-        """The first of these probes that the run holds (``min-k`` and ``min_k`` are one name), or None."""
+        """The first of these probes that the run has (``min-k`` and ``min_k`` are the same name), or None."""
         for name in names:
             for spelled in dict.fromkeys((name, name.replace("_", "-"), name.replace("-", "_"))):
                 if spelled in self._probes:
@@ -265,9 +265,9 @@ class RunData:
 
 
 def read_run(folder: str | Path) -> RunData:
-    """One run folder; manifest, options and metrics are read now. Metrics that were not written yet are an empty list.
+    """Open one run folder. Manifest, options and metrics are read now; metrics not yet written are an empty list.
 
-    Raises ``InputError`` for a folder that is no run.
+    Raises ``InputError`` for a folder that is not a run.
     """
     run = RunData(Path(folder).resolve())
     _ = run.manifest, run.config, run.metrics
@@ -275,9 +275,9 @@ def read_run(folder: str | Path) -> RunData:
 
 
 def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
-    """Run folders (or study folders that hold several) as data; what is loaded already is kept.
+    """Open run folders, or study folders that contain several; runs that are already open are returned as they are.
 
-    Raises ``InputError`` for a folder that is no run, or a file of it that cannot be read.
+    Raises ``InputError`` for a folder that is not a run, or a file in it that cannot be read.
     """
     out: list[RunData] = []
     for run in runs:
@@ -289,7 +289,7 @@ def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
 
 
 def _in_order(folder: Path, runs: list[RunData]) -> list[RunData]:
-    """A study's runs in the order that its ``study.json`` gives (a dose series rises), else as they were made."""
+    """A study's runs in the order that its ``study.json`` gives (a dose series rises), else in order of creation."""
     study = folder / "study.json"
     names = read_json(study).get("runs", []) if study.is_file() else []
     place = {name: i for i, name in enumerate(names)}
@@ -297,9 +297,9 @@ def _in_order(folder: Path, runs: list[RunData]) -> list[RunData]:
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:
-    """The options that a run was made with, as they stand in ``config.yaml``.
+    """The options that a run was made with, as written in ``config.yaml``.
 
-    Raises ``InputError`` for a file that is missing, broken, or without model, benchmark and protocol.
+    Raises ``InputError`` for a file that is missing or broken, or that lacks model, benchmark or protocol.
     """
     import yaml
 
@@ -310,13 +310,13 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         why = " ".join(str(e).split())[:200]
         raise InputError(f"{path}: not valid YAML ({why}); {AGAIN}") from e
     if not isinstance(found, dict):
-        raise InputError(f"{path}: holds no options; {AGAIN}")
+        raise InputError(f"{path}: contains no options; {AGAIN}")
     checked(Config, found, str(path), needed=("protocol",))
     return found
 
 
 def read_probe(folder: str | Path) -> ProbeData:
-    """One probe folder; tensors in bfloat16 come back as float32, tensors that cannot be read as a warning."""
+    """Read one probe folder. Tensors in bfloat16 become float32; tensors that cannot be read become a warning."""
     path = Path(folder)
     about = read_about(path)
     rows = read_csv(path / "table.csv")[1]
@@ -331,13 +331,13 @@ def read_probe(folder: str | Path) -> ProbeData:
 
 
 def read_about(folder: Path) -> ProbeAbout:
-    """What stands beside a probe's table; empty where nothing does."""
+    """The metadata next to a probe's table; empty if there is none."""
     file = folder / "result.json"
     return checked(ProbeAbout, read_json(file) if file.is_file() else {}, str(file), "run the probe again")
 
 
 def read_tensors(path: Path) -> dict[str, Array]:
-    """The tensors of a file as arrays, bfloat16 as float32; none where there is no file."""
+    """The tensors of a file as arrays, with bfloat16 as float32; empty if there is no file."""
     if not path.is_file():
         return {}
     with safe_open(path, framework="np") as f:
@@ -347,7 +347,7 @@ def read_tensors(path: Path) -> dict[str, Array]:
 
 
 def _filled(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """(place, object) of every line. Raises ``InputError`` where there is none."""
+    """(place, object) for every line. Raises ``InputError`` for a file without lines."""
     found = list(placed_lines(path))
     if not found:
         raise InputError(f"{path}: no lines; {AGAIN}")

@@ -1,7 +1,7 @@
-"""What the files of a run hold, as types: every file is checked once, where it is read, and typed after that.
+"""The content of a run's files as types: every file is checked once, when it is read, and is typed from then on.
 
-Cases, asks, graded rows, metrics and case sets are the dataclasses of ``evaluation``. A file that was cut off, edited
-or copied in part is refused with file, field, value and fix::
+Cases, asks, graded rows, metrics and case sets are the dataclasses of ``evaluation``. A file that is cut off, edited or
+partly copied is refused, with file, field, value and fix::
 
     checked(Manifest, {"identity": 3}, "runs/a/manifest.json")
     InputError: runs/a/manifest.json: field 'identity' is 3, not an object; restore the file, or make the run again
@@ -37,32 +37,32 @@ def _not_empty(text: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_not_empty)]
-"""Checked here and not by ``min_length``, which refuses the halves of surrogate pairs that names from outside hold."""
+"""Not ``min_length``, which refuses the halves of surrogate pairs that names from outside may contain."""
 Facts = dict[str, Any]
 
 
 class _Document(BaseModel):
-    """Fields that this version does not know are kept."""
+    """A file's content. Fields that this version does not know are kept."""
 
     model_config = ConfigDict(extra="allow", validate_assignment=True)
 
 
 class Answerer(_Document):
-    """The engine that answered, or the judge: what decides its answers, and how they were made."""
+    """The engine that answered, or the judge: what decides its answers, and how it was run."""
 
     identity: Facts
     provenance: Facts
 
 
 class Manifest(_Document):
-    """``manifest.json``: what a run is, what it was made with, and how far it is."""
+    """``manifest.json``: what a run is, what it was made with, and its progress."""
 
     identity: Facts
-    """Model, weights, benchmark, data, protocol, ...: what makes it this run and no other."""
+    """Model, weights, benchmark, data, protocol, ...: what distinguishes this run from all others."""
     run: str | None = None
     status: str | None = None
     stopped: str | None = None
-    """The limit that stopped it before all was asked."""
+    """The limit that stopped the run before everything was asked."""
     created: str | None = None
     command: str = ""
     invocations: list[Facts] = []
@@ -74,23 +74,23 @@ class Manifest(_Document):
     engine: Answerer | None = None
     judge: Answerer | None = None
     sandbox: Facts = {}
-    """What ran the programs of its answers, where there are any."""
+    """What executed the programs in the answers, if there were any."""
     composcope: Facts = {}
     versions: Facts = {}
     plugins: list[Any] = []
     timings: dict[str, float] = {}
     peak_memory: Facts = {}
     probe_note: str | None = None
-    """Why a study did not probe the model."""
+    """The reason why a study did not probe the model."""
 
     def facts(self) -> Facts:
-        """What was recorded, in the order of recording; defaults are left out."""
+        """The recorded facts in the order in which they were recorded, without defaults."""
         return self.model_dump(exclude_unset=True)
 
     def made_with(self) -> Facts:
         """What a result of the run was made with: model, data, code, seed, versions, numerics.
 
-        No paths: the same for a run that was moved.
+        Contains no paths, so moving the run does not change it.
         """
         known = ("weights", "revision", "config", "tokenizer", "chat_template")
         return {
@@ -106,7 +106,7 @@ class Manifest(_Document):
 
 
 def _metric(row: Any, check: Callable[[Any], Metric]) -> Metric:
-    """A row of ``metrics.json`` says what it counts, and an interval its method; whole numbers stay whole."""
+    """Check a row of ``metrics.json``: it has its counts, and an interval has its method. Whole numbers stay whole."""
     if isinstance(row, Mapping):
         interval = ("interval", "high") if row.get("low") is not None else ()
         for name in ("metric", "group", "n", "value", *interval):
@@ -125,7 +125,7 @@ class Metrics(_Document):
 
 
 class ProbeAbout(_Document):
-    """``probes/NAME/result.json``: what stands beside a probe's table and tensors."""
+    """``probes/NAME/result.json``: the metadata of a probe's table and tensors."""
 
     probe: str | None = None
     axes: dict[str, list[str]] = {}
@@ -148,7 +148,7 @@ class ShardCases(_Document):
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What an evaluation found."""
+    """The result of an evaluation."""
 
     cases: Mapping[str, Case]
     asks: Mapping[str, Ask]
@@ -156,18 +156,18 @@ class Evaluated:
     graded: Sequence[Graded]
     reduction: Reduction
     stopped: str | None = None
-    """The limit that stopped it early; None when it is complete."""
+    """The limit that stopped it early; None if it is complete."""
 
     @property
     def n_invalid(self) -> int:
         return sum(row.outcome == "invalid" for row in self.graded)
 
     def ids(self, label: str) -> set[str]:
-        """Case ids that carry a label."""
+        """Ids of the cases that have a label."""
         return {case for s in self.reduction.case_sets if s.label == label for case in s.ids}
 
     def per_case(self) -> tuple[dict[str, Ask], dict[str, Response]]:
-        """Asks and responses with one entry per case and role: an ask that several cases share stands for each."""
+        """Asks and responses with one entry per case and role: a shared ask gets an entry for each of its cases."""
         asks, responses = {}, {}
         for row in self.graded:
             if row.ask is not None and row.ask in self.responses:
@@ -177,7 +177,7 @@ class Evaluated:
         return asks, responses
 
     def invalid_lines(self, limit: int = 3) -> list[str]:
-        """One line per reason for invalid grades, the most frequent first, with an example."""
+        """One line per reason for invalid grades, the most frequent first, each with an example."""
         invalid = [row for row in self.graded if row.outcome == "invalid"]
         reasons = Counter(row.reason or "unknown" for row in invalid)
         first = {row.reason or "unknown": row for row in reversed(invalid)}
@@ -194,9 +194,9 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def checked(kind: type[T], value: Any, where: str, fix: str = AGAIN, needed: Collection[str] = ()) -> T:
-    """``value`` as a type; ``needed`` are fields that have to be there besides those of the type.
+    """``value`` as a type. ``needed`` names fields that must be present besides those that the type requires.
 
-    Raises ``InputError`` that begins with ``where`` (file, and line) and ends with ``fix``.
+    Raises ``InputError`` that begins with ``where`` (file and line) and ends with ``fix``.
     """
     for name in needed:
         if name not in value:
@@ -212,7 +212,7 @@ _KINDS = {"dict": "an object", "model": "an object", "dataclass": "an object", "
 
 
 def _said(error: Any, most: int = 60) -> str:
-    """What is wrong with a field: ``metrics[0]: field 'n' is 'x', not a whole number``."""
+    """One sentence on a wrong field: ``metrics[0]: field 'n' is 'x', not a whole number``."""
     *outer, field = error["loc"] or ("",)
     inside = "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in outer).lstrip(".")
     if error["type"] == "absent":

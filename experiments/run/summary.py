@@ -1,4 +1,4 @@
-"""Runs in a few lines of text: headline metrics with n, interval and chance level; and a line for each of many."""
+"""Text summaries: one run's headline metrics with n, interval and chance level, or one line for each of many runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLAIN = ("d50", "mean_k", "mean_k_solvable")
 
 
 def lines(folder: str | Path) -> list[str]:
-    """The headline of a run folder: what it is, its metrics, its case sets, its warnings."""
+    """The headline of a run folder: model and benchmark, metrics, case sets, warnings."""
     run = RunData(Path(folder))
     counted = run.counted_now()
     model, benchmark = (run.manifest.identity.get(key) for key in ("model", "benchmark"))
@@ -41,13 +41,13 @@ def lines(folder: str | Path) -> list[str]:
 
 
 def state(manifest: Manifest) -> str:
-    """How far a run is, in words: its status, or the limit that stopped it before all was asked."""
+    """A run's progress in words: its status, or the limit that stopped it before everything was asked."""
     done = manifest.status == "complete"
     return f"stopped by {manifest.stopped}" if manifest.stopped and done else str(manifest.status)
 
 
 def document(folder: str | Path) -> dict[str, Any]:
-    """What ``lines`` says, for machines; metrics as in ``metrics.json``, and which probes have results."""
+    """The content of ``lines`` as JSON, with metrics as in ``metrics.json``, and the names of probes with results."""
     run = RunData(Path(folder))
     counted, manifest = run.counted_now(), run.manifest
     return {
@@ -67,7 +67,7 @@ def document(folder: str | Path) -> dict[str, Any]:
 
 
 def headline(counted: Metrics) -> list[Metric]:
-    """The metrics that stand on the first lines; every ungrouped one for a protocol without a choice."""
+    """The metrics to show first; for a protocol that names none, every ungrouped metric."""
     rows = counted.metrics
     wanted = about(counted.protocol).headline
     if not wanted:
@@ -78,7 +78,7 @@ def headline(counted: Metrics) -> list[Metric]:
 
 
 def metric_line(metric: Metric) -> str:
-    """One metric as text: name, group, value, interval with its method, counts; never a value without n."""
+    """One metric as text: name, group, value, interval with its method, counts. A value never appears without n."""
     m = quoted(metric)
     group = ", ".join(f"{k}={v}" for k, v in m.group.items())
     text = f"{m.metric}{f' [{group}]' if group else ''}: {_value(m.metric, m.value)}"
@@ -99,7 +99,7 @@ def _value(metric: str, value: float | None) -> str:
 
 
 def list_folder(folder: str | Path) -> list[dict[str, Any]]:
-    """One row per run under a folder (two levels: a study folder holds several), sorted by path."""
+    """One row per run in a folder, sorted by path. Searches two levels, since a study folder contains several runs."""
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the folder that holds your runs")

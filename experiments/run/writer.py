@@ -1,7 +1,7 @@
-"""An open run folder: its options, its manifest, and who may write into it.
+"""Creates run folders and writes their options and manifest, under a lock.
 
-One run is one model x one benchmark x one protocol. The manifest is written at each step, so that a run that was
-stopped says how far it came.
+One run is one model x one benchmark x one protocol. The manifest is written at each step, so a run that was stopped
+shows how far it got.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class OpenRun:
-    """An open run folder. ``manifest`` is kept in memory and written at each step."""
+    """A run folder open for writing. ``manifest`` is kept in memory and written at each step."""
 
     path: Path
     config: dict[str, Any]
@@ -48,7 +48,7 @@ class OpenRun:
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
-        """Add a step's wall-clock seconds and its peak memory (MB) to the manifest, also when it fails."""
+        """Add a step's wall-clock seconds and peak memory (MB) to the manifest, even if the step fails."""
         memory.reset()
         start, manifest = time.monotonic(), self.manifest
         try:
@@ -62,10 +62,10 @@ class OpenRun:
 
 @contextmanager
 def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping[str, Any]) -> Iterator[OpenRun]:
-    """Create a run folder or continue the one that is there, under its lock.
+    """Create a run folder, or continue an existing one, under its lock.
 
-    ``identity`` is what makes it this run and no other (model, benchmark, protocol, ...): a folder that holds another
-    run is refused with the fields that differ. ``config`` holds every option and is saved as ``config.yaml``.
+    ``identity`` is what distinguishes this run from others (model, benchmark, protocol, ...). A folder that contains
+    another run is refused, with the fields that differ. ``config`` has every option and is saved as ``config.yaml``.
     """
     import yaml
 
@@ -87,13 +87,13 @@ def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping
 
 
 def save_probe(result: ProbeResult, folder: Path, manifest: Manifest, inputs: str | None = None) -> None:
-    """Save a probe's result, with what it was made with beside its tables: model, data and code.
+    """Save a probe's result, and next to its tables what it was made with: model, data and code.
 
-    ``inputs`` is the hash of all that the numbers depend on. It is written last and taken away first: a run that was
-    killed in between does the probe again.
+    ``inputs`` is the hash of everything that the numbers depend on. It is removed first and written last, so a run that
+    was killed in between runs the probe again.
     """
     (folder / "inputs.json").unlink(missing_ok=True)
-    shutil.rmtree(folder / "cases", ignore_errors=True)  # those of the result that was there
+    shutil.rmtree(folder / "cases", ignore_errors=True)  # single cases of the earlier result
     result.save(folder)
     for table in sorted(folder.glob("*.csv")):
         provenance.write_beside(table, manifest.made_with())
@@ -102,7 +102,7 @@ def save_probe(result: ProbeResult, folder: Path, manifest: Manifest, inputs: st
 
 
 def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    # How it asks is only there where it differs from the defaults.
+    # Asking options are recorded only if they differ from the defaults.
     before, now = ({**about, "asking": about.get("asking", {})} if before else {} for about in (before, now))
     differ = [said for k in now if k in before for said in differing(k, before[k], now[k])]
     if differ:
@@ -134,7 +134,7 @@ def _end(run: OpenRun, status: str, start: float, error: BaseException | None = 
     try:
         run.record(status=status, invocations=[*earlier, {**this, **call}])
     except OSError:
-        # On a full disk the error that brought us here is the one to report; the old manifest still stands.
+        # On a full disk, the original error is the one to report; the old manifest stays.
         if error is None:
             raise
 

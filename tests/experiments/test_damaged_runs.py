@@ -180,7 +180,7 @@ def test_graded_rows_that_lost_cases_are_not_studied_as_fewer(
 
 def test_a_case_that_stands_twice_in_a_run_is_refused(damaged: Callable[[Damage], object]) -> None:
     damaged(lambda run: (run / "cases.jsonl").write_text((run / "cases.jsonl").read_text().splitlines(True)[0] * 2))
-    with pytest.raises(InputError, match=r"b/cases\.jsonl: field 'id' is '.+' in several lines"):
+    with pytest.raises(InputError, match=r"b/cases\.jsonl: field 'id' is '.+' on several lines"):
         _ = RunData(Path("b")).cases
 
 

@@ -236,5 +236,5 @@ def test_asking_otherwise_than_a_run_that_asked_by_default_is_another_run_too(tm
 
 
 def test_values_that_differ_only_far_on_are_said_to_differ() -> None:
-    assert differing("prompt", "x" * 100 + "a", "x" * 100 + "b") == ["prompt is another"]
+    assert differing("prompt", "x" * 100 + "a", "x" * 100 + "b") == ["prompt differs"]
     assert differing("depths", (2, 3), [2, 3]) == []

@@ -61,7 +61,7 @@ def test_another_decomposition_leaves_the_whole_comparable(tmp_path: Path) -> No
 
 def test_runs_with_the_same_ids_and_other_questions_only_are_refused(tmp_path: Path) -> None:
     a, b = run(tmp_path / "a", CASES[:1]), run(tmp_path / "b", [{**CASES[0], "question": "Else?"}])
-    with pytest.raises(InputError, match=r"no case in common \(1 id is, with another question"):
+    with pytest.raises(InputError, match=r"no case in common \(1 shared id"):
         compare_runs(a, b)
 
 
