@@ -236,7 +236,7 @@ class SharedCases:
         same = "1 case is" if len(self.same) == 1 else f"{len(self.same)} cases are"
         text = f"{same} the same in both runs (A has {self.n_a}, B {self.n_b})"
         if self.changed:
-            text += f"; {_many(len(self.changed), 'id')} in common but with another question or answer; not compared"
+            text += f"; {_many(len(self.changed), 'id')} in common but with another question or answer, not compared"
         if self.changed_parts:
             text += f"; parts that differ in {_many(len(self.changed_parts), 'case')} are not compared"
         return text
