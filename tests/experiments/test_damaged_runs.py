@@ -173,7 +173,7 @@ def test_graded_rows_that_lost_cases_are_not_studied_as_fewer(
     damaged(lambda run: (run / "graded.jsonl").write_text((run / "graded.jsonl").read_text().splitlines(True)[0]))
     for name in ("study", "report"):
         assert main(COMMANDS[name]) == 1
-        assert "b/graded.jsonl: no row of 11 cases (first: 'case-0001')" in capsys.readouterr().err
+        assert "b/graded.jsonl: no row for 11 cases (first: 'case-0001')" in capsys.readouterr().err
     document("manifest.json", stopped="max_asks=1")(Path("b"))
     assert {row.case for row in RunData(Path("b")).evaluated().graded} == {"case-0000"}
 
