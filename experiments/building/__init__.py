@@ -1,1 +1,1 @@
-"""Making benchmarks, and importing the results of other tools."""
+"""Builds benchmarks, and imports the results of other tools."""

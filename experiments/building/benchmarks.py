@@ -1,8 +1,8 @@
-"""What ``composcope build`` does: one function per benchmark, each writing a folder.
+"""The builders behind ``composcope build``: one function per benchmark, each writing a folder.
 
-A folder holds ``cases.jsonl`` (what ``--benchmark`` takes), ``rejected.jsonl`` (what was left out and why),
-``review.jsonl`` (what a person should look at) and ``build.json`` (options, hashes of the inputs, counts). Equal
-options and inputs give equal files. Builders that ask models keep a journal: the same command continues.
+A folder contains ``cases.jsonl`` (what ``--benchmark`` takes), ``rejected.jsonl`` (what was left out and why),
+``review.jsonl`` (what a person should look at) and ``build.json`` (options, hashes of the inputs, counts). The same
+options and inputs give the same files. Builders that ask models keep a journal: the same command continues the build.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ..run import SCHEMA, differing, locked, provenance, read_json, read_lines, 
 
 @dataclass(frozen=True)
 class Made:
-    """What a builder made, before it is written."""
+    """The result of a builder before it is written."""
 
     cases: Sequence[Case]
     rejected: Sequence[Mapping[str, Any]] = ()
     review: Sequence[Mapping[str, Any]] = ()
     report: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    """Further JSON-lines files by name."""
+    """Additional JSON-lines files by name."""
 
 
 def file_hash(path: str | Path) -> str:
-    """sha256 of a file. Raises ``InputError`` where there is none."""
+    """sha256 of a file. Raises ``InputError`` if it does not exist."""
     found = Path(path).expanduser()
     if not found.is_file():
         raise InputError(f"{path}: no such file")
@@ -49,16 +49,16 @@ def build(
     inputs: Sequence[str | Path],
     make: Callable[[Path], Made],
 ) -> dict[str, Any]:
-    """Run ``make(journal folder)`` under the folder's lock and write its files; returns what ``build.json`` holds.
+    """Run ``make(journal folder)`` under the folder's lock and write its files; returns the content of ``build.json``.
 
-    Raises ``InputError`` where the folder holds a build with other options or inputs. An input that cannot be used
-    leaves no build behind, so that the same command works once it is mended.
+    Raises ``InputError`` if the folder contains a build with other options or inputs. If an input cannot be used, no
+    build is left behind, so that the same command works once the input is fixed.
     """
     asked = {"kind": kind, "options": dict(options), "inputs": {Path(p).name: file_hash(p) for p in inputs}}
     with locked(out) as folder:
         _same(folder, asked)
         new = not (folder / "build.json").exists()
-        # Written first too: a build that is stopped can only be continued with the same options.
+        # Also written at the start: a build that was stopped can only be continued with the same options.
         write_json(folder / "build.json", {**asked, "complete": False})
         try:
             made = make(folder / "journal")
@@ -77,7 +77,7 @@ def build(
 
 
 def _forget(folder: Path) -> None:
-    """Take back what a build wrote that never began; the folder too where nothing else is in it."""
+    """Remove what a build wrote before it began, and the folder too if nothing else is in it."""
     (folder / "build.json").unlink()
     shutil.rmtree(folder / "journal", ignore_errors=True)
     if [p.name for p in folder.iterdir()] == [".lock"]:
@@ -132,7 +132,7 @@ def journal_at(folder: Path) -> Iterator[Any]:
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:
-    """What was built, as text."""
+    """A text summary of what was built."""
     counts = document["counts"]
     out = [f"{document['out']}: {counts['cases']} cases, {counts['rejected']} rejected, {counts['review']} to review"]
     out += [f"  rejected {n}: {reason}" for reason, n in list(document["rejected_by_reason"].items())[:8]]
@@ -140,7 +140,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def _decisions(path: str | Path) -> dict[str, Mapping[str, Any]]:
-    """A person's decisions by case. Raises ``InputError`` for a line without a case, and for a case decided twice."""
+    """A person's decisions by case. Raises ``InputError`` for a line without a case, or two decisions on one case."""
     found: dict[str, Mapping[str, Any]] = {}
     file_hash(path)
     for n, row in enumerate(read_lines(path), 1):
@@ -148,7 +148,7 @@ def _decisions(path: str | Path) -> dict[str, Mapping[str, Any]]:
         if not isinstance(case, str) or not case:
             raise InputError(f"{path}: decision {n}: field 'case' is {case!r}; give the id of a case")
         if case in found:
-            raise InputError(f"{path}: decision {n}: case {case!r} is decided twice; keep one of them")
+            raise InputError(f"{path}: decision {n}: case {case!r} has two decisions; keep one of them")
         found[case] = row
     return found
 
@@ -166,9 +166,9 @@ def compositional_gsm(
     minimum: int = 4,
     reviewed: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Pairs from items with code-form solutions; with ``solvers``, pairs they rarely solve wait in ``review.jsonl``.
+    """Pairs from items with code-form solutions; with ``solvers``, pairs they rarely solve go to ``review.jsonl``.
 
-    ``gold`` is GSM8K's test file, needed for GSM-Hard rows; ``reviewed`` a review file with a person's decisions.
+    ``gold`` is GSM8K's test file, needed for GSM-Hard rows. ``reviewed`` is a review file with a person's decisions.
     """
     from ...evaluation.benchmarks.gsm8k import read_gsm8k
     from ...evaluation.builders import code_items, review
@@ -192,7 +192,7 @@ def compositional_gsm(
 
     options = {"size": size, "seed": seed, "rules": asdict(chosen), "samples": samples, "minimum": minimum}
     options["solvers"] = [dict(s.identity) for s in solvers]
-    # A reviewed file continues the build that queued it; it is no part of what makes the build this one.
+    # A reviewed file continues the build that queued it, so it is not part of the build's identity.
     return build(out, "compositional-gsm", options, [items, *([gold] if gold else [])], make)
 
 

@@ -1,6 +1,6 @@
-"""``composcope import``: other people's result files -> ``graded.jsonl``, with what contradicts itself in them.
+"""``composcope import``: turns other people's result files into ``graded.jsonl`` and reports their contradictions.
 
-With ``regrade`` the stored responses are graded again by our rules, and where the verdicts differ is said item by item.
+With ``regrade`` the stored responses are graded again by our rules, and every item whose verdict differs is reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..run import write_json, write_lines
 
 @dataclass(frozen=True)
 class Summary:
-    """What was imported from where."""
+    """What was imported, and from where."""
 
     files: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -29,7 +29,7 @@ class Summary:
     contradictions: tuple[dict[str, Any], ...]
     warnings: tuple[str, ...]
     regraded: dict[str, int] | None = None
-    """Rows by "stored -> ours" outcome; None where nothing was graded again."""
+    """Number of rows by "stored -> ours" outcome; None if nothing was graded again."""
     disagreements: tuple[dict[str, Any], ...] = ()
 
     @property
@@ -78,11 +78,11 @@ def import_files(
     kind: str | None = None,
     options: importers.Options | None = None,
 ) -> Summary:
-    """Read result files and write ``out`` (graded.jsonl), ``contradictions.jsonl`` and ``import.json`` beside it.
+    """Read result files and write ``out`` (graded.jsonl), with ``contradictions.jsonl`` and ``import.json`` next to it.
 
-    The rows carry the verdicts as stored; contradictions are reported and nothing is mended. With ``options.regrade``
-    they carry ours, and ``disagreements.jsonl`` holds the rows whose stored verdict is another. Raises ``InputError``
-    for files that cannot be read and for rows that two files have in common.
+    The rows keep the stored verdicts; contradictions are reported and not repaired. With ``options.regrade`` the rows
+    have our verdicts, and ``disagreements.jsonl`` has the rows whose stored verdict differs. Raises ``InputError`` for
+    files that cannot be read and for rows that occur in two files.
     """
     options = options or importers.Options()
     read: list[Graded] = []
@@ -99,7 +99,7 @@ def import_files(
             disagreements += ours.disagreements
             table.update(ours.table)
             if ours.not_graded:
-                warnings.append(f"{path}: {ours.not_graded} rows hold no response or gold and keep the stored verdict")
+                warnings.append(f"{path}: {ours.not_graded} rows have no response or gold and keep the stored verdict")
         read += found.rows
     refuse_twice(read, " and ".join(map(str, files)), "name the models, or import the files one by one")
     warnings += uncounted(read, None) + validators.check_rows(read)

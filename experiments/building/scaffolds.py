@@ -1,4 +1,4 @@
-"""``composcope build scaffolds`` and ``build skills``: STaD's generation with models, people or both in the roles."""
+"""``composcope build scaffolds`` and ``build skills``: STaD's generation, with models, people or both in its roles."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def scaffolds(
 ) -> dict[str, Any]:
     """Scaffolded cases from a benchmark (``reader:file``, a case file, or ``stad:FILE`` with some stages done).
 
-    With ``human`` the cases' own parts are the decomposition, and no teacher is asked unless one is given; then it
-    only verifies what people wrote. ``solver`` measures coverage. Records in STaD's shape go to ``records.jsonl``.
-    Raises ``InputError`` where neither teacher nor human decompositions are given.
+    With ``human`` the cases' own parts are the decomposition. Then no teacher is asked, or, if one is given, it only
+    verifies what people wrote. ``solver`` measures coverage. Records in STaD's format go to ``records.jsonl``. Raises
+    ``InputError`` if neither a teacher nor human decompositions are given.
     """
     from ...evaluation.builders import scaffold_quality as quality
     from ...evaluation.builders import scaffolds as builder
@@ -90,13 +90,13 @@ def _files(benchmark: str) -> list[Path]:
 
 
 def _name(benchmark: str) -> str:
-    """The benchmark without the folder it lies in: moving the file makes no other build."""
+    """The benchmark's name without its folder, so that moving the file does not make it another build."""
     reader, colon, rest = benchmark.partition(":")
     return f"{reader}:{Path(rest).name}" if colon and not Path(benchmark).is_file() else Path(benchmark).name
 
 
 def _split(dropped: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What was rejected, and what nobody could judge or read: that is for a person to look at."""
+    """What was rejected, and what nobody could judge or read; the latter is for a person to look at."""
     unclear = [d for d in dropped if str(d["reason"]).startswith(("unjudged", "unread"))]
     return [d for d in dropped if d not in unclear], [{**d, "decision": "open"} for d in unclear]
 
@@ -111,10 +111,10 @@ def skills(
     embedding: str | Path | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Map the steps of STaD records to skills induced by the teacher; records and cases come out with skills.
+    """Map the steps of STaD records to skills induced by the teacher; returns records and cases with their skills.
 
-    Without ``clusters`` and ``n_skills`` the grid of M x N is searched and written to ``granularity.jsonl``, and of its
-    maps the one with the most even use of skills, then the fewest ``other``, is applied.
+    Without ``clusters`` and ``n_skills`` a grid of M x N is searched and written to ``granularity.jsonl``. The map with
+    the most even use of skills, then the fewest ``other``, is applied.
     """
     from ...evaluation import skills as mapping
 
@@ -150,7 +150,7 @@ def skills(
 
 
 def _usage(one: Any) -> dict[str, int]:
-    """Steps by the name of the skill they call for, ``other`` included."""
+    """Number of steps by the skill that they need, including ``other``."""
     from ...evaluation.skills import as_rows
 
     return {str(row["name"]): int(row["steps"]) for row in as_rows(one)}

@@ -1,9 +1,9 @@
-"""What a case and its variants are asked: whole and parts, then the whole with text forced or stated.
+"""The questions of a diagnosis: each case and its variants as wholes and parts, then the whole with forced text.
 
-Forced text is the cheapest test and the most telling one: the response is made to begin with the relation ("The
-currency of the country whose capital is Oslo is"), or with the first operands of its working; the bridge is stated in
-the prompt. A neutral beginning is the control: what that mends was no loss of the relation. Two ways to ask give
-the model more room without a hint: the question put twice, and filler before the answer.
+Forced text is the cheapest and most informative test. The response is made to begin with the relation ("The currency
+of the country whose capital is Oslo is") or with the first operands of its working; the bridge is stated in the prompt.
+A neutral beginning is the control: if it mends a whole, the relation was not lost. Two more ways to ask give the model
+more room without a hint: the question put twice, and filler before the answer.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _QUESTIONS = (
     (r"how many ([\w ]+?) are there in (.+)", r"the number of \1 in \2 is"),
     (r"(?:what|which) (\w+) (\w+s) (.+)", r"the \1 that \2 \3 is"),
 )  # fmt: skip
-"""How a question becomes the beginning of its answer; the first that fits."""
+"""Patterns that turn a question into the beginning of its answer; the first match is used."""
 
 
 def relation_of(case: Case) -> str | None:
-    """The beginning of an answer that says the relation asked for: ``meta.relation``, or made of the question."""
+    """The beginning of an answer that states the relation asked for: ``meta.relation``, or made from the question."""
     given = case.meta.get("relation")
     if isinstance(given, str):
         return given
@@ -53,7 +53,7 @@ def relation_of(case: Case) -> str | None:
 
 
 class Working(NamedTuple):
-    """The numbers of a worked answer ("7 times 9 is 63"), and the words before each."""
+    """The numbers of a worked answer ("7 times 9 is 63"), and the words before each number."""
 
     values: tuple[str, ...]
     words: tuple[str, ...]
@@ -62,7 +62,7 @@ class Working(NamedTuple):
 
 
 def working(text: str | None) -> Working:
-    """The numbers that a text works with, in order; none for a text without."""
+    """The numbers that a text works with, in order; empty for a text without a working."""
     spans = [m.span() for m in re.finditer(r"-?\d+(?:\.\d+)?", text or "")]
     starts = [0, *(end for _, end in spans)]
     words = (str(text)[start:here].strip() for start, (here, _) in zip(starts, spans, strict=False))
@@ -70,21 +70,21 @@ def working(text: str | None) -> Working:
 
 
 def operands(case: Case) -> int:
-    """How many numbers the worked answer takes before its result; 0 where it shows no working."""
+    """How many numbers the worked answer has before its result; 0 if it shows no working."""
     found = working(case.worked)
     return len(found.values) - 1 if len(found.values) > 1 else 0
 
 
 @dataclass(frozen=True)
 class Questions:
-    """The asks about cases and variants, as a protocol for ``pipeline.evaluate``."""
+    """The questions about cases and variants, as a protocol for ``pipeline.evaluate``."""
 
     name: str
     format: str
     max_tokens: int | None = None
 
     def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
-        """First whole and parts (of the case itself in all wordings), then forced text where it fails."""
+        """First whole and parts (for the case itself, in all wordings), then forced text if the case fails."""
         found = [ask_whole(case, "whole", case.question, self.format, self.max_tokens)]
         for i, part in enumerate(case.parts):
             texts = {f"part:{i}": part.question}
@@ -103,7 +103,7 @@ class Questions:
         known = [(p.question, p.answer) for p in case.parts[:-1]]
         found = [whole(NEUTRAL, begun=_NEUTRAL_TEXT)]
         found += [whole(BRIDGE, prompts.scaffold(case.question, known))] if known else []
-        if not case.worked:  # a worked answer gives its own room, and a model of worked answers knows no filler
+        if not case.worked:  # a worked answer already gives room, and a model of worked answers does not know filler
             relation = relation_of(case)
             found += [whole(RELATION, begun=relation)] if relation is not None else []
             found += [
@@ -115,18 +115,18 @@ class Questions:
         return found
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
-        """Nothing is counted here."""
+        """Return an empty reduction: these questions have no metrics."""
         return Reduction((), ())
 
 
 def fails(outcomes: Mapping[str, str], n_parts: int) -> bool:
-    """Whether every part is right and the whole is not; an answer that could not be judged counts as not right here."""
+    """Whether every part is right and the whole is not; an answer that could not be judged counts as not right."""
     parts = [outcomes.get(f"part:{i}") for i in range(n_parts)]
     return bool(parts) and all(p == "correct" for p in parts) and outcomes.get("whole", "correct") != "correct"
 
 
 def questions(protocol: FormattedProtocol) -> FormattedProtocol:
-    """The questions put as a run put its own."""
+    """The diagnosis questions, asked in the same way as the run asked its own."""
     inner: Any = protocol.protocol
     made = Questions(inner.name, str(getattr(inner, "format", None) or "plain"), getattr(inner, "max_tokens", None))
     how = replace(protocol.how, preamble="yes") if protocol.how.preamble == "both" else protocol.how
@@ -135,7 +135,7 @@ def questions(protocol: FormattedProtocol) -> FormattedProtocol:
 
 @dataclass(frozen=True)
 class Heard:
-    """What came back for one variant."""
+    """The answers to one variant."""
 
     variant: Variant
     grades: Mapping[str, Graded]
@@ -152,24 +152,24 @@ class Heard:
         return fails({role: row.outcome for role, row in self.grades.items()}, len(self.case.parts))
 
     def right(self, role: str) -> bool | None:
-        """Whether a role was answered right; None where it was not asked or could not be judged."""
+        """Whether a role was answered correctly; None if it was not asked or could not be judged."""
         row = self.grades.get(role)
         return None if row is None or row.outcome == "invalid" else row.outcome == "correct"
 
     def text(self, role: str = "whole") -> str:
-        """The response with what it was made to begin with."""
+        """The response, including the text that it was made to begin with."""
         if role not in self.responses:
             return ""
         return self.asks[role].begun + self.responses[role].text
 
     def next_value(self, stated: int) -> tuple[str | None, str | None]:
-        """The number written after ``stated`` operands were forced, and the words before it."""
+        """The number written after ``stated`` forced operands, and the words before it."""
         found = working(self.text(GIVEN.format(stated) if stated else "whole"))
         return (found.values[stated], found.words[stated]) if len(found.values) > stated else (None, None)
 
 
 def heard(variants: Sequence[Variant], found: Evaluation) -> dict[str, Heard]:
-    """What came back, by id of the variant's case."""
+    """The answers by id of the variant's case."""
     rows: dict[str, dict[str, Graded]] = {v.case.id: {} for v in variants}
     for row in found.graded:
         rows[row.case][row.role] = row

@@ -1,4 +1,4 @@
-"""What the answers alone say about a failure, over a case and its variants that fail as it does."""
+"""What the answers alone show about a failure. The answers are those of a case and its variants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .hypotheses import exchanged, on_the_table
 
 
 def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behaviour:
-    """What the answers show; ``group`` is the case and then its variants."""
+    """The evidence in the answers; ``group`` is the case followed by its variants."""
     failing = [one for one in group if one.fails]
     n = len(failing)
     shown = [shows(one) for one in failing]
@@ -47,27 +47,27 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behav
 
 
 def _mended(failing: Sequence[Heard], role: str | None) -> Tally:
-    """How many are right with a role's text; with None, with all operands of the working stated."""
+    """How many are right with a role's text; if ``role`` is None, with all operands of the working stated."""
     found = [one.right(role or GIVEN.format(operands(one.case))) for one in failing]
     known = [r for r in found if r is not None]
     return Tally(sum(known), len(known))
 
 
 def wrong_operands(one: Heard) -> list[int]:
-    """Places of operands that come out wrong where those before them are forced."""
+    """Positions of operands that come out wrong when the operands before them are forced."""
     golds = working(one.case.worked).values
     return [i for i in range(operands(one.case)) if one.next_value(i)[0] != golds[i]]
 
 
 def _operation_wrong(one: Heard) -> bool:
-    """Whether, with right operands forced, another operation is written or another result comes out."""
+    """Whether another operation is written, or another result comes out, although the right operands are forced."""
     gold, last = working(one.case.worked), operands(one.case)
     words = [one.next_value(i)[1] for i in range(1, last)]
     return words != list(gold.words[1:last]) or one.next_value(last)[0] != gold.values[last]
 
 
 def shows(one: Heard) -> tuple[str, str] | None:
-    """A cause that the answer's own text shows, and what was seen; None where it shows none."""
+    """The cause that the answer's own text shows, and what was seen; None if it shows no cause."""
     row, text, case = one.grades["whole"], one.text().strip(), one.case
     finish = one.responses["whole"].finish_reason if "whole" in one.responses else "stop"
     if finish == "length" and re.search(r"(.{3,60}?)\1{3,}", text, re.DOTALL):
@@ -84,12 +84,12 @@ def shows(one: Heard) -> tuple[str, str] | None:
     if row.outcome == "invalid":
         return "format", f"it cannot be judged ({row.reason}): {text[:60]!r}"
     if operands(case) and not working(text).values:
-        return "format", f"it holds no number: {text[:60]!r}"
+        return "format", f"it has no number: {text[:60]!r}"
     return None
 
 
 def _is_a_part(case: Case, answer: str) -> bool:
-    """Whether what was answered is the answer of an earlier part, and not the whole's."""
+    """Whether the answer is that of an earlier part and not of the whole."""
     if any(holds(answer, name) for name in (case.answer, *case.aliases)):
         return False
     earlier = [name for part in case.parts[:-1] for name in (part.answer, *part.aliases)]
@@ -99,7 +99,7 @@ def _is_a_part(case: Case, answer: str) -> bool:
 
 
 def _names(answer: str, name: str) -> bool:
-    """Whether a name stands in an answer, and not only to say of what ("Porto is the capital of Portugal")."""
+    """Whether an answer gives a name, and does not only mention it ("Porto is the capital of Portugal")."""
     words, wanted = plain(answer).split(), plain(name).split()
     for at in (i for i in range(len(words)) if wanted and words[i : i + len(wanted)] == wanted):
         before = [w for w in words[:at] if w not in ("the", "country")]
@@ -109,7 +109,7 @@ def _names(answer: str, name: str) -> bool:
 
 
 def _of_list(answer: str, case: Case) -> tuple[str, str] | None:
-    """How a list differs from the right one: its order, an item too many, or one that is missing (or replaced)."""
+    """How a list differs from the right one: in its order, by an extra item, or by a missing or replaced item."""
     given, gold = lists.split(answer), lists.split(case.answer)
     found = sum(any(lists.same(g, item) for item in given) for g in gold)
     what = f"{len(given)} items, {found} of the {len(gold)} right ones among them"
@@ -119,15 +119,15 @@ def _of_list(answer: str, case: Case) -> tuple[str, str] | None:
 
 
 def _near(case: Case, text: str) -> str | None:
-    """How an answer nearly is the right one; None where it is not."""
+    """How an answer comes close to the right one; None if it does not."""
     if operands(case):
         gold, seen = working(case.worked), working(text)
         if seen.values[: len(gold.values)] == gold.values:
-            return "the working is right, and the answer is not taken for it"
+            return "the working is right, but the graded answer is not its result"
         if seen.values == gold.values[:-1]:
-            return "the operands are right, and there is no result"
+            return "the operands are right, but there is no result"
         return None
     names = [n for n in (case.answer, *case.aliases) if not holds(case.question, n)]
     if any(holds(text, n) for n in names):
-        return "the right answer stands in it"
+        return "the text contains the right answer"
     return None

@@ -1,4 +1,4 @@
-"""What is known about a case before a cause is named: what its answers show, and what interventions do to it."""
+"""The evidence on a case before a cause is named: what its answers show, and how interventions change them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 SHOWN = ("format", "near-miss", "order-error", "item-missing", "answers-bridge")
-"""Causes that an answer's own text shows."""
+"""Causes that an answer's own text can show."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Tally:
 
 
 class Followed(NamedTuple):
-    """How often the answers of some variants are what a hypothesis says, of the edits that tell it apart."""
+    """How many edits follow a hypothesis, out of those where it predicts something other than the right answer."""
 
     name: str
     hits: int
     telling: int
     own: bool | None = None
-    """Whether the case itself follows it; None where it cannot tell."""
+    """Whether the case itself follows the hypothesis; None if the case cannot tell."""
 
 
 @dataclass(frozen=True)
@@ -42,32 +42,32 @@ class Behaviour:
     fails: bool
     """Whether the case itself fails when it is asked again."""
     n: int
-    """Failing variants, the case included."""
+    """Number of failing variants, including the case."""
     variants: int
-    """Variants asked, without the case."""
+    """Number of variants asked, without the case."""
     answers: Mapping[str, Tally] = field(default_factory=dict)
-    """By cause that an answer's own text shows (``SHOWN``)."""
+    """For each cause that an answer's own text can show (``SHOWN``), how many failing variants show it."""
     own: str | None = None
-    """The cause that the answer to the case itself shows by its text."""
+    """The cause that the text of the case's own answer shows."""
     said: Mapping[str, str] = field(default_factory=dict)
-    """By such a cause, what was seen in the first answer that shows it."""
+    """For each such cause, what was seen in the first answer that shows it."""
     mended: Mapping[str, Tally] = field(default_factory=dict)
-    """By text forced or stated (``neutral``, ``relation``, ...), how often that mends the whole."""
+    """For each text forced or stated (``neutral``, ``relation``, ...), how often it mends the whole."""
     operands_right: Tally = Tally()
-    """Variants whose every operand is right, each with those before it forced."""
+    """Variants with every operand right when the operands before it are forced."""
     operation_wrong: Tally = Tally()
-    """Of these, variants whose operation or result is wrong."""
+    """Of these, variants with a wrong operation or result."""
     wrong_operands: Sequence[int] = ()
-    """Places of the operands that are wrong in most of the variants."""
+    """Positions of the operands that are wrong in most of the variants."""
     shortcut: Followed | None = None
     unavailable: Sequence[str] = ()
-    """Wordings of parts that are not answered, of the case itself."""
+    """Wordings of the case's parts that were not answered correctly."""
     wordings: int = 0
-    """Wordings of parts that were asked beside the plain one."""
+    """Number of wordings of parts that were asked besides the plain one."""
     exchanged: Tally = Tally()
-    """Variants whose operands come in each other's place."""
+    """Variants in which the operands have changed places."""
     from_case: Tally = Tally()
-    """Operands written that belong to some item of the case, of all that were written."""
+    """Written operands that belong to an item of the case, out of all written operands."""
     from_cases: Tally = Tally()
     """The same over all failing cases of the run."""
 
@@ -79,15 +79,17 @@ class Found:
     cell: str
     """``place:layer``"""
     own: Tally = Tally()
-    """Variants that it mends."""
+    """Variants that the intervention mends."""
     noise: Tally = Tally()
-    """Variants that noise of the same size mends there; for a block left out, what leaving out the others mends."""
+    """The control with noise of the same size: variants that it mends. For a left-out block: variants that leaving out
+    other blocks mends."""
     foreign: Tally = Tally()
-    """Variants in which a foreign donor gives its own answer there; for back-patching: that a foreign state mends."""
+    """The control with a foreign donor: variants that give the donor's answer. For back-patching: variants that a
+    foreign state mends."""
     pool: Tally = Tally()
-    """Variants of the cases that chose the cell, in which it shows."""
+    """The same test on the variants of the cases that chose the cell."""
     same: Tally = Tally()
-    """Variants that the state of a like part about another entity with the same answer mends there."""
+    """Variants that are mended by the state of a like part about another entity with the same answer."""
 
     @property
     def layer(self) -> int:
@@ -101,13 +103,13 @@ class Inside:
     n: int = 0
     """Failing variants whose decision was found and whose own part is right."""
     tests: Mapping[str, Found] = field(default_factory=dict)
-    """By test (``skip``, ``back``, ``own:entity``, ``own:decision``)."""
+    """The result of each test (``skip``, ``back``, ``own:entity``, ``own:decision``)."""
     seen: Tally = Tally()
-    """Variants in which the right answer is on top after some layer, and not at the end."""
+    """Variants in which the right answer is on top after some layer but not at the end."""
 
 
 def behaviour_lines(found: Behaviour) -> list[str]:
-    """The evidence of the answers, one statement a line."""
+    """The evidence from the answers, one statement per line."""
     out = [f"{found.n} of {found.variants + 1} settings fail (the case and its variants whose parts are right)"]
     out += [f"{found.answers[c]} answers: {said}" for c, said in found.said.items()]
     names = {"neutral": "a neutral beginning forced", "relation": "the relation forced as text",
@@ -121,22 +123,22 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         s = found.shortcut
         out.append(f"shortcut {s.name}: {s.hits} of {s.telling} edits that tell it apart follow it")
     if found.exchanged.k:
-        out.append(f"the operands come in each other's place in {found.exchanged}")
+        out.append(f"the operands have changed places in {found.exchanged}")
     if found.from_case.n:
-        out.append(f"{found.from_case} operands written belong to an item of the case")
+        out.append(f"{found.from_case} written operands belong to an item of the case")
     if found.wordings:
         out.append(f"other wordings of parts not answered: {len(found.unavailable)} of {found.wordings}")
     return out
 
 
 def inside_lines(found: Inside) -> list[str]:
-    """The evidence from inside, one statement a line."""
+    """The evidence from inside the model, one statement per line."""
     if not found.n:
         return ["no failing variant could be opened: its decision was not found, or its own part is not right there"]
     out = [f"opened at the decision of {found.n} failing variants"]
     words = {
         "skip": "leaving out a block",
-        "back": "the later state put in earlier",
+        "back": "the later state put into an earlier layer",
         "exit": "the answer read after an earlier layer",
         "move": "the state of another place put where the answer is decided",
         "scope:decision": "the state there, read by a like part",
@@ -149,7 +151,7 @@ def inside_lines(found: Inside) -> list[str]:
         noise = f", {control} {test.noise}" if test.noise.n else ""
         other = "a foreign state mends" if name == "back" else "a foreign state gives its own answer in"
         foreign = f", {other} {test.foreign}" if test.foreign.n else ""
-        same = f", one of the same answer {test.same}" if test.same.n else ""
+        same = f", a state with the same answer mends {test.same}" if test.same.n else ""
         does = "is right in" if name.startswith(("scope", "exit")) else "mends"
         out.append(f"{words[name]} ({test.cell}): {does} {test.own}{noise}{foreign}{same}")
     return out

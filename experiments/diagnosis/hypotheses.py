@@ -1,8 +1,8 @@
-"""Shortcuts: simple rules that a model may follow in place of the composition, each as what it would answer.
+"""Shortcuts: simple rules that a model may follow instead of composing. Each rule predicts an answer.
 
-A hypothesis is a function of a case (and of like cases of its run) that returns what a model following it would write:
-the whole's answer, or for worked answers each operand. It is tested on edits that tell it apart: variants in which it
-says something else than the right answer. Own hypotheses come from a plugin: ``HYPOTHESES = {"name": function}``.
+A hypothesis is a function of a case (and of like cases of its run). It returns what a model that follows it would
+write: the whole's answer, or each operand of a worked answer. It is tested on the edits that can tell: variants for
+which it predicts something other than the right answer. A plugin adds hypotheses: ``HYPOTHESES = {"name": function}``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .asks import Heard, operands, working
 from .evidence import Followed
 
 Hypothesis = Callable[[Case, Sequence[Case]], Sequence[str | None]]
-"""What would be written: one value for each operand of a worked answer, else one answer; None where it says nothing."""
+"""The prediction: one value for each operand of a worked answer, else one answer; None if there is no prediction."""
 
 
 def _things(case: Case, choose: Callable[[Sequence[str], str], str | None]) -> Sequence[str | None]:
-    """For cases with things on a table: the tag of another thing in the place of each right one."""
+    """For cases with things on a table: each right thing is replaced by the tag of another one."""
     things, chosen = case.meta.get("things"), case.meta.get("chosen")
     if not (isinstance(things, list) and isinstance(chosen, list)):
         return ()
@@ -37,7 +37,7 @@ def _things(case: Case, choose: Callable[[Sequence[str], str], str | None]) -> S
 
 
 def _at(*places: int) -> Hypothesis:
-    """Things at fixed places of the table, one for each operand."""
+    """Things at fixed positions of the table, one for each operand."""
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         left = list(places)
@@ -55,7 +55,7 @@ def _beside(step: int) -> Hypothesis:
 
 
 def _next_of_kind(things: Sequence[str], right: str) -> str:
-    """The next thing of the right one's kind, the first one after the last."""
+    """The next thing of the right one's kind; the first one follows the last."""
     from ..organism import world
 
     kind = world.KINDS[world.world().kinds[right]]
@@ -63,7 +63,7 @@ def _next_of_kind(things: Sequence[str], right: str) -> str:
 
 
 def _usual_of_kind(things: Sequence[str], right: str) -> str:
-    """A thing with the kind's most frequent tag; of equally frequent ones the first."""
+    """A thing with its kind's most frequent tag; the first one if several tags are equally frequent."""
     from ..organism import world
 
     kind, tags = world.KINDS[world.world().kinds[right]], world.world().tags
@@ -85,7 +85,7 @@ def _copied(which: int) -> Hypothesis:
 
 
 def _listed(which: int) -> Hypothesis:
-    """An item of those that the question lists ("Which of these happened first: A, B or C?")."""
+    """An item of the question's list ("Which of these happened first: A, B or C?")."""
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         _, colon, tail = case.question.partition(": ")
@@ -96,7 +96,7 @@ def _listed(which: int) -> Hypothesis:
 
 
 def _usual(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
-    """The most frequent answer of the family; None where no answer stands out."""
+    """The most frequent answer of the family; None if no answer is the most frequent."""
     answers = Counter(m.answer for m in mates if m.family == case.family).most_common(2)
     if case.worked or len(answers) < 2 or answers[0][1] == answers[1][1]:
         return ()
@@ -104,7 +104,7 @@ def _usual(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
 
 
 def _asked_about(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
-    """The entity that the whole asks about: the words that tell its first part from the first parts of its family."""
+    """The entity that the whole asks about: the words in which its first part differs from those of its family."""
     if case.worked or "things" in case.meta or not case.parts:
         return ()
     mine, found = case.parts[0].question.split(), ""
@@ -117,26 +117,26 @@ def _asked_about(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
 
 
 def _shared(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many words are the same from the first one on; a question mark is no part of a word."""
+    """How many words are the same, counted from the first; a question mark is not part of a word."""
     same = (x.rstrip("?") == y.rstrip("?") for x, y in zip(a, b, strict=False))
     return sum(1 for _ in takewhile(bool, same))
 
 
 def _checked(name: str, say: Hypothesis) -> Hypothesis:
-    """A plugin's function, whose values are looked at: one text is one value, nothing is none."""
+    """A plugin's function with its return values checked: one text becomes one value, and nothing becomes none."""
 
     def checked(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         said = say(case, mates)
         said = () if said is None else (said,) if isinstance(said, str) else said
         if not isinstance(said, list | tuple) or not all(s is None or isinstance(s, str) for s in said):
-            raise InputError(f"HYPOTHESES[{name!r}] on case {case.id!r}: {said!r:.80}; return texts, one an operand")
+            raise InputError(f"HYPOTHESES[{name!r}] on case {case.id!r}: {said!r:.80}; return one text per operand")
         return said
 
     return checked
 
 
 HYPOTHESES: Registry[Hypothesis] = Registry("hypotheses", lambda value: False, None, _checked)
-"""Those that ship, and those of plugins."""
+"""The shipped hypotheses, and those of plugins."""
 HYPOTHESES.own = {
     "first-item": lambda case, mates: _at(0, 0)(case, mates) or _listed(0)(case, mates),
     "last-item": lambda case, mates: _at(-1, -1)(case, mates) or _listed(-1)(case, mates),
@@ -155,7 +155,7 @@ HYPOTHESES.own = {
 
 
 def on_the_table(one: Heard) -> tuple[int, int]:
-    """Of the operands that a case with things on a table writes, how many belong to a thing on it; and of how many."""
+    """How many written operands belong to a thing on the table, and how many operands were written."""
     things = one.case.meta.get("things")
     if not isinstance(things, list):
         return 0, 0
@@ -167,7 +167,7 @@ def on_the_table(one: Heard) -> tuple[int, int]:
 
 
 def exchanged(one: Heard) -> bool:
-    """Whether the operands of a worked answer come in each other's place: a pattern that is no cause of the list."""
+    """Whether the operands of a worked answer have changed places. This pattern is not one of the causes."""
     golds, said = working(one.case.worked).values, working(one.text()).values
     return operands(one.case) == 2 and golds[0] != golds[1] and said[:2] == (golds[1], golds[0])
 
@@ -175,7 +175,7 @@ def exchanged(one: Heard) -> bool:
 def followed(
     name: str, hypothesis: Hypothesis, failing: Sequence[Heard], mates: Sequence[Case], wrong: Sequence[int] = (0,)
 ) -> Followed:
-    """How often the answers of some variants are what the hypothesis says; ``wrong`` are the operands looked at."""
+    """How often the answers of some variants are what the hypothesis predicts, at the operands ``wrong``."""
     hits = telling = 0
     own: bool | None = None
     for one in failing:
@@ -194,7 +194,7 @@ def followed(
 
 
 def _answered(one: Heard) -> list[str]:
-    """What the answer may be: all of it, or of a sentence what stands before or behind what it says of it.
+    """The possible answers in a response: all of it, or for a sentence the words before or after its verb.
 
     "The capital of the country where Porto is is Porto" and "Porto is the capital of Portugal" both answer Porto.
     """
@@ -208,5 +208,5 @@ def _same(a: str | None, b: str | None) -> bool:
 
 
 def best(found: Iterable[Followed]) -> Followed | None:
-    """The hypothesis that most telling edits follow; None where none is followed at all."""
+    """The hypothesis that the most edits follow; None if no edit follows any."""
     return max((f for f in found if f.hits), key=lambda f: (f.hits / f.telling, f.telling), default=None)

@@ -1,11 +1,11 @@
-"""What interventions do to one failing decision: each is a cell, with the outcome that it forced.
+"""Interventions on one failing decision. Each intervention is a cell; its outcome is the answer that it forced.
 
-Cells are named ``test:place:layer``. Donors are put in after a layer, at the words that ask for the entity (``entity``)
-or where the answer is decided (``decision``): the state of the case's own part (``own``), of a like part with another
-answer (``foreign``), of one about another entity with the same answer (``same``), and noise of the same size in the own
-state's place (``noise``). ``skip`` leaves out a block, at the decision or from the entity on (its control are the
-other blocks), ``back`` puts the decision's own later state into an earlier layer (controls ``back-foreign``,
-``back-same``, ``back-noise``), ``exit`` reads the answer after a layer.
+Cells are named ``test:place:layer``. A donor state is put in after a layer, either at the words that ask for the entity
+(``entity``) or where the answer is decided (``decision``). The donor is the state of the case's own part (``own``), of
+a like part with another answer (``foreign``), of a like part about another entity with the same answer (``same``), or
+noise of the same size in place of the own state (``noise``). ``skip`` leaves out a block, at the decision or from the
+entity on; its control is leaving out other blocks. ``back`` puts the decision's own later state into an earlier layer
+(controls ``back-foreign``, ``back-same``, ``back-noise``). ``exit`` reads the answer after a layer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ...hooks.interchange import early_exits, interchange, states
 from .places import Decision
 
 FIXED = 8
-"""Layers at which donors are put in; all of them in smaller models."""
+"""The number of layers at which donors are put in; smaller models use all of theirs."""
 DONORS = 2
-"""Foreign donors a decision."""
+"""Number of foreign donors per decision."""
 
 
 Outcomes = Mapping[str, str]
-"""By cell: ``gold``, ``donor`` (the foreign donor's answer), ``wrong`` (unchanged) or ``other``."""
+"""The outcome of each cell: ``gold``, ``donor`` (the foreign donor's answer), ``wrong`` (unchanged) or ``other``."""
 Donor = tuple[Decision, Tensor]
 """A decision and its states, ``layer position width``."""
 
@@ -45,17 +45,17 @@ class Setting:
     same: Sequence[Decision] = ()
     """Like parts about another entity with the same answer."""
     answers: Sequence[int] = ()
-    """First tokens of the answers that compete; the token that the whole itself puts on top joins them."""
+    """First tokens of the competing answers; ``competing`` adds the token that the whole itself puts on top."""
 
 
 def fixed_layers(n_layers: int) -> list[int]:
-    """The layers at which donors are put in, fixed beforehand: evenly spread, the last one left out."""
+    """The layers at which donors are put in. They are fixed beforehand: evenly spread, without the last one."""
     n = min(n_layers - 1, FIXED)
     return sorted({round(i * (n_layers - 2) / max(1, n - 1)) for i in range(n)})
 
 
 def measure(lm: Any, setting: Setting, seed: int = 0) -> dict[str, str] | None:
-    """Interventions on one decision; None where it is right as it stands, or the own part's is not.
+    """Run the interventions on one decision; None if the decision is already right, or the own part's is wrong.
 
     Costs about (13 layers + 36) rows of the prompt from the entity on.
     """
@@ -86,9 +86,9 @@ def measure(lm: Any, setting: Setting, seed: int = 0) -> dict[str, str] | None:
 
 
 def _read(lm: Any, setting: Setting, foreign: Sequence[Decision], wrong: int) -> dict[str, str]:
-    """What the states of the whole say where they are put: ``move`` at its own decision, ``scope`` at a like part's.
+    """Put states of the whole elsewhere and read the answers: ``move`` at its own decision, ``scope`` at a like part's.
 
-    A state that holds the bridge gives its answer there; the model itself reads it, in its own words.
+    A state that holds the bridge gives its answer there: the model itself reads the state, in its own words.
     """
     whole, answers = setting.whole, setting.answers
     places = whole.readings()
@@ -108,9 +108,9 @@ def _read(lm: Any, setting: Setting, foreign: Sequence[Decision], wrong: int) ->
 
 
 def competing(answers: Sequence[int], whole: Tensor, own: Tensor) -> list[int]:
-    """The answers, and the token that the whole itself puts on top (logits), so that its wrong answer competes.
+    """The answers and the token that the whole itself puts on top (logits), so that its wrong answer competes.
 
-    Where the own part puts the same on top it begins right answers, too ("is the krone"), and tells nothing.
+    If the own part puts the same token on top, the token also begins right answers ("is the krone") and says nothing.
     """
     top = int(whole.argmax())
     return [*answers, *({top} - {int(own.argmax())} - set(answers))]
@@ -127,7 +127,7 @@ def _outcome(token: int, gold: int, donor: int | None, wrong: int) -> str:
 def _rows(
     lm: Any, whole: Decision, own: Donor, foreign: Sequence[Donor], same: Sequence[Donor], here: Tensor, seed: int
 ) -> Iterator[tuple[str, Edits, int | None]]:
-    """(cell, edits, token that a foreign donor would give) of every row."""
+    """(cell, edits, token that a foreign donor would give) for every row."""
     generator = torch.Generator().manual_seed(seed)
 
     def jolted(center: Tensor, size: Tensor) -> Tensor:

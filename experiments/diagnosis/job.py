@@ -1,4 +1,4 @@
-"""``composcope diagnose RUN``: ask the failing cases and their variants again, open the model, name causes."""
+"""``composcope diagnose RUN``: ask the failing cases and their variants again, open the model, and name causes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, insid
 from .readings import Held, reading_lines
 
 QUICK = 120.0
-"""Seconds up to which ``investigate`` diagnoses unasked."""
+"""``investigate`` diagnoses without being asked if the estimate is at most this many seconds."""
 ADMITTED, FEW = 0.25, 2
-"""A shortcut is looked for where this share of the cases that can tell follow it, and this many (of one case: it)."""
+"""A shortcut is admitted if this share of the cases that can tell follow it, and at least this many cases do."""
 
 
 def diagnose(
@@ -45,9 +45,9 @@ def diagnose(
 ) -> Diagnosis:
     """Name the cause of each failing case of an evaluated run: every part right, the whole wrong.
 
-    ``model`` is where the weights are, where the run does not say it; ``cases`` diagnoses that many failures (of each
-    family in turn), ``ids`` those named. Answers and measurements that are there from before are kept. Raises
-    ``InputError`` for a run without failures, an unknown case, and a run of a server whose weights nobody named.
+    ``model`` is the place of the weights, if the run does not name it. ``cases`` limits the number of failures (taken
+    from each family in turn); ``ids`` names them. Answers and measurements of an earlier diagnosis are kept. Raises
+    ``InputError`` for a run without failures, an unknown case, or a served run whose weights nobody named.
     """
     data = run if isinstance(run, RunData) else read_run(find_runs([run])[0])
     failing = in_turn(failures(data, ids))[: cases or None]
@@ -59,11 +59,11 @@ def diagnose(
 
 
 def failures(data: RunData, ids: Sequence[str] = ()) -> list[Case]:
-    """The cases to diagnose, in the run's order. Raises ``InputError`` where there is none."""
+    """The cases to diagnose, in the run's order. Raises ``InputError`` if there are none."""
     for id in ids:
         if id not in data.cases:
             raise InputError(
-                f"--case {id}: {data.path.name} has no such case (its first one is {next(iter(data.cases), 'none')!r})"
+                f"--case {id}: {data.path.name} has no such case (the first case is {next(iter(data.cases), 'none')!r})"
             )
     found = [c for c in labelled_failures(data) if not ids or c.id in ids]
     if not found:
@@ -73,7 +73,7 @@ def failures(data: RunData, ids: Sequence[str] = ()) -> list[Case]:
 
 
 def labelled_failures(data: RunData) -> list[Case]:
-    """Cases whose every part is right and whose whole is not, also where the whole could not be judged."""
+    """Cases with every part right and the whole not right, including wholes that could not be judged."""
     labelled = data.evaluated().ids("failure")
     grades: dict[str, dict[str, str]] = {}
     for row in data.graded:
@@ -83,7 +83,7 @@ def labelled_failures(data: RunData) -> list[Case]:
 
 
 def in_turn(cases: Sequence[Case]) -> list[Case]:
-    """The first case of each family, then the second of each, and so on; the run's order within a family."""
+    """The first case of each family, then the second of each, and so on; within a family, the run's order."""
     families: dict[str | None, list[Case]] = {}
     for case in cases:
         families.setdefault(case.family, []).append(case)
@@ -91,16 +91,14 @@ def in_turn(cases: Sequence[Case]) -> list[Case]:
 
 
 def cannot(config: Config) -> str | None:
-    """Why the model that answered cannot be opened; None where it can."""
+    """Why the model that answered cannot be opened; None if it can."""
     served = config.serving.engine not in ("transformers", "ray") or "://" in config.model
     return "a server answered, and a cause needs weights" if served else None
 
 
 def _config(data: RunData, model: str | None) -> Config:
     if data.config is None:
-        raise InputError(
-            f"{data.path}: its rows were imported, and no model of ours answered; evaluate the cases first"
-        )
+        raise InputError(f"{data.path}: its rows were imported, so there is no model to open; evaluate the cases first")
     config, given = data.config, model or data.config.serving.probe_model
     if given is None and (reason := cannot(config)) is not None:
         raise InputError(f"{data.path}: {reason}; give them with --model FOLDER")
@@ -112,12 +110,12 @@ def _same_model(data: RunData, target: Target, model: str | None) -> None:
     if known and len(known) == 64 and target.who != known:
         named = f"--model {model}" if model else str(data.config and data.config.model)
         raise InputError(
-            f"{named}: other weights than those that answered in {data.path.name}; give the folder of these"
+            f"{named}: not the weights that answered in {data.path.name}; give the folder of those weights"
         )
 
 
 def estimate(target: Target, failing: Sequence[Case]) -> float:
-    """About how many seconds a diagnosis takes on two cores: as measured, by the size of the model."""
+    """The approximate seconds that a diagnosis takes on two cores, from measurements at several model sizes."""
     millions = sum(p.numel() for p in target.model.parameters()) / 1e6
     return len(failing) * (0.5 + 0.3 * millions)
 
@@ -125,7 +123,7 @@ def estimate(target: Target, failing: Sequence[Case]) -> float:
 def diagnosed(
     data: RunData, config: Config, target: Target, failing: Sequence[Case], seed: int, reporter: Reporter
 ) -> Diagnosis:
-    """Diagnose these cases of a run that this process holds, with its model loaded."""
+    """Diagnose these cases of a run that this process has locked, with its model loaded."""
     start, folder = time.monotonic(), data.path / FOLDER
     folder.mkdir(exist_ok=True)
     known = list(data.cases.values())
@@ -149,7 +147,7 @@ def diagnosed(
 def _ask(
     data: RunData, config: Config, target: Target, everyone: Sequence[variants.Variant], reporter: Reporter
 ) -> dict[str, Heard]:
-    """Put all questions; what the journal of an earlier diagnosis holds is not asked again."""
+    """Put all questions; answers in the journal of an earlier diagnosis are not asked for again."""
     protocol = asks.questions(asking.make_protocol(config.replace(prompting=target.prompting)))
     with Journal(data.path / FOLDER / "journal") as journal, bars(reporter) as progress:
         for warning in journal.warnings:
@@ -159,7 +157,7 @@ def _ask(
 
 
 def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[str, Behaviour]:
-    """What the answers show, with the shortcut that most edits of a case follow where enough cases follow it."""
+    """What the answers show, with the shortcut that the most edits of a case follow if enough cases follow it."""
     failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
     wrong = {id: behaviour.behaviour(group).wrong_operands for id, group in heard.items()}
     followed = {
@@ -194,7 +192,7 @@ def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[He
 
 
 def _of_how_many(data: RunData) -> dict[str, int]:
-    """How many cases of the run failed, and how many of them by a whole that could not be judged."""
+    """How many cases of the run failed, and how many of those have a whole that could not be judged."""
     failing = {case.id for case in labelled_failures(data)}
     unjudged = {row.case for row in data.graded if row.role == "whole" and row.outcome == "invalid"}
     return {"failures": len(failing), "unjudged": len(failing & unjudged)}

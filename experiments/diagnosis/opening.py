@@ -1,4 +1,4 @@
-"""Open the model on the cases that their answers do not settle: donors, measurements kept between calls, evidence."""
+"""Opens the model on cases that their answers do not settle: picks donors, measures, and returns the evidence."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .weighing import weigh
 
 KEPT = "inside.jsonl"
 VERSION = 6
-"""Of what is measured: another one measures again."""
+"""Version of the measurements: after a change they are made again."""
 TRIED = 3
-"""Times as many donors are taken as are wanted: some do not give their own answer."""
+"""This many times the wanted number of donors are tried, because some do not give their own answer."""
 Settings = Mapping[str, Setting]
-"""By id of a failing variant, its decision with its donors."""
+"""For each id of a failing variant, its decision with its donors."""
 
 
 def settings(target: Target, heard: Mapping[str, Sequence[Heard]], donors: Sequence[Heard], seed: int) -> Settings:
-    """The decisions of every failing variant; ``donors`` are all that answered, whose last parts are put in."""
+    """The decision of every failing variant. ``donors`` are all variants that answered; their last parts are put in."""
     made: dict[tuple[str, int], Decision | None] = {}
 
     def part(one: Heard, operand: int) -> Decision | None:
@@ -49,7 +49,7 @@ def settings(target: Target, heard: Mapping[str, Sequence[Heard]], donors: Seque
 def open_cases(
     target: Target, heard: Mapping[str, Sequence[Heard]], found: Settings, folder: Path, reporter: Reporter, seed: int
 ) -> dict[str, Inside]:
-    """The evidence from inside of every case."""
+    """The evidence from inside the model for every case."""
     some = {id: [found[one.case.id] for one in group if one.case.id in found] for id, group in heard.items()}
     answers = sorted({d.gold for group in some.values() for s in group for d in (s.whole, *s.foreign)})
     lm = target.hooks()
@@ -71,7 +71,7 @@ def open_cases(
 
 
 def readable(target: Target, heard: Mapping[str, Sequence[Heard]], found: Settings) -> dict[str, list[Held]]:
-    """How far the states of failing wholes hold their entity, by case."""
+    """How well the entity can be read from the states of failing wholes, by case."""
     failing = {id: [one for one in group if one.case.id in found] for id, group in heard.items()}
     wholes = {id: [(one.case, found[one.case.id].whole) for one in group] for id, group in failing.items() if group}
     return read(target.hooks(), target.tokenizer, wholes)
@@ -80,7 +80,7 @@ def readable(target: Target, heard: Mapping[str, Sequence[Heard]], found: Settin
 def _setting(
     target: Target, one: Heard, donors: Sequence[Heard], part: Callable[[Heard, int], Decision | None], seed: int
 ) -> Setting | None:
-    """The decision of a failing variant with its donors; None where it, or the own part's, cannot be told."""
+    """The decision of a failing variant with its donors; None if its decision or its own part's cannot be located."""
     operand = next(iter(wrong_operands(one)), 0)
     whole, own = places.of_whole(target.engine, one.asks["whole"], one.case, operand), part(one, operand)
     if whole is None or own is None:

@@ -1,8 +1,8 @@
-"""Where a failing answer is decided: token ids up to the decision, what belongs there, and where its entity stands.
+"""Locates a failing decision: the token ids up to it, the token that belongs there, and the positions of its entity.
 
-A case with a worked answer decides every operand by itself ("7 times 9 is 63"): the decision is the first operand that
-comes out wrong, with those before it forced. Any other case decides its answer behind the forced relation. The same is
-made of a part (the last one, which names the entity), so that states of both can be interchanged.
+A worked answer decides every operand separately ("7 times 9 is 63"): the decision is the first operand that comes out
+wrong when those before it are forced. Any other case decides its answer after the forced relation. The same is located
+in a part (the last one, which names the entity), so that states of both can be interchanged.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from .asks import operands, relation_of, working
 from .variants import phrase_of
 
 AFTER = 4
-"""Positions behind an entity's phrase, and before the prompt's end, at which it is looked for."""
+"""How many positions after an entity's phrase, and before the prompt's end, are searched for the entity."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One prompt up to where a token is decided."""
+    """One prompt up to the position where a token is decided."""
 
     ids: tuple[int, ...]
     gold: int
-    """First token of what belongs there."""
+    """First token of the right value at the decision."""
     value: str
     entity: str
-    """What the decision is about: the bridge, or the item whose number the operand is."""
+    """What the decision is about: the bridge, or the item that has the operand as its number."""
     at: tuple[int, ...]
-    """Positions at which the entity, or the phrase that stands for it, ends."""
+    """Positions at which the entity, or the phrase in its place, ends."""
     prompt: int
-    """Length of the prompt, without what the response begins with."""
+    """Length of the prompt, without the beginning of the response."""
     asked: tuple[int, ...] = ()
-    """Position at which the question ends; () where the prompt does not hold it word for word."""
+    """Position at which the question ends; () if the prompt does not contain the question word for word."""
 
     @property
     def last(self) -> int:
         return len(self.ids) - 1
 
     def readings(self) -> dict[str, int]:
-        """Positions at which the entity is looked for, by where they stand: behind its phrase, at the prompt's end."""
+        """Positions at which the entity is looked for, by name: after its phrase, at the prompt's end."""
         found = {f"entity+{j}": self.at[0] + j for j in range(AFTER)} if self.at else {}
         found |= {f"end-{j}": self.prompt - j for j in range(1, AFTER + 3)}
         return {"decision": self.last, **{k: p for k, p in found.items() if 0 < p < self.last}}
 
 
 def of_whole(engine: Any, ask: Ask, case: Case, operand: int) -> Decision | None:
-    """Where the whole decides; None where that cannot be told. ``ask`` is the whole as it was put."""
+    """The whole's decision; None if it cannot be located. ``ask`` is the whole as it was put."""
     begun, value = _written(case.worked, case.answer, relation_of(case), operand)
     if begun is None:
         return None
@@ -62,7 +62,7 @@ def of_whole(engine: Any, ask: Ask, case: Case, operand: int) -> Decision | None
 
 
 def of_part(engine: Any, ask: Ask, case: Case, operand: int) -> Decision | None:
-    """Where the last part decides the same, its entity named; ``ask`` is that part as it was put."""
+    """The same decision in the last part, which names the entity; ``ask`` is that part as it was put."""
     part = case.parts[-1]
     begun, value = _written(part.worked, part.answer, relation_of(replace(case, question=part.question)), operand)
     entity = _entity(case, operand)
@@ -70,7 +70,7 @@ def of_part(engine: Any, ask: Ask, case: Case, operand: int) -> Decision | None:
 
 
 def _written(worked: str | None, answer: str, relation: str | None, operand: int) -> tuple[str | None, str]:
-    """What the response begins with before the decision, and what is decided there."""
+    """The beginning of the response before the decision, and the value that is decided there."""
     found = working(worked)
     if len(found.values) > 1:
         before = found.ends[operand - 1] if operand else 0
@@ -95,7 +95,7 @@ def _made(engine: Any, ask: Ask, value: str, entity: str, phrase: str) -> Decisi
 
 
 def _reached(tokenizer: Any, ids: Sequence[int]) -> tuple[str, list[int]]:
-    """The text of the ids, and how far each of them reaches in it."""
+    """The text of the ids, and how far into the text each id reaches."""
     whole, reached = "", []
     for n in range(1, len(ids) + 1):
         whole = tokenizer.decode(list(ids[:n]), skip_special_tokens=False, clean_up_tokenization_spaces=False)
@@ -104,7 +104,7 @@ def _reached(tokenizer: Any, ids: Sequence[int]) -> tuple[str, list[int]]:
 
 
 def _ends(whole: str, reached: Sequence[int], *texts: str) -> tuple[int, ...]:
-    """Positions of the tokens with which the first of the texts that occurs ends, everywhere in the prompt."""
+    """End positions of the first of the texts that occurs, for all its occurrences in the prompt."""
     for text in filter(None, texts):
         found = [m.end() for m in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", whole)]
         if found:

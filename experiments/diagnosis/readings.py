@@ -1,7 +1,7 @@
-"""What the states of a failing whole hold: is its entity read where it is asked about, and where it is needed?
+"""Readings of a failing whole's states: can its entity be read where it is asked about, and where it is needed?
 
-The reader is the centred lens of ``probes.readout``. Compared is the mean over the upper half of the layers, fixed
-beforehand, at three places; layer 0 stands beside it, since what is found there may just be the text.
+The reader is the centred lens of ``probes.readout``. The result is the mean over the upper half of the layers, fixed
+beforehand, at three places. Layer 0 is reported next to it, since a reading there may only reflect the text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Held(NamedTuple):
     place: str
     """One of ``PLACES``."""
     above: float
-    """Mean share of the foils that it is above, over the upper half of the layers; chance is 0.5."""
+    """Mean share of the foils below the entity, over the upper half of the layers; chance is 0.5."""
     layer_0: float
-    """The same after block 0."""
+    """The same share after block 0."""
     like: float
     """Mean number of foils."""
     n: int
@@ -36,11 +36,11 @@ class Held(NamedTuple):
 
 
 Wholes = Mapping[str, Sequence[tuple[Case, Decision]]]
-"""Failing variants by the case that they are variants of."""
+"""Failing variants by their original case."""
 
 
 def read(lm: Any, tokenizer: Any, wholes: Wholes) -> dict[str, list[Held]]:
-    """By case, how far its entity is read; costs a forward pass of each variant."""
+    """How well the entity of each case can be read; costs a forward pass per variant."""
     like = {c.id: _like(c, d, wholes) for some in wholes.values() for c, d in some}
     tokens = {name: name_tokens(tokenizer, name) for some in like.values() for name in some}
     readings: list[Reading] = []
@@ -56,7 +56,7 @@ def read(lm: Any, tokenizer: Any, wholes: Wholes) -> dict[str, list[Held]]:
         mine = [r for r in readings if tuple(r.places) == places]
         try:
             scores = lens(lm, mine, tokens)
-        except NoCasesError:  # no other entity to centre by
+        except NoCasesError:  # no other entity to centre with
             continue
         for r, of_one in zip(mine, scores, strict=True):
             for foils in FOILS:
@@ -77,7 +77,7 @@ def _mean(some: Sequence[tuple[float, float, int]], foils: Foils, place: str) ->
 
 
 def _like(case: Case, decision: Decision, wholes: Wholes) -> list[str]:
-    """The entity and like ones: of a thing those on the table and its kind-mates, else the family's entities."""
+    """The entity and like ones: for a thing, those on the table and of its kind; else the family's entities."""
     things = case.meta.get("things")
     if isinstance(things, list):
         from ..organism import world
@@ -95,7 +95,7 @@ def _places(decision: Decision) -> dict[str, Sequence[int]]:
 
 
 def reading_lines(found: Sequence[Held]) -> list[str]:
-    """The evidence of the lens, one statement a kind of foils."""
+    """The evidence of the lens, one statement per kind of foils."""
     stand = {"absent": "like ones absent from the prompt", "in-prompt": "like ones in the prompt"}
     words = {
         "entity": "where it is asked about",

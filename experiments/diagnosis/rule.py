@@ -1,7 +1,7 @@
-"""The rule: from evidence to a cause. All thresholds stand here; nothing is measured here.
+"""The rule that turns evidence into a cause. All thresholds are here; nothing is measured here.
 
-A cause is named where most failing variants show it, by a positive demonstration that its controls do not share;
-where none is shown, the cause is ``undetermined``, with what would settle it.
+A cause is named if most failing variants show it by a positive demonstration that its controls do not share. If none is
+demonstrated, the cause is ``undetermined``, with what would settle it.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from .evidence import SHOWN, Behaviour, Followed, Found, Inside, Tally
 from .readings import Held
 
 MOST = 0.6
-"""Share of the failing variants that has to show a cause."""
+"""The share of the failing variants that has to show a cause."""
 CONTROL = 0.3
-"""Share that a control may reach."""
+"""The largest share that a control may reach."""
 FOLLOWED, TELLING = 0.8, 3
-"""Share of the edits that tell a shortcut apart which follow it, and the fewest such edits."""
+"""The share of the telling edits that has to follow a shortcut, and the smallest number of such edits."""
 COPIES = ("entity-asked-about",)
-"""Shortcuts whose answer no other way of failing hits by luck: most of the edits have to follow them."""
+"""Shortcuts whose answer is not hit by chance when a model fails in another way: here most edits have to follow."""
 OWN, OWN_OF_ALL = (0.9, 0.05), (0.93, 0.01)
-"""Share of the operands written that belong to items of the case where the case reaches the answer at all, and how
-unlikely as few as there are have to be for it to be said that it does not: in one case, and over all failing cases."""
+"""In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
+that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases."""
 ADMITTED, READ = 0.25, 0.4
-"""Share of the variants of the other cases that has to show an intervention, or a reading, at the cell looked at."""
+"""The share of the other cases' variants that has to show an intervention, or a reading, at the same cell."""
 READABLE = 0.95
-"""Share of the foils, absent ones and those in the prompt, that the lens has to put the entity above."""
+"""The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEWEST = 2
-"""Failing variants, the case included, below which only the answer's own text settles a case."""
+"""With fewer failing variants than this (including the case), only the answer's own text settles a case."""
 
 
 def confidence(shown: Tally) -> float:
@@ -46,7 +46,7 @@ def mended_by(found: Behaviour) -> str | None:
 
 
 def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
-    """The cause that the answers settle, with how many show it; None where the model has to be opened."""
+    """The cause that the answers settle, with how many show it; None if the model has to be opened."""
     if not found.fails:
         return None
     for cause in SHOWN:
@@ -68,7 +68,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
 
 
 def follows(found: Followed) -> bool:
-    """Whether enough edits follow a shortcut, the case itself among them where it tells it apart."""
+    """Whether enough edits follow a shortcut, including the case itself if it can tell."""
     wanted = MOST if found.name in COPIES else FOLLOWED
     return found.own is not False and found.telling >= TELLING and found.hits >= wanted * found.telling
 
@@ -76,7 +76,7 @@ def follows(found: Followed) -> bool:
 def from_inside(
     found: Inside, seen: Behaviour, held: Sequence[Held] = ()
 ) -> tuple[str, Tally, str | None, int | None] | None:
-    """Cause, how many show it, what mends it and the block, from interventions; None where none is demonstrated."""
+    """Cause, how many show it, what mends it and the block, from interventions; None if no cause is demonstrated."""
     none = Found("none:0")
 
     def test(name: str) -> Found:
@@ -105,28 +105,28 @@ def from_inside(
 
 
 def readable(held: Sequence[Held], place: str) -> bool:
-    """Whether the lens puts the entity above nearly all foils of each kind there."""
+    """Whether the lens puts the entity above nearly all foils of each kind at a place."""
     above = [h.above for h in held if h.place == place]
     return bool(above) and min(above) >= READABLE
 
 
 def shows(test: Found, admitted: float = ADMITTED) -> bool:
-    """Most of the case's variants show it, and enough of those of the cases that chose where to look."""
+    """Whether most of the case's variants show it, and enough variants of the cases that chose the cell."""
     return mostly(test.own) and test.pool.share >= admitted
 
 
 def to_open(found: Behaviour) -> bool:
-    """Whether the answers leave a case open, and there are enough of them to go on."""
+    """Whether the answers leave a case open and there are enough of them to open the model."""
     return found.fails and found.n >= FEWEST and not mostly(found.exchanged) and from_behaviour(found) is None
 
 
 def foreign_to(found: Behaviour) -> bool:
-    """Whether the operands written do not come from the items of the case: then nothing of it reaches the answer."""
+    """Whether the written operands do not come from the case's items, so that none of them reaches the answer."""
     return _rare(found.from_case, *OWN) or _rare(found.from_cases, *OWN_OF_ALL)
 
 
 def _rare(shown: Tally, share: float, unlikely: float) -> bool:
-    """Whether so few of n are less likely than that where each is one with a chance of ``share``."""
+    """Whether ``k`` or fewer of ``n`` is less likely than ``unlikely``, if each has a chance of ``share``."""
     n = shown.n
     return bool(n) and sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(shown.k + 1)) < unlikely
 
@@ -134,11 +134,11 @@ def _rare(shown: Tally, share: float, unlikely: float) -> bool:
 def open_question(found: Behaviour, inside: Inside | None) -> str:
     """What would settle an undetermined case."""
     if not found.fails:
-        return "asked again it does not fail: ask several times, in float32"
+        return "the case does not fail when asked again: ask it several times, in float32"
     if mostly(found.exchanged):
-        return "the operands come in each other's place, which is no cause of the list"
+        return "the operands have changed places, which is not one of the causes"
     if foreign_to(found):
-        return "what is written does not come from the items of the case, whichever part of it is lost"
+        return "the written operands do not come from the items of the case"
     if found.n < FEWEST:
         return f"{found.n} of {found.variants + 1} settings fail: more variants (meta.variants of the case)"
     if inside is None or not inside.n:
@@ -147,5 +147,5 @@ def open_question(found: Behaviour, inside: Inside | None) -> str:
 
 
 def demonstrated(test: Found) -> bool:
-    """The own state mends, a foreign one gives its own answer, noise does not mend."""
+    """Whether the own state mends, a foreign one gives its own answer, and noise does not mend."""
     return mostly(test.own) and test.foreign.share >= MOST and test.noise.share <= CONTROL

@@ -1,7 +1,7 @@
-"""Like cases of a case: the same question in another setting (gold-keeping), or about a like entity (gold-following).
+"""Like cases of a case: the same question in another setting (same gold), or about a like entity (another gold).
 
-One case that fails may fail by chance, and a reading of one case may hit by luck. A cause is claimed where it shows in
-several variants of the case that fail as it does. Where variants come from:
+A single case may fail by chance, and a single reading may hit by luck. So a cause is claimed only if several variants
+of the case fail in the same way. Variants come from:
 
 * ``meta.variants`` of the case: a list of objects with the fields that differ (``question``, ``answer``, ...);
 * shipped benchmarks of the organisms: other distractors on the table, and a thing swapped for one of its kind;
@@ -23,28 +23,28 @@ from ...evaluation.cases import Case, case_from_dict, case_to_dict
 
 MOST = 4
 MARK = "~"
-"""Stands between the id of a case and the number of its variant."""
+"""Separates a case's id from the number of its variant."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A like case; the case itself is its own first one."""
+    """A like case; the case itself is its own first variant."""
 
     case: Case
     edit: str
-    """What was changed; ``original`` for the case itself."""
+    """The change; ``original`` for the case itself."""
     keeps_gold: bool = True
 
     @property
     def source(self) -> str:
-        """Id of the case that it is a variant of."""
+        """Id of the original case."""
         return self.case.id.partition(MARK)[0]
 
 
 def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> list[Variant]:
-    """The case and up to ``most`` variants, kept and followed gold in turn; ``mates`` are like cases of its run.
+    """The case and up to ``most`` variants, in turn with the same and another gold; ``mates``: like cases of its run.
 
-    Raises ``InputError`` for a ``meta.variants`` that cannot be used.
+    Raises ``InputError`` if ``meta.variants`` cannot be used.
     """
     rng = random.Random(f"{seed}/variants/{case.id}")
     if "variants" in case.meta:
@@ -104,16 +104,16 @@ def _of_chain(case: Case, mates: Sequence[Case], rng: random.Random) -> Iterator
     like = [m for m in like if m.answer != case.answer]
     rng.shuffle(like)
     swapped = [Variant(m, f"the case {m.id} instead", False) for m in like]
-    meta = {**case.meta, "phrase": phrase_of(case)}  # which the other words hold, too
+    meta = {**case.meta, "phrase": phrase_of(case)}  # the other wordings contain it too
     reworded = [Variant(replace(case, question=text, meta=meta), "other words") for text in reworded_wholes(case)]
     for pair in zip_longest(reworded[:2], swapped):
         yield from (v for v in pair if v is not None)
 
 
 def phrase_of(case: Case) -> str | None:
-    """What stands in the whole for the first part's answer ("the country whose capital is Oslo"); None if unclear.
+    """The whole's words for the first part's answer ("the country whose capital is Oslo"); None if unclear.
 
-    Known where the whole is the last part's question with that answer replaced by words, or from ``meta.phrase``.
+    They are known if the whole is the last part's question with that answer replaced by words, or from ``meta.phrase``.
     """
     if isinstance(given := case.meta.get("phrase"), str):
         return given
@@ -144,7 +144,7 @@ def reworded_wholes(case: Case) -> list[str]:
 
 
 def as_row(variant: Variant) -> dict[str, Any]:
-    """What ``variants.jsonl`` says of it."""
+    """The variant's line in ``variants.jsonl``."""
     return {
         "case": variant.source,
         "edit": variant.edit,

@@ -1,7 +1,7 @@
-"""From the outcomes of interventions on single decisions to evidence about a case.
+"""Turns the outcomes of interventions on single decisions into evidence about a case.
 
-Of many layers one always looks best, so the layer at which a case is judged is chosen by the other cases of the run
-(of a run with few cases, by all). A case then counts its own failing variants there.
+Among many layers one always looks best. So the layer at which a case is judged is chosen by the other cases of the run
+(by all cases if there are few). The case's own failing variants are then counted at that layer.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from .evidence import Found, Inside, Tally
 from .inside import Outcomes
 
 ENOUGH = 3
-"""Other cases that are needed to choose a layer without the case itself."""
+"""The number of other cases needed to choose a layer without the case itself."""
 
 
 Group = Mapping[str, Sequence[Outcomes]]
-"""What was measured on failing variants, by the case that they are variants of."""
+"""The measurements on failing variants, by their original case."""
 
 
 def weigh(groups: Group) -> dict[str, Inside]:
@@ -60,7 +60,7 @@ def weigh(groups: Group) -> dict[str, Inside]:
 
 
 def _small(cell: str) -> tuple[bool, str]:
-    """Of equal cells a block left out at the decision alone comes first, then the later one."""
+    """The order of equal cells: a block left out at the decision alone comes first, then the later block."""
     return not cell.startswith("everywhere"), cell
 
 

@@ -1,1 +1,1 @@
-"""One evaluation: ask what a protocol wants to know, grade it, and look over the grades."""
+"""One evaluation: ask what a protocol needs, grade the answers, and audit the grades."""

@@ -1,4 +1,4 @@
-"""From a configuration to what is asked: the protocol that it describes, and the cases as its options need them."""
+"""Turns a configuration into the protocol that it describes and the cases that its options need."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from .benchmark import LoadedBenchmark, in_shard
 
 @dataclass(frozen=True)
 class AskPlan:
-    """What will be asked: the protocol as told, and the cases as its options need them."""
+    """What will be asked: the configured protocol, and the cases that its options need."""
 
     protocol: Protocol
     cases: Sequence[Case]
 
 
 def with_benchmark(config: Config, benchmark: LoadedBenchmark) -> Config:
-    """The configuration with protocol, prompt format and worked examples settled: as told, or the benchmark's own."""
+    """The configuration with protocol, prompt format and worked examples settled by the user or the benchmark."""
     protocol = config.protocol or benchmark.protocol
     how = with_examples(config.asking, benchmark.cases)
     return config.replace(protocol=protocol, format=config.format or benchmark.format_for(protocol), asking=how)
 
 
 def with_target(config: Config, prompting: str, tokenizer: Any) -> Config:
-    """The configuration with what only the model's tokenizer decides: how prompts are put, and room to think."""
+    """The configuration with what only the model's tokenizer decides: how prompts are written, and room to think."""
     thinks = may_think(config, prompting, tokenizer)
     return config.replace(prompting=prompting, asking=config.asking.replace(may_think=thinks))
 
 
 def what_is_asked(config: Config, benchmark: LoadedBenchmark) -> AskPlan:
-    """Of a whole benchmark what is asked here: a shard's cases are made ready among all, as the run unsharded has them.
+    """What will be asked of a benchmark. A shard's cases are prepared among all cases, so that they match the full run.
 
-    Raises ``InputError`` for options that the protocol does not have, or that the cases cannot serve.
+    Raises ``InputError`` for options that the protocol does not have, or that the cases do not support.
     """
     ready = prepare(benchmark.cases, config)
     return AskPlan(make_protocol(config), in_shard(replace(benchmark, cases=tuple(ready)), config.shard).cases)
 
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
-    """The options with the worked examples of a file, or of the cases' own benchmark where it ships some.
+    """The options with worked examples read from a file, or taken from the cases' own benchmark if it ships some.
 
-    They are kept with the run, so that it can be scored again without them. Raises ``InputError`` for a file that
-    cannot be read and for more examples than the benchmark has.
+    The examples are kept with the run, so that it can be scored again without the file. Raises ``InputError`` for a
+    file that cannot be read, and if more examples are asked for than the benchmark has.
     """
     from ...evaluation.protocols import presenting
 
@@ -66,13 +66,13 @@ def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
 
 
 def may_think(config: Config, prompting: str, tokenizer: Any) -> bool:
-    """Whether a model may think before a short answer unasked: its chat template knows how."""
+    """Whether a model may think unasked before a short answer, which its chat template shows."""
     knows = "<think>" in str(getattr(tokenizer, "chat_template", None))
     return knows and prompting == "chat" and config.format == "short" and config.asking.thinking is None
 
 
 def make_protocol(config: Config) -> Any:
-    """The protocol that asks and counts as a configuration says.
+    """The protocol that asks and counts according to a configuration.
 
     Raises ``InputError`` for an option that the protocol does not have.
     """
@@ -97,7 +97,7 @@ def make_protocol(config: Config) -> Any:
 
 
 def _options(config: Config) -> dict[str, Any]:
-    """Options of the protocol class; those that are left at their defaults are not passed to other packages' ones."""
+    """Options of the protocol class. Options left at their defaults are not passed to protocols of other packages."""
     from ...evaluation.protocols.catalog import PROTOCOLS, about
 
     asking, name = config.asking, str(config.protocol)
@@ -109,7 +109,7 @@ def _options(config: Config) -> dict[str, Any]:
         wanted = [other for other in PROTOCOLS.own if option in about(other).options]
         if wanted and option not in own:
             raise InputError(f"{flag(option)} is for {' and '.join(wanted)}, and the protocol is {name}; leave it out")
-        if own.get(option):  # what sets no field is made from the cases, see prepare
+        if own.get(option):  # an option that sets no field is applied to the cases, see prepare
             ways = tuple(dict.fromkeys(w.strip() for w in value.split(",") if w.strip())) if option == "also" else value
             options[own[option]] = ways
     return options
@@ -121,8 +121,8 @@ _SHOWN = 3
 def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
     """The cases with what the options need: an independent Q1 for every pair.
 
-    Raises ``InputError`` where no case has parts for a protocol that asks them, and where no case has the wording that
-    an option asks for.
+    Raises ``InputError`` if the protocol asks parts and no case has any, or if no case has the wording that an option
+    asks for.
     """
     from ...evaluation.protocols.catalog import about
 
@@ -145,7 +145,7 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
 
 
 def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
-    """One line that says how many cases have no parts, which and why; none where all have, or nobody asks for them."""
+    """One line that says how many cases have no parts, which and why; empty if all have parts or none are needed."""
     from ...evaluation.protocols.catalog import about
 
     bare = [c for c in cases if not c.parts]
@@ -153,11 +153,11 @@ def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
         return []
     first = ", ".join(f"{c.id} ({c.meta.get('problem') or 'no reason given'})" for c in bare[:_SHOWN])
     more = ", ..." if len(bare) > _SHOWN else ""
-    return [f"{len(bare)} of {len(cases)} cases have no parts and count in no gate: {first}{more}"]
+    return [f"{len(bare)} of {len(cases)} cases have no parts and are not counted in any gate: {first}{more}"]
 
 
 def format_notice(format: str | None, benchmark: LoadedBenchmark, own: str | None = None) -> str:
-    """Which prompt format is used and why; ``own`` is the protocol's, where it has one."""
+    """A phrase that says which prompt format is used and why; ``own`` is the protocol's own format, if it has one."""
     if format is None:
         return "" if own is None else f", prompt format {own} (the protocol's own; --format changes it)"
     recommended = benchmark.format
@@ -172,13 +172,13 @@ def format_notice(format: str | None, benchmark: LoadedBenchmark, own: str | Non
 
 
 ROOM = 32
-"""Tokens that a prompt with worked examples has to leave for its answer."""
+"""Tokens that a prompt with worked examples has to leave for the answer."""
 
 
 def check_room(protocol: Any, cases: Sequence[Any], asking: Asking, tokenizer: Any, context: int | None) -> None:
-    """Refuse worked examples that fill the model's context, before anything is asked.
+    """Refuse worked examples that do not fit the model's context, before anything is asked.
 
-    Raises ``InputError`` with the longest prompt's length. Nothing is checked where only a server knows the tokenizer.
+    Raises ``InputError`` with the longest prompt's length. Skipped if only a server has the tokenizer.
     """
     if asking.few_shot is None or tokenizer is None or context is None:
         return
@@ -189,12 +189,12 @@ def check_room(protocol: Any, cases: Sequence[Any], asking: Asking, tokenizer: A
         fix = "leave it out" if fewer == "--few-shot 0" else f"give fewer examples ({fewer}), or leave them out"
         raise InputError(
             f"--few-shot {asking.few_shot}: with its examples the prompt of role {ask.role!r}, case {ask.case!r}, has "
-            f"{longest} tokens, and the model a context of {context} (max_position_embeddings): {fix}"
+            f"{longest} tokens, but the model has a context of {context} (max_position_embeddings): {fix}"
         )
 
 
 def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
-    """Tokens of each prompt as the model is fed it, in the order of the asks."""
+    """Token count of each prompt as the model receives it, in the order of the asks."""
     from ...evaluation.engines.text import chat_ids
 
     name = str(getattr(tokenizer, "name_or_path", "") or "the model")

@@ -1,8 +1,8 @@
-"""``composcope score RUN --audit``: a sample of graded answers for a person or a judge, and what their verdicts say.
+"""``composcope score RUN --audit``: draws graded answers for a person or a judge to check, and counts their verdicts.
 
-The sample is drawn with a seed, from each answer type and outcome alike, and does not show the grades. Filled in, it
-gives the grader's error on this run: how many right answers it grades incorrect (false minus), how many wrong ones
-correct (false plus), with intervals.
+The sample is drawn with a seed, evenly from each answer type and outcome, and hides the grades. The filled-in sample
+gives the grader's error on this run, with intervals: how many right answers it grades incorrect (false minus), and how
+many wrong answers it grades correct (false plus).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Key = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class AuditSummary:
-    """What an audit adds to the summary of a run."""
+    """The audit's part of a run's summary."""
 
     lines: list[str]
     document: dict[str, Any]
@@ -51,9 +51,9 @@ def audited(
     seed: int = 0,
     key_env: str | None = None,
 ) -> AuditSummary:
-    """Do what ``--audit`` says: a number draws a sample (which ``judge`` fills), a file of verdicts is counted.
+    """Carry out ``--audit``: a number draws a sample (which ``judge`` fills in), a file of verdicts is counted.
 
-    Raises ``InputError`` for what is neither.
+    Raises ``InputError`` for any other value.
     """
     if audit is None:
         if judge is not None:
@@ -82,11 +82,11 @@ def _counted(errors: Sequence[Error]) -> AuditSummary:
 def draw(found: Evaluated, n: int, folder: Path, seed: int = 0) -> Path:
     """Write ``audit.csv`` with ``n`` answers and an empty verdict column: right, wrong or unclear.
 
-    Raises ``InputError`` where no answer of the run can be looked at, and for a file that holds verdicts already.
+    Raises ``InputError`` if the run has no answer to look at, or if the file already contains verdicts.
     """
     path = folder / FILE
     if path.exists() and any(row["verdict"].strip() for row in _read(path)):
-        raise InputError(f"{path}: holds verdicts already; count them with `--audit {path}`, or move the file away")
+        raise InputError(f"{path}: already contains verdicts; count them with `--audit {path}`, or move the file away")
     strata: dict[tuple[str, str], list[Graded]] = defaultdict(list)
     for row in _judgeable(found):
         strata[_type(found, row), row.outcome].append(row)
@@ -99,7 +99,7 @@ def draw(found: Evaluated, n: int, folder: Path, seed: int = 0) -> Path:
 
 
 def judge_all(path: Path, judge: Engine) -> None:
-    """Fill the empty verdicts of an audit file by a judge model; what it cannot say is ``unclear``."""
+    """Let a judge model fill the empty verdicts of an audit file; what it cannot decide becomes ``unclear``."""
     rows = _read(path)
     open_ = [row for row in rows if not row["verdict"].strip()]
     asks = {
@@ -129,7 +129,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Error:
-    """The grader's error on answers of one type; None where nothing of the kind was labelled."""
+    """The grader's error on answers of one type; a rate is None if no such answer was labelled."""
 
     answer_type: str
     labelled: int
@@ -142,12 +142,12 @@ class Error:
 
 
 def estimate(found: Evaluated, path: Path) -> list[Error]:
-    """The grader's error by answer type and over all, from a filled audit file.
+    """The grader's error by answer type and overall, from a filled audit file.
 
-    Each answer type and outcome counts by its share of the run. The intervals are those of the one outcome in which
-    the errors are (Clopper-Pearson); the other outcomes enter with what was found.
+    Each answer type and outcome is weighted by its share of the run. The intervals are Clopper-Pearson intervals of the
+    one outcome that contains the errors; the other outcomes enter with their observed values.
 
-    Raises ``InputError`` for a file that is not filled, or that is not about this run.
+    Raises ``InputError`` for a file that is not filled in, or that belongs to another run.
     """
     by_key = {_key(row): row for row in _judgeable(found)}
     labels: dict[tuple[str, str], list[bool]] = defaultdict(list)
@@ -201,7 +201,7 @@ def _key(row: Graded) -> _Key:
 
 
 def _shares(strata: Mapping[tuple[str, str], list[Graded]], n: int, draws: random.Random) -> Iterable[list[Graded]]:
-    """The same number from each stratum, as far as it reaches; what small ones leave over goes to the others."""
+    """The same number from each stratum, as far as possible; what small strata cannot fill goes to the others."""
     left, open_ = n, sorted(strata, key=lambda key: len(strata[key]))
     for i, key in enumerate(open_):
         share = min(len(strata[key]), -(-left // (len(open_) - i)))
@@ -265,7 +265,7 @@ def _rate(
     labels: Mapping[tuple[str, str], list[bool]],
     sought: bool,
 ) -> Rate | None:
-    """The share of right (or wrong) answers that are in the strata that get them wrong."""
+    """The share of right (or wrong) answers in the strata where the grader gets them wrong."""
     said = {key: labels[key] for key in erring if labels.get(key)}
     if not said or not sum(answers.values()):
         return None

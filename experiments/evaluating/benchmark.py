@@ -1,4 +1,4 @@
-"""Names of benchmarks -> cases with the protocol that asks them: organisms' worlds, case files, READER:FILE."""
+"""Loads benchmarks by name, with the protocol that asks them: organisms' worlds, case files, READER:FILE."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ ORGANISM_BENCHMARKS = {
     "ladders": ("scaffolding", 200),
     "choices": ("compositionality-gap", 200),
 }
-"""Protocol and cases per family x depth."""
+"""For each benchmark, its protocol and its number of cases per family x depth."""
 
 
 @dataclass(frozen=True)
 class LoadedBenchmark:
-    """Cases with the protocol that asks them unless the user says otherwise."""
+    """Cases with their default protocol."""
 
     name: str
     cases: tuple[Case, ...]
     protocol: str
     format: str | None
-    """Prompt format unless the user says otherwise; None: the protocol's own."""
+    """Default prompt format; None: the protocol's own."""
     sha256: str
     """Hash of the cases before any limit."""
     own: bool = False
-    """True for a file of the user's own cases, and for questions that no paper of ours asks in a way of its own."""
+    """True for a file of the user's own cases, and for questions for which no implemented paper fixes a prompt."""
 
     def format_for(self, protocol: str) -> str | None:
-        """The prompt format in which a protocol asks these cases unless told; None: the protocol's own."""
+        """The default prompt format for these cases under a protocol; None: the protocol's own."""
         return self.format or (default_format(self.cases, protocol) if self.own else None)
 
 
 def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> LoadedBenchmark:
     """Load a benchmark: ``world``, ``organism:mixed``, ..., a case file, or ``reader:file`` (see ``load``).
 
-    ``limit`` keeps that many cases per family x depth, the first ones in the benchmark's order; an organism's
-    benchmark is drawn from ``seed``, as many cases as the limit says.
-    Raises ``InputError`` naming file, line and field for what cannot be used.
+    ``limit`` keeps that many cases per family x depth, the first ones in the benchmark's order. An organism's benchmark
+    is drawn from ``seed``, with as many cases as the limit says.
+    Raises ``InputError`` naming file, line and field for a benchmark that cannot be used.
     """
     if name.startswith("organism:"):
         return _organism_benchmark(name, seed, limit)
@@ -71,13 +71,13 @@ def _organism_benchmark(name: str, seed: int, limit: int | None) -> LoadedBenchm
     protocol, default = ORGANISM_BENCHMARKS[world]
     draw = benchmarks.BENCHMARKS[world]
     found = check_cases(draw(limit or default, seed), name)
-    # Drawing more cases only appends to each family x depth, so a few of them identify the benchmark at any size.
+    # Drawing more cases only appends to each family x depth, so a few cases identify the benchmark at any size.
     return LoadedBenchmark(name, tuple(found), protocol, "plain", hash_cases(draw(8, seed)))
 
 
 def default_protocol(cases: Sequence[Case]) -> str:
-    """What the cases say (``meta["protocol"]``), else ``double-gate`` where the parts carry paraphrases (its first gate
-    needs them), else ``compositionality-gap``.
+    """The protocol in the cases (``meta["protocol"]``), else ``double-gate`` if the parts have paraphrases, which its
+    first gate needs, else ``compositionality-gap``.
     """
     if (own := recommended(cases, "protocol")) is not None:
         return own
@@ -85,7 +85,7 @@ def default_protocol(cases: Sequence[Case]) -> str:
 
 
 def hash_cases(cases: Sequence[Case]) -> str:
-    """sha256 of the cases' content, the same for a file with other white space."""
+    """sha256 of the cases' content; the white space of the file does not matter."""
     return text_hash(json.dumps(case_to_dict(c), sort_keys=True, ensure_ascii=False) for c in cases)
 
 
@@ -104,22 +104,22 @@ def limit_cases(cases: Sequence[Case], limit: int | None) -> list[Case]:
 
 
 SHARD_FILE = "shard.json"
-"""In a shard's run folder: which part of what it is."""
+"""File in a shard's run folder that says which part of which benchmark it holds."""
 
 
 def shard_positions(cases: Sequence[Case], shard: Shard) -> list[int]:
-    """Positions of a shard's cases: every n-th in the order of their ids, in the order of the benchmark.
+    """Positions of a shard's cases: every n-th case in the order of ids, listed in the order of the benchmark.
 
-    Shards differ by one case at most, share none and leave none out.
+    Shards differ by at most one case. No two shards share a case, and together they hold every case.
     """
     by_id = sorted(range(len(cases)), key=lambda i: cases[i].id)
     return sorted(by_id[shard.index - 1 :: shard.of])
 
 
 def in_shard(benchmark: LoadedBenchmark, text: str | None) -> LoadedBenchmark:
-    """The benchmark, or with ``--shard`` the cases of that part only.
+    """The benchmark, or with ``--shard`` only the cases of that part.
 
-    Raises ``InputError`` for a shard that is none, and for more shards than cases.
+    Raises ``InputError`` for a malformed shard, and for more shards than cases.
     """
     if text is None:
         return benchmark
@@ -131,6 +131,6 @@ def in_shard(benchmark: LoadedBenchmark, text: str | None) -> LoadedBenchmark:
 
 
 def shard_record(benchmark: LoadedBenchmark, shard: Shard, limit: int | None) -> dict[str, Any]:
-    """What merging needs to know: which part, of which cases, and where they stand among all."""
+    """What merging needs to know: which part this is, of which cases, and the positions of its cases."""
     where = shard_positions(benchmark.cases, shard)
     return {"index": shard.index, "of": shard.of, "n_cases": len(benchmark.cases), "limit": limit, "positions": where}

@@ -1,10 +1,10 @@
-"""The behavioral half of a run: ask what the journal does not hold yet, then grade and count.
+"""The behavioral half of a run: ask what the journal does not have yet, then grade and count.
 
 Writes ``cases.jsonl`` and the results (see ``rescore``); the responses themselves are in ``journal/``.
 
-In 16 bits a model's greedy answers depend on the batch that they were made in: a near tie between two tokens falls one
-way or the other, and all that follows differs. The share of such answers is the floor under any difference between two
-runs, so it is measured in every such run, and said.
+In 16 bits a model's greedy answers depend on the batch in which they were generated: a near tie between two tokens can
+go either way, and then everything after it differs. The share of such answers is the smallest difference between two
+runs that means anything. So every such run measures and reports it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..run.writer import OpenRun
 from .rescore import finish, grader
 
 SAMPLE = 16
-"""Asks that are answered once more, alone and together."""
+"""Number of asks that are answered once more, alone and in one batch."""
 
 
 def evaluate(
@@ -41,10 +41,10 @@ def evaluate(
     compat: str | None = None,
     judge: Any = None,
 ) -> Evaluated:
-    """Ask what the journal does not hold yet, grade everything, reduce, and write the results into the run.
+    """Ask what the journal does not have yet, grade everything, reduce, and write the results into the run.
 
-    ``compat`` grades as a paper does (``agentcoma``, ``stad``, ``collapse``), the engine ``judge`` has the second word
-    on answers in words.
+    ``compat`` grades as a paper does (``agentcoma``, ``stad``, ``collapse``). The engine ``judge`` gives a second
+    opinion on answers in words.
     """
     write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
     _record_sandbox(run, cases, protocol, reporter)
@@ -97,14 +97,14 @@ def bars(reporter: Reporter) -> Iterator[Callable[[pipeline.Progress], None]]:
 
 
 def _record_sandbox(run: OpenRun, cases: Sequence[Case], protocol: Protocol, reporter: Reporter) -> None:
-    """What will run the programs of the answers. Raises ``InputError`` where nothing can, before any is asked."""
+    """Record what will run the programs in the answers. Raises ``InputError`` before asking if nothing can run them."""
     if any(ask.format == CODE for case in cases[:1] for ask in protocol.asks(case, {})):
         run.record(sandbox=sandbox.describe())
         reporter.say(f"{run.name}: programs run in {sandbox.in_words()}")
 
 
 def _record_divergence(run: OpenRun, engine: Any, asks: Sequence[Ask], reporter: Reporter) -> None:
-    """Once per run, in 16 bits: how much the answers depend on the batch, into manifest and log."""
+    """Record in manifest and log, once per 16-bit run, how much the answers depend on the batch."""
     if "batch_divergence" in run.manifest.facts() or not depends_on_batch(engine):
         return
     with run.timed("divergence"):
@@ -121,16 +121,16 @@ def depends_on_batch(engine: Any) -> bool:
 
 
 def divergence_sample(asks: Sequence[Ask], n: int = SAMPLE) -> list[Ask]:
-    """``n`` different greedy asks, evenly spread over all of them."""
+    """``n`` different greedy asks, spread evenly over all of them."""
     greedy = [ask for ask in asks if ask.temperature == 0]
     return [greedy[i * len(greedy) // n] for i in range(n)] if len(greedy) > n else greedy
 
 
 def measure_divergence(engine: Any, asks: Sequence[Ask]) -> dict[str, Any] | None:
-    """The divergence of a sample as the manifest has it; None where there is no greedy ask.
+    """The divergence of a sample, as stored in the manifest; None if there is no greedy ask.
 
-    ``rate`` is the share of answers that differ in any token between one by one and one batch, with its
-    Clopper-Pearson interval; ``margins`` are the gaps in logits between the two tokens where each such pair parts.
+    ``rate`` is the share of answers in which any token differs between one-by-one and batched generation, with its
+    Clopper-Pearson interval. ``margins`` are the logit gaps between the two tokens at which such a pair diverges.
     """
     from ...evaluation.engines.divergence import batch_divergence
 
@@ -148,15 +148,15 @@ def measure_divergence(engine: Any, asks: Sequence[Ask]) -> dict[str, Any] | Non
 
 
 def divergence_line(measured: dict[str, Any]) -> str:
-    """One line about it."""
+    """The measurement as one line of text."""
     m = measured
     line = (
         f"in {m['dtype']} {m['n_different']} of {m['n']} answers depend on the batch they were made in "
         f"({100 * m['rate']:.0f} % [{100 * m['low']:.0f} %, {100 * m['high']:.0f} %], clopper-pearson)"
     )
     if not m["margins"]:
-        return f"{line}; differences between runs below that are not the model's"
+        return f"{line}; a smaller difference between runs says nothing about the model"
     return (
-        f"{line}; they part at near ties, {median(m['margins']):.2g} logits apart (median); --dtype float32 has no "
+        f"{line}; they diverge at near ties, {median(m['margins']):.2g} logits apart (median); --dtype float32 has no "
         "such differences"
     )

@@ -1,7 +1,7 @@
-"""``composcope merge``: runs of one model and protocol (shards, machines) become one run, scored without a model.
+"""``composcope merge``: joins runs of one model and protocol (shards, machines) into one run, scored without a model.
 
-Shards of one run (``--shard i/n``) are merged only when all n are there, each once and made with the same settings;
-the cases then stand in the benchmark's order, and metrics, case sets and graded rows are those of the run unsharded.
+Shards of one run (``--shard i/n``) are merged only if all n are present, each once and with the same settings. The
+cases then follow the benchmark's order, and metrics, case sets and graded rows equal those of the run without shards.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .rescore import own_config, rescore
 SAME = ("model", "weights", "protocol", "format", "prompting")
 SAME_SHARDS = (*SAME, "benchmark", "data", "seed", "asking")
 KEPT = ("model", "engine", "numerics", "judge", "benchmark")
-"""Facts of the first run's manifest that hold for the merged one."""
+"""Facts of the first run's manifest that also hold for the merged run."""
 
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporter) -> Evaluated:
-    """Copy the journals of several runs into a new run folder, join their cases, and grade and count anew.
+    """Copy the journals of several runs into a new run folder, join their cases, and grade and count again.
 
-    What shards had measured for their probes goes along. Raises ``InputError`` when the runs differ in model, weights,
-    protocol, format or prompting, when one case id stands for different cases, for a run that lacks a file, and for
-    shards that are missing, there twice, unfinished, or made with other settings. ``out`` is then as it was.
+    Measurements that shards made for their probes are copied too. Raises ``InputError`` if the runs differ in model,
+    weights, protocol, format or prompting, if one case id means different cases, if a run lacks a file, or if shards
+    are missing, repeated, unfinished, or made with other settings. ``out`` is then left as it was.
     """
     runs = [RunData(folder) for folder in find_runs(folders)]
     out = Path(out)
@@ -49,11 +49,11 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
         mixed = made_otherwise(runs)
         _write(out, runs, identity, cases, mixed)
         for name, values in mixed.items():
-            reporter.say(f"{out}: its answers were not all made alike: {name} {', '.join(values)}")
+            reporter.say(f"{out}: its answers were made with different settings: {name} {', '.join(values)}")
         reporter.say(f"{out}: {len(runs)} runs merged, {len(cases)} cases")
         return rescore(out, reporter)
     except BaseException:
-        # The folder was new or empty: half a run there could neither be read nor merged into.
+        # The folder was new or empty. Half a run in it could neither be read nor merged into.
         shutil.rmtree(out, ignore_errors=True)
         if existed:
             out.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
 def _check_answers(run: RunData) -> None:
     own_config(run)
     if not any((run.path / "journal").glob("*.jsonl")):
-        raise InputError(f"{run.path / 'journal'}: holds no answers; restore the folder, or make the run again")
+        raise InputError(f"{run.path / 'journal'}: has no answers; restore the folder, or make the run again")
 
 
 def _write(
@@ -87,9 +87,10 @@ def _write(
 
 
 def made_otherwise(runs: Sequence[RunData]) -> dict[str, list[str]]:
-    """By name what the runs were made with, where that is not the same: code, libraries, numerics, engine.
+    """Settings that differ between the runs, by name: code, libraries, numerics, engine.
 
-    No reason to refuse, since answers are found by their full prompts and all are graded anew; but it has to be known.
+    These do not prevent merging, since answers are found by their full prompts and all are graded again; but users have
+    to know.
     """
     found: dict[str, dict[str, None]] = {}
     for manifest in (run.manifest for run in runs):
@@ -112,7 +113,7 @@ def _common(runs: Sequence[RunData]) -> dict[str, Any]:
             if identity.get(key) != first[1].get(key):
                 raise InputError(
                     f"{folder}: {key} is {short(identity.get(key))} and {short(first[1].get(key))} in {first[0]}; "
-                    "only runs of one model and protocol can be merged"
+                    "only runs of the same model and protocol can be merged"
                 )
     benchmarks = list(dict.fromkeys(str(run.manifest.identity.get("benchmark")) for run in runs))
     data = list(dict.fromkeys(str(run.manifest.identity.get("data")) for run in runs))
@@ -122,7 +123,7 @@ def _common(runs: Sequence[RunData]) -> dict[str, Any]:
 
 def _own_cases(run: RunData) -> list[Case]:
     if not run.cases:
-        read_json(run.path / "cases.jsonl")  # says that it is not there
+        read_json(run.path / "cases.jsonl")  # raises the error for a missing file
     return list(run.cases.values())
 
 
@@ -131,7 +132,7 @@ def _join_cases(runs: Sequence[RunData]) -> list[Case]:
     for run in runs:
         for case in _own_cases(run):
             if cases.setdefault(case.id, case) != case:
-                raise InputError(f"{run.path}: case {case.id!r} differs from the one of the same id in another run")
+                raise InputError(f"{run.path}: case {case.id!r} differs from the case with the same id in another run")
     return list(cases.values())
 
 
@@ -144,14 +145,14 @@ def _in_order(runs: Sequence[RunData], parts: Sequence[ShardCases]) -> list[Case
 
 
 def _shards(runs: Sequence[RunData]) -> list[ShardCases] | None:
-    """Which cases each shard holds; None where the runs are no shards."""
+    """Which cases each shard has; None if the runs are not shards."""
     files = [run.path / SHARD_FILE for run in runs]
     there = [f.is_file() for f in files]
     if not any(there):
         return None
     if not all(there):
         whole, other = runs[there.index(False)].path, runs[there.index(True)].path
-        raise InputError(f"{whole}: is no shard, and {other} is; merge either shards or whole runs")
+        raise InputError(f"{whole}: is not a shard, but {other} is; merge either shards or whole runs")
     parts = [checked(ShardCases, read_json(f), str(f)) for f in files]
     _same_settings(runs, parts)
     _all_once(runs, parts)
@@ -185,7 +186,7 @@ def _all_once(runs: Sequence[RunData], parts: Sequence[ShardCases]) -> None:
     seen: dict[int, Path] = {}
     for run, part in zip(runs, parts, strict=True):
         if part.index in seen:
-            raise InputError(f"{run.path}: shard {part} is there twice, also in {seen[part.index]}; give each once")
+            raise InputError(f"{run.path}: shard {part} is given twice, also as {seen[part.index]}; give each once")
         seen[part.index] = run.path
     missing = [f"{i}/{parts[0].of}" for i in range(1, parts[0].of + 1) if i not in seen]
     if missing:

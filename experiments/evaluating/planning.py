@@ -1,4 +1,4 @@
-"""What a run costs, for ``--dry-run``: counted from cases and tokenizer, without weights."""
+"""The cost of a run for ``--dry-run``, computed from cases and tokenizer without loading weights."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LONGEST = 20
 def plan_lines(config: Config) -> list[str]:
     """Asks (identical ones once), tokens, forward passes of the probes, and one prompt per role, as text.
 
-    Later rounds depend on the answers: the count is given for a model that answers everything right and for one that
-    answers everything wrong. Of a model that only a server knows there are asks to count, but no tokens.
+    Later rounds depend on the answers, so asks are counted for a model that answers everything right and for one that
+    answers everything wrong. For a model that only a server has, asks are counted but tokens are not.
     """
     from transformers import AutoConfig
 
@@ -55,7 +55,7 @@ def plan_lines(config: Config) -> list[str]:
     response_tokens = sum(a.max_tokens for a in most)
     lines.append(f"response tokens: at most {response_tokens}")
     if source is not None:
-        # A journalled answer holds its prompt, both token-id lists as numbers, and about 400 bytes around them.
+        # A journalled answer consists of its prompt, both lists of token ids as numbers, and about 400 bytes more.
         size = sum(len(a.prompt.encode()) + 400 for a in most) + 6 * prompt_tokens + 10 * response_tokens
         layers = AutoConfig.from_pretrained(source.location, trust_remote_code=False).get_text_config()
         roles = 1 + max(len(case.parts) for case in asked.cases)
@@ -65,7 +65,7 @@ def plan_lines(config: Config) -> list[str]:
 
 
 def _example_prompts(asks: Sequence[Ask], tokenizer: Any) -> list[str]:
-    """The first prompt of each role as the model is given it; wordings of a part count as one role."""
+    """The first prompt of each role as the model receives it; all wordings of a part count as one role."""
     first: dict[str, Ask] = {}
     for ask in asks:
         first.setdefault(role_group(ask.role), ask)
@@ -86,7 +86,7 @@ def _rendered(ask: Ask, tokenizer: Any) -> str:
 
 
 def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[Ask]:
-    """Every ask of all rounds if all grades were ``outcome``."""
+    """Every ask of all rounds, if every grade were ``outcome``."""
     found: dict[tuple[str, int], Ask] = {}
     for case in cases:
         graded: dict[str, Grade] = {}
@@ -100,10 +100,10 @@ def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[As
 
 
 def _probe_lines(config: Config, n_cases: int, roles: int, layers: int) -> list[str]:
-    """Upper bounds on what the probes forward. A row is one position recomputed on cached keys and values.
+    """Upper bounds on the forward passes of the probes. A row is one position recomputed on cached keys and values.
 
-    A case is a failure or a success: pairs are at most half of the cases, and so few that --probe-cases allows them.
-    Without pairs each group is kept by itself, so there may be as many cases as there are.
+    Each case is a failure or a success, so there are at most half as many pairs as cases, and at most --probe-cases.
+    Without pairs each group is kept separately, so all cases may be probed.
     """
     if not config.probes:
         return []
@@ -117,6 +117,6 @@ def _probe_lines(config: Config, n_cases: int, roles: int, layers: int) -> list[
     if config.case_details:
         few = min(2 * min(config.case_details, config.probe_cases), n_cases) * roles
         lines.append(
-            f"  single cases for the report: {few} prompts, sweeps over positions bounded at ten seconds or so"
+            f"  single cases for the report: {few} prompts, sweeps over positions limited to about ten seconds"
         )
     return lines

@@ -1,7 +1,7 @@
-"""Prompts as they were sent: what the chat template made of each, kept in ``rendered.json`` beside the asks.
+"""Saves prompts as they were sent, in ``rendered.json`` next to the asks: each ask's text after the chat template.
 
-Nearly always a template puts the same text before and after a prompt; those are stored once. The text is decoded from
-the token ids that were fed, so it shows what the model saw and not what a template should have made.
+A template nearly always puts the same text before and after a prompt, so those two texts are stored once. The text is
+decoded from the token ids that were fed: it shows what the model saw, not what a template should have produced.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..run import write_json
 
 
 def rendered(tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Response]) -> dict[str, Any]:
-    """``templates``: pairs of text before and after a prompt; ``asks``: a number of a pair, or a whole text, by ask.
+    """``templates``: pairs of text before and after a prompt; ``asks``: each ask's pair number or whole text.
 
-    Asks whose engine returned no prompt ids are missing: how their server wrote them is not known.
+    Asks whose engine returned no prompt ids are left out: how their server wrote them is unknown.
     """
     templates: dict[tuple[str, str], int] = {}
     found: dict[str, int | str] = {}
@@ -27,7 +27,7 @@ def rendered(tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Re
         if ids is None:
             continue
         text = decode(tokenizer, ids)
-        # The last occurrence: worked examples stand before the question.
+        # The last occurrence, because worked examples come before the question.
         before, mark, after = text.rpartition(ask.prompt)
         found[key] = templates.setdefault((before, after), len(templates)) if mark else text
     return {"schema": 1, "templates": [list(t) for t in templates], "asks": found}
@@ -36,5 +36,5 @@ def rendered(tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Re
 def save_rendered(
     folder: Path, tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Response]
 ) -> Path | None:
-    """Write ``rendered.json`` into a run; nothing where no tokenizer is at hand."""
+    """Write ``rendered.json`` into a run; does nothing without a tokenizer."""
     return None if tokenizer is None else write_json(folder / "rendered.json", rendered(tokenizer, asks, responses))

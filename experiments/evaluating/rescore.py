@@ -1,4 +1,4 @@
-"""Grading and counting a run: once its answers are there, and again from its files alone, without a model.
+"""Grades and counts a run: once when its answers are complete, and again later from its files, without a model.
 
 Writes ``asks.jsonl``, ``graded.jsonl``, ``metrics.json`` and ``casesets/*.jsonl``.
 """
@@ -34,7 +34,7 @@ from .asking import make_protocol
 
 
 def grader(compat: str | None) -> Callable[..., Grade]:
-    """Grades as a paper does; None: by our own rules."""
+    """The function that grades as a paper does; None: by our own rules."""
     return partial(grade, compat=compat)
 
 
@@ -82,11 +82,11 @@ def rescore(
     """Grade and count a run again from its own files: no model is loaded, nothing is asked.
 
     ``compat`` grades as a paper does; None: as the run did. ``labels`` is a file of human labels (see
-    ``checks.read_labels``) that the grades, and the judge's verdicts among them, are compared with. ``progress`` opens
-    the bar, by default the reporter's.
-    Raises ``JournalError`` when the protocol wants asks that the journal does not hold.
+    ``checks.read_labels``); the grades, including the judge's verdicts, are compared with them. ``progress`` opens the
+    progress bar, by default the reporter's.
+    Raises ``JournalError`` if the protocol needs asks that the journal does not have.
     """
-    _ = RunData(Path(folder)).manifest  # what is no run is refused before it is locked
+    _ = RunData(Path(folder)).manifest  # a folder that is not a run is refused before it is locked
     with locked(folder) as path:
         run = RunData(path)
         config = own_config(run)
@@ -102,9 +102,9 @@ def rescore(
 
 
 def recount(folder: str | Path, compat: str) -> Sequence[Metric]:
-    """A run's metrics under another way to grade and count; nothing is asked and nothing written.
+    """A run's metrics under another way of grading and counting; nothing is asked and nothing is written.
 
-    Raises ``NotAskedError`` when it leads to an ask that the run did not put, ``JournalError`` for a damaged journal.
+    Raises ``NotAskedError`` if that needs an ask that the run did not put, ``JournalError`` for a damaged journal.
     """
     run = RunData(Path(folder))
     how = own_config(run).asking.replace(compat=compat, judge=None)
@@ -150,10 +150,10 @@ def _counted(grade: Callable[..., Grade]) -> Callable[..., Grade]:
 
 
 def own_config(run: RunData) -> Config:
-    """A run's options. Raises ``InputError`` where they are not those of the run that the manifest tells of."""
+    """A run's options. Raises ``InputError`` if they differ from those in its manifest."""
     config, identity = run.config, run.manifest.identity
     if config is None:
-        config = Config.read(read_config(run.path))  # says which file is missing
+        config = Config.read(read_config(run.path))  # raises the error for a missing file
     for key in ("protocol", "format", "prompting"):
         if key in identity and getattr(config, key) != identity[key]:
             raise InputError(

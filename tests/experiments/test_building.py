@@ -229,7 +229,7 @@ def test_code_that_comes_to_no_answer_is_left_out_with_its_reason(
         ([{"decision": "keep"}], "decision 1: field 'case' is None"),
         ([{"case": [1], "decision": "keep"}], "decision 1: field 'case' is [1]"),
         ([{"case": "nobody", "decision": "keep"}], "review of 'nobody': no case has that id"),
-        ([{"case": "x", "decision": "keep"}, {"case": "x", "decision": "drop"}], "case 'x' is decided twice"),
+        ([{"case": "x", "decision": "keep"}, {"case": "x", "decision": "drop"}], "review.jsonl: decision 2: case 'x'"),
     ],
 )
 def test_decisions_that_belong_to_no_case_are_refused(

@@ -108,7 +108,7 @@ COMMANDS = {
         ),
         (document("manifest.json", engine={"identity": 3}), "score probe", "engine: field 'identity' is 3"),
         (fewer("journal/segment.jsonl"), "study", "b/journal: the answers of 1 of "),
-        (gone("journal"), "merge", "b/journal: holds no answers"),
+        (gone("journal"), "merge", "b/journal: has no answers"),
         (first_line("asks.jsonl", ask=None), "study report", "b/asks.jsonl:1: field 'ask' is missing"),
         (first_line("cases.jsonl", id=None), "compare merge score study report", "cases.jsonl:1: field 'id' is miss"),
         (first_line("cases.jsonl", id=7), "compare merge score", "b/cases.jsonl:1: field 'id' is 7, not text"),

@@ -82,13 +82,13 @@ def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> N
     assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen) is None
     many = Behaviour(True, 5, 4, from_case=Tally(9, 10), from_cases=Tally(64, 80))
     assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), many) is None
-    assert "does not come from the items" in rule.open_question(seen, Inside(4, {"own:decision": SHOWN}))
+    assert "come from the items of the case" in rule.open_question(seen, Inside(4, {"own:decision": SHOWN}))
 
 
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (Behaviour(True, 4, 4, exchanged=Tally(4, 4)), "each other's place"),
+        (Behaviour(True, 4, 4, exchanged=Tally(4, 4)), "operands"),
         (Behaviour(True, 1, 4), "1 of 5 settings fail"),
         (Behaviour(False, 3, 4), "does not fail"),
     ],

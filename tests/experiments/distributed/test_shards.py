@@ -168,8 +168,8 @@ def _changed(name: str, field: str, value: Any) -> Callable[[Path, list[Path]], 
     ("spoil", "says"),
     [
         (_missing, "missing: 3/3"),
-        (_double, "1/3 is there twice"),
-        (_whole, "is no shard"),
+        (_double, "1/3 is given twice"),
+        (_whole, "is not a shard"),
         (_changed("manifest.json", "seed", 7), "seed is 7"),
         (_changed("manifest.json", "format", "xml"), "format is xml"),
         (_changed("manifest.json", "data", "other"), "data is other"),
@@ -202,7 +202,7 @@ def test_shards_of_other_code_or_libraries_are_merged_and_it_is_said(
     path.write_text(json.dumps(document))
     merge_runs(parts(study), tmp_path / "out", Reporter(bars=False))
     said = capsys.readouterr().err
-    assert "not all made alike: composcope" in said and "cccccccccccc" in said and "2.10.0" in said
+    assert "different settings: composcope" in said and "cccccccccccc" in said and "2.10.0" in said
     assert set(read_json(tmp_path / "out" / "manifest.json")["mixed"]) == {"composcope", "torch"}
     assert rows(tmp_path / "out") == rows(made / "whole")
 
