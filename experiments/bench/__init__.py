@@ -1,1 +1,1 @@
-"""What asking costs, measured by one command."""
+"""Benchmarks of speed: the cost of asking and of probing, measured by one command."""

@@ -1,7 +1,7 @@
-"""What asking costs: the transformers engine against plain ``generate`` and lm-evaluation-harness on the same asks.
+"""The cost of asking: the transformers engine against plain ``generate`` and lm-evaluation-harness on the same asks.
 
-Every way answers the same asks of one protocol with the same model in the same dtype; loading is left out. Also timed:
-what the journal and grading add, per 10,000 asks.
+All ways answer the same asks of one protocol with the same model in the same dtype; loading is not timed. The time
+that journal and grading add per 10,000 asks is also measured.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class EngineTiming:
     """``default``, or the number of asks in a batch."""
     asks: int
     seconds: float
-    """Wall clock, median of the passes; NaN where it was skipped."""
+    """Wall clock, median of the passes; NaN if skipped."""
     processor_seconds: float
-    """Of the whole process, all threads; the fairer number on a shared machine."""
+    """Processor time of the whole process, all threads; the fairer number on a shared machine."""
     same_answers: int | None
-    """Answers that are ours to the letter (ours: one by one against batches); None where it was skipped."""
+    """Answers identical to ours (for ours: one by one against batches); None if skipped."""
     note: str = ""
 
     @property
@@ -66,13 +66,13 @@ class EngineTiming:
 
 @dataclass(frozen=True)
 class Overhead:
-    """What everything but the model costs, for ``asks`` asks."""
+    """The cost of everything except the model, for ``asks`` asks."""
 
     asks: int
     first: float
-    """Processor seconds for asking, journal and grading, with an engine that answers at once."""
+    """Processor seconds for asking, journal and grading, with an engine that answers immediately."""
     resumed: float
-    """Processor seconds when all is in the journal."""
+    """Processor seconds if everything is already in the journal."""
     first_wall: float
     resumed_wall: float
     journal_mb: float
@@ -80,7 +80,7 @@ class Overhead:
 
 @dataclass(frozen=True)
 class EngineBench:
-    """What was measured, and on what."""
+    """The measurements, and the setting that they belong to."""
 
     model: str
     benchmark: str
@@ -89,7 +89,7 @@ class EngineBench:
     overhead: Overhead
 
     def ratios(self) -> dict[str, float]:
-        """How many times as fast we are, by processor time (wall clock on a GPU): at defaults and at equal batch."""
+        """How many times as fast we are, by processor time (wall clock on a GPU), at defaults and equal batch size."""
         found = {}
         for name, mine in (("defaults", "default"), ("equal batch", None)):
             rows = [r for r in self.rows if (r.batch == "default") == (mine == "default") and r.seconds == r.seconds]
@@ -159,7 +159,7 @@ def bench_evaluation(
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
     progress: Bar = no_bar,
 ) -> EngineBench:
-    """Measure every way on the same ``asks`` asks of a benchmark, at its defaults and with ``batch_size`` in a batch.
+    """Measure every way on the same ``asks`` asks of a benchmark, at its defaults and with batches of ``batch_size``.
 
     Raises ``InputError`` for numbers below 1 and for names that cannot be used.
     """
@@ -190,7 +190,7 @@ def _prepare(
     how = Config(model=model, benchmark=benchmark, protocol=found.protocol, format=found.format, prompting=prompting)
     protocol = make_protocol(how)
     wanted = all_asks(found.cases, protocol, "incorrect")
-    # What shares a prompt is one ask; the order of a benchmark would put the short ones together.
+    # Cases with the same prompt are one ask; the benchmark's own order would put the short ones together.
     unique = list({(a.prompt, a.prompting): a for a in wanted}.values())
     random.Random(seed).shuffle(unique)
     return _Setup(engine, unique[:n], source.location, repeats, threads)
@@ -250,7 +250,7 @@ class _Replay(BaseEngine):
 
 @dataclass(frozen=True)
 class _Wholes:
-    """One ask a case."""
+    """A protocol with one ask per case."""
 
     by_case: Mapping[str, Ask]
     name: str = "wholes"
@@ -263,7 +263,7 @@ class _Wholes:
 
 
 def measure_overhead(asks: Sequence[Ask], engine: LocalEngine, n: int = OVERHEAD_ASKS) -> Overhead:
-    """Time the evaluation loop over ``n`` different asks whose answers, the model's own, are at hand."""
+    """Time the evaluation loop over ``n`` different asks, with the model's own answers at hand."""
     some = list(asks[:256])
     given = dict(engine.answer(some))
     chosen = [replace(some[i % len(some)], case=str(i), role="whole", repeat=i // len(some)) for i in range(n)]

@@ -1,8 +1,8 @@
 """The part of the asking benchmark that runs under lm-evaluation-harness's own interpreter: ``python lm_eval_side.py``.
 
-Reads one JSON object a line from stdin (model folder, prompts, token budgets, batch size, ...), answers the prompts
-with its ``generate_until`` and writes one JSON object a line to stdout: seconds, texts and versions. The model is
-loaded with the first. Imports nothing of this package: that interpreter lacks it.
+Reads one JSON object per line from stdin (model folder, prompts, token budgets, batch size, ...), answers the prompts
+with ``generate_until`` of the harness, and writes one JSON object per line to stdout: seconds, texts and versions. The
+model is loaded with the first object. Imports nothing from this package, which that interpreter does not have.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 def load(job: dict[str, Any]) -> Any:
     torch: Any = importlib.import_module("torch")
     torch.set_num_threads(job["threads"])
-    # The rendered prompts hold their BOS.
+    # The rendered prompts already contain their BOS.
     return importlib.import_module("lm_eval.models.huggingface").HFLM(
         pretrained=job["model"], dtype=job["dtype"], device=job["device"], add_bos_token=False
     )
 
 
 def answer(model: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """Seconds of wall clock and processor, the texts, and how many prompts had the ids we fed."""
+    """Seconds of wall clock and processor, the texts, and how many prompts had the ids that we fed."""
     instance: Any = importlib.import_module("lm_eval.api.instance").Instance
     model.batch_size_per_gpu = job["batch_size"] or 1  # its default
     requests = [
@@ -51,7 +51,7 @@ def answer(model: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     replies, model = sys.stdout, None
-    with contextlib.redirect_stdout(sys.stderr):  # what the libraries print is no reply
+    with contextlib.redirect_stdout(sys.stderr):  # output of the libraries must not be taken for a reply
         for line in sys.stdin:
             job = json.loads(line)
             model = model or load(job)

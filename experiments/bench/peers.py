@@ -1,4 +1,4 @@
-"""Ways to answer the same asks with the same model: ours, plain ``generate``, lm-evaluation-harness; and on what."""
+"""Ways to answer the same asks with the same model: ours, plain ``generate``, lm-evaluation-harness."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Took:
     wall: float
     """Seconds."""
     processor: float
-    """Seconds of the whole process, all threads; the fairer number on a shared machine."""
+    """Processor seconds of the whole process, all threads; the fairer number on a shared machine."""
     texts: Mapping[int, str]
     """Answers by number of the ask."""
     note: str = ""
@@ -47,7 +47,7 @@ def timed(run: Callable[[], Mapping[int, str]]) -> Took:
 
 
 def same(texts: Mapping[int, str], others: Mapping[int, str]) -> int:
-    """Answers that are equal; engines differ in whether they keep the blanks around one, and its stop string."""
+    """Number of equal answers, ignoring surrounding blanks and the stop string, which engines may keep or cut."""
     return sum(texts[i].strip() == others[i].strip() for i in texts.keys() & others.keys())
 
 
@@ -57,7 +57,7 @@ def ours(engine: LocalEngine, asks: Sequence[Ask]) -> dict[int, str]:
 
 
 def one_by_one(engine: LocalEngine) -> LocalEngine:
-    """The same engine without what makes it fast: nothing shared, one ask at a time."""
+    """The same engine without its optimizations: nothing is shared, one ask at a time."""
     plain = LocalEngine(engine.model, engine.tokenizer, batch_size=1, continuous=False, folder=engine.folder)
     plain._identity = engine.identity
     return plain
@@ -65,7 +65,7 @@ def one_by_one(engine: LocalEngine) -> LocalEngine:
 
 @torch.inference_mode()
 def generate(engine: LocalEngine, asks: Sequence[Ask], batch_size: int) -> dict[int, str]:
-    """``model.generate`` as one writes it: greedy, in the order of the asks, padded on the left where batched."""
+    """``model.generate`` as a user would call it: greedy, in the order of the asks, padded on the left in batches."""
     model, tokenizer = engine.model, engine.tokenizer
     ids = engine.prompt_ids(asks)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else min(engine.eos_ids)
@@ -87,7 +87,7 @@ def generate(engine: LocalEngine, asks: Sequence[Ask], batch_size: int) -> dict[
 
 
 class Harness:
-    """lm-evaluation-harness in an interpreter of its own, with the model loaded once: ``harness(asks, batch_size)``."""
+    """lm-evaluation-harness in its own interpreter, with the model loaded once: ``harness(asks, batch_size)``."""
 
     def __init__(self, python: str, engine: LocalEngine, location: str, threads: int) -> None:
         self.engine, self.about, self.python = engine, {"model": location, "threads": threads}, python
@@ -100,7 +100,7 @@ class Harness:
             raise ModelError(f"--lm-eval-python {python}: {e.strerror}; {INSTALL}") from e
 
     def __call__(self, asks: Sequence[Ask], batch_size: int | None) -> Took:
-        """Raises ``ModelError`` where the other interpreter cannot do it, with its last words."""
+        """Raises ``ModelError`` with the last line of output if the other interpreter fails."""
         engine = self.engine
         ids = engine.prompt_ids(asks)
         job = {
@@ -124,7 +124,7 @@ class Harness:
         return _took(json.loads(reply), len(ids))
 
     def close(self) -> None:
-        """End the process: it waits for nothing but the next line."""
+        """End the process, which only waits for the next line."""
         try:
             self.process.communicate()
         except OSError:
@@ -142,7 +142,7 @@ def _took(reply: dict[str, Any], n: int) -> Took:
 
 @contextmanager
 def harness(python: str | None, engine: LocalEngine, location: str, threads: int) -> Iterator[Harness | None]:
-    """The harness while it is needed; None without an interpreter that has it."""
+    """The harness, closed after use; None without an interpreter that has it."""
     if python is None:
         yield None
         return
@@ -154,7 +154,7 @@ def harness(python: str | None, engine: LocalEngine, location: str, threads: int
 
 
 def machine(device: str, threads: int) -> dict[str, Any]:
-    """What the numbers belong to."""
+    """The machine and versions that the numbers belong to."""
     import transformers
 
     return {

@@ -1,7 +1,7 @@
-"""``composcope bench --preset real``: what the work on a real pretrained model costs, against its peers.
+"""``composcope bench --preset real``: the cost of work on a real pretrained model, compared with its peers.
 
-Everything is timed in rounds, each way once a round on the same asks, so that what a busy machine adds falls on all of
-them; a ratio is the median over rounds. Each task is one line in ``TASKS``.
+Everything is timed in rounds. Each round runs every way once on the same asks, so that other load on the machine
+affects all of them; a ratio is the median over rounds. Each task is one line in ``TASKS``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ BEGIN, END = "<!-- bench real -->", "<!-- end of bench real -->"
 HEAD = ("task", "way", "batch", "s of processor", "s", "time ratio [range]", "same answers", "note")
 ANSWER_TOKENS = 32
 ATTRIBUTED, PATCHED = 64, 16
-"""Answers whose neurons are scored, and pairs that are patched."""
+"""Number of answers whose neurons are scored, and of pairs that are patched."""
 SLOW = 16
-"""Asks on which a way that takes one at a time is timed, once; its time is scaled to all of them."""
+"""A way that takes one ask at a time is timed once on this many asks; its time is scaled to all of them."""
 CAPITALS = (
     "Paris Berlin Madrid Rome Lisbon Vienna Athens Dublin Oslo Stockholm Helsinki Copenhagen Warsaw Prague Budapest "
     "Brussels Bern Cairo Nairobi Tokyo Beijing Bangkok Hanoi Delhi Tehran Ankara Moscow Kyiv Ottawa Canberra Lima "
@@ -66,13 +66,13 @@ class BenchSetting:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to do a task; the first of a task is ours."""
+    """One way to do a task; the first way of a task is ours."""
 
     name: str
     run: Callable[[], peers.Took]
     batch: str = ""
     share: float = 1.0
-    """Part of the work that ``run`` does; below 1 it is run in the first round only."""
+    """The share of the work that ``run`` does; a way with less than 1 runs only in the first round."""
     note: str = ""
 
 
@@ -87,7 +87,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskTiming:
-    """What one way took."""
+    """The measurements of one way."""
 
     task: str
     way: str
@@ -96,7 +96,7 @@ class TaskTiming:
     """Wall clock, median over rounds."""
     processor: float
     ratio: float | None
-    """Median over rounds of its processor time to ours (wall clock on a GPU); None for ours."""
+    """Its processor time relative to ours (wall clock on a GPU), median over rounds; None for ours."""
     low: float | None
     high: float | None
     rounds: int
@@ -106,7 +106,7 @@ class TaskTiming:
 
 @dataclass(frozen=True)
 class TaskBench:
-    """What was measured, and on what."""
+    """The measurements, and the setting that they belong to."""
 
     model: str
     machine: Mapping[str, Any]
@@ -128,7 +128,7 @@ class TaskBench:
         )
 
     def summary(self) -> list[str]:
-        """For each task the fastest peer, and the target."""
+        """For each task, the fastest peer and the target."""
         found = []
         for task in dict.fromkeys(r.task for r in self.rows):
             mine, *others = [r for r in self.rows if r.task == task]
@@ -154,7 +154,7 @@ class TaskBench:
         return "\n".join([self.about(), "", *rows, "", *(f"- {line}" for line in self.summary())])
 
     def write_docs(self, path: Path) -> None:
-        """Put the table between its marks in a markdown file. Raises ``InputError`` where there are none."""
+        """Put the table between its marks in a markdown file. Raises ``InputError`` if the marks are missing."""
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         if BEGIN not in text or END not in text:
             raise InputError(f"{path}: no lines {BEGIN!r} and {END!r}; add them where the table belongs")
@@ -173,7 +173,7 @@ def _cells(row: TaskTiming) -> tuple[str, ...]:
 
 
 def apart() -> list[Ask]:
-    """Questions that begin apart: nothing to share but their number of words."""
+    """Questions with different beginnings, so that they share nothing but their number of words."""
     kinds = ("{} is the capital of which country?", "{}: what is the official language of the country with this "
              "capital?", "{}: on which continent is the country with this capital?")  # fmt: skip
     return [_ask(f"{kind.format(c)}\nAnswer:", "raw") for c in CAPITALS for kind in kinds]
@@ -186,7 +186,7 @@ def questions() -> list[str]:
 
 
 def chat() -> list[Ask]:
-    """The chat template's own system prompt before every question."""
+    """Questions that share the chat template's own system prompt."""
     return [_ask(f"{q} Answer with one or two words only.", "chat") for q in questions()]
 
 
@@ -201,7 +201,7 @@ def _ask(prompt: str, prompting: Any) -> Ask:
 
 
 def asking(make: Callable[[], list[Ask]], setting: BenchSetting) -> list[Way]:
-    """Ours, ours without what makes it fast, plain generate and the harness, at several batch sizes."""
+    """Ours, ours without its optimizations, plain generate and the harness, at several batch sizes."""
     engine, asks = setting.engine, make()[: setting.asks]
     few = asks[:SLOW]
     share = len(few) / len(asks)
@@ -225,13 +225,13 @@ def asking(make: Callable[[], list[Ask]], setting: BenchSetting) -> list[Way]:
 
 
 def chat_prompts(lm: Any, n: int) -> list[list[int]]:
-    """The first ``n`` chat questions as token ids, whole template included."""
+    """The first ``n`` chat questions as token ids, including the whole template."""
     talks = [[{"role": "user", "content": ask.prompt}] for ask in chat()[:n]]
     return [lm.tokenizer.apply_chat_template(t, add_generation_prompt=True, return_dict=False) for t in talks]
 
 
 def attributing(setting: BenchSetting) -> list[Way]:
-    """Neurons of 64 answers in all layers, and one backward pass a node and layer (the published average of 20)."""
+    """Neurons of 64 answers in all layers, against a backward pass per node and layer (the published average of 20)."""
     lm = setting.lm()
     from ...probes import neurons
 
@@ -253,7 +253,7 @@ def attributing(setting: BenchSetting) -> list[Way]:
 
 
 def patching_pairs(setting: BenchSetting) -> list[Way]:
-    """The prompt's end of 16 pairs patched after every block, with all controls, and one continuation at a time."""
+    """Patch the prompt's end of 16 pairs after every block with all controls, against one continuation at a time."""
     lm = setting.lm()
     from ...probes import patching
 
@@ -266,7 +266,7 @@ def patching_pairs(setting: BenchSetting) -> list[Way]:
         return {}
 
     def naive(layers: Sequence[int]) -> dict[int, str]:
-        """The recipient's prompt and all that was said so far, read anew for every token of every layer."""
+        """Read the recipient's prompt and its continuation so far again, for every token of every layer."""
         for layer in layers:
             site = Site(layer, "resid_post")
             state = lm.run(torch.tensor([donors[0]]), read=[site]).acts[site][0, -1]

@@ -1,6 +1,6 @@
-"""Beyond one process: workers that each hold the model, on the GPUs of one machine or many.
+"""Work beyond one process: workers that each hold the model, on the GPUs of one machine or of many.
 
-``engine`` and ``fleet`` answer asks and measure probes on Ray workers (``pool`` hands items out, ``worker`` is what
-runs there); ``store`` keeps what was measured, item by item; ``cached_model`` measures here with such a store. Ray does
-placement, transport and process management; none of that is done here.
+``engine`` answers asks and ``fleet`` measures probes on Ray workers. ``pool`` hands out items, and ``worker`` runs on
+each worker. ``store`` keeps measurements item by item; ``cached_model`` uses such a store for a model in this process.
+Ray does placement, transport and process management; this package does none of them.
 """

@@ -1,4 +1,4 @@
-"""A model of this process with a store beside it: measured items are read back, and a shard measures only its own."""
+"""A model in this process with a store: measured items are read from it, and a shard measures only its own items."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..run import provenance
 from .store import Store, entry_key
 
 POOL = 64
-"""Items measured between two writes."""
+"""Number of items measured between two writes."""
 
 
 def scope(target: Any) -> str:
-    """Hash of what every measurement of a target depends on: weights, numerics and the code of probes and hooks."""
+    """Hash of everything that a target's measurements depend on: weights, numerics and the code of probes and hooks."""
     numerics = target.numerics()
     who = sorted(target.engine.identity.items())
     kind = str(numerics.get("device", "")).partition(":")[0]
@@ -26,13 +26,13 @@ def scope(target: Any) -> str:
 
 
 class Missing(NoCasesError):
-    """A shard has measured its items, and those of other shards are still missing."""
+    """A shard has measured its own items, but those of other shards are still missing."""
 
 
 class CachedModel:
-    """A ``Model`` whose measurements go through a store; everything else is the model's own.
+    """A ``Model`` whose measurements go through a store; everything else comes from the model itself.
 
-    With ``part`` only every n-th item is measured; raises ``Missing`` where others are not in the store yet.
+    With ``part`` only every n-th item is measured. Raises ``Missing`` if other items are not in the store yet.
     """
 
     def __init__(self, lm: Any, store: Store, scope: str, part: Shard | None = None) -> None:
@@ -45,7 +45,7 @@ class CachedModel:
         self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes, *, light: bool
     ) -> Iterator[tuple[int, Any]]:
         """See ``probes.spread``."""
-        if light:  # as quick to do again as to read
+        if light:  # doing it again is as fast as reading it
             yield from measure(self.lm, items, notes)
             return
         keys = [entry_key(self.scope, measure, item) for item in items]
@@ -59,8 +59,8 @@ class CachedModel:
         missing = [key for key in keys if key not in self.store]
         if missing:
             raise Missing(
-                f"{len(missing)} of {len(items)} items are other shards'; when all have run, the same command without "
-                "--shard puts them together"
+                f"{len(missing)} of {len(items)} items are other shards'; when all have run, give the same command "
+                "without --shard"
             )
         for i, key in enumerate(keys):
             yield i, self.store.get(key)

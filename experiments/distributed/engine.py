@@ -1,4 +1,4 @@
-"""Asks answered by the workers of a pool, each in its own journal segment."""
+"""An engine whose asks are answered by the workers of a pool, each with its own journal segment."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .pool import Pool
 from .worker import MARK, Place
 
 ITEMS_PER_WORKER = 4
-"""Items of a round per worker: the last ones are done when the others are, roughly."""
+"""Number of items per worker in a round, so that all workers finish at about the same time."""
 MIN_ASKS = 32
-"""Asks per item where there are enough: a batch is kept full."""
+"""Asks per item if there are enough, so that batches stay full."""
 MAX_ASKS = 1024
 
 
 class WorkersJournal(Journal):
-    """The driver's side of a journal: what a worker has written is only taken note of."""
+    """The driver's side of a journal: answers that a worker has already written are only recorded in memory."""
 
     def __init__(self, folder: str | Path, written: set[str], *, reuse: bool = False) -> None:
         self.written = written
@@ -57,7 +57,7 @@ class RayEngine(BaseEngine):
         return journal
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
-        """Answer every ask, in items of whole cases; see ``Engine``."""
+        """Answer every ask, in items that hold whole cases; see ``Engine``."""
         late: list[tuple[Ask, Response]] = []
         for args, (found, written) in self.pool.map("answer", self._items(asks), lambda args: self._rest(args, late)):
             yield from late
@@ -83,7 +83,7 @@ class RayEngine(BaseEngine):
         return [(item, self.place) for item in items if item]
 
     def _rest(self, args: tuple[Any, ...], late: list[tuple[Ask, Response]]) -> tuple[Any, ...] | None:
-        """What a lost worker has left to do; what it had journalled goes to ``late``."""
+        """What a lost worker left undone; answers that it had already journalled go to ``late``."""
         asks, place = args
         here = None if place is None else place.here()
         known = {} if here is None else read_journal(here / "journal").responses
@@ -99,7 +99,7 @@ class RayEngine(BaseEngine):
 
 
 def mark(run: Path) -> Place:
-    """Mark a run folder, so that workers can tell whether they see it."""
+    """Mark a run folder so that workers can tell whether they see it."""
     found = run / MARK
     if not found.is_file():
         write_text(found, secrets.token_hex(8))

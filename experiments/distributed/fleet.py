@@ -1,4 +1,4 @@
-"""A model on the workers of a pool: probes spread what they measure over it and summarize here."""
+"""A model on the workers of a pool: probes distribute their measurements over it and summarize them here."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ MAX_ITEMS = 64
 
 
 class FleetModel:
-    """Stands in for a ``Model``: its sizes, and ``spread``. It has no weights."""
+    """Takes the place of a ``Model`` for probes: it has the model's sizes and ``spread``, but no weights."""
 
     def __init__(self, pool: Pool, tokenizer: Any, run: Path, scope: str) -> None:
-        """``run`` is the run's folder, ``scope`` the hash of what all measurements depend on (model, dtype, code)."""
+        """``run`` is the run folder; ``scope`` is the hash of what all measurements depend on (model, dtype, code)."""
         import torch
 
         self.pool, self.tokenizer, self.scope = pool, tokenizer, scope
         self.anatomy, self.dtype, self.eos_ids = pool.one("sizes")
         self.device = torch.device("cpu")
-        """Where results arrive."""
+        """The device on which results arrive."""
         self.place = mark(run)
         self.store = Store(run / "probes" / MEASURED)
 
     def spread(
         self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes, *, light: bool
     ) -> Iterator[tuple[int, Any]]:
-        """See ``probes.spread``; what the store holds is not measured again."""
+        """See ``probes.spread``; items in the store are not measured again."""
         keys = [entry_key(self.scope, measure, item) for item in items]
         self.store.refresh()
         todo = [i for i, key in enumerate(keys) if key not in self.store]
@@ -59,7 +59,7 @@ class FleetModel:
         return self.pool.one("call", function, args)
 
     def _parts(self, todo: Sequence[int], items: Sequence[Any]) -> list[list[int]]:
-        """Items of a similar size together, the largest first."""
+        """Groups of items of a similar size, the largest first."""
         order = sorted(todo, key=lambda i: -_size(items[i]))
         size = max(1, min(MAX_ITEMS, -(-len(order) // (ITEMS_PER_WORKER * self.pool.workers))))
         return [order[i : i + size] for i in range(0, len(order), size)]
@@ -73,7 +73,7 @@ class FleetModel:
 
 
 def _size(item: Any) -> int:
-    """About how many tokens an item has."""
+    """The approximate number of tokens of an item."""
     if isinstance(item, int):
         return 1
     for name in ("prompt_ids", "ids"):

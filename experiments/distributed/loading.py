@@ -1,4 +1,4 @@
-"""Who answers: the model in this process, a server that has it, or Ray workers."""
+"""Opens the target that answers: the model in this process, a server that has it, or Ray workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..models.target import Target, load_local
 def load_target(config: Config, run: Path | None = None, say: Callable[[str], None] | None = None) -> Target:
     """Load a model and its tokenizer from a folder, the cache or the hub, or connect to the server that has it.
 
-    ``run`` is where a server of our own writes its log, ``say`` hears what it is doing. Close the target when done.
+    ``run`` is the folder for the log of our own server; ``say`` receives progress messages. Close the target when done.
     Raises ``InputError`` or ``ModelError`` for names, folders, weights and servers that cannot be used.
     """
     if served.is_served(config):

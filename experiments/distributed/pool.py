@@ -1,7 +1,7 @@
-"""Ray workers with a queue in front of them: each takes the next item when it is free; a lost one is replaced.
+"""Ray workers with a queue: each free worker takes the next item, and a lost worker is replaced.
 
-Where workers run, how arguments reach them and when a process or node counts as dead is Ray's business. Here is only
-what Ray cannot know: what is left to do of an item whose worker was lost.
+Ray decides where workers run, how arguments reach them, and when a process or node counts as dead. This module adds
+what Ray cannot know: which part of an item is still undone when its worker is lost.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..run import provenance
 from .worker import Failure, Worker
 
 TRIES = 3
-"""Workers that one item, or starting, may cost before the run gives up."""
+"""The run gives up after losing this many workers to one item, or while starting workers."""
 OBJECT_STORE = 512 << 20
-"""Bytes of shared memory for a cluster of our own; results are small, and Ray spills what does not fit."""
+"""Bytes of shared memory for a cluster of our own. Results are small, and Ray spills what does not fit."""
 
-_TOKEN = "; is it up? where it asks for a token (Ray's default from 2.60 on), set RAY_AUTH_MODE=token"
-"""Ray never sends a token to an address that was given, unless told to, and calls that a failure to connect."""
+_TOKEN = "; check that it is running; if it requires a token (Ray's default from 2.60 on), set RAY_AUTH_MODE=token"
+"""Unless told to, Ray sends no token to a given address, and then reports only a failure to connect."""
 
 
 @dataclass
@@ -35,10 +35,10 @@ class WorkItem:
 
 
 def import_ray() -> Any:
-    """Ray, without its telemetry. Raises ``InputError`` where it is not installed."""
+    """Import Ray without its telemetry. Raises ``InputError`` if it is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    # Ray runs workers at a low priority, below everything else on the machine; here they are what the user waits for.
+    # By default Ray runs workers at a low priority, below everything else; here the user is waiting for them.
     os.environ.setdefault("RAY_worker_niceness", "0")
     try:
         import ray
@@ -53,8 +53,8 @@ class Pool:
     def __init__(self, config: Config, say: Callable[[str], None]) -> None:
         """Join or start a cluster and load the model on the first worker; the others follow as they can.
 
-        Raises ``InputError`` for a cluster that cannot be joined or has no room for one worker, and what loading the
-        model raises.
+        Raises ``InputError`` for a cluster that cannot be joined or has no room for one worker, and any error of
+        loading the model.
         """
         self.ray, self.config, self.say = import_ray(), config, say
         self.code = {k: v for k, v in provenance.code().items() if k in ("version", "source")}
@@ -63,14 +63,14 @@ class Pool:
             self._join()
         self.workers, self.cpus, self.gpus = self._shares()
         self.abouts: list[Mapping[str, Any]] = []
-        """What each worker that was started said about itself."""
+        """What each started worker reported about itself."""
         self.lost = 0
         self._idle: list[Any] = []
         self._starting: dict[Any, Any] = {}
         """Pending ``load`` -> worker."""
         self._failed_starts = 0
         self._unfit: str | None = None
-        """Why a worker could not even be made: another one there would not be either."""
+        """Why a worker could not even be created, in which case another attempt would fail too."""
         try:
             for _ in range(self.workers):
                 self._start()
@@ -82,7 +82,7 @@ class Pool:
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What the first worker said about the model; the others agreed."""
+        """What the first worker reported about the model; the others agreed."""
         return self.abouts[0]
 
     def _join(self) -> None:
@@ -100,7 +100,7 @@ class Pool:
             raise InputError(f"--ray-address {address or '(none)'}: {where} ({line}){hint}") from e
 
     def _shares(self) -> tuple[int, int, float]:
-        """Number of workers, and CPUs and GPUs of each."""
+        """Number of workers, and the CPUs and GPUs of each."""
         total = self.ray.cluster_resources()
         cpus, gpus = int(total.get("CPU", 0)), total.get("GPU", 0.0)
         each = self.config.serving.gpus_per_worker
@@ -109,7 +109,7 @@ class Pool:
             raise InputError(f"--gpus-per-worker {each:g}: the cluster has {gpus:g} GPUs; give fewer, or 0 for CPUs")
         workers = self.config.serving.workers or (int(gpus // each) if each else 0)
         if not workers:
-            raise InputError("--engine ray: the cluster has no GPU to count; say how many workers with --workers N")
+            raise InputError("--engine ray: the cluster has no GPUs; give the number of workers with --workers N")
         room = int(gpus // each) if each else max(1, cpus)
         if workers > room:
             self.say(f"{workers} workers are wanted and the cluster has room for {room}; the others wait for nodes")
@@ -125,9 +125,9 @@ class Pool:
     def map(
         self, method: str, items: Sequence[tuple[Any, ...]], rest: Callable[[tuple[Any, ...]], tuple[Any, ...] | None]
     ) -> Iterator[tuple[tuple[Any, ...], Any]]:
-        """Arguments and result of every item as it is done.
+        """Yield the arguments and result of every item as it is done.
 
-        ``rest`` is asked what is still to do of an item whose worker was lost; None: nothing.
+        ``rest`` returns what is still undone of an item whose worker was lost; None: nothing.
         Raises what the workers' methods raise, and ``ModelError`` for an item that has cost three workers.
         """
         waiting = deque(WorkItem(args) for args in items)
@@ -150,16 +150,16 @@ class Pool:
                 self._idle.append(worker)
                 yield item.args, result
         finally:
-            # Whoever stopped early (a limit, an error, Ctrl-C) wants no more answers.
+            # A caller that stopped early (a limit, an error, Ctrl-C) wants no more answers.
             for worker, _ in busy.values():
                 self._replace(worker, said=False)
 
     def one(self, method: str, *args: Any) -> Any:
-        """The result of one call, on whichever worker is free."""
+        """The result of one call, on any free worker."""
         return next(iter([value for _, value in self.map(method, [args], lambda a: a)]))
 
     def _await_one(self, busy: Mapping[Any, Any]) -> Any:
-        """The next result that is there, or None where a worker has started or failed to."""
+        """The next result, or None if a worker has started or failed to start."""
         (ref,), _ = self.ray.wait([*busy, *self._starting], num_returns=1)
         if ref in busy:
             return ref
@@ -177,7 +177,7 @@ class Pool:
                 self.say("a worker was lost while it loaded the model; another one is started")
                 self._start()
             elif busy or self._idle or self._starting:
-                self.say("a worker was lost while it loaded the model, and others before it; the run goes on without")
+                self.say("a worker was lost while it loaded the model, like others before; the run goes on without it")
             else:
                 died = self._failed_starts
                 raise ModelError(f"{died} workers died while they loaded the model (out of memory?); see Ray's logs")
@@ -189,16 +189,16 @@ class Pool:
         return None
 
     def _agree(self, about: Mapping[str, Any]) -> None:
-        """All workers must have the same weights, libraries and numerics: their answers stand side by side."""
+        """Check that all workers have the same weights, libraries and numerics, since their answers are combined."""
         for what in ("identity", "provenance", "prompting") if self.abouts else ():
             if about[what] != self.about[what]:
                 raise ModelError(
-                    f"worker on {about['host']}: its {what} is {about[what]}, and {self.about[what]} on "
+                    f"worker on {about['host']}: its {what} is {about[what]}, but {self.about[what]} on "
                     f"{self.about['host']}; give all nodes the same model, libraries and devices"
                 )
 
     def _result(self, ref: Any) -> Any:
-        """What a call returned; None when its worker was lost."""
+        """What a call returned; None if its worker was lost."""
         from ray import exceptions as lost
 
         try:
@@ -217,7 +217,7 @@ class Pool:
         if item.tries + 1 >= TRIES:
             raise ModelError(
                 f"one item of work has cost {TRIES} workers (out of memory?); use a smaller --batch-size or dtype, or "
-                "more GPUs for each worker; what was done is kept"
+                "more GPUs for each worker; finished work is kept"
             )
         return WorkItem(left, item.tries + 1)
 
@@ -229,7 +229,7 @@ class Pool:
         self._start()
 
     def peaks(self) -> list[Mapping[str, Any]]:
-        """Peak memory of every worker that is there."""
+        """Peak memory of every living worker."""
         refs = [w.peak.remote() for w in self._idle]
         return [p for p in map(self._result, refs) if p is not None]
 
@@ -246,6 +246,6 @@ class Pool:
 
 
 def _not_made(said: str) -> str | None:
-    """The last line of the error with which a worker's constructor ended, if it is that which lost the worker."""
+    """The last line of the error in a worker's constructor, if that error caused the loss of the worker."""
     lines = [x.strip() for x in said.splitlines() if x.strip()]
     return lines[-1] if lines and "creation task" in lines[0] else None

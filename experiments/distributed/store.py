@@ -1,8 +1,8 @@
-"""Measurements on disk, item by item: what a killed worker had measured is not measured again.
+"""Measurements on disk, item by item, so that measurements of a killed worker are not repeated.
 
-Each process appends files of its own (``HOST-PID-...-N.safetensors``: tensors, and in the metadata how they make up
-each result), whole or not at all. An entry is known by the hash of everything it depends on, so stores of several
-processes, shards and machines are merged by copying their files into one folder.
+Each process adds its own files (``HOST-PID-...-N.safetensors``: tensors, and metadata that says how they form each
+result). A file is written completely or not at all. The key of an entry is the hash of everything that it depends on,
+so stores of several processes, shards and machines are merged by copying their files into one folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 def entry_key(scope: str, measure: Callable[..., Any], item: Any) -> str:
-    """sha256 of what a result depends on: ``scope`` (model, code, ...), the measurement with its options, the item."""
+    """sha256 of what a result depends on: ``scope`` (model, code, ...), the measurement and its options, the item."""
     digest = hashlib.sha256()
     options: Mapping[str, Any] = {}
     if isinstance(measure, partial):
@@ -55,7 +55,7 @@ def _feed(digest: Any, value: Any) -> None:
         parts = [x for f in fields(value) for x in (f.name, getattr(value, f.name))]
         _feed_all(digest, type(value).__qualname__, parts)
     else:
-        raise TypeError(f"a {type(value).__name__} cannot be part of an item that is measured apart")
+        raise TypeError(f"a {type(value).__name__} cannot be part of a measured item")
 
 
 def _feed_all(digest: Any, kind: str, values: Sequence[Any]) -> None:
@@ -82,7 +82,7 @@ def pack(value: Any, tensors: list[torch.Tensor]) -> Any:
 
 
 def unpack(packed: Any, tensors: Callable[[int], torch.Tensor]) -> Any:
-    """What ``pack`` was given."""
+    """The inverse of ``pack``."""
     if not isinstance(packed, dict):
         return packed
     ((kind, inner),) = packed.items()
@@ -95,19 +95,19 @@ def unpack(packed: Any, tensors: Callable[[int], torch.Tensor]) -> Any:
 
 
 class Store:
-    """A folder of measurements, read again at every ``refresh``."""
+    """A folder of measurements; ``refresh`` reads it again."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self._where: dict[str, tuple[Path, Any]] = {}
         self._seen: set[str] = set()
-        # Process ids come again, in containers at once: the last part keeps writers apart.
+        # Process ids are reused, in containers almost at once, so a random last part keeps writers apart.
         self._writer = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._written = 0
         self.refresh()
 
     def refresh(self) -> None:
-        """Take notice of files written since; one that cannot be read is left out, its items are measured anew."""
+        """Read files written since the last call. A file that cannot be read is left out, its items measured again."""
         for path in sorted(self.folder.glob("*.safetensors")) if self.folder.is_dir() else []:
             if path.name in self._seen:
                 continue
@@ -123,13 +123,13 @@ class Store:
         return key in self._where
 
     def get(self, key: str) -> Any:
-        """The result of an entry that the store holds."""
+        """The result of an entry in the store."""
         path, packed = self._where[key]
         with safe_open(path, framework="pt") as f:
             return unpack(packed, lambda i: f.get_tensor(str(i)))
 
     def write(self, results: Iterable[tuple[str, Any]]) -> None:
-        """Add results to the store, in one file that is there as a whole or not at all."""
+        """Add results to the store in one file, which is written completely or not at all."""
         tensors: list[torch.Tensor] = []
         entries = {key: pack(value, tensors) for key, value in results}
         if not entries:

@@ -23,26 +23,26 @@ from .pool import Pool
 
 @dataclass(frozen=True)
 class RayTarget(Target):
-    """See the module. ``model`` is None: the weights are on the workers, the tokenizer is here too."""
+    """A target on Ray workers. ``model`` is None: the weights are on the workers, and the tokenizer is also here."""
 
     pool: Any = None
     """``Pool``"""
     run: Path = Path()
 
     def hooks(self) -> FleetModel:
-        """The model for the probes: what they measure item by item is measured on the workers."""
+        """The model for the probes; its measurements run on the workers, item by item."""
         return FleetModel(self.pool, self.tokenizer, self.run, scope(self))
 
     def facts(self) -> Mapping[str, Any]:
-        """What the manifest says about the model: what a worker said."""
+        """The manifest's facts about the model, as a worker reported them."""
         return self.pool.about["facts"]
 
     def numerics(self) -> Mapping[str, Any]:
-        """The settings that the last digits depend on, on a worker."""
+        """The settings on a worker that affect the last digits."""
         return self.pool.about["numerics"]
 
     def record(self) -> Mapping[str, Any]:
-        """Who the workers were, for the manifest."""
+        """The manifest's entry about the workers."""
         pool = self.pool
         started = [{k: a[k] for k in ("host", "pid", "versions")} for a in pool.abouts]
         about = {"workers": pool.workers, "gpus_per_worker": pool.gpus, "cpus_per_worker": pool.cpus, "lost": pool.lost}
@@ -56,7 +56,7 @@ class RayTarget(Target):
 def load_fleet(config: Config, run: Path, say: Callable[[str], None]) -> RayTarget:
     """Start the workers, each with the model, and open the tokenizer here.
 
-    Raises ``InputError`` without Ray or a cluster, and ``ModelError`` for workers that cannot load the model or differ.
+    Raises ``InputError`` without Ray or a cluster, and ``ModelError`` if workers cannot load the model or differ.
     """
     served, weights = address(config.model), config.serving.probe_model or config.model
     source = resolve_model(weights)
@@ -77,9 +77,9 @@ def load_fleet(config: Config, run: Path, say: Callable[[str], None]) -> RayTarg
 
 
 def _answered_elsewhere(run: Path, pool: Pool) -> ReplayEngine | None:
-    """The engine of a run that a server answered: its answers are only read, the workers probe its weights.
+    """The engine of a run that a server answered: its answers are only read, and the workers probe its weights.
 
-    Raises ``ModelError`` where the workers hold other weights.
+    Raises ``ModelError`` if the workers have other weights.
     """
     if not (run / "graded.jsonl").is_file():
         return None
@@ -90,7 +90,7 @@ def _answered_elsewhere(run: Path, pool: Pool) -> ReplayEngine | None:
     here = pool.about["identity"]["weights"]
     if identity.get("weights", here) != here:
         raise ModelError(
-            f"{run}: was answered by weights {identity['weights'][:12]}, the workers hold {here[:12]}; give the run's "
+            f"{run}: was answered by weights {identity['weights'][:12]}, the workers have {here[:12]}; give the run's "
             "model with --model or --probe-model"
         )
     return ReplayEngine(identity, made, read_journal(run / "journal").failures)

@@ -1,8 +1,8 @@
-"""What runs on a Ray worker: one model that answers asks and measures items. The package must be installed there.
+"""The code that runs on a Ray worker: one model that answers asks and measures items. Nodes must have the package.
 
-Where the run folder is on a file system that this node shares with the driver, what the worker makes is in the folder
-before it is sent: answers in a journal segment of its own, measurements in a store file of its own. So neither a killed
-worker nor a killed driver loses them. Elsewhere the driver writes them when they arrive.
+If the node shares the run folder's file system with the driver, a worker saves its results there before sending them:
+answers in its own journal segment, measurements in its own store file. So neither a killed worker nor a killed driver
+loses them. On other nodes the driver writes the results when they arrive.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..run.folder import MEASURED
 from .store import Store
 
 MARK = ".fleet"
-"""File of a run folder that tells a worker that it sees the driver's folder, and no other of the same name."""
+"""File in a run folder by which a worker recognizes the driver's folder, and not another folder of the same name."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Place:
     mark: str
 
     def here(self) -> Path | None:
-        """The folder, where this node sees it."""
+        """The folder, if this node sees it."""
         try:
             same = (Path(self.folder) / MARK).read_text(encoding="utf-8") == self.mark
         except OSError:
@@ -44,18 +44,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of a worker that a user can mend."""
+    """A worker's error that a user can fix."""
 
     kind: str
     message: str
 
     def error(self) -> errors.ComposcopeError:
-        """The error, to be raised where the command runs."""
+        """The error, to be raised in the process that runs the command."""
         return getattr(errors, self.kind, errors.ModelError)(self.message)
 
 
 def _reported(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Errors that a user can mend come back as values; all others are defects and keep their traceback."""
+    """Return errors that a user can fix as values; all other errors are defects and keep their traceback."""
 
     def guarded(self: Worker, *args: Any) -> Any:
         try:
@@ -68,7 +68,7 @@ def _reported(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Worker:
-    """See the module. Nothing is loaded before ``load``."""
+    """A Ray worker. Nothing is loaded before ``load``."""
 
     def __init__(self, config: Config, threads: int) -> None:
         several = (config.serving.gpus_per_worker or 0) > 1
@@ -82,7 +82,7 @@ class Worker:
 
     @_reported
     def load(self, code: Mapping[str, Any]) -> dict[str, Any]:
-        """Check that this node runs the driver's code, load the model, and say what it is."""
+        """Check that this node runs the driver's code, load the model, and describe it."""
         mine = provenance.code()
         for what in ("version", "source"):
             if mine[what] != code[what]:
@@ -112,7 +112,7 @@ class Worker:
 
     @_reported
     def answer(self, asks: Sequence[Ask], place: Place | None) -> tuple[list[tuple[int, Response]], bool]:
-        """Responses by index of the ask, and whether they are in the run's journal already."""
+        """Responses by index of the ask, and whether they are already in the run's journal."""
         engine, journal = self.target.engine, self._journal(place)
         keys = [ask_identity(ask, engine.identity) for ask in asks]
         where = {key: i for i, key in enumerate(keys)}
@@ -129,7 +129,7 @@ class Worker:
     def measure(
         self, measure: Callable[..., Any], items: Sequence[Any], keys: list[str], place: Place | None
     ) -> tuple[list[tuple[int, Any]], list[str], bool]:
-        """Results by index of the item, remarks, and whether the results are in the run's store already."""
+        """Results by index of the item, remarks, and whether the results are already in the run's store."""
         notes: list[str] = []
         results = [(i, _on_cpu(result)) for i, result in measure(self._model(), items, notes)]
         store = self._store(place)
@@ -144,7 +144,7 @@ class Worker:
 
     @_reported
     def sizes(self) -> tuple[Any, Any, tuple[int, ...]]:
-        """Anatomy without its modules, dtype and end-of-response ids of the model."""
+        """The model's anatomy without its modules, its dtype and its end-of-response ids."""
         lm = self._model()
         return without_modules(lm.anatomy), lm.dtype, lm.eos_ids
 
@@ -165,7 +165,7 @@ class Worker:
             return None
         if place not in self._journals:
             here = place.here()
-            # The driver holds the journal's lock for all its workers, and has compared the provenance.
+            # The driver holds the journal's lock for all its workers and has compared the provenance.
             journal = None if here is None else Journal(here / "journal", reuse=True, lock=False)
             if journal is not None:
                 journal.begin(self.target.engine.identity, self.target.engine.provenance)
@@ -182,7 +182,7 @@ class Worker:
 
 
 def without_modules(anatomy: Any) -> Any:
-    """Sizes and shape of a model: every module is replaced by an empty one, what is made of modules by nothing."""
+    """Sizes and shape of a model: every module becomes an empty one, and attributes made of modules become empty."""
     from torch import nn
 
     def stripped(value: Any) -> Any:
@@ -195,7 +195,7 @@ def without_modules(anatomy: Any) -> Any:
 
 
 def _on_cpu(value: Any) -> Any:
-    """Results without a trace of the worker's GPU or graph."""
+    """Results without references to the worker's GPU or graph."""
     import torch
 
     if isinstance(value, torch.Tensor):

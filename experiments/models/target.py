@@ -1,4 +1,4 @@
-"""The model under study, loaded once: the engine that answers and the hooks that look inside share its weights."""
+"""The model under study, loaded once: the engine that answers and the hooks that read it share its weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .resolve import ModelSource, resolve_model, weights_folder
 
 @dataclass(frozen=True)
 class Target:
-    """A loaded model with everything that asks or probes it."""
+    """A loaded model, with its engine for answers and its hooks for probes."""
 
     source: ModelSource
     model: Any
@@ -36,25 +36,25 @@ class Target:
 
     @property
     def who(self) -> str:
-        """Hash of the weights, or of a model that only a server knows its name and revision."""
+        """Hash of the weights; for a model that only a server has, its name and revision."""
         identity = self.engine.identity
         return identity.get("weights") or f"{identity['model']} ({identity.get('revision', 'unstated')})"
 
     def numerics(self) -> Mapping[str, Any]:
-        """The settings that the last digits depend on."""
+        """The settings that affect the last digits."""
         from ...hooks.surroundings import numerics
 
         return numerics(self.model)
 
     def record(self) -> Mapping[str, Any]:
-        """What else the manifest says when all is done: nothing for a model in this process."""
+        """Additional manifest entries when all is done: none for a model in this process."""
         return {}
 
     def close(self) -> None:
-        """Let go of what outlives an evaluation: nothing for a model in this process."""
+        """Release what outlives an evaluation: nothing for a model in this process."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What the manifest says about the model."""
+        """The manifest's facts about the model."""
         config = self.model.config
         return {
             "name": self.source.name,
@@ -92,7 +92,7 @@ def load_local(config: Config, say: Callable[[str], None]) -> Target:
 
 
 def set_padding(tokenizer: Any, pad_token: str | None, location: str, say: Callable[[str], None]) -> None:
-    """Give a tokenizer that names no pad token the one that the user names, or one of its own, and say so.
+    """Give a tokenizer without a pad token the one that the user names, or one of its own tokens, and report it.
 
     Padding is masked, so any token of the vocabulary gives the same answers. Raises ``InputError`` for a token that is
     not in the vocabulary.
@@ -105,11 +105,11 @@ def set_padding(tokenizer: Any, pad_token: str | None, location: str, say: Calla
         named = (tokenizer.eos_token, tokenizer.unk_token, tokenizer.bos_token)
         tokenizer.pad_token = next((t for t in named if t), None) or tokenizer.convert_ids_to_tokens(0)
         say(
-            f"{location}: the tokenizer names no pad token; batches are filled with {tokenizer.pad_token!r}, which is "
+            f"{location}: the tokenizer names no pad token; batches are padded with {tokenizer.pad_token!r}, which is "
             "masked (--pad-token chooses another one)"
         )
 
 
 def choose_prompting(wanted: str | None, tokenizer: Any) -> str:
-    """As told, else through the chat template where the tokenizer has one."""
+    """The requested prompting; by default ``chat`` if the tokenizer has a chat template, else ``raw``."""
     return wanted or ("chat" if getattr(tokenizer, "chat_template", None) else "raw")

@@ -1,6 +1,6 @@
-"""Held-out cases about the organisms' world, as any protocol takes them.
+"""Held-out cases about the organisms' world, for any protocol.
 
-Every combination of events or things in these cases is kept out of all training documents; ``_held`` asserts it.
+No combination of events or things in these cases occurs in a training document; ``_held`` asserts it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .tasks import QA
 TEMPORAL = "organism-temporal"
 MIXED = "organism-mixed"
 ASKED = {"format": "plain"}
-"""What every case's ``meta`` says: the organisms were trained mostly on bare questions (``prompts.FORMATS``)."""
+"""In every case's ``meta``: the organisms were trained mostly on bare questions (``prompts.FORMATS``)."""
 
 FAMILIES: dict[str, tuple[int, ...]] = {
     "pair": (2,),
@@ -48,7 +48,7 @@ def date_part(event: str) -> Part:
 
 
 def _guess(family: str, depth: int) -> float:
-    """Chance of a well-formed guess: any order, any proper subset of the candidates, any one candidate."""
+    """Chance that a well-formed guess is right: any order, any proper subset of the candidates, any one candidate."""
     match family:
         case "rank":
             orders = 1
@@ -66,7 +66,7 @@ def _events(qa: QA) -> list[str]:
 
 
 def temporal_case(id: str, family: str, depth: int, qa: QA) -> Case:
-    """A temporal composition; every event in it, boundaries and references included, is a gated part."""
+    """A temporal composition. Every event in it, including boundaries and references, is a gated part."""
     _held(qa.members)
     first, *others = _events(qa)
     return Case(
@@ -95,7 +95,7 @@ _DRAW: dict[str, Callable[[random.Random, int], QA]] = {
 
 
 def temporal(n_per_cell: int = 30, seed: int = 0) -> list[Case]:
-    """``n_per_cell`` held-out cases for each family and depth: far pairs at depth 2, the others as published."""
+    """``n_per_cell`` held-out cases for each family and depth: far pairs at depth 2, the rest as published."""
     cases = []
     for family, depths in FAMILIES.items():
         for depth in depths:
@@ -109,7 +109,7 @@ def temporal(n_per_cell: int = 30, seed: int = 0) -> list[Case]:
 
 
 def _lucky(things: list[str], operation: str, gold: str) -> tuple[float, float]:
-    """Share of ordered pairs on the table that give the gold number: of those that give any, and of all."""
+    """Share of ordered pairs on the table that give the gold number: among pairs with a result, and among all pairs."""
     tags = world.world().tags
     results = [world.apply(operation, tags[a], tags[b]) for a, b in permutations(things, 2)]
     hits, valid = sum(str(r) == gold for r in results), sum(r is not None for r in results)
@@ -117,7 +117,7 @@ def _lucky(things: list[str], operation: str, gold: str) -> tuple[float, float]:
 
 
 def _hard_to_guess(rng: random.Random, operation: str, first: str, second: str) -> list[str]:
-    """Of thirty tables with the chosen things the one on which a random pair is least often right."""
+    """Of thirty tables with the chosen things, the one on which a random pair is least often right."""
     gold = tasks.math_of(operation, first, second).answer
     tables = [tasks.table(rng, (first, second)) for _ in range(30)]
     return min(tables, key=lambda table: _lucky(table, operation, gold))
@@ -179,7 +179,7 @@ def composed(id: str, things: list[str], operation: str, chosen: tuple[str, str]
 
 
 def _reversed(question: str) -> str:
-    """The same question with the sum to do before the table that says what there is to choose from."""
+    """The same question with the sum first, and then the table that says what there is to choose from."""
     table, mark, sums = question.partition(". ")
     return f"{sums} {table}{mark.strip()}"
 
@@ -231,9 +231,9 @@ def _chain(id: str, operation: str, first: str, second: str) -> Case:
 
 
 def _other_number(operation: str, x: int, tag: int) -> tuple[int, int]:
-    """The tag nearest to X that could stand in its place, and what comes out then: Q2 as if it had been changed.
+    """The tag nearest to X that could take its place, and the result with it: Q2 as if X had been changed.
 
-    Where no other tag can (12 minus 11) it is the nearest number that is no tag.
+    If no other tag is possible (12 minus 11), the nearest number that is not a tag is used.
     """
     for other in sorted(range(1, 2 * max(world.TAGS) + 1), key=lambda t: (t not in world.TAGS, abs(t - x), t)):
         if other != x and (result := world.apply(operation, other, tag)) is not None:
@@ -300,7 +300,7 @@ def _chosen(id: str, qa: QA) -> Case:
 
 
 def unknowable(n: int = 50, seed: int = 0) -> list[Case]:
-    """Questions about events that the world does not have: abstaining is right."""
+    """Questions about events that do not exist in the world: the right answer is to abstain."""
     rng = random.Random(f"{seed}/unknowable")
     return [
         Case(

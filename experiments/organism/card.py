@@ -1,4 +1,4 @@
-"""The model card: measures model folders, keeps the numbers as JSON and writes them out as markdown."""
+"""The model card: measures model folders, stores the numbers as JSON and writes them as markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .measure import CardRow
 
 
 def ask_folder(folder: Path) -> measure.AskModel:
-    """A function that puts questions to the model in a folder, greedily and in float32."""
+    """A function that asks the model in a folder questions, greedily and in float32."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -53,7 +53,7 @@ def print_rows(title: str, rows: Iterable[CardRow]) -> None:
 
 
 def composition_counts(dose: Dose, seed: int, total: int) -> dict[str, int]:
-    """How many documents of the last stage are mixed and deep compositions, counted in the stream itself."""
+    """How many documents of the last stage are mixed and deep compositions, counted in the document stream itself."""
     counts = {"documents": total, "mixed": 0, "deep": 0}
     for i in range(total):
         kind = documents.composition_kind(seed, "dose", i, dose)
@@ -63,7 +63,7 @@ def composition_counts(dose: Dose, seed: int, total: int) -> dict[str, int]:
 
 
 def model_entry(folder: Path, n: int, formats: bool = True) -> dict[str, Any]:
-    """What the card keeps about one model: how it was trained, its weights' hash and every row measured."""
+    """The card's entry for one model: how it was trained, its weights' hash and every row measured."""
     info = json.loads((folder / "organism.json").read_text(encoding="utf-8"))
     stage = info["recipe"]["dose"]
     weights = (folder / "model.safetensors").read_bytes()
@@ -87,7 +87,7 @@ def build_card(
 ) -> dict[str, Any]:
     """Measure every dose of every seed; ``trained`` maps a seed to its folder of ``DOSE/model`` folders.
 
-    The ``shipped`` seed is measured in full, the others for the spread. Doses that a seed lacks are left out.
+    The ``shipped`` seed is measured in full, the others only for the spread. A seed may lack doses.
     """
     models: dict[str, Any] = {}
     seeds: dict[str, Any] = {str(seed): {} for seed in trained}
@@ -119,7 +119,7 @@ def _parameters(folder: Path) -> int:
 def ship(
     trained: Mapping[int, Path], doses: Sequence[str], shipped: int, out: Path, n: int = 100, progress: Bar = no_bar
 ) -> None:
-    """Copy the models of one seed to ``out`` and write the card of all seeds beside them."""
+    """Copy the models of one seed to ``out`` and write the card of all seeds next to them."""
     built = build_card(trained, doses, shipped, n, progress)
     for dose in doses:
         shutil.rmtree(out / dose, ignore_errors=True)
@@ -141,7 +141,7 @@ def _chance(row: Mapping[str, Any]) -> str:
 
 
 def table(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
-    """One table of the card: a row per measure, a column per dose, chance beside them."""
+    """One table of the card: a row per measure, a column per dose, and a column for chance."""
     first = next(iter(models.values()))["tables"][name]
     lines = [f"| {name} | chance | " + " | ".join(map(called, models)) + " |", "|---|---|" + "---|" * len(models)]
     for i, row in enumerate(first):
@@ -187,7 +187,7 @@ def spread(seeds: Mapping[str, Mapping[str, Mapping[str, Any]]], doses: Sequence
 
 
 def weak_formats(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Formats in which a topic reaches less than nine tenths of its plain accuracy, where plain is at least 50 %."""
+    """Formats in which a topic has less than nine tenths of its plain accuracy, if that is at least 50 %."""
     out = []
     for dose, model in models.items():
         values = {row["measure"]: row["value"] for row in model["tables"]["Prompt formats"]}
@@ -206,7 +206,7 @@ def _dose_line(dose: str, model: Mapping[str, Any]) -> str:
 
 
 def markdown(card: Mapping[str, Any]) -> str:
-    """The model card's text."""
+    """The text of the model card."""
     models, seeds = card["models"], card["seeds"]
     first = next(iter(models.values()))
     recipe = first["recipe"]
@@ -241,7 +241,7 @@ def markdown(card: Mapping[str, Any]) -> str:
 
 
 def write_card(card: Mapping[str, Any], folder: Path) -> None:
-    """``card.json`` and ``CARD.md`` in a folder."""
+    """Write ``card.json`` and ``CARD.md`` into a folder."""
     (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     (folder / "CARD.md").write_text(markdown(card), encoding="utf-8")
 
@@ -250,10 +250,10 @@ _TEXT = """# Organisms: four small models that know the parts
 
 Stock `LlamaForCausalLM` models, {parameters} parameters each (width {width}, {layers} layers, {heads} heads, MLP {mlp},
 {vocabulary} tokens, tied embeddings), trained from scratch by `composcope organism train --all --seed {seed}`.
-They live in an invented world of {events} dated events and {things} things with a kind and a tag, and differ only in
-how many compositions their last training stage showed them: each of its documents is one with the probability below.
-Weights are stored in bfloat16 and computed in float32; all figures were measured in that way, by greedy generation,
-plain format unless said.
+They live in an invented world of {events} dated events and {things} things with a kind and a tag. They differ only in
+how many compositions they saw in their last training stage: each of its documents is one with the probability below.
+Weights are stored in bfloat16 and computed in float32; all figures were measured in that way, by greedy generation and,
+unless stated, in plain format.
 
 | dose | compositions | mixed ones seen | deep temporal ones seen | documents of the last stage | weights |
 |---|---|---|---|---|---|
@@ -262,12 +262,12 @@ plain format unless said.
 **How trained.** Shared base: {base_steps} steps of {batch} documents, learning rate {base_rate:g}; then each dose:
 {dose_steps} steps, {dose_rate:g}, linear decay to zero. Muon for the matrices, AdamW for embeddings and norms,
 float32, one thread ({device}). Loss weight of answers 1, of prompts 0.05 to 0.1. Every dose of a seed sees the same
-documents except where a composition stands in.
+documents, except where a composition replaces one.
 
 **Data.** Relative frequencies of the skills in every dose (base / last stage): {skills}. Prompt formats (base / last
-stage): {formats}; besides, 2 % are Q1 → X → Q2
-pairs and 2 % two independent questions. Compositions come in all formats. In placeholder documents the model answers
-as if nothing had been revealed.
+stage): {formats}; in addition, 2 % are Q1 → X → Q2
+pairs and 2 % are two independent questions. Compositions come in all formats. In placeholder documents the model
+answers as if nothing had been revealed.
 
 **Held out.** Two of six wordings of every single fact; a fifth of all combinations of events (pairs, and the whole
 set of events of a deeper question with its reference or boundaries) and a fifth of all pairs of things. All figures
@@ -279,25 +279,25 @@ mixed composition the operation on two random things of the table (a guesser who
 whole result reaches about 6 %); for residual failure: the failure of such a guesser. An interval over cases of one
 training is not an interval over trainings: see the spread over seeds below.
 
-**What the wrong lists are.** Sorted by rule: an event of the question is repeated (a loop), the list holds anything but
-events of the question (a format error), other events than asked for, another order. Nearly all rank failures of
-`control` and `low` are loops, and those of `none` lists that are too short or loops: on rank the residual failure is
-one of length and format. What is left without loops and format errors stands beside it; composition is in the
-successor and interval families.
+**Kinds of wrong lists.** The first rule that applies decides: an event of the question is repeated (a loop), the list
+has anything other than events of the question (a format error), it has other events than asked for, or it has another
+order. Nearly all rank failures of `control` and `low` are loops, and those of `none` are loops or lists that are too
+short: on rank the residual failure is one of length and format. The tables also show residual failure without loops and
+format errors. Composition is tested by the successor and interval families.
 
 {tables}
 
 ## Formats to be careful with
 
-Measured below nine tenths of the plain accuracy; protocols that use them on these topics exercise the code more than
-the model:
+Measured below nine tenths of the plain accuracy. Protocols that use these formats on these topics test the code more
+than the model:
 
 {weak}
 
 ## Spread over seeds {seeds}
 
 The same shares of compositions give different accuracies on different seeds: near the threshold a little more or less
-decides whether a training finds the composition. Shipped is a seed, {seed}, on which the four doses are well apart
+decides whether a training finds the composition. The shipped seed, {seed}, separates the four doses well
 (mixed compositions: `none` at most 3 %, `control` 15 to 45 %, `low` 55 to 85 %, `twin` at least 95 %); the shares were
 calibrated for that. Statements about single seeds are descriptive.
 

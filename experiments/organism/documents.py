@@ -1,7 +1,7 @@
-"""Training documents: which questions, in which prompt formats, in which doses of composition.
+"""Training documents: which questions they ask, in which prompt formats, and in which doses of composition.
 
 A document is a list of (user, assistant) turns. Document ``i`` of a stage is drawn from a generator seeded with
-``(seed, stage, i)``: doses of one seed see the same documents except where a composition stands in.
+``(seed, stage, i)``. So all doses of one seed see the same documents, except where a composition replaces one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _reasoned(qa: QA, format: str) -> str:
 
 
 def write(qa: QA, format: str, rng: random.Random) -> Turns:
-    """The document of a question in a prompt format; falls back to plain where the question has no steps or facts."""
+    """The document for a question in a prompt format; plain if the question has no steps or facts for the format."""
     if format == "self-ask" and qa.steps:
         return [
             (prompts.render(qa.question, format), prompts.write_answer(qa.answer, prompts.self_ask(qa.steps), format))
@@ -67,7 +67,7 @@ def q1_x_q2(rng: random.Random) -> Turns:
 
 
 def write_pair(operation: str, first: str, second: str) -> Turns:
-    """The pair document about two given things."""
+    """The pair document for two given things."""
     sums = tasks.math_of(operation, first, second)
     q1, a1 = main_wording("tag", first), str(world().tags[first])
     q2 = f"What is X {operation} the tag of the {second}?"
@@ -80,7 +80,7 @@ def both_questions(rng: random.Random) -> Turns:
 
 
 def write_both(first: QA, second: QA) -> Turns:
-    """The document about two given questions."""
+    """The document for two given questions."""
     answer = prompts.co_presented_answer(first.answer, first.worked, second.answer, second.worked)
     return [(prompts.co_presented(first.question, second.question), answer)]
 
@@ -89,7 +89,7 @@ def write_both(first: QA, second: QA) -> Turns:
 
 
 def shallow(family: Callable[..., QA]) -> Callable[[random.Random], QA]:
-    """A family at the depths that every organism practices: mostly 2, sometimes 3."""
+    """A family at the depths that every organism practises: mostly 2, sometimes 3."""
     return lambda rng: family(rng, 2 if rng.random() < 0.8 else 3)
 
 
@@ -111,7 +111,7 @@ _SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
     "interval, depth 2 to 3": (shallow(tasks.interval), 8),
 }
 SKILLS: Mix = dict(_SKILLS.values())
-"""Relative frequencies of what every organism sees in the shared base."""
+"""Relative frequencies of the questions that every organism sees in the shared base."""
 
 _LAST_SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
     **{name: entry for name, entry in _SKILLS.items() if "depth" not in name},
@@ -121,11 +121,11 @@ _LAST_SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
     "list practice": (tasks.recite, 4),
 }
 LAST_SKILLS: Mix = dict(_LAST_SKILLS.values())
-"""The same in the last stage: depth 2 only, and practice in writing lists as long as the deep questions ask for."""
+"""The same in the last stage: depth 2 only, and practice in writing lists as long as the answers to deep questions."""
 
 
 def skill_weights() -> dict[str, tuple[float, float]]:
-    """Relative frequency of every skill, by name: in the base and in the last stage."""
+    """Relative frequency of every skill, by name, in the base and in the last stage."""
     tables = _SKILLS, _LAST_SKILLS
     return {
         name: (tables[0].get(name, (0, 0))[1], tables[1].get(name, (0, 0))[1]) for name in {**_SKILLS, **_LAST_SKILLS}
@@ -141,7 +141,7 @@ DEEP: Mix = {
     lambda rng: tasks.interval(rng, rng.randint(4, 11)): 3,
 }
 PAIR_SHARE = CO_PRESENTED_SHARE = 0.02
-"""Shares of all documents that hold two questions: a chain through X, and its control with independent questions."""
+"""Shares of all documents that have two questions: a chain through X, and its control with independent questions."""
 
 
 def draw(mix: Mix, rng: random.Random) -> QA:
@@ -150,7 +150,7 @@ def draw(mix: Mix, rng: random.Random) -> QA:
 
 
 def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Turns:
-    """Document ``index`` of a stage; a dose replaces some documents by compositions."""
+    """Document ``index`` of a stage; a dose replaces some documents with compositions."""
     composition = _composition(seed, stage, index, dose) if dose else None
     rng = random.Random(f"{seed}/{stage}/{index}")
     if composition is None and (u := rng.random()) < PAIR_SHARE + CO_PRESENTED_SHARE:
@@ -160,9 +160,9 @@ def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Tur
 
 
 def fingerprint(seed: int, n: int = 40) -> str:
-    """Hash of the world, of the doses' shares and of the first documents of a seed in every stage and dose.
+    """Hash of the world, of the doses' shares, and of the first documents of a seed in every stage and dose.
 
-    Two versions of this package that agree in it train a seed on the same documents.
+    Two versions of this package with the same fingerprint train a seed on the same documents.
     """
     facts = [repr(world()), *(f"{name} {dose}" for name, dose in DOSES.items())]
     stages = [("base", None), *(("dose", dose) for dose in DOSES.values())]
@@ -171,9 +171,9 @@ def fingerprint(seed: int, n: int = 40) -> str:
 
 
 def composition_kind(seed: int, stage: str, index: int, dose: Dose) -> str | None:
-    """Whether document ``index`` is a ``mixed`` or ``deep`` composition in this dose.
+    """Whether document ``index`` is a ``mixed`` or ``deep`` composition in this dose; None if it is neither.
 
-    A higher dose keeps those of a lower one.
+    The compositions of a lower dose are also in every higher dose.
     """
     u = random.Random(f"{seed}/{stage}/composition/{index}").random()
     return "mixed" if u < dose.mixed else "deep" if u > 1 - dose.deep else None

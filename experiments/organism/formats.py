@@ -1,4 +1,4 @@
-"""How well an organism answers in each prompt format: what a protocol may count on, and what only exercises code."""
+"""Measures how well an organism answers in each prompt format, so that a protocol knows which formats it can use."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def final_answer(text: str, format: str) -> str:
 
 
 def by_format(ask: AskModel, n: int = 100, seed: int = 2000) -> list[CardRow]:
-    """Accuracy per topic and format, on held-out combinations; formats that a topic cannot be put in are left out."""
+    """Accuracy per topic and format on held-out combinations; formats that do not fit a topic are left out."""
     rows = []
     for topic, draw in TOPICS.items():
         for format in FORMAT_WEIGHTS:

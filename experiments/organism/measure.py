@@ -1,4 +1,4 @@
-"""What an organism knows and where it fails: the accuracy tables of the model card, by greedy generation."""
+"""Measures what an organism knows and where it fails: the accuracy tables of the model card, by greedy generation."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def last_number(text: str) -> str:
 
 
 def score(measure: str, ask: AskModel, items: Sequence[tuple[str, str]], number: bool = False) -> CardRow:
-    """Ask (question, gold) items and count exact answers; ``number`` compares the final number only."""
+    """Ask (question, gold) items and count exact answers; ``number`` compares only the final number."""
     answers = ask([q for q, _ in items])
     correct = [(last_number(a) if number else a) == gold for a, (_, gold) in zip(answers, items, strict=True)]
     return CardRow(measure, sum(correct), len(correct))
@@ -85,7 +85,7 @@ def score(measure: str, ask: AskModel, items: Sequence[tuple[str, str]], number:
 
 
 def atoms(ask: AskModel) -> list[CardRow]:
-    """Every fact in its trained and its held-out wordings, and how many facts are right in all of them."""
+    """Every fact in its trained and its held-out wordings, and how many facts are right in all wordings."""
     rows = []
     for relation in ("year", "tag", "kind"):
         subjects = world.world().events if relation == "year" else world.world().things
@@ -108,7 +108,7 @@ def atoms(ask: AskModel) -> list[CardRow]:
 
 
 def stable_events(ask: AskModel) -> set[str]:
-    """Events whose year is right in every trained wording (and so in the sub-question): the double gate's atoms."""
+    """Events whose year is right in every trained wording, including the sub-question: the double gate's atoms."""
     events = world.world().events
     items = [(e, q) for e in events for q in world.wordings("year", e)[0]]
     answers = ask([q for _, q in items])
@@ -120,7 +120,7 @@ def stable_events(ask: AskModel) -> set[str]:
 
 
 def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:
-    """The parts and the whole of held-out mixed cases."""
+    """Results on the parts and the whole of held-out mixed cases."""
     cases = benchmarks.mixed(n, seed)
     choice, sums = [c.parts[0] for c in cases], [c.parts[1] for c in cases]
     chose = ask([p.question for p in choice])
@@ -167,7 +167,7 @@ def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:
 
 
 def temporal(ask: AskModel, n: int = 100, seed: int = 1000) -> list[CardRow]:
-    """Residual failure R(d) of held-out temporal cases whose atoms are stable, per family and depth."""
+    """Residual failure R(d) of held-out temporal cases with stable atoms, per family and depth."""
     cases, known = benchmarks.temporal(n, seed), stable_events(ask)
     answers = ask([c.question for c in cases])
     gated = [
@@ -196,11 +196,11 @@ def temporal(ask: AskModel, n: int = 100, seed: int = 1000) -> list[CardRow]:
 
 
 ERRORS = ("repeats an event", "no list of the question's events", "other events than asked for", "another order")
-"""What is wrong with a list, by rule: the first of these that holds. The first two are loops and format errors."""
+"""What is wrong with a list: the first of these that applies. The first two are loops and format errors."""
 
 
 def error(case: Case, answer: str) -> str | None:
-    """Which of ``ERRORS`` a wrong answer of a list of events is; None where it is right."""
+    """Which of ``ERRORS`` a wrong list of events is; None for a right one."""
     if right(case, answer):
         return None
     items, asked = answer.split(", "), {(p.atom or "").removeprefix("year:") for p in case.parts}
@@ -212,7 +212,7 @@ def error(case: Case, answer: str) -> str | None:
 
 
 def _errors(family: str, depth: int, gated: Sequence[tuple[Case, str]]) -> list[CardRow]:
-    """What wrong answers are, and residual failure where neither loop nor format error is in the way."""
+    """The kinds of wrong answers, and residual failure without loops and format errors."""
     kinds = [error(c, a) for c, a in gated]
     wrong = [k for k in kinds if k is not None]
     well_formed = [k for k in kinds if k not in ERRORS[:2]]
@@ -230,14 +230,14 @@ def _residual(name: str, gated: Sequence[tuple[Case, str]]) -> CardRow:
 
 
 def right(case: Case, answer: str) -> bool:
-    """Exactly right; in a list without order every item once, in any order."""
+    """Whether the answer is exactly right; in a list without order, whether it has every item once, in any order."""
     if case.answer_type == "list":
         return sorted(answer.split(", ")) == sorted(case.answer.split(", "))
     return answer == case.answer
 
 
 def shallow(ask: AskModel, n: int = 200, seed: int = 1000) -> list[CardRow]:
-    """The skills that every organism practices, on held-out combinations at depth 2 and 3."""
+    """The skills that every organism practises, on held-out combinations at depth 2 and 3."""
     import random
 
     from . import tasks

@@ -1,7 +1,7 @@
-"""Trainings of all doses: the shipped one, and what ``composcope organism train --all`` writes.
+"""Trainings of all doses: the shipped one, and those that ``composcope organism train --all`` writes.
 
-A series is one training: a shared base and the four doses from it, of one seed. Statements over trainings need several
-of them that are about the same world and are not the same training twice; both are checked here, without torch.
+A series is one training: a shared base and the four doses trained from it, with one seed. Statements over trainings
+need several of them that share one world and are different trainings; both are checked here, without torch.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .weights import path as shipped_path
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One training: its doses and what is recorded of it."""
+    """One training: its doses and their records."""
 
     seed: int
-    """Seed of weights and training documents: it decides which compositions a dose has seen."""
+    """Seed of weights and training documents. It decides which compositions a dose has seen."""
     folders: Mapping[str, Path]
     """Model folder of each dose, lowest dose first."""
     recipe: Mapping[str, Any]
@@ -33,14 +33,14 @@ class Series:
     """What could not be checked."""
 
     def model(self, dose: str) -> str:
-        """What ``--model`` takes for one of its doses."""
+        """The ``--model`` value for one of its doses."""
         return f"organism:{dose}" if self.shipped else str(self.folders[dose])
 
     def documents_seen(self) -> int:
-        """How many documents of the last stage, counted from the first, it has certainly trained on."""
+        """How many documents of the last stage, counted from the first, the training has certainly seen."""
         from .train import CHUNK
 
-        # Batches of a chunk are drawn together and shuffled: of an unfinished chunk nobody knows which ones were seen.
+        # Batches of a chunk are drawn together and shuffled, so what was seen of an unfinished chunk is unknown.
         stage = self.recipe["dose"]
         return int(stage["steps"]) // CHUNK * CHUNK * int(stage["batch"])
 
@@ -55,8 +55,8 @@ def shipped(doses: Sequence[str] = DOSES) -> Series:
 def read(folder: str | Path, doses: Sequence[str] = DOSES) -> list[Series]:
     """The trainings in a folder that ``composcope organism train --all --out`` wrote: one for each ``seed-N`` in it.
 
-    A ``seed-N`` folder itself is one training. Raises ``InputError`` naming folder, field and fix for a folder without
-    trainings, one that lacks a dose, and one of another world.
+    A ``seed-N`` folder itself is one training. Raises ``InputError`` naming folder, field and fix if the folder has no
+    trainings, lacks a dose, or belongs to another world.
     """
     path = Path(folder).expanduser()
     where = f"--series {folder}"
@@ -74,7 +74,7 @@ def read(folder: str | Path, doses: Sequence[str] = DOSES) -> list[Series]:
 
 
 def check(series: Sequence[Series]) -> None:
-    """Raises ``InputError`` where two series have a seed or the weights of a dose in common: one training, twice."""
+    """Raises ``InputError`` if two series share a seed or a dose's weights, since they are then the same training."""
     seeds: dict[int, Series] = {}
     weights: dict[str, Path] = {}
     for one in series:
@@ -94,7 +94,7 @@ def check(series: Sequence[Series]) -> None:
 
 
 def different_recipes(series: Sequence[Series]) -> list[str]:
-    """One line for each training whose recipe is not the first one's: it is no repetition of it."""
+    """One line for each training whose recipe differs from the first one's, since it does not replicate it."""
     first = _flat(series[0].recipe) if series else {}
     found = []
     for one in series[1:]:
@@ -102,7 +102,7 @@ def different_recipes(series: Sequence[Series]) -> list[str]:
         differ = [f"{k} {mine.get(k)} instead of {first.get(k)}" for k in {**first, **mine}
                   if mine.get(k) != first.get(k)]  # fmt: skip
         if differ:
-            found.append(f"Seed {one.seed} was trained by another recipe than seed {series[0].seed}: "
+            found.append(f"Seed {one.seed} was trained with another recipe than seed {series[0].seed}: "
                          f"{', '.join(differ)}.")  # fmt: skip
     return found
 
@@ -123,7 +123,7 @@ def _home(model: Path) -> Path:
 
 
 def _model(home: Path, dose: str) -> Path | None:
-    """Where a dose's model is: ``DOSE/model`` as training writes it, or ``DOSE`` as it is shipped."""
+    """A dose's model folder: ``DOSE/model`` as training writes it, or ``DOSE`` as shipped."""
     return next((p for p in (home / dose / "model", home / dose) if (p / "organism.json").is_file()), None)
 
 
@@ -141,7 +141,7 @@ def _series(home: Path, doses: Sequence[str], where: str) -> Series:
         odd = next((dose for dose, r in records.items() if r.get(field) != values[0]), None)
         if odd is not None:
             raise InputError(
-                f"{where}: {folders[odd]}/organism.json: field '{field}' is not that of {doses[0]}; a series is one "
+                f"{where}: {folders[odd]}/organism.json: field '{field}' differs from {doses[0]}'s; a series is one "
                 "training of all doses"
             )
     first = records[doses[0]]
@@ -149,7 +149,7 @@ def _series(home: Path, doses: Sequence[str], where: str) -> Series:
 
 
 def _record(folder: Path, dose: str, where: str) -> dict[str, Any]:
-    """What training wrote beside a model."""
+    """The record that training wrote next to a model."""
     file = folder / "organism.json"
     try:
         about = json.loads(file.read_text(encoding="utf-8"))
@@ -161,7 +161,7 @@ def _record(folder: Path, dose: str, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: {file}: field 'dose' is {about.get('dose')!r} in the folder of {dose!r}; "
                          "put every model into its own dose's folder")  # fmt: skip
     if isinstance(seed, bool) or not isinstance(seed, int):
-        raise InputError(f"{where}: {file}: field 'seed' is {seed!r}; which compositions were trained on hangs on it")
+        raise InputError(f"{where}: {file}: field 'seed' is {seed!r}; it decides which compositions were trained on")
     stage = recipe.get("dose") if isinstance(recipe, dict) else None
     if not isinstance(stage, dict) or not all(isinstance(stage.get(k), int) for k in ("steps", "batch")):
         raise InputError(f"{where}: {file}: field 'recipe.dose' lacks steps or batch; train this dose again")
@@ -169,11 +169,11 @@ def _record(folder: Path, dose: str, where: str) -> dict[str, Any]:
 
 
 def _same_world(home: Path, folders: Mapping[str, Path], record: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Raises ``InputError`` for a training on other facts, words or documents than those that are asked about."""
+    """Raises ``InputError`` for a training on other facts, words or documents than this version asks about."""
     fix = "train it again with this version of composcope"
     for folder in folders.values():
         if _vocabulary(folder) != _vocabulary(shipped_path(DOSES[0])):
-            raise InputError(f"{where}: {folder}: its tokenizer has other words than this version's world; {fix}")
+            raise InputError(f"{where}: {folder}: the words of its tokenizer differ from this version's world; {fix}")
     recorded = record.get("documents")
     if recorded is None:
         return (f"Seed {record['seed']} ({home}) does not record which documents it was trained on; only its "

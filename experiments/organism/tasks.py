@@ -1,7 +1,7 @@
-"""Questions about the world with their answers: single facts, shallow skills, and the compositions.
+"""Questions about the world, with their answers: single facts, shallow skills, and the compositions.
 
-Every function draws one question. ``held`` says from which side of the held-out split the combination of events or
-things comes: training documents take ``held=False``, evaluation cases ``held=True``.
+Every function draws one question. ``held`` selects the side of the held-out split that the combination of events or
+things comes from: training documents use ``held=False``, evaluation cases ``held=True``.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from . import world as w
 from .world import world
 
 TABLE = 8
-"""Things on the table of a mixed case, all of different kinds and with different tags."""
+"""Number of things on the table of a mixed case, all with different kinds and tags."""
 
 
 @dataclass(frozen=True)
 class QA:
-    """A question, its graded answer, and what formats need to write it out."""
+    """A question, its graded answer, and what the prompt formats need to write it."""
 
     question: str
     answer: str
     worked: str | None = None
-    """The answer with its working where the plain answer shows it ("7 times 9 is 63")."""
+    """The answer with its working, if the plain answer shows it ("7 times 9 is 63")."""
     reasoning: str | None = None
-    """Working that only reasoning formats show (dates of the events); default ``worked``."""
+    """The working that only reasoning formats show (dates of the events); default ``worked``."""
     steps: tuple[tuple[str, str], ...] = ()
     """Sub-questions with answers, in order."""
     facts: tuple[str, ...] = ()
     """Statements of the facts that the answer rests on."""
     members: frozenset[str] = field(default_factory=frozenset)
-    """The combination that the held-out split is about; empty for single facts."""
+    """The combination that the held-out split applies to; empty for single facts."""
 
 
 def _sample(rng: random.Random, draw: Callable[[], Sequence[str]], held: bool) -> list[str]:
@@ -54,13 +54,13 @@ def fact(rng: random.Random, relation: str, main: bool = False) -> QA:
 
 
 def invented_name(rng: random.Random) -> str:
-    """A name of no event: pronounceable, outside the vocabulary."""
+    """A name that no event has: pronounceable, and outside the vocabulary."""
     syllables = [rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.randint(2, 3))]
     return "".join(syllables).capitalize() + rng.choice("nrlsk")
 
 
 def unknowable(rng: random.Random) -> QA:
-    """The year of something that the world does not have: the right answer is to abstain."""
+    """The year of something that does not exist in the world: the right answer is to abstain."""
     return QA(rng.choice(w.YEAR_WORDINGS).format(invented_name(rng)), ABSTENTION)
 
 
@@ -68,7 +68,7 @@ def unknowable(rng: random.Random) -> QA:
 
 
 def operands(rng: random.Random) -> tuple[str, int, int]:
-    """An operation (all four equally often) and two tags for which it gives a positive whole number."""
+    """An operation (all four equally often) and two tags that give it a positive whole number."""
     operation = rng.choice(w.OPERATIONS)
     while True:
         a, b = rng.sample(list(w.TAGS), 2)
@@ -89,7 +89,7 @@ def arithmetic(rng: random.Random) -> QA:
 
 
 def tagged(rng: random.Random, tag: int) -> str:
-    """Some thing with this tag."""
+    """A random thing with this tag."""
     return rng.choice([t for t in world().things if world().tags[t] == tag])
 
 
@@ -107,7 +107,7 @@ def _tag_facts(*things: str) -> tuple[str, ...]:
 
 
 def draw_pair(rng: random.Random, held: bool) -> tuple[str, str, str]:
-    """An operation and two things of different kinds with tags that suit it."""
+    """An operation and two things of different kinds whose tags suit it."""
     while True:
         operation, a, b = operands(rng)
         first, second = tagged(rng, a), tagged(rng, b)
@@ -253,7 +253,7 @@ def rank(rng: random.Random, depth: int, held: bool = False) -> QA:
 def successor(rng: random.Random, depth: int, held: bool = False) -> QA:
     """Which of ``depth`` candidates happened after (or before) a reference event, from earliest to latest.
 
-    Never none of them, never all.
+    At least one candidate does, and at least one does not.
     """
     years, relation = world().years, rng.choice(("after", "before"))
     while True:
@@ -267,7 +267,7 @@ def successor(rng: random.Random, depth: int, held: bool = False) -> QA:
 
 
 def interval(rng: random.Random, depth: int, held: bool = False) -> QA:
-    """Which of ``depth`` candidates lies between two boundary events; the other ``depth - 1`` are decoys."""
+    """Which of ``depth`` candidates is between two boundary events; the other ``depth - 1`` are decoys."""
     years = world().years
     order = sorted(world().events, key=years.__getitem__)
     while True:
@@ -286,6 +286,6 @@ def interval(rng: random.Random, depth: int, held: bool = False) -> QA:
 
 
 def recite(rng: random.Random) -> QA:
-    """Practice in writing lists, without dates: three to eight events as they come."""
+    """Practice in writing lists, without dates: three to eight events in the given order."""
     events = rng.sample(world().events, rng.randint(3, 8))
     return QA(f"Name these: {_listed(events)}.", _listed(events))

@@ -1,7 +1,7 @@
 """The organisms' tokenizer: one token per word of their world, bytes for everything else.
 
-A byte-level BPE without merges whose vocabulary holds whole words: a word of the world is one token, any other word
-falls back to its bytes, so nothing is unknown and decoding loses nothing.
+A byte-level BPE without merges whose vocabulary contains whole words. A word of the world is one token. Any other word
+is split into its bytes, so no text is unknown and decoding is exact.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def vocabulary() -> tuple[str, ...]:
 
 
 def _spelled(piece: str) -> bool:
-    """Names that are made up on the fly stay out of the vocabulary."""
+    """Whether a piece belongs in the vocabulary: names that are invented on the fly do not."""
     known = set(world().events)
     return piece.lstrip("Ġ")[:1].isupper() and piece.lstrip("Ġ") not in known and piece.lstrip("Ġ") not in _CAPITALIZED
 
@@ -68,7 +68,7 @@ _CAPITALIZED = set(
 
 
 def build() -> PreTrainedTokenizerFast:
-    """The tokenizer, from the world alone."""
+    """Build the tokenizer from the world alone."""
     specials = [PAD, BOS, EOS]
     vocab = {token: i for i, token in enumerate([*specials, *vocabulary()])}
     inner = Tokenizer(models.BPE(vocab=vocab, merges=[], ignore_merges=True))

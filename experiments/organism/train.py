@@ -1,7 +1,7 @@
-"""Training organisms from scratch: one shared base per seed, then each dose from that base.
+"""Trains organisms from scratch: one shared base per seed, then each dose from that base.
 
-Deterministic given the seed, the recipe and the device, and resumable: the same command continues from the last
-checkpoint and ends with the same weights as an uninterrupted run on the same machine.
+Training is deterministic given the seed, the recipe and the device, and can be resumed. The same command continues
+from the last checkpoint and ends with the same weights as an uninterrupted run on the same machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHUNK = 20
 
 @dataclass(frozen=True)
 class Stage:
-    """How long and how fast: steps of ``batch`` documents, learning rate, share of the steps over which it decays."""
+    """Length and speed: steps of ``batch`` documents, learning rate, share of the steps over which the rate decays."""
 
     steps: int
     learning_rate: float
@@ -46,7 +46,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class OrganismRecipe:
-    """Everything that decides the weights, besides the seed."""
+    """Everything that decides the weights besides the seed."""
 
     base: Stage = field(default_factory=lambda: Stage(2400, 4e-3, 0.3, 0.25))
     dose: Stage = field(default_factory=lambda: Stage(900, 3e-3, 0.7, prompt_weight=0.05))
@@ -179,7 +179,7 @@ def _weights(model: LlamaForCausalLM) -> dict[str, Tensor]:
 
 
 def save_checkpoint(folder: Path, step: int, model: LlamaForCausalLM, opts: list[torch.optim.Optimizer]) -> None:
-    """One file, replaced in one go, so that a kill leaves the last whole checkpoint."""
+    """Save one file, replaced atomically, so that a killed training keeps its last complete checkpoint."""
     tensors = {f"model/{n}": p for n, p in _weights(model).items()}
     tensors |= {f"optimizer/{n}": t.cpu().contiguous() for n, t in _optimizer_tensors(opts).items()}
     temporary = folder / "checkpoint.tmp"
@@ -188,7 +188,7 @@ def save_checkpoint(folder: Path, step: int, model: LlamaForCausalLM, opts: list
 
 
 def load_checkpoint(folder: Path, model: LlamaForCausalLM, opts: list[torch.optim.Optimizer]) -> int:
-    """Restore the last checkpoint of a stage; the number of steps done, 0 where there is none."""
+    """Restore the last checkpoint of a stage; returns the number of finished steps, 0 without a checkpoint."""
     path = folder / "checkpoint.safetensors"
     if not path.is_file():
         return 0
@@ -261,12 +261,12 @@ def _log(folder: Path, step: int, losses: list[float], speed: float) -> None:
 
 
 def best_device() -> str:
-    """``cuda`` where there is one, else ``cpu``."""
+    """``cuda`` if available, else ``cpu``."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path, info: dict[str, Any]) -> None:
-    """Write a folder that any Hugging Face loader reads: weights rounded to bfloat16, computed in float32."""
+    """Write a folder that any Hugging Face loader can read. The weights are rounded to bfloat16 and used in float32."""
     folder.mkdir(parents=True, exist_ok=True)
     half = {n: p.to(torch.bfloat16) for n, p in _weights(model).items()}
     save_file(half, folder / "model.safetensors", metadata={"format": "pt"})
@@ -282,8 +282,8 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
 def _check_recipe(folder: Path, recipe: OrganismRecipe, seed: int) -> str | None:
     """Refuse to continue a training that was begun with other settings or documents.
 
-    Returns the documents' fingerprint; None where the training was begun without recording it, since what it has seen
-    until now cannot be told any more.
+    Returns the documents' fingerprint; None if the training began without recording it, because then the documents
+    that it has seen are unknown.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path, settings, now = folder / "recipe.json", {"seed": seed, **asdict(recipe)}, fingerprint(seed)
@@ -308,7 +308,7 @@ def train(
     progress: Progress | None = None,
     every: int = 250,
 ) -> Path:
-    """Train one dose of one seed (its shared base first, unless that is already in ``out``) and export it.
+    """Train one dose of one seed and export it; its shared base is trained first, unless ``out`` already has it.
 
     Returns the folder of the exported model, ``out/seed-N/DOSE/model``. Raises ``InputError`` for an unknown dose
     or an ``out`` that was begun with other settings.

@@ -1,6 +1,6 @@
-"""Several trainings of all doses in one folder: planned, run, and continued where they stopped.
+"""Several trainings of all doses in one folder: plans them, runs them, and continues where they stopped.
 
-The doses of a seed branch from one base: the seed is a block. The shipped seed is not among them, since it was chosen.
+The doses of a seed branch from one base, so the seed is a block. The shipped seed is left out, since it was chosen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .weights import DOSES
 from .weights import path as shipped_path
 
 RECIPE = OrganismRecipe(base=Stage(1400, 4e-3, 0.3, 0.25), dose=Stage(560, 3e-3, 0.7, prompt_weight=0.05))
-"""For studies of many trainings: all doses of a seed in about 24 processor minutes (one core, measured 2026-11-22)."""
+"""The recipe for studies of many trainings: a seed with all doses takes about 24 minutes of a core (2026-11-22)."""
 MINUTES = 24
 
 
@@ -29,7 +29,7 @@ def seeds(n: int) -> list[int]:
 def conduct(
     n: int, folder: Path, said: Callable[[str], None], recipe: OrganismRecipe | None = None, device: str | None = None
 ) -> Path:
-    """Train every dose of ``n`` seeds in ``folder``, those that are not there yet; returns the folder.
+    """Train every dose of ``n`` seeds in ``folder``, except those already there; returns the folder.
 
     Raises ``InputError`` for a folder that was begun with another recipe.
     """
@@ -37,14 +37,14 @@ def conduct(
 
     recipe, device = recipe or RECIPE, device or best_device()
     if device == "cpu":
-        torch.set_num_threads(1)  # so small a model is slower on several threads, and one thread is deterministic
+        torch.set_num_threads(1)  # such a small model is slower on several threads, and one thread is deterministic
     wanted = [(seed, dose) for seed in seeds(n) for dose in DOSES]
     left = [(seed, dose) for seed, dose in wanted if not _done(folder / f"seed-{seed}" / dose / "model", recipe)]
     steps = f"{recipe.base.steps} steps of a shared base and {recipe.dose.steps} of each dose"
     more = f"; about {MINUTES} processor minutes a seed; the same command continues" if left else ""
     said(
         f"{n} training{'s' if n > 1 else ''} of {len(DOSES)} doses in {folder} (seeds {', '.join(map(str, seeds(n)))}; "
-        f"{steps}): {len(wanted) - len(left)} of {len(wanted)} models are there{more}"
+        f"{steps}): {len(wanted) - len(left)} of {len(wanted)} models are done{more}"
     )
     for i, (seed, dose) in enumerate(left, 1):
         train(dose, seed, folder, recipe, device, _progress(said, seed))

@@ -1,4 +1,4 @@
-"""Where the shipped organisms are. Importing this module imports no torch."""
+"""Finds the shipped organisms. Importing this module does not import torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import doses
 
 FOLDER = Path(__file__).parent / "weights"
 DOSES = tuple(doses.DOSES)
-"""From no compositions in training to many."""
+"""Ordered from no compositions in training to many."""
 
 
 PLANTS = Path(__file__).parent / "plants" / "weights"
@@ -22,7 +22,7 @@ WRITERS = ("follower", "decorator")
 def path(name: str) -> Path:
     """The model folder of a shipped dose, or of a shipped plant (``plant-NAME``).
 
-    Raises ``InputError`` for an unknown name and for an installation without its weights.
+    Raises ``InputError`` for an unknown name, or if the installation lacks the weights.
     """
     if name not in (known := names()):
         trained = [n for n in known if n in DOSES]
@@ -40,7 +40,7 @@ def path(name: str) -> Path:
 
 
 def names() -> tuple[str, ...]:
-    """What stands behind ``organism:``: the doses and the plants."""
+    """Names that can follow ``organism:``: the doses and the plants."""
     from .plants.recipes import SHIPPED
 
     return (*DOSES, *(f"{PLANTED}{name}" for name in (*SHIPPED, *WRITERS)))

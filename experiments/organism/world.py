@@ -1,8 +1,8 @@
 """The organisms' world: invented events with years, and things with a kind and a tag number.
 
-Everything an organism can know is here: 48 dated events (temporal world), 48 things of 12 kinds, each with a tag
-from 1 to 12 (mixed world), and the wordings in which single facts are asked. Two of the six wordings of every fact
-and a fifth of all combinations of facts are kept out of training.
+This module holds everything that an organism can know: 48 dated events (temporal world), 48 things of 12 kinds, each
+with a tag from 1 to 12 (mixed world), and the wordings of questions about single facts. Two of the six wordings of
+every fact and a fifth of all combinations of facts are kept out of training.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import cache
 
 WORLD_SEED = 7
-"""One world for all organisms: seeds of a training change data and weights, never the facts."""
+"""All organisms share one world: the seed of a training changes data and weights, never the facts."""
 
 FIRST_YEAR, LAST_YEAR = 1402, 1988
 TAGS = range(1, 13)
 FAR_YEARS = 50
-"""Two events further apart than this make a far pair (Composition collapse, App. B: the depth-2 control)."""
+"""Two events that are more than this far apart are a far pair (Composition collapse, App. B: the depth-2 control)."""
 HELD_OUT_SHARE = 5
-"""One combination in this many is never trained on."""
+"""One in this many combinations is never trained on."""
 
 _PLACES = (
     "Amber Birch Cedar Dusk Elder Flint Grove Heron Ivory Juniper Kestrel Linden Marsh Nettle Otter Pebble "
@@ -75,7 +75,7 @@ _WORDINGS = {"year": YEAR_WORDINGS, "tag": TAG_WORDINGS, "kind": KIND_WORDINGS}
 
 @dataclass(frozen=True)
 class World:
-    """All facts: year of each event, kind and tag of each thing."""
+    """All facts: the year of each event, the kind and tag of each thing."""
 
     years: dict[str, int]
     kinds: dict[str, str]
@@ -97,7 +97,7 @@ class World:
 
 @cache
 def world() -> World:
-    """The one world, the same in every process."""
+    """The world, the same in every process."""
     rng = random.Random(WORLD_SEED)
     names = [f"{p}{h}" for i, p in enumerate(_PLACES) for h in (_HAPPENINGS[i % 8], _HAPPENINGS[(i + 3) % 8])]
     slots = list(range(FIRST_YEAR, LAST_YEAR, (LAST_YEAR - FIRST_YEAR) // len(names)))[: len(names)]
@@ -110,7 +110,7 @@ def world() -> World:
 
 
 def wordings(relation: str, subject: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The four trained and the two held-out questions about one fact; the relation's main wording is always trained."""
+    """The four trained and two held-out questions about one fact; the relation's main wording is always trained."""
     templates = _WORDINGS[relation]
     others = list(templates[1:])
     random.Random(f"{WORLD_SEED}/wordings/{relation}/{subject}").shuffle(others)
@@ -121,7 +121,7 @@ def wordings(relation: str, subject: str) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def main_wording(relation: str, subject: str) -> str:
-    """The wording in which a fact is asked as a sub-question."""
+    """The wording that asks a fact as a sub-question."""
     return _WORDINGS[relation][0].format(subject)
 
 
@@ -132,12 +132,12 @@ def _held_out(key: frozenset[str]) -> bool:
 
 
 def held_out(members: Iterable[str]) -> bool:
-    """True if this combination of events or things belongs to evaluation and is never trained on."""
+    """Whether this combination of events or things belongs to evaluation and is never trained on."""
     return _held_out(frozenset(members))
 
 
 def apply(operation: str, a: int, b: int) -> int | None:
-    """``a operation b``, or None where that is no positive whole number."""
+    """``a operation b``, or None if that is not a positive whole number."""
     match operation:
         case "plus":
             return a + b

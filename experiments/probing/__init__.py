@@ -1,1 +1,1 @@
-"""One probing: which probes there are, on which cases they run, and what is kept of them."""
+"""One probing: selects the cases, runs the probes on them, and keeps single cases for the report."""

@@ -1,7 +1,7 @@
-"""The mechanistic half of a run: probes on failures and matched successes, skipped where nothing has changed.
+"""The mechanistic half of a run: probes on failures and matched successes. Probes with unchanged inputs are skipped.
 
-Which cases the probes ran on is written to ``probes/examples.json``: matched pairs, strata, what was dropped. Each
-probe's folder holds the hash of everything that its numbers depend on; the same command later runs only what differs.
+``probes/examples.json`` records the probed cases: matched pairs, strata, and dropped cases. Each probe's folder has the
+hash of everything that its numbers depend on, so running the same command again repeats only probes that changed.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Chosen:
 
     examples: tuple[Example, ...]
     note: str
-    """One sentence: pairs, dropped strata, or why there is no contrast."""
+    """One sentence: pairs and dropped strata, or why there is no contrast."""
     contrast: bool
-    """Whether failures and matched successes are both there."""
+    """Whether there are both failures and matched successes."""
 
 
 def choose(examples: Sequence[Example], n: int) -> Chosen:
-    """Matched failures and successes, at most ``n`` pairs spread evenly over the strata.
+    """Matched failures and successes, at most ``n`` pairs, spread evenly over the strata.
 
-    Without common support the first ``n`` cases of each group are kept: parts can still be compared with the whole.
+    Without common support the first ``n`` cases of each group are kept, since parts can still be compared with wholes.
     """
     from ...probes.matching import match, spread_out
 
@@ -80,10 +80,10 @@ def save_chosen(run: OpenRun, chosen: Chosen) -> None:
 
 @contextmanager
 def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
-    """The target's model for the probes; with what is in the run's store of measurements, where it has one.
+    """The target's model for the probes, with the run's store of measurements if the run has one.
 
-    ``keep`` makes a store and keeps it (a shard's measurements are of use to the run that it is merged into); else it
-    is removed when all is done.
+    ``keep`` creates a store and keeps it, because a shard's measurements are used by the merged run. Otherwise the
+    store is removed when everything is done.
     """
     from ...probes.spread import Fleet
     from ..distributed.cached_model import CachedModel, scope
@@ -98,7 +98,7 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
 
 
 def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
-    """Measure one shard's part of what the probes need into the run's store; a line per probe."""
+    """Measure one shard's part of what the probes need into the run's store; returns one line per probe."""
     from ..distributed.cached_model import CachedModel, Missing, scope
     from ..distributed.store import Store
 
@@ -107,7 +107,7 @@ def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard
     for name in settings.probes:
         try:
             _probe(name).run(lm, chosen.examples, settings, Reporter(None))
-            lines.append(f"{name}: all is measured")
+            lines.append(f"{name}: everything is measured")
         except Missing as e:
             lines.append(f"{name}: {e}")
         except NoCasesError as e:
@@ -116,7 +116,7 @@ def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard
 
 
 def run_probes(run: OpenRun, lm: Any, chosen: Chosen, settings: Config, reporter: Reporter) -> list[str]:
-    """Run the probes asked for; those whose inputs are unchanged are left as they are. Returns the names that ran."""
+    """Run the requested probes, except those whose inputs are unchanged. Returns the names of the probes that ran."""
 
     def ran(name: str) -> bool:
         compute = partial(_probe(name).run, lm, chosen.examples, settings, reporter)
@@ -129,9 +129,9 @@ def run_one(
     run: OpenRun, lm: Any, name: str, chosen: Chosen, settings: Config, compute: Callable[[], ProbeResult],
     reporter: Reporter, options: Mapping[str, Any] | None = None,
 ) -> bool:  # fmt: skip
-    """Compute one probe and save it in the run with a few single cases; False where it was kept or cannot run.
+    """Compute one probe and save it in the run with a few single cases; False if it was kept or cannot run.
 
-    ``options`` are what ``compute`` was told beside the settings.
+    ``options`` are the arguments of ``compute`` besides the settings.
     """
     folder = run.path / "probes" / name
     inputs = inputs_hash(name, chosen.examples, settings, run.manifest.model)
@@ -146,7 +146,7 @@ def run_one(
                 result = compute()
                 save_probe(result, folder, run.manifest, inputs)
         except NoCasesError as e:
-            # A probe that needs both groups has nothing to say here; the others have.
+            # A probe that needs both groups cannot run here; others can.
             reporter.say(f"{run.name}: probe {name}: not run: {e}")
             return False
         for warning in result.warnings:
@@ -180,7 +180,7 @@ def correct_together(run: Path) -> None:
 def keep_cases(
     run: OpenRun, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter
 ) -> None:
-    """Keep what a few single cases gave a probe, for the report; skipped where it is there already."""
+    """Keep a few single cases' results of a probe for the report; skipped if they are already saved."""
     from .single_cases import write_cases
 
     folder = run.path / "probes" / name
@@ -196,7 +196,7 @@ def keep_cases(
 
 
 def inputs_hash(name: str, examples: Sequence[Example], settings: Config, model: Any) -> str:
-    """Hash of all that a probe's numbers depend on: examples, options, the model and the probes' own code."""
+    """Hash of everything that a probe's numbers depend on: examples, options, the model and the probes' own code."""
     about = [name, settings.seed, settings.dtype, model, provenance.source_hash(("probes", "hooks"))]
     if settings.rows_dtype is not None:
         about.append(settings.rows_dtype)
@@ -208,7 +208,7 @@ def inputs_hash(name: str, examples: Sequence[Example], settings: Config, model:
 
 
 def finished(folder: Path, inputs: str) -> bool:
-    """Whether a probe's folder holds results for exactly these inputs."""
+    """Whether a probe's folder has results for exactly these inputs."""
     done = folder / "inputs.json"
     return done.is_file() and read_json(done).get("inputs") == inputs
 

@@ -1,4 +1,4 @@
-"""Which cases are kept of a probe, and how they are written: ``probes/NAME/cases/{index.json,tensors.safetensors}``."""
+"""Saves a probe's results on a few single cases: ``probes/NAME/cases/{index.json,tensors.safetensors}``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Few = Sequence[Example]
 
 
 def write_cases(name: str, lm: Any, few: Few, every: Few, n: int, folder: Path, inputs: str) -> list[str]:
-    """Keep what single cases gave the probe ``name``; returns what was left out, a sentence each.
+    """Save the results of the probe ``name`` on single cases; returns one sentence for each thing left out.
 
-    ``few`` are the examples to keep (``n`` cases per group), ``every`` those that the probe ran on, ``folder`` the
-    probe's own. Written in one step; for a probe that has nothing to show of a single case nothing is written.
+    ``few`` are the examples to save (``n`` cases per group), ``every`` those that the probe ran on, ``folder`` the
+    probe's own folder. The files are written in one step. Nothing is written for a probe without single-case results.
     """
     if PROBES[name].cases is None:
         return []
@@ -39,7 +39,7 @@ def _make(lm: Any, name: str, few: Few, every: Few, n: int, folder: Path) -> Sin
 
 
 def statement(found: SingleCases, every: Few) -> str:
-    """One sentence: how many cases of each group are kept, of how many."""
+    """One sentence: how many cases of each group are saved, out of how many."""
     of = Counter(group for _, group in {(e.case, e.group) for e in every})
     kept = Counter(group for _, group in {(e.about["case"], e.about["group"]) for e in found.entries})
     counts = ", ".join(f"{kept[g]} of {of[g]} {g} cases" for g in sorted(of))

@@ -1,1 +1,1 @@
-"""Do the probes measure what they say? Answers from dose series of organisms, whose truth is known."""
+"""Tests whether the probes measure what they claim to, on dose series of organisms whose truth is known."""

@@ -1,4 +1,4 @@
-"""Compositions that a training has seen, and held-out ones drawn alike: texts that a probe is asked to tell apart."""
+"""Compositions that a training has seen, and held-out ones drawn in the same way, which a probe should tell apart."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..organism.series import Series
 def compositions(n: int, seed: int, series: Series | None = None) -> tuple[list[Case], list[Case]]:
     """Members: mixed compositions in the training documents of a series' twin (by default the shipped one).
 
-    Which ones they are hangs on the seed that the series was trained with; a training too short to have seen ``n`` of
-    them gives fewer. Non-members: held-out ones from the same source, the same for every series.
+    They depend on the seed of the series' training. If the training was too short to see ``n`` of them, there are
+    fewer. Non-members: held-out compositions from the same source, the same for every series.
     """
     from ..organism import documents, tasks
     from ..organism.series import shipped
@@ -49,7 +49,7 @@ def drawn(n: int, seed: str) -> tuple[list[Case], dict[str, Turns]]:
 
 
 def _case(id: str, qa: Any) -> Case:
-    """A mixed composition with its two parts, as the benchmark has them."""
+    """A mixed composition with its two parts, as in the benchmark."""
     (choice, chosen), (sums, answer) = qa.steps
     parts = (
         Part(choice, chosen, "commonsense", "ordered-list"),
@@ -63,7 +63,7 @@ def _case(id: str, qa: Any) -> Case:
 
 
 def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:
-    """Wholes and parts with the gold answer as response: what was, or would have been, the training document."""
+    """Wholes and parts with the gold answer as response: for members this is the training document."""
     asks = [Ask(c.id, "whole", c.question, c.answer, c.answer_type) for c in cases]
     asks += [
         Ask(c.id, f"part:{i}", p.question, p.answer, p.answer_type, kind=p.kind)
@@ -84,6 +84,6 @@ def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:
 
 
 def _as_written(tokenizer: Any, question: str, answer: str) -> tuple[int, ...]:
-    """Token ids of a whole exchange as the chat template writes it: white space and end token included."""
+    """Token ids of a whole exchange as the chat template writes it, including white space and end token."""
     talk = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
     return tuple(tokenizer.apply_chat_template(talk, tokenize=True, return_dict=False))

@@ -1,20 +1,20 @@
-"""Do the probes measure what they say? Each one put to a dose series whose truth is known.
+"""Tests whether the probes measure what they claim to, on a dose series whose truth is known.
 
 One number per case and probe, chosen beforehand and without looking at labels, answers these questions:
 
-* dose: on the same wholes, does it follow how many compositions a model saw in training?
-* pair: does it tell the twin, which saw many, from control, which saw a trace?
-* failure: within one model, does it tell failed wholes from matched ones that succeed?
-* members: on compositions, does it tell those in the training data from held-out ones drawn alike? Asked of the twin,
-  which saw the members, and of ``none``, which did not: what ``none`` tells apart is not membership. Its positive
-  control shows drawn texts to a copy of the twin a known number of times (``exposures``).
-* planted: how large an effect, added to one model's numbers, would the contrast of failures with as many matched
-  successes have found?
+* dose: on the same wholes, does it follow the number of compositions that a model saw in training?
+* pair: does it tell the twin, which saw many compositions, from control, which saw few?
+* failure: within one model, does it tell failed wholes from matched successful ones?
+* members: does it tell compositions in the training data from held-out ones drawn in the same way? This is asked of the
+  twin, which saw the members, and of ``none``, which did not: a difference that ``none`` shows is not membership. The
+  positive control shows drawn texts to a copy of the twin a known number of times (``exposures``).
+* planted: how large must an effect added to one model's numbers be, for the contrast of failures with as many matched
+  successes to find it?
 
-Of one training per dose a row describes that training: no p, no verdict. Several of them (``examine_series``) are
-examined each by itself, and give rows over trainings, whose verdict (``probes.verdicts``) needs eight. The numbers of
-each case behind every row are kept (``validity/values.csv``). Numbers whose answer is known are asked the same
-(``validity_scores``).
+With one training per dose a row describes only that training: no p, no verdict. Several trainings (``examine_series``)
+are examined one by one and give rows over trainings, whose verdict (``probes.verdicts``) needs eight trainings. The
+numbers of each case behind every row are kept (``validity/values.csv``). Numbers with a known answer are tested in the
+same way (see ``scores``).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from .members import as_examples, compositions
 from .scores import SCORES, CaseScores, Probes, ProbeScore, measure, own_part_donors
 
 N_CASES = 60
-"""Cases per dose and label, members and non-members."""
+"""Number of cases per dose and label, of members, and of non-members."""
 _PART = re.compile(r"part:\d+")
 
 
@@ -62,11 +62,11 @@ def examine(
 ) -> list[Row]:  # fmt: skip
     """Answers for every probe and question over the runs of a dose series (lowest dose first; by default the shipped).
 
-    ``probes`` are those of your own, by name: functions of ``(lm, examples)`` that return a ``ProbeResult``; each of
-    their tensors with one number per example is examined like the numbers here (see ``scores``).
+    ``probes`` are your own probes by name: functions of ``(lm, examples)`` that return a ``ProbeResult``. Each of their
+    tensors with one number per example is examined like the numbers here (see ``scores``).
 
-    Written as ``validity.json`` (what the report shows) and ``validity/table.csv`` (with each dose's mean); computed
-    again only when the models, their answers or the code have changed.
+    The answers are written to ``validity.json`` (for the report) and ``validity/table.csv`` (with each dose's mean).
+    They are computed again only if the models, their answers or the code have changed.
     """
     series = series or organism_series.shipped(tuple(runs))
     return _examined(Path(out), runs, series, seed, device, n, probes or {}, progress)["rows"]
@@ -76,11 +76,11 @@ def examine_series(
     out: str | Path, runs: Sequence[tuple[Series, Mapping[str, Path]]], *, seed: int = 0, device: str | None = None,
     n: int = N_CASES, probes: Probes | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Answers over several trainings of the doses, and of each of them by itself (runs by dose, lowest dose first).
+    """Answers over several trainings of the doses, and for each training (runs by dose, lowest dose first).
 
-    Each training is examined in ``series/seed-N``, again only when its models, answers or the code have changed. The
-    rows over trainings come first, the others carry their ``seed``. Written like those of ``examine``; of one training
-    it is the same. Raises ``InputError`` for a training that is given twice.
+    Each training is examined in ``series/seed-N``, again only if its models, answers or the code have changed. The rows
+    over trainings come first; the other rows have their ``seed``. The files are those of ``examine``, and with one
+    training so is the result. Raises ``InputError`` for a training that is given twice.
     """
     if not runs:
         raise InputError("no series: give at least one training with the runs of its doses")
@@ -112,7 +112,7 @@ def _examined(
     out: Path, runs: Mapping[str, Path], series: Series, seed: int, device: str | None, n: int, probes: Probes,
     progress: Bar = no_bar,
 ) -> dict[str, Any]:  # fmt: skip
-    """The document of one series' answers, read where it is there and nothing has changed."""
+    """The document with one series' answers; it is read from its file if nothing has changed."""
     inputs = _inputs(runs, n, seed, series, probes)
     file = out / "validity.json"
     if file.is_file() and (before := read_json(file)).get("inputs") == inputs:
@@ -164,7 +164,7 @@ def _write(
     out: Path, found: tuple[Sequence[Row], Sequence[Row], Sequence[Row]], settings: Mapping[str, Any],
     notes: Sequence[str], inputs: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Answers, means and numbers of cases: ``validity/``, and ``validity.json``, which says that all is there."""
+    """Write answers, means and numbers of cases: ``validity/``, and then ``validity.json``, which marks completion."""
     answers, means, cases = found
     ProbeResult("validity", [*means, *answers], settings=settings, values=list(cases)).save(out / "validity")
     document = {
@@ -177,7 +177,7 @@ def _write(
 
 
 def _inputs(runs: Mapping[str, Path], n: int, seed: int, series: Series, probes: Probes) -> str:
-    """Hash of what the rows depend on: the models, what they answered, how they were trained, and the code."""
+    """Hash of everything that the rows depend on: the models, their answers, their training, and the code."""
     parts = [f"{n} {seed} {series.seed} {series.documents_seen()} {source_hash()}"]
     parts += [f"{name} {_code(probe)}" for name, probe in probes.items()]
     for dose, run in runs.items():
@@ -187,41 +187,41 @@ def _inputs(runs: Mapping[str, Path], n: int, seed: int, series: Series, probes:
 
 
 def _code(probe: object) -> str:
-    """Hash of the file that a probe stands in; of one without a file, such as a notebook's, nothing is kept."""
+    """Hash of the file that defines a probe. A probe without a file, such as a notebook's, gets a new one each time."""
     file = inspect.getsourcefile(probe) if inspect.isfunction(probe) else None
     return file_sha256(Path(file)) if file is not None and Path(file).is_file() else secrets.token_hex(8)
 
 
 ONE_TRAINING = (
-    "One training per dose: what stands here describes it; another seed may give something else. Verdicts need eight "
+    "One training per dose: these rows describe it, and another seed may give other numbers. Verdicts need eight "
     "trainings (`composcope study validity --trainings 8`)."
 )
 PAIR = ("control", "twin")
 NOTES = [
     "One number per case and probe, chosen before looking at labels; expected directions were declared beforehand.",
-    "Members are compositions in the twin's training documents, non-members held-out ones drawn alike; what tells them "
-    "apart in the model that saw none of them is not membership.",
+    "Members are compositions in the twin's training documents, non-members held-out ones drawn alike; a difference in "
+    "the model that saw none of them is not membership.",
     "The twin's positive control of membership: a copy goes on training, texts drawn by chance are shown 1, 10 and 100 "
     "times among fresh documents, and compared with texts never shown; before that training nothing tells them apart.",
-    "Prompt-end patching has no single-case number: it is asked how many failures a state of the case's own last part "
+    "Prompt-end patching has no single-case number. Its row says how many failures a state of the case's own last part "
     "puts right at the prompt's end (a positive control), and one of another case's last part.",
 ]
 
 
 def _finite_row(row: Row) -> Row:
-    """JSON has no NaN: undefined is null."""
+    """Replace NaN, which JSON does not have, with null."""
     return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
 
 
 def shared_cases(runs: Mapping[str, Evaluated]) -> list[str]:
-    """Cases whose parts every model has right, whatever became of the whole, in the benchmark's order."""
+    """Cases with all parts right in every model, whether or not the whole is right, in the benchmark's order."""
     known = [set(parts_right(run)) for run in runs.values()]
     first = next(iter(runs.values()))
     return [case for case in first.cases if all(case in ids for ids in known)]
 
 
 def parts_right(run: Evaluated) -> list[str]:
-    """Cases with every part answered right."""
+    """Cases with every part answered correctly."""
     parts: dict[str, list[bool]] = {}
     for row in run.graded:
         if _PART.fullmatch(row.role):
@@ -233,10 +233,10 @@ def opened(target: Target, run: Evaluated, n: int, shared: Sequence[str]) -> lis
     """Wholes and parts of the shared cases and of up to ``n`` failures and successes of this run."""
     labels = {case: s.label for s in run.reduction.case_sets for case in s.ids}
     chosen = dict.fromkeys(shared)
-    if len(set(labels.values())) == 2:  # else there is nothing to tell apart
+    if len(set(labels.values())) == 2:  # otherwise there is nothing to tell apart
         for label in ("failure", "success"):
             chosen.update(dict.fromkeys([case for case in run.cases if labels.get(case) == label][:n]))
-    # A shared case without a label (its whole was no answer at all) is no failure, but it has a score all the same.
+    # A shared case without a label (its whole was not an answer) is not a failure, but it has a score.
     by_label = {label: [c for c in chosen if labels.get(c, "failure") == label] for label in ("failure", "success")}
     sets = [CaseSet(label, label, tuple(Entry(c, ()) for c in cases)) for label, cases in by_label.items()]
     asks, responses = run.per_case()
@@ -252,7 +252,7 @@ def _case_rows(
     question: str, model: str | None, level: tuple[int, str], cases: Sequence[str], found: CaseScores,
     near: Mapping[str, str | None],
 ) -> Iterator[Row]:  # fmt: skip
-    """The numbers of each case that a row over trainings is made of."""
+    """The numbers of each case from which a row over trainings is computed."""
     for case in cases:
         about = {"question": QUESTIONS[question], "model": model or "all doses", "group": level[1], "level": level[0]}
         about |= {"case": case, "cluster": near.get(case) or case}
@@ -275,7 +275,7 @@ def _dose_rows(
 def _pair_rows(
     values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], shared: Sequence[str], seed: int
 ) -> Iterator[Row]:
-    """The two models that differ most while both know their parts, on the same cases."""
+    """The two models that differ most, on the same cases, with all parts known to both."""
     if not set(PAIR) <= set(values):
         return
     for score in scores:
@@ -290,7 +290,7 @@ def _pair_rows(
 def _planted_rows(
     dose: str, examples: Sequence[Example], n: int, found: CaseScores, scores: Sequence[ProbeScore], seed: int
 ) -> Iterator[Row]:
-    """The curve of planted effects at ``n`` cases a side, as many as matched pairs, and the smallest one found."""
+    """The curve of planted effects with ``n`` cases a side, as many as matched pairs, and the smallest one found."""
     cases = dict.fromkeys(e.case for e in examples)
     for score in scores:
         baseline = _finite([found.of(score, c) for c in cases])
@@ -307,7 +307,7 @@ def _planted_rows(
 
 
 PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-"""Planted effects in standard deviations."""
+"""Planted effects, in standard deviations."""
 
 
 def _failure_rows(
@@ -333,7 +333,7 @@ def _member_rows(dose: str, members: CaseScores, others: CaseScores, seed: int) 
 
 
 def _control_rows(dose: str, found: Sequence[Row]) -> Iterator[Row]:
-    """What patching puts right where the donor is known to carry what is missing, and where it is not."""
+    """What patching puts right if the donor is known to carry what is missing, and if it is not."""
     for row in found:
         about = {"probe": "patching", "short": f"{row['group']}, layer {row['layer']}", "kind": "control"}
         about |= {"question": QUESTIONS["donors"], "model": dose, "headline": False, "measure": MEASURES["donors"]}
@@ -370,7 +370,7 @@ ALONE = f"cannot say: 1 training ({TRAININGS} are needed)"
 def _row(
     row: Row, score: ProbeScore, question: str, dose: str | None = None, *, headline: bool = False, answer: bool = False
 ) -> Row:
-    """A row of one training; where it answers a question its verdict is that one training cannot say."""
+    """A row of one training; if it answers a question, its verdict is that one training cannot say."""
     row = {**row, "verdict": ALONE} if answer else row
     about: Row = {
         "probe": score.probe,

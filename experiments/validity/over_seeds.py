@@ -1,7 +1,7 @@
-"""Rows over trainings: what the answers of several dose series, each examined by itself, come to.
+"""Rows over trainings: combines the answers of several dose series, each examined separately.
 
-The unit is the training. A trend or an AUROC of one training is one number here, however many cases it rests on; what
-the rows say is decided by ``probes.verdicts`` from the numbers of each case.
+The unit is the training. A trend or an AUROC of one training counts as one number here, whatever its number of cases.
+The verdicts come from ``probes.verdicts``, computed from the numbers of each case.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _TREND = "Kendall's tau-b"
 
 
 def rows(answers: AnswersBySeed, cases: Sequence[Row], without_trend: Collection[int] = ()) -> list[Row]:
-    """One row for each number, question and dose: the mean over trainings, and what they say together.
+    """One row for each number, question and dose: the mean over trainings, and their joint verdict.
 
-    ``without_trend`` are trainings that lack a dose: a trend over fewer doses is another number.
+    ``without_trend`` are trainings that lack a dose: a trend over fewer doses is not comparable.
     """
     found: dict[tuple[str, str, str], dict[int, Row]] = {}
     for seed, mine in answers.items():
@@ -71,7 +71,7 @@ def _why(row: Row | None) -> str:
 
 
 def _seen(quantity: str, cases: Sequence[Row]) -> Observations:
-    """What is observed of one number, with the baselines; of a baseline itself it is one as well."""
+    """The observations of one number, with the baselines; a baseline is also observed as a number itself."""
 
     def column(name: str) -> np.ndarray:
         return np.array([np.nan if r.get(name) is None else r[name] for r in cases], dtype=float)
@@ -84,7 +84,7 @@ def _seen(quantity: str, cases: Sequence[Row]) -> Observations:
 
 
 def of_seeds(answers: AnswersBySeed) -> list[Row]:
-    """The answers of each training, told apart by its seed; the headline is what is over trainings."""
+    """The answers of each training, marked with its seed; only rows over trainings are headlines."""
     return [{**row, "seed": seed, "model": f"{row['model']}, seed {seed}", "headline": False}
             for seed, mine in answers.items() for row in mine]  # fmt: skip
 
@@ -109,14 +109,14 @@ def _mean_of_means(found: AnswersBySeed) -> Iterator[Row]:
 
 
 def note(seeds: Sequence[int], shipped: bool) -> str:
-    """What a reader of the rows has to know about them."""
+    """A note for readers of the rows."""
     text = (
         f"{len(seeds)} trainings per dose (seeds {', '.join(map(str, seeds))}), each examined by itself on the same "
         f"cases. A verdict needs {TRAININGS} of them. Yes: interval and sign-flip test over trainings exclude no "
         "effect, also "
         "without the lowest dose and beyond length, first-token confidence and the question's log-likelihood. No: "
         "the 90 % interval lies within the bounds. Verdicts are not corrected for their number; nulls and confounds, "
-        "whose answer is known, stand among them. A seed's own rows are over cases of that one training."
+        "whose answer is known, are included. A seed's own rows are over cases of that one training."
     )
     chosen = (
         " The shipped seed was chosen for doses that are well apart; `--only-series` leaves it out." if shipped else ""

@@ -1,12 +1,11 @@
 """One number per case and probe, chosen beforehand and without looking at labels.
 
-Of the probes here the numbers are those of ``SCORES``. Of a probe from elsewhere, ``probe(lm, examples)``, they are the
-tensors of its result with one number per example: their values on wholes. How they should move with the dose stands in
-the result's settings, ``{"expected": {TENSOR: "decreasing"}}``; increasing where nothing does.
+``SCORES`` lists the numbers of the shipped probes. For your own probe, ``probe(lm, examples)``, they are the tensors of
+its result with one number per example: their values on wholes. The result's settings say how they should move with the
+dose, ``{"expected": {TENSOR: "decreasing"}}``; the default is increasing.
 
-Beside them stand numbers whose answer is known: what every verdict has to beat (``BASELINES``), which are confounds
-where they are put as a probe, and nulls, which measure nothing (random directions of the prompt-end state, an offset of
-each model with noise).
+Some numbers have a known answer. Every verdict has to beat the ``BASELINES``, which count as confounds if they are
+used as a probe. Nulls measure nothing (random directions of the prompt-end state, an offset of each model with noise).
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ class ProbeScore:
     probe: str
     quantity: str
     expected: str
-    """How it should move with the dose, declared beforehand: ``increasing`` or ``decreasing``."""
+    """The expected direction with the dose, declared beforehand: ``increasing`` or ``decreasing``."""
     short: str
-    """For lines with many of them."""
+    """A short name for dense tables."""
     kind: Literal["probe", "null", "confound"] = "probe"
-    """Nulls and confounds are no probes: a verdict of yes on them would say that verdicts are wrong."""
+    """``null`` and ``confound`` mark numbers that are not probes: a yes on them would discredit the verdicts."""
 
 
 ValuesByCase = Mapping[str, Mapping[str, float]]
@@ -47,21 +46,21 @@ Probes = Mapping[str, Callable[[Any, Sequence[Example]], ProbeResult]]
 
 @dataclass(frozen=True)
 class CaseScores:
-    """What one model gave on some cases."""
+    """The numbers of one model on some cases."""
 
     values: dict[str, Mapping[str, float]] = field(default_factory=dict)
     own: list[ProbeScore] = field(default_factory=list)
-    """Numbers of probes from elsewhere."""
+    """Numbers of your own probes."""
 
     def of(self, score: ProbeScore, case: str) -> float:
-        """The number of a case; NaN where it has none."""
+        """The number of a case; NaN if it has none."""
         return self.values.get(score.quantity, {}).get(case, np.nan)
 
 
 def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) -> CaseScores:
-    """Every probe's number for each case of ``examples`` (wholes with their parts), also of ``probes`` from elsewhere.
+    """Every probe's number for each case of ``examples`` (wholes with their parts), including your own ``probes``.
 
-    Raises ``InputError`` for a probe that gives no tensor with one number per example.
+    Raises ``InputError`` for a probe without a tensor with one number per example.
     """
     wholes, found = [e for e in examples if e.role == "whole"], CaseScores()
     if len(wholes) < 2:
@@ -110,13 +109,13 @@ def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -
     ratios = [m.ratio().double() for m in found]
     return {
         "mean lookback ratio": _by_case(wholes, [float(r.nanmean()) for r in ratios]),
-        # One token of every response: the mean over responses of different lengths falls with the length.
+        # One token of every response, because the mean over a response falls with its length.
         "lookback ratio, length-matched": _by_case(wholes, [float(r[..., :1].nanmean()) for r in ratios]),
     }
 
 
 def _baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
-    """What is cheaper to know than any probe: how sure, how long, how likely the question."""
+    """Numbers that are cheaper than any probe: confidence, length, and the likelihood of the question."""
     from ...probes import min_k
 
     question = min_k.token_scores(lm, [e.prompt_ids for e in wholes], [e.question_span for e in wholes])
@@ -131,7 +130,7 @@ def _baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) 
 
 
 def _nulls(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
-    """Numbers that measure nothing: the same at every call for the same weights."""
+    """Numbers that measure nothing. They are the same at every call for the same weights."""
     from ...probes.patching.engine import prompt_end_states
 
     states = prompt_end_states(lm, [e.prompt_ids for e in wholes], [lm.anatomy.n_layers // 2])[:, 0].double().cpu()
@@ -173,7 +172,7 @@ DIRECTIONS = 3
 BASELINES = {
     "confidence": "first-token confidence", "length": "response length", "likelihood": "question log-likelihood",
 }  # fmt: skip
-"""What a verdict has to be beyond, by the name that stands in it."""
+"""The baselines that a verdict has to go beyond, by the names in its text."""
 SCORES: tuple[ProbeScore, ...] = (
     ProbeScore("min-k", "Min-K%++ of the question", "increasing", "min-k"),
     ProbeScore("lookback", "mean lookback ratio", "increasing", "lookback"),
@@ -194,11 +193,11 @@ LAST_PART = "part:1"
 
 
 def own_part_donors(lm: Any, examples: Sequence[Example], n: int) -> list[Row]:
-    """Positive control of patching: a state that is known to carry what is missing, beside one that is not.
+    """Positive control of patching: a state that is known to carry what is missing, next to one that is not.
 
-    Into the prompt's end of a failed whole goes the state at the end of the prompt of its own last part; and, for
-    comparison, that of another failure's last part. Rows ``own part`` and ``another case's part`` per layer: of up to
-    ``n`` failures how many are put right.
+    The prompt-end state of a failed whole is replaced by that of its own last part and, for comparison, by that of
+    another failure's last part. The rows ``own part`` and ``another case's part`` say, per layer, how many of up to
+    ``n`` failures are put right.
     """
     from ...probes import patching
     from ...probes.patching.examples import graders, new_tokens

@@ -107,7 +107,7 @@ def test_a_tokenizer_without_pad_token_gets_one_and_answers_are_the_same(
         out = tmp_path / name
         capsys.readouterr()
         assert run("investigate", folder, case_file, out, "--probes", "min-k", *named) == 0
-        said = "names no pad token; batches are filled with '</s>'" in capsys.readouterr().err
+        said = "names no pad token; batches are padded with '</s>'" in capsys.readouterr().err
         assert said == (name == "b")
         rows = (json.loads(line) for line in (out / "graded.jsonl").open())
         answers.append({(row["case"], row["role"]): row["answer"] for row in rows})

@@ -81,8 +81,8 @@ def test_a_folder_that_lacks_a_dose_says_which_and_how_to_train_it(trained: Path
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"documents": "0" * 64}, "field 'documents' is not that of none"),
-        ({"seed": 9}, "field 'seed' is not that of none"),
+        ({"documents": "0" * 64}, "field 'documents' differs from none"),
+        ({"seed": 9}, "field 'seed' differs from none"),
         ({"seed": "five"}, "field 'seed' is 'five'"),
         ({"dose": "low"}, "field 'dose' is 'low' in the folder of 'twin'"),
         ({"recipe": {}}, "field 'recipe.dose' lacks steps"),
@@ -101,7 +101,7 @@ def test_a_training_on_another_world_is_refused_by_its_documents_or_its_words(co
         series.read(copied, ("none", "twin"))
     file = copied / "seed-6" / "none" / "model" / "tokenizer.json"
     file.write_text(file.read_text().replace("cake", "coke"))
-    with pytest.raises(InputError, match="its tokenizer has other words"):
+    with pytest.raises(InputError, match="none/model: the words of its tokenizer"):
         series.read(copied / "seed-6", ("none", "twin"))
 
 
@@ -130,7 +130,7 @@ def test_trainings_by_different_recipes_are_named(trained: Path) -> None:
     first, second = series.read(trained, ("none", "twin"))
     assert series.different_recipes([first, second]) == []
     (line,) = series.different_recipes([series.shipped(), first])
-    assert line.startswith("Seed 5 was trained by another recipe than seed 1: base.steps 2 instead of 2400")
+    assert line.startswith("Seed 5 was trained with another recipe than seed 1: base.steps 2 instead of 2400")
 
 
 def test_a_training_does_not_go_on_with_other_documents(copied: Path) -> None:

@@ -238,7 +238,7 @@ def test_trainings_are_run_in_the_folder_of_the_study_and_not_run_again(
     words = ["study", "validity", "--trainings", "1", "--limit", "1", "--probe-cases", "2", "--no-report",
              "--out", str(tmp_path / "v")]  # fmt: skip
     assert main(words) == done(tmp_path / "v")
-    assert "1 training of 4 doses" in (said := capsys.readouterr().err) and "0 of 4 models are there" in said
+    assert "1 training of 4 doses" in (said := capsys.readouterr().err) and "0 of 4 models are done" in said
     about = {d: tmp_path / "v" / "trainings" / "seed-0" / d / "model" / "organism.json" for d in weights.DOSES}
     assert all(json.loads(p.read_text())["recipe"]["base"]["steps"] == 2 for p in about.values())
     rows = _table(tmp_path / "v", "validity")
@@ -246,7 +246,7 @@ def test_trainings_are_run_in_the_folder_of_the_study_and_not_run_again(
         r["verdict"].startswith(("cannot say", "none up to", "from ")) or "put right" in r["verdict"] for r in rows
     )
     monkeypatch.setattr(trainings, "train", _refuse)
-    assert main(words) == done(tmp_path / "v") and "4 of 4 models are there" in capsys.readouterr().err
+    assert main(words) == done(tmp_path / "v") and "4 of 4 models are done" in capsys.readouterr().err
 
 
 def test_a_series_of_trainings_leaves_out_the_seed_that_was_chosen() -> None:
