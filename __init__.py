@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Name -> module. Nothing is imported before it is used, so that `import composcope` stays free of torch.
+# Name -> module. Nothing is imported before it is used, so `import composcope` does not import torch.
 _LAZY = {
     "Case": ".evaluation.cases",
     "Site": ".hooks",
@@ -45,7 +45,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         found = getattr(import_module(_LAZY[name], __name__), name)
-        globals()[name] = found  # found at once from now on
+        globals()[name] = found  # later accesses find it directly
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""The one loader: from a folder, a GGUF file or a hub id to a model and its tokenizer in memory.
+"""Loads a model and its tokenizer into memory from a folder, a GGUF file or a hub id.
 
 ``model, tokenizer = load("path/to/folder")``. Safetensors and GGUF only, and never a repository's own code.
 """
@@ -19,7 +19,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def dtype_of(dtype: str | torch.dtype) -> torch.dtype:
-    """The dtype of a name, with or without ``torch.`` before it. Raises ``ModelError`` for an unknown one."""
+    """The dtype with a name, which may begin with ``torch.``. Raises ``ModelError`` for an unknown name."""
     if isinstance(dtype, torch.dtype):
         return dtype
     name = dtype.removeprefix("torch.")
@@ -37,8 +37,8 @@ def load(
 ) -> tuple[Any, Any]:
     """A causal language model, ready for inference, and its tokenizer.
 
-    ``dtype=None`` is the one of the files on a GPU and float32 on a CPU. ``device="auto"`` spreads the model over all
-    GPUs that this process sees (accelerate); None is a GPU where there is one. ``say`` hears what takes long.
+    ``dtype=None`` means the dtype of the files on a GPU and float32 on a CPU. ``device="auto"`` spreads the model over
+    all GPUs that this process sees (accelerate); None uses a GPU if there is one. ``say`` reports slow steps.
 
     Raises ``ModelError`` naming what is missing.
     """
@@ -49,7 +49,7 @@ def load(
 def load_weights(
     location: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str | None = None
 ) -> Any:
-    """The model alone, from what ``model_files.location`` returned. Raises ``ModelError``."""
+    """Only the model, from what ``model_files.location`` returned. Raises ``ModelError``."""
     from transformers import AutoModelForCausalLM
 
     spread = device == "auto"
@@ -60,7 +60,7 @@ def load_weights(
         model = AutoModelForCausalLM.from_pretrained(
             location, dtype=wanted, use_safetensors=True, trust_remote_code=False, device_map="auto" if spread else None
         )
-    except Exception as e:  # a damaged folder raises errors of any kind in the libraries
+    except Exception as e:  # the libraries raise errors of any kind for a damaged folder
         fix = "save the model there again" if Path(location).is_dir() else "check name and network, or give a folder"
         raise ModelError(f"{location}: cannot be loaded as a causal language model ({reason(e)}); {fix}") from e
     if where is not None:
@@ -79,7 +79,7 @@ def load_tokenizer(location: str) -> Any:
 
 
 def reason(e: Exception) -> str:
-    """One line of what a library said."""
+    """A library's error message as one line."""
     text = " ".join(str(e).split())
     if "trust_remote_code" in text:
         return "it needs its own code (trust_remote_code), which composcope never runs"

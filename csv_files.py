@@ -1,7 +1,7 @@
-"""Tables as CSV that a spreadsheet cannot mistake for a program.
+"""Writes and reads tables as CSV that a spreadsheet cannot execute.
 
 A spreadsheet takes a cell for a formula if it begins with ``=``, ``+``, ``-`` or ``@`` and is not a number, and answers
-of models may begin that way. ``to_csv`` writes an apostrophe before such cells, as spreadsheets mark text, and
+of models may begin like that. ``to_csv`` writes an apostrophe before such cells, as spreadsheets do to mark text, and
 ``read_csv`` removes it.
 """
 
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-"""A row of a table by column."""
+"""A row of a table, by column."""
 _FORMULA = re.compile(r"'*[=+\-@\t\r].")
 _MARKED = re.compile(r"''*[=+\-@\t\r].")
 
 
 def to_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
-    """Rows as CSV; columns in order of first appearance unless given, None as an empty cell."""
+    """Rows as CSV. Columns are in order of first appearance unless given; None becomes an empty cell."""
     rows = list(rows)
     names = list(columns or dict.fromkeys(k for row in rows for k in row))
     return _line(names) + "".join(_line([row.get(name) for name in names]) for row in rows)
@@ -29,13 +29,13 @@ def to_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = No
 
 def _line(cells: Iterable[Any]) -> str:
     text = io.StringIO(newline="")
-    # A cell with a line end of any kind is quoted only where the writer's own line end holds it.
+    # The writer quotes a cell with a line end only if its own line terminator contains that character.
     csv.writer(text, lineterminator="\r\n").writerow([inert(cell) for cell in cells])
     return text.getvalue()[:-2] + "\n"
 
 
 def read_csv(path: str | Path) -> tuple[list[str], list[dict[str, Any]]]:
-    """Columns and rows of a table of ours as ``csv.DictReader`` gives them, cells as they were before ``to_csv``."""
+    """Columns and rows of a table written by ``to_csv``, like ``csv.DictReader``, with the original cells."""
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file)
         rows = [{k: _as_it_was(v) if isinstance(v, str) else v for k, v in row.items()} for row in reader]
@@ -43,7 +43,7 @@ def read_csv(path: str | Path) -> tuple[list[str], list[dict[str, Any]]]:
 
 
 def inert(value: Any) -> Any:
-    """A cell's value; text that a spreadsheet would take for a formula is marked as text."""
+    """A cell's value, with text that a spreadsheet would take for a formula marked as text."""
     if not isinstance(value, str) or not _FORMULA.match(value):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Devices: whether one is available, how much memory is free, and smaller batches when memory runs out.
+"""Devices: which are available, how much memory is free, and smaller batches when memory runs out.
 
 yield from halving(attempt, 64, lambda size: size or 64, print)  # attempt(64), then attempt(32), ...
 """
@@ -19,7 +19,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def available(asked: str | torch.device | None) -> torch.device:
-    """The device asked for; without a wish a GPU where there is one. Raises ``ModelError`` where it is not here."""
+    """The requested device; by default a GPU if there is one. Raises ``ModelError`` if it is not available."""
     try:
         device = torch.device(asked or ("cuda" if torch.cuda.is_available() else "cpu"))
         torch.empty(0, device=device)
@@ -30,7 +30,7 @@ def available(asked: str | torch.device | None) -> torch.device:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Bytes that can still be taken on a device; None where the system does not say."""
+    """Free bytes on a device; None if the system does not report it."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     if device.type != "cpu":
@@ -52,7 +52,7 @@ def _system() -> int | None:
 
 
 def _container() -> int | None:
-    """What a memory limit on the container leaves."""
+    """The bytes left under a container's memory limit."""
     try:
         limit = (_CGROUP / "memory.max").read_text().strip()
         used = int((_CGROUP / "memory.current").read_text())
@@ -62,7 +62,7 @@ def _container() -> int | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that memory ran out: a GPU's, or the allocator's on a CPU."""
+    """Whether an exception means that memory ran out, on a GPU or in the CPU allocator."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     text = str(error).lower()
@@ -73,10 +73,11 @@ def halving(
     attempt: Callable[[int | None], Iterable[T]], size: int | None, tried: Callable[[int | None], int],
     say: Callable[[str], object],
 ) -> Iterator[T]:  # fmt: skip
-    """Yield what ``attempt(size)`` gives; when memory runs out, attempt again with half of what was tried.
+    """Yield what ``attempt(size)`` yields; when memory runs out, try again with half the size.
 
-    An attempt that has yielded results has to continue after them when it is called again. ``tried(size)`` is how many
-    items were in memory together. ``say`` is told of every halving. Raises the error when a single item does not fit.
+    When it is called again, ``attempt`` has to continue after the results that it has already yielded. ``tried(size)``
+    is the number of items that were in memory together. ``say`` reports every halving. Raises the error if a single
+    item does not fit.
     """
     while True:
         try:
@@ -86,7 +87,7 @@ def halving(
             n = tried(size)
             if not is_out_of_memory(e) or n <= 1:
                 raise
-        # Outside the except clause, so that the failed frames no longer hold their tensors.
+        # Outside the except clause, so that the failed frames have released their tensors.
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         size = n // 2

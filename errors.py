@@ -9,19 +9,19 @@ from collections.abc import Iterable
 
 
 class ComposcopeError(Exception):
-    """A mistake in the input; the command line prints it as one line and exits with 1."""
+    """A mistake in the input. The command line prints it as one line and exits with 1."""
 
 
 class InputError(ComposcopeError):
-    """A file, a field or an option that cannot be used as given."""
+    """A file, field or option that cannot be used as given."""
 
 
 class ModelError(ComposcopeError):
-    """A model that cannot be loaded, resolved or run as asked."""
+    """A model that cannot be found, loaded or run as requested."""
 
 
 class NoCasesError(ComposcopeError):
-    """A case set, stratum or group that is empty where at least one case is needed."""
+    """A case set, stratum or group that is empty although at least one case is needed."""
 
 
 class JournalError(ComposcopeError):
@@ -29,11 +29,11 @@ class JournalError(ComposcopeError):
 
 
 class NotAskedError(JournalError):
-    """A question without an answer in the journal, where no model can be asked."""
+    """A question without an answer in the journal when no model can be asked."""
 
 
 def did_you_mean(value: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known name nearest to a misspelt one; empty where none is near."""
+    """``; did you mean 'x'?`` with the known name nearest to a misspelled one; empty if none is near."""
     from difflib import get_close_matches
 
     near = get_close_matches(value, list(known), n=1)

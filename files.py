@@ -1,4 +1,4 @@
-"""Files and folders written all or nothing, also when the power fails; and the hash of a file or of texts."""
+"""Writes files and folders completely or not at all, even on a power failure; hashes files and texts."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def put_in_place(made: Path, path: Path) -> Path:
-    """Give what was made its name, in place of a file or an empty folder of that name, and make the name last."""
+    """Rename a finished file or folder to its final name, replacing a file or an empty folder, and sync the name."""
     made.replace(path)
     sync_folder(path.parent)
     return path
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder last: without that, a file that was synced may be gone after a power failure."""
+    """Sync the names in a folder to disk; without this, a power failure may lose a file that was itself synced."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
     except OSError as e:
-        if e.errno != errno.EINVAL:  # a file system that cannot do that for folders
+        if e.errno != errno.EINVAL:  # a file system that cannot sync folders
             raise
     finally:
         os.close(fd)
 
 
 def file_sha256(path: str | Path) -> str:
-    """sha256 of a file; remembered for this process by path, size and modification time."""
+    """sha256 of a file. This process remembers it by path, size and modification time."""
     path = Path(path).resolve()
     stat = path.stat()
     return _sha256_of(str(path), stat.st_size, stat.st_mtime_ns)
@@ -60,7 +60,7 @@ def _sha256_of(path: str, size: int, mtime_ns: int) -> str:
 
 
 def text_hash(parts: Iterable[str]) -> str:
-    """sha256 of several texts; the separator keeps ("ab", "c") apart from ("a", "bc")."""
+    """sha256 of several texts. The separator distinguishes ("ab", "c") from ("a", "bc")."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode("utf-8"))
@@ -69,7 +69,7 @@ def text_hash(parts: Iterable[str]) -> str:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left half made in a folder that this one holds."""
+    """Remove half-finished files of killed processes from a folder that this process has locked."""
     for path in folder.rglob(".*.tmp"):
         if path.is_file():
             path.unlink(missing_ok=True)

@@ -1,18 +1,18 @@
-"""Delays Ctrl-C while a model is changed or restored, so that it never stays half changed.
+"""Delays Ctrl-C while a model is being changed or restored, so that it is never left half changed.
 
     @uninterrupted
-    def doubled(model):  # a context manager; Ctrl-C does not fall between its lines
+    def doubled(model):  # a context manager; Ctrl-C does not strike between its lines
         hook = model.register_forward_hook(lambda m, args, y: 2 * y)
         try:
             yield
         finally:
             hook.remove()
 
-Whatever changes a model for a while (hooks, another attention function, wider weights) undoes it in a ``finally``, and
-an interrupt in the wrong line would skip that. So the first Ctrl-C is only noted there. It is raised at once where a
-module of a model is running, because from there every ``finally`` is reached, and otherwise when all is restored.
-Without that look at the running frames Ctrl-C waits for the end of the outermost change: 32 to 40 seconds of an
-attribution of eight cases by SmolLM2 in float32, instead of 0.01.
+Code that changes a model for a while (hooks, another attention function, wider weights) undoes the change in a
+``finally``, and an interrupt on the wrong line would skip that. So during such code the first Ctrl-C is only recorded.
+It is raised immediately if a module of a model is running, because then every ``finally`` is reached, and otherwise
+after everything is restored. Without this check of the running frames, Ctrl-C would wait for the end of the outermost
+change: 32 to 40 seconds in an attribution of eight cases by SmolLM2 in float32, instead of 0.01.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from torch import nn
 P = ParamSpec("P")
 T = TypeVar("T")
 IMPATIENT = 1.0
-"""Seconds after which a second Ctrl-C is raised at once."""
+"""After this many seconds, a second Ctrl-C is raised immediately."""
 _FORWARD = {f.__code__ for f in (nn.Module._call_impl, nn.Module._wrapped_call_impl)}
 
 
 class _State:
-    """One for the process: Python runs signal handlers in the main thread only."""
+    """State of the process; there is only one, because Python runs signal handlers only in the main thread."""
 
     def __init__(self) -> None:
         self.frames: list[FrameType] = []
-        """Functions that hold Ctrl-C, the outermost first."""
+        """Functions that delay Ctrl-C, the outermost first."""
         self.closed = 0
-        """How many of them hold it also while a module runs."""
+        """How many of them delay it even while a module runs."""
         self.before: Any = None
         self.noted: float | None = None
         """When Ctrl-C came."""
@@ -73,7 +73,7 @@ class _State:
             self.before(number, frame)
 
     def _in_a_forward_pass(self, frame: FrameType | None) -> bool:
-        """Whether a module's forward is running with no holding function inside it."""
+        """Whether a module's forward is running, with no delaying function called from inside it."""
         while frame is not None and not self.closed:
             if frame.f_code in _FORWARD:
                 return True
@@ -87,9 +87,9 @@ _STATE = _State()
 
 
 class held(AbstractContextManager[Any]):
-    """Inside, Ctrl-C waits for the lines that change and restore a model; with ``closed`` it waits until the end.
+    """Inside this context, Ctrl-C waits for code that changes and restores a model; with ``closed``, for the end.
 
-    Around another context manager (``inner``) it covers that one's lines, too.
+    Around another context manager (``inner``), it also covers the lines of that one.
     """
 
     def __init__(self, inner: AbstractContextManager[Any] | None = None, *, closed: bool = False):
@@ -119,7 +119,7 @@ class held(AbstractContextManager[Any]):
 
 
 def uninterrupted(function: Callable[P, Iterator[T]]) -> Callable[P, AbstractContextManager[T]]:
-    """``contextmanager``, whose lines before and after the ``yield`` Ctrl-C does not interrupt."""
+    """``contextmanager`` whose lines before and after the ``yield`` are not interrupted by Ctrl-C."""
     make = contextmanager(function)
 
     @wraps(function)

@@ -1,8 +1,8 @@
-"""What a model's name means: a folder of safetensors, a GGUF file, or a hub id.
+"""Resolves a model's name: a folder of safetensors, a GGUF file, or a hub id.
 
 ``location("x.gguf")`` returns a name that transformers can load. A GGUF file (llama.cpp's format) is dequantized once
-into an ordinary model folder. That folder lies in a cache (``COMPOSCOPE_CACHE``, else ``~/.cache/composcope``) under
-the hash of the file, holds exact float32 safetensors, and is written in one step: a second start finds it there.
+into an ordinary model folder with exact float32 safetensors. That folder is in a cache (``COMPOSCOPE_CACHE``, else
+``~/.cache/composcope``) under the hash of the file. It is written in one step, and later runs reuse it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _FLOAT32 = 4
 
 
 def location(name: str | Path, say: Callable[[str], None] | None = None) -> str:
-    """What transformers can load under a name: a checked folder, that of a GGUF file, or the hub id as it is.
+    """What transformers can load for a name: a checked folder, the folder of a GGUF file, or the unchanged hub id.
 
-    ``say`` hears one line before a GGUF file is dequantized. Raises ``ModelError`` for a path that is no model.
+    ``say`` reports one line before a GGUF file is dequantized. Raises ``ModelError`` for a path that is not a model.
     """
     packed = find_gguf(name)
     if packed is not None:
@@ -51,7 +51,7 @@ def check_folder(folder: Path) -> None:
 
 
 def find_gguf(name: str | Path) -> Path | None:
-    """The GGUF file that a name means: a ``.gguf`` file, or the only one in a folder that is no model folder itself.
+    """The GGUF file for a name: a ``.gguf`` file, or the only one in a folder that is not itself a model folder.
 
     Raises ``ModelError`` for a folder with several.
     """
@@ -72,8 +72,9 @@ def find_gguf(name: str | Path) -> Path | None:
 def dequantized(path: str | Path, say: Callable[[str], None] | None = None) -> Path:
     """The model folder of a GGUF file, made on first use.
 
-    ``say`` hears one line before the conversion (default: standard error). Raises ``ModelError`` for what cannot be
-    read: another format, a damaged or split file, an unknown architecture or quantization, no tokenizer, no room.
+    ``say`` reports one line before the conversion (default: standard error). Raises ``ModelError`` for a file that
+    cannot be read: another format, a damaged or split file, an unknown architecture or quantization, no tokenizer, no
+    room.
     """
     path = Path(path)
     folder = _cache() / f"{path.stem[:60]}-{_digest(path)[:16]}"
@@ -95,7 +96,7 @@ def dequantized(path: str | Path, say: Callable[[str], None] | None = None) -> P
         try:
             put_in_place(made, folder)
         except OSError:
-            if not (folder / "config.json").is_file():  # else another process was faster
+            if not (folder / "config.json").is_file():  # otherwise another process was faster
                 raise
     finally:
         shutil.rmtree(made, ignore_errors=True)
@@ -121,14 +122,14 @@ def _digest(path: Path) -> str:
 
 
 def _check(path: Path) -> int:
-    """Refuse what transformers would misread or report in a long trace; the size in float32, in bytes."""
+    """Refuse a file that transformers would misread or reject with a long trace; returns its size in float32 bytes."""
     try:
         import gguf
     except ImportError as e:
         raise ModelError(f"{path}: GGUF files need the package gguf; pip install 'composcope[gguf]'") from e
     try:
         reader = gguf.GGUFReader(path)
-    except Exception as e:  # a damaged file raises errors of any kind in the reader
+    except Exception as e:  # the reader raises errors of any kind for a damaged file
         kind = "names a quantization that this version of gguf does not know" if "QuantizationType" in str(e) else ""
         what = kind or "is damaged or cut off"
         raise ModelError(f"{path}: {what} ({_one_line(e)}); download it again, or take another quantization") from e
@@ -152,7 +153,7 @@ def _convert(path: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    # transformers reads a GGUF file from a folder by its name, in a folder of a name that is no hub id.
+    # transformers reads a GGUF file by its name from a folder whose name is not a hub id.
     where: dict[str, Any] = {
         "pretrained_model_name_or_path": str(path.resolve().parent),
         "gguf_file": path.name,
@@ -162,7 +163,7 @@ def _convert(path: Path, folder: Path) -> None:
         tokenizer = AutoTokenizer.from_pretrained(**where)
         packed = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
         config = packed.config
-        # What says "packed" keeps the model from being saved; its tensors are plain by now.
+        # This entry says "packed" and keeps the model from being saved, although its tensors are plain by now.
         vars(config).pop("quantization_config", None)
         plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         plain.load_state_dict(packed.state_dict())

@@ -1,10 +1,10 @@
-"""Matrix products with packed weights: faster float32 decoding on a CPU, where a trial shows it.
+"""Matrix products with packed weights: faster float32 decoding on a CPU, if a trial shows that they are faster.
 
     with torch.no_grad(), packed_products(pack(model)):
         model(input_ids=ids)
 
-oneDNN, which PyTorch brings along, multiplies with packed weights in 5 to 40 % less time than PyTorch's default
-library with plain weights; fewer rows gain more. The order of sums differs, so results differ in the last bits.
+oneDNN, which comes with PyTorch, multiplies with packed weights in 5 to 40 % less time than PyTorch's default library
+with plain weights; fewer rows gain more. The order of sums differs, so results differ in the last bits.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .devices import free_bytes
 from .interrupts import uninterrupted
 
 WORTH_PACKING = 1 << 18
-"""Weights of a layer below which a call costs more than the layout saves."""
+"""For layers with fewer weights than this, a call costs more than the layout saves."""
 SHARE = 4
-"""A copy of the weights may take this part (1 / SHARE) of the memory that is free."""
+"""A copy of the weights may take this share (1 / SHARE) of the free memory."""
 
 
 @cache
 def prefers_packed() -> bool:
-    """Whether products with weights laid out beforehand take at least a tenth less time here: tried once."""
+    """Whether products with packed weights take at least a tenth less time on this machine; tried once per process."""
     if not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")):
         return False
     with torch.inference_mode():
@@ -39,7 +39,7 @@ def prefers_packed() -> bool:
 
 
 def _seconds(run: Callable[[], Any]) -> float:
-    """The shortest of several runs, so that other load on the machine does not count."""
+    """The shortest of several runs, so that other load on the machine has no effect."""
     times = []
     for _ in range(9):
         start = time.perf_counter()
@@ -49,9 +49,9 @@ def _seconds(run: Callable[[], Any]) -> float:
 
 
 def pack(model: nn.Module) -> dict[nn.Linear, Tensor]:
-    """The weights of a model's large linear layers laid out for many products; empty where that does not pay or fit.
+    """The weights of a model's large linear layers in packed layout; empty if packing does not pay or does not fit.
 
-    Costs a copy of them, and as long as a forward pass over some hundred tokens.
+    It needs memory for a copy of them, and as much time as a forward pass over some hundred tokens.
     """
     layers = [m for m in model.modules() if type(m) is nn.Linear and "forward" not in m.__dict__]
     layers = [m for m in layers if m.weight.numel() >= WORTH_PACKING and _plain(m)]
@@ -70,7 +70,7 @@ def _plain(layer: nn.Linear) -> bool:
 
 @uninterrupted
 def packed_products(packed: Mapping[nn.Linear, Tensor]) -> Iterator[None]:
-    """Inside, these layers use their packed weights where no gradient is wanted; afterwards they are as before."""
+    """Inside this context, these layers use their packed weights if no gradient is needed; afterwards, as before."""
 
     def forward(layer: nn.Linear, weight: Tensor, x: Tensor) -> Tensor:
         if torch.is_grad_enabled() or x.dtype != torch.float32 or x.numel() == 0:

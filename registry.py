@@ -3,8 +3,8 @@
     FIGURES = Registry("figures", lambda value: isinstance(value, Figure), __package__)
     FIGURES["collapse-curve"].title
 
-An object describes itself in the file that defines it, and is found there. So adding one takes one file, inside this
-package or outside it.
+Each object describes itself in the file that defines it, and is found there. So adding one takes a single file, inside
+or outside this package.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 PLUGIN_PREFIX = "composcope_plugin_"
-"""Begins the module names of plugin files."""
+"""Prefix of the module names of plugin files."""
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Objects of one kind by name: first those of the package by their ``order``, then those of plugins.
+    """Objects of one kind by name: first the package's own by their ``order``, then those of plugins.
 
-    ``package`` is searched, once and when first needed, for values at the top of its modules that ``is_one`` accepts;
-    each has a ``name``; with ``modules`` only in those. ``wrap(name, value)`` makes such an object where a plugin gives
-    only a function.
+    When first used, ``package`` is searched once for values at the top level of its modules that ``is_one`` accepts;
+    each has a ``name``. With ``modules``, only those modules are searched. If a plugin gives only a function,
+    ``wrap(name, value)`` makes the object.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self.kind, self.is_one, self.package, self.wrap, self.modules = kind, is_one, str(package), wrap, modules
         self._given: dict[str, Any] = {}
         self.added: dict[str, T] = {}
-        """Those of plugins."""
+        """The objects of plugins."""
 
     @cached_property
     def own(self) -> dict[str, T]:
@@ -49,14 +49,14 @@ class Registry(Mapping[str, T], Generic[T]):
         return dict(sorted(found.items(), key=lambda item: getattr(item[1], "order", 0)))
 
     def add(self, name: str, value: Any) -> bool:
-        """Register an object of a plugin under a name; False where the name is taken by another object."""
+        """Register a plugin's object under a name; False if another object already has the name."""
         if name in self.own or self._given.setdefault(name, value) is not value:
             return False
         self.added[name] = value if self.wrap is None or self.is_one(value) else self.wrap(name, value)
         return True
 
     def find(self, name: str) -> T | None:
-        """The object of a name, also of an installed package (entry-point group ``composcope.KIND``)."""
+        """The object with a name, also from an installed package (entry-point group ``composcope.KIND``)."""
         if name not in self:
             for point in entry_points(group=f"composcope.{self.kind}", name=name):
                 self.add(name, point.load())

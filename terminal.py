@@ -1,9 +1,9 @@
-"""Text for a terminal, made safe: output of models, servers and files cannot control the terminal.
+"""Makes text safe for a terminal, so that output of models, servers and files cannot control it.
 
     plain("\\x1b[2Jcleared")  # shows \\x1b[2J instead of clearing the screen
 
-Escape sequences can clear the screen, set its title, write to the clipboard or hide what follows; characters of
-direction change the order in which text is shown. Both are shown as ``\\x1b`` and ``\\u202e`` and do nothing.
+Escape sequences can clear the screen, set its title, write to the clipboard or hide what follows. Direction characters
+change the order in which text is shown. Both are shown as ``\\x1b`` and ``\\u202e`` and have no effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def plain(text: str) -> str:
 
 
 def in_json(text: str) -> str:
-    """A JSON document with the same characters escaped as JSON escapes them: it reads back as it was."""
+    """A JSON document with the same characters as JSON escapes; it reads back unchanged."""
     return _STEERING.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
 
 
@@ -30,5 +30,5 @@ def _name(character: str) -> str:
 
 
 def to_stderr(line: str) -> None:
-    """Print a message of the program on stderr."""
+    """Print one of the program's messages on stderr."""
     print(f"composcope: {plain(line)}", file=sys.stderr, flush=True)

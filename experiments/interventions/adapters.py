@@ -1,7 +1,6 @@
-"""From a trained adapter to a model folder: the merged model is what every other command takes as ``--model``.
+"""Turns a trained adapter into a model folder: every other command takes the merged model as ``--model``.
 
-The adapter itself stays beside it, with a manifest that says which base weights it belongs to; it is never put on
-others.
+The adapter is kept next to it, with a manifest that names its base weights. It is never applied to other weights.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ..run import read_json, write_text
 
 
 def export(model: Any, tokenizer: Any, folder: Path, base: str) -> None:
-    """Write ``adapter/`` and the merged ``model/`` of a peft model, each put in place when it is whole."""
+    """Write ``adapter/`` and the merged ``model/`` of a peft model; each appears only when it is complete."""
     adapter, merged = folder / ".adapter.tmp", folder / ".model.tmp"
     for path in (adapter, merged):
         shutil.rmtree(path, ignore_errors=True)
@@ -33,7 +32,7 @@ def export(model: Any, tokenizer: Any, folder: Path, base: str) -> None:
 
 
 def _name_base(adapter: Path, base: str) -> None:
-    """The base by the name that the user gave: a temporary path says nothing on another machine."""
+    """Record the base under the name that the user gave, since a temporary path means nothing on another machine."""
     path = adapter / "adapter_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     config["base_model_name_or_path"] = base
@@ -41,9 +40,9 @@ def _name_base(adapter: Path, base: str) -> None:
 
 
 def merge(model: str, training: str | Path, out: str | Path) -> Path:
-    """Put a training's adapter on its base again and write the merged model folder to ``out``.
+    """Apply a training's adapter to its base again and write the merged model folder to ``out``.
 
-    ``training`` is a folder that ``composcope intervene`` wrote. Raises ``InputError`` where ``model`` is not the base
+    ``training`` is a folder that ``composcope intervene`` wrote. Raises ``InputError`` if ``model`` is not the base
     that the adapter was trained on.
     """
     from ...checkpoints import load
@@ -51,7 +50,7 @@ def merge(model: str, training: str | Path, out: str | Path) -> Path:
     source, folder, target = resolve_model(model), Path(training), Path(out)
     check_base(source.location, read_manifest(folder), str(folder))
     if target.exists():
-        raise InputError(f"--out {target}: is there already; give a new folder")
+        raise InputError(f"--out {target}: already exists; give a new folder")
     base, tokenizer = load(source.location)
     merged = with_adapter(base, folder / "adapter").merge_and_unload()
     merged.save_pretrained(target)
@@ -60,11 +59,11 @@ def merge(model: str, training: str | Path, out: str | Path) -> Path:
 
 
 def check_base(location: str, manifest: dict[str, Any], where: str) -> None:
-    """Raise ``InputError`` unless ``location`` holds the weights that an adapter was trained on."""
+    """Raise ``InputError`` unless ``location`` has the weights that an adapter was trained on."""
     wanted, found = manifest["identity"]["base_weights"], base_hash(location)
     if wanted != found:
         raise InputError(
-            f"{where}: adapter of other weights ({wanted[:12]}, --model has {found[:12]}); give the base it was "
+            f"{where}: adapter of other weights ({wanted[:12]}; --model has {found[:12]}); give the base it was "
             f"trained on ({manifest.get('base')})"
         )
 
@@ -80,14 +79,14 @@ def with_adapter(base: Any, adapter: str | Path) -> Any:
 
 
 def base_hash(location: str) -> str:
-    """Hash of a base model's weights: of its files, or the name of a model on the hub."""
+    """Hash of a base model's weights: of its files, or of its name for a model on the hub."""
     from ...evaluation.identity import folder_weights
 
     return folder_weights(location) if Path(location).is_dir() else location
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:
-    """The manifest of a training. Raises ``InputError`` for a folder that is none."""
+    """The manifest of a training. Raises ``InputError`` for a folder that is not a training."""
     path = Path(folder) / "manifest.json"
     found = read_json(path) if path.is_file() else {}
     if "base_weights" not in found.get("identity", {}):
@@ -100,13 +99,13 @@ _KEPT = (WEIGHTS, "adapter_config.json", "trainer_state.json")
 
 
 def kept_steps(folder: Path) -> list[tuple[int, Path]]:
-    """(step, folder) of the adapters kept along a training, in order."""
+    """(step, folder) of the adapters that were kept during a training, in order."""
     found = [(int(p.name.rpartition("-")[2]), p) for p in folder.glob("checkpoint-*") if (p / WEIGHTS).is_file()]
     return sorted(found)
 
 
 def last_step(folder: Path) -> Path | None:
-    """The newest checkpoint that was written to its end and can be continued: its state is written last."""
+    """The newest checkpoint that is complete and can be continued: its state is written last."""
     whole = [path for _, path in kept_steps(folder) if _can_continue(path)]
     return whole[-1] if whole else None
 
@@ -116,13 +115,13 @@ def _can_continue(path: Path) -> bool:
         return False
     try:
         json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # not there, or the process was killed in the middle of it
+    except (OSError, ValueError):  # missing, or the process was killed while writing it
         return False
     return True
 
 
 def prune(folder: Path, keep_last: bool) -> None:
-    """Leave adapters only: optimizer states are large and needed for nothing but continuing."""
+    """Leave only the adapters: optimizer states are large and are needed only for continuing."""
     spared = last_step(folder) if keep_last else None
     for _, path in kept_steps(folder):
         if path != spared:

@@ -1,7 +1,7 @@
-"""Checkpoints along training: what the parts and the whole do step by step (Compositional GSM, figure 7).
+"""Checkpoints during a training: accuracy on the parts and the whole, step by step (Compositional GSM, figure 7).
 
-Every checkpoint's adapter is put on the base and asked the sub-questions and wholes of the evaluation cases. Rows are
-counts, ``{run, recipe, seed, step, metric, k, n}``; step 0 is the base model. Metrics: ``parts`` (each
+Every checkpoint's adapter is applied to the base, which answers the sub-questions and wholes of the evaluation cases.
+Rows are counts, ``{run, recipe, seed, step, metric, k, n}``; step 0 is the base model. Metrics: ``parts`` (each
 different sub-question once), ``composition`` (wholes), and the wholes again at depths that were trained on
 (``composition, trained depths``) and at depths that were not (``composition, held-out depths``).
 """
@@ -31,8 +31,8 @@ def measure(
 ) -> list[Row]:  # fmt: skip
     """Ask the base and every checkpoint of a training its evaluation cases; the rows are kept in the training's folder.
 
-    ``limit`` takes the first cases of each family x depth. Raises ``InputError`` for a folder without checkpoints and
-    for a base that the adapters do not belong to.
+    ``limit`` takes the first cases of each family x depth. Raises ``InputError`` for a folder without checkpoints, or
+    if the adapters belong to another base.
     """
     from ...checkpoints import load
 
@@ -42,7 +42,7 @@ def measure(
     check_base(location, manifest, str(folder))
     steps = kept_steps(folder / "checkpoints")
     if not steps:
-        raise InputError(f"{folder}/checkpoints: no adapter there; train again with checkpoints kept")
+        raise InputError(f"{folder}/checkpoints: no adapter; train again and keep checkpoints")
     cases = _cases(folder, limit)
     done = _known(folder, cases)
     if {s for s, _ in steps} | {0} <= {r["step"] for r in done}:
@@ -63,7 +63,7 @@ def measure(
 def _cases(folder: Path, limit: int | None) -> list[Case]:
     raws = [{k: v for k, v in raw.items() if k != "schema"} for raw in read_lines(folder / "evaluation.jsonl")]
     cases = [case_from_dict(raw, str(folder / "evaluation.jsonl")) for raw in raws]
-    # One wording of every part is enough here: the gates are the final evaluation's business.
+    # One wording of every part is enough here; the final evaluation applies the gates.
     bare = [replace(c, parts=tuple(replace(p, paraphrases=()) for p in c.parts)) for c in cases]
     return limit_cases(bare, limit)
 
@@ -128,5 +128,5 @@ def counts(graded: Iterable[Any], cases: Sequence[Case], depths: Sequence[int]) 
 
 
 def write(rows: Iterable[Row], out: str | Path) -> Path:
-    """The file that ``composcope plot training-curve`` draws, from one or several trainings."""
+    """Write the file that ``composcope plot training-curve`` draws, from one or more trainings."""
     return write_json(Path(out) / FILE, {"rows": list(rows)})

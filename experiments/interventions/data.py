@@ -1,7 +1,7 @@
-"""Training prompts: which whole questions, what a right answer to them looks like, and proof that none is evaluated.
+"""Training prompts: the whole questions, their right answers, and a check that none of them is also evaluated.
 
 Training cases come from an organism's training side (``organism:temporal``) or from a case file. Two cases overlap
-where they ask the same question or combine the same parts; any overlap between training and evaluation is an error.
+if they ask the same question or combine the same parts. Any overlap between training and evaluation is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ORGANISM = "organism:temporal"
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """The cases that are trained on and the ones kept for evaluation."""
+    """The cases that are trained on, and the cases kept for evaluation."""
 
     cases: tuple[Case, ...]
     evaluation: tuple[Case, ...]
@@ -32,7 +32,7 @@ class TrainingSet:
 
 
 def combination(case: Case) -> frozenset[str]:
-    """What a case combines: its atoms, or the questions of its parts where they name no atoms."""
+    """What a case combines: its atoms, or the questions of its parts if they name no atoms."""
     return frozenset(p.atom or _plain(p.question) for p in case.parts)
 
 
@@ -56,7 +56,7 @@ def overlap(training: Iterable[Case], evaluation: Iterable[Case]) -> list[tuple[
 
 
 def _check_targets(cases: Sequence[Case], recipe: AdapterRecipe, where: str) -> None:
-    """Raise ``InputError`` where what SFT would imitate is not even a right answer in the recipe's format."""
+    """Raise ``InputError`` if the text that SFT would imitate is not a right answer in the recipe's format."""
     if recipe.objective == "grpo" or recipe.solutions == "self":
         return
     for case in cases:
@@ -70,7 +70,7 @@ def _check_targets(cases: Sequence[Case], recipe: AdapterRecipe, where: str) -> 
 
 
 def check_disjoint(training: Sequence[Case], evaluation: Sequence[Case], where: str) -> None:
-    """Raise ``InputError`` where a training case is also evaluated."""
+    """Raise ``InputError`` if a training case is also evaluated."""
     found = overlap(training, evaluation)
     if found:
         first, other = found[0]
@@ -83,9 +83,9 @@ def check_disjoint(training: Sequence[Case], evaluation: Sequence[Case], where: 
 def training_set(source: str, recipe: AdapterRecipe, evaluation: str | None = None, seed: int = 0) -> TrainingSet:
     """Draw the training cases of a recipe and check them against the evaluation cases.
 
-    ``source`` is ``organism:temporal`` or a benchmark as ``--benchmark`` takes it; ``evaluation`` likewise. Without
-    ``evaluation`` an organism is evaluated on its held-out side, and a file on what does not overlap with the training.
-    Raises ``InputError`` for a depth that the source does not have, too few cases, and any overlap.
+    ``source`` is ``organism:temporal`` or any benchmark that ``--benchmark`` takes; so is ``evaluation``. Without
+    ``evaluation`` an organism is evaluated on its held-out side, and a file on its cases that do not overlap with the
+    training. Raises ``InputError`` for a depth that the source does not have, too few cases, and any overlap.
     """
     if source == ORGANISM:
         cases = organism_cases(recipe.depths, recipe.prompts, seed)
@@ -109,9 +109,9 @@ def _draw(pool: Sequence[Case], recipe: AdapterRecipe, source: str, seed: int) -
     if missing:
         raise InputError(
             f"--depths: {source} has no case of depth {missing[0]} (it has {', '.join(map(str, there)) or 'none'}); "
-            "give depths that are there, or another --train"
+            "give some of its depths, or another --train"
         )
-    rng = random.Random(f"{seed}/training")  # not the file's path: a moved file gives the same draw
+    rng = random.Random(f"{seed}/training")  # without the file's path, so that a moved file gives the same draw
     for key in sorted(cells):
         rng.shuffle(cells[key])
     chosen: list[Case] = []
@@ -121,8 +121,8 @@ def _draw(pool: Sequence[Case], recipe: AdapterRecipe, source: str, seed: int) -
                 chosen.append(cells[key].pop())
     if len(chosen) < recipe.prompts:
         raise InputError(
-            f"--train {source}: {len(chosen)} cases at depth {', '.join(map(str, recipe.depths))}, and the recipe "
-            f"takes {recipe.prompts}; give --prompts {len(chosen)} or fewer"
+            f"--train {source}: {len(chosen)} cases at depth {', '.join(map(str, recipe.depths))}, but the recipe "
+            f"needs {recipe.prompts}; give --prompts {len(chosen)} or fewer"
         )
     return chosen
 
@@ -141,7 +141,7 @@ def _rest(pool: Sequence[Case], cases: Sequence[Case], source: str) -> list[Case
 def organism_cases(depths: Sequence[int], n: int, seed: int = 0) -> list[Case]:
     """``n`` temporal cases from the training side of the organisms' held-out split, evenly over family x depth.
 
-    Depth 2 is the far pair, every other depth each of rank, successor and interval, as in the benchmark.
+    Depth 2 is the far pair; every other depth has rank, successor and interval, as in the benchmark.
     Raises ``InputError`` for a depth that the benchmark does not have.
     """
     from ..organism.benchmarks import FAMILIES
@@ -196,12 +196,12 @@ def _organism_cell(family: str, depth: int, n: int, seed: int) -> list[Case]:
 
 
 def trace(case: Case) -> str:
-    """The reasoning that a worked answer shows: the case's own, or its steps with their answers."""
+    """The reasoning in a worked answer: the case's own, or its steps with their answers."""
     return case.worked or " ".join(f"{p.question} {p.worked or p.answer}." for p in case.parts) or case.answer
 
 
 def target(case: Case, recipe: AdapterRecipe) -> str:
-    """What SFT imitates: the answer alone in the format's tags, or reasoning and answer."""
+    """The text that SFT imitates: the answer alone in the format's tags, or reasoning and answer."""
     if recipe.objective == "sft-trace":
         return prompts.write_answer(case.answer, trace(case), recipe.format)
     bare = "xml-answer" if recipe.format == "xml" else recipe.format
@@ -209,5 +209,5 @@ def target(case: Case, recipe: AdapterRecipe) -> str:
 
 
 def question(case: Case, recipe: AdapterRecipe) -> str:
-    """The user message: word for word what the evaluation asks."""
+    """The user message, word for word as in the evaluation."""
     return prompts.render(case.question, recipe.format)

@@ -1,9 +1,9 @@
 """Interventions without training: steering or patching the prompt-end states of cases that fail.
 
-A causal test of where the answer is decided. The labelled cases of a run are halved: the first half gives the direction
-(and the donors) and chooses the layer at which most of its own failures come right; only the second half is counted.
-Outcomes are graded like the run's own answers. Controls: random directions or noise of the same length, the direction
-backwards, the recipient's own state, the other layers, and what the same step does to cases that succeed.
+This is a causal test of where the answer is decided. The labelled cases of a run are split in two. The first half gives
+the direction (and the donors) and chooses the layer at which most of its own failures come right; only the second half
+is counted. Outcomes are graded like the run's own answers. Controls: random directions or noise of the same length, the
+reversed direction, the recipient's own state, the other layers, and the same step on cases that succeed.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
 
 @dataclass(frozen=True)
 class Halves:
-    """Labelled wholes, halved at random within family and depth."""
+    """Labelled wholes, split at random into two halves within family and depth."""
 
     learn: Mapping[str, list[Example]]
-    """``failure`` and ``success`` cases that the direction and the layer come from."""
+    """``failure`` and ``success`` cases that give the direction and the layer."""
     test: Mapping[str, list[Example]]
 
 
 def halve(examples: Sequence[Example], n: int, seed: int) -> Halves:
-    """At most ``n`` cases per group and half; every stratum gives to both halves what it can.
+    """At most ``n`` cases per group and half; every stratum contributes to both halves if it can.
 
     Raises ``NoCasesError`` unless both halves have both groups.
     """
@@ -60,7 +60,7 @@ def halve(examples: Sequence[Example], n: int, seed: int) -> Halves:
             del group[n:]
     counts = [{g: len(side[g]) for g in ("failure", "success")} for side in sides]
     if not all(all(c.values()) for c in counts):
-        raise NoCasesError(f"failures and successes per half: {counts}; both halves need both, use a larger run")
+        raise NoCasesError(f"failures and successes per half: {counts}; both halves need both groups, use a larger run")
     return Halves(*sides)
 
 
@@ -70,9 +70,9 @@ def intervene(
 ) -> ProbeResult:  # fmt: skip
     """Steer or patch the failures of an evaluated run, and save the result in its ``probes`` folder.
 
-    Table: per source, layer, group (``failure``, ``success``) and outcome the rate with its Clopper-Pearson interval;
+    Table: per source, layer, group (``failure``, ``success``) and outcome, the rate with its Clopper-Pearson interval.
     ``chosen`` marks the layer that the other half of the cases chose.
-    Raises ``InputError`` for another recipe, ``NoCasesError`` without failures and successes.
+    Raises ``InputError`` for an unknown recipe, ``NoCasesError`` without failures and successes.
     """
     from ...probes.examples import from_case_sets
     from ..config import Config
@@ -84,7 +84,7 @@ def intervene(
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
     evaluated, raw = read_run(run), read_config(run)
     config = Config.read(raw, device=device, model=model or raw["model"], probes=())
-    if config.serving.engine == "ray":  # workers answered; steering wants the weights here
+    if config.serving.engine == "ray":  # workers answered; steering needs the weights in this process
         config = config.replace(serving=config.serving.for_probing({"engine": "transformers"}))
     target = load_target(config)
     found = evaluated.evaluated()
@@ -104,7 +104,7 @@ def intervene(
 
 @dataclass(frozen=True)
 class InterventionTrial:
-    """A model with what it takes to run an intervention and judge what comes out."""
+    """A model with everything needed to run an intervention and judge its answers."""
 
     lm: Any
     tokenizer: Any
@@ -115,7 +115,7 @@ class InterventionTrial:
     seed: int
 
     def run(self, recipe: str, halves: Halves, layers: Sequence[int]) -> ProbeResult:
-        """Choose the layer on the first half, count on the second."""
+        """Choose the layer on the first half and count on the second."""
         trial = self._outcomes(recipe, halves, halves.learn["failure"], layers)
         best = self._best(trial, layers)
         rows: list[Row] = []
@@ -140,7 +140,7 @@ class InterventionTrial:
     def _outcomes(
         self, recipe: str, halves: Halves, recipients: Sequence[Example], layers: Sequence[int]
     ) -> dict[tuple[str, int], list[str]]:
-        """Outcomes by (source, layer), one per recipient; -1 is the layer of what was not changed at all."""
+        """Outcomes by (source, layer), one per recipient; layer -1 is the unchanged run."""
         from ...probes import steering
 
         prompts = [e.prompt_ids for e in recipients]
@@ -161,7 +161,7 @@ class InterventionTrial:
         return found
 
     def _donors(self, pool: Sequence[Example], recipients: Sequence[Example]) -> list[tuple[int, ...]]:
-        """For each recipient a donor of its family and depth, of the nearest length; any other where there is none."""
+        """For each recipient, a donor of its family and depth with the nearest length; otherwise any other donor."""
         rng = random.Random(f"{self.seed}/donors")
         chosen = []
         for e in recipients:
@@ -173,7 +173,7 @@ class InterventionTrial:
     def _judge(self, example: Example, tokens: Any) -> str:
         ids = [int(t) for t in tokens if int(t) >= 0]
         text = decode(self.tokenizer, ids, self.lm.eos_ids, special_thinking_marks(self.tokenizer))
-        said, stopped = cut_after_stop(text, FORMATS[self.format].stop)  # where the run's own answers ended
+        said, stopped = cut_after_stop(text, FORMATS[self.format].stop)  # cut where the run's own answers end
         ended = stopped is not None or len(ids) < self.max_new_tokens or ids[-1] in self.lm.eos_ids
         case = self.cases[example.case]
         return grade(
@@ -183,7 +183,7 @@ class InterventionTrial:
 
     @staticmethod
     def _best(trial: Mapping[tuple[str, int], list[str]], layers: Sequence[int]) -> int:
-        """The layer with most failures of the first half put right, the lowest of equals; controls do not count."""
+        """The layer that puts most failures of the first half right, the lowest if several do; controls excluded."""
         right = dict.fromkeys(layers, 0)
         for (source, layer), outcomes in trial.items():
             if _helps(source):
@@ -196,7 +196,7 @@ def _distance(a: Example, b: Example) -> tuple[bool, bool, int]:
 
 
 def _helps(source: str) -> bool:
-    """Sources that are meant to put a failure right; all others are controls."""
+    """Whether a source is meant to put a failure right; all others are controls."""
     return source.startswith("+") or source == "donor"
 
 
@@ -225,7 +225,7 @@ def _rows(outcomes: Mapping[tuple[str, int], list[str]], group: str, best: int) 
 
 
 def _warnings(rows: Sequence[Row]) -> list[str]:
-    """The control that must change nothing, checked."""
+    """A warning if the control that must change nothing changed something."""
     by_key = {(r["group"], r["source"], r["layer"], r["quantity"]): r["count"] for r in rows}
     differ = [
         (group, layer)
@@ -238,9 +238,9 @@ def _warnings(rows: Sequence[Row]) -> list[str]:
 
 
 def lines(result: ProbeResult) -> list[str]:
-    """What the intervention did, for people: the chosen layer against its controls, on cases not used to choose it."""
+    """The result as text: the chosen layer against its controls, on cases that did not choose it."""
     best = result.settings["chosen_layer"]
-    why = "chosen on" if result.settings["right_on_first_half"] else "shown: no layer put a failure right on"
+    why = "chosen on" if result.settings["right_on_first_half"] else "shown, although no layer put a failure right on"
     found = [f"{result.probe}: layer {best} {why} the first half of the cases; counted on the second"]
     for row in result.table:
         wanted = row["quantity"] == "correct_rate" and "half" not in row["group"]

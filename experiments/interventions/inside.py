@@ -1,9 +1,9 @@
-"""The probes before and after a training, on the same cases: what changed inside when composition was learnt.
+"""The probes before and after a training, on the same cases: what changed inside the model when it learned to compose.
 
-Cases are wholes above the depth-2 control whose parts every model answers right, whatever becomes of the whole. One
-number per case and probe: the mean lookback ratio of the answer, the mean cosine of successive steps, the share of
-the whole's key neurons that are also key neurons of its parts, and whether another case's prompt-end state changes the
-answer, per layer. Differences are paired by case; one training each, so they describe two models and not a
+The cases are wholes above the depth-2 control whose parts every model answers right, whatever the whole. There is one
+number per case and probe: the mean lookback ratio of the answer, the mean cosine of successive steps, the share of the
+whole's key neurons that are also key neurons of its parts, and, per layer, whether another case's prompt-end state
+changes the answer. Differences are paired by case. With one training on each side, they describe two models and not a
 recipe.
 """
 
@@ -26,18 +26,18 @@ from ..run.schema import Evaluated
 ValuesByCase = dict[str, dict[str, float]]
 """quantity -> case -> value"""
 PATCHED_TOKENS = 48
-"""How much of a patched continuation is compared."""
+"""How many tokens of a patched continuation are compared."""
 Side = tuple[str, Path]
-"""Model and its evaluated run."""
+"""A model and its evaluated run."""
 
 
 def compare(
     before: Side, after: Mapping[str, Side], out: str | Path, n: int, *, device: str | None = None,
     reporter: Reporter | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Rows ``{variant, quantity, n, before, after, value, low, high, interval}``, kept in ``out/inside.json``.
+    """Rows ``{variant, quantity, n, before, after, value, low, high, interval}``, also saved in ``out/inside.json``.
 
-    Nothing is measured again while runs and code are the same.
+    Nothing is measured again unless runs or code have changed.
     """
     file = Path(out) / "inside.json"
     sides = {"before": before, **after}
@@ -58,7 +58,7 @@ def compare(
 
 
 def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
-    """The first ``n`` cases above depth 2 whose every part all models have right, families and depths in turn."""
+    """The first ``n`` cases above depth 2 with all parts right in all models, with families and depths in turn."""
     from ..validity.over_doses import parts_right
 
     known = [set(parts_right(run)) for run in runs]
@@ -126,9 +126,9 @@ def _neurons(lm: Any, examples: Sequence[Example]) -> ValuesByCase:
 
 
 def _patching(lm: Any, wholes: Sequence[Example]) -> ValuesByCase:
-    """Whether the prompt-end state of the next case of its family changes a case's answer, per layer.
+    """Whether the prompt-end state of the next case in its family changes a case's answer, per layer.
 
-    The first token alone would say nothing in formats whose answers all open with the same tag.
+    The first token alone would say nothing in formats whose answers all begin with the same tag.
     """
     from ...probes import patching
 
@@ -147,7 +147,7 @@ def _patching(lm: Any, wholes: Sequence[Example]) -> ValuesByCase:
 
 
 def _next_of_family(wholes: Sequence[Example]) -> list[tuple[int, int]]:
-    """(donor, recipient): every case with the next one of its family and depth."""
+    """(donor, recipient): every case with the next case of its family and depth."""
     groups: dict[Any, list[int]] = {}
     for i, e in enumerate(wholes):
         groups.setdefault((e.family, e.depth), []).append(i)

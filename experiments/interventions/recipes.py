@@ -1,10 +1,10 @@
-"""What an intervention trains: objective, depths, prompts, adapter and budget. The published settings are presets.
+"""Training recipes: objective, depths, prompts, adapter and budget. The published settings are presets.
 
 Composition collapse, section 5 and appendix F: LoRA on all projections, AdamW, learning rate 1e-5, one sequence at a
 time with eight accumulated, KL coefficient 0.04, eight generations per prompt. v1 and v2 have rank 32 and 4 epochs,
-v3 and v4 rank 64 and 8 epochs; they differ in the depths they train on. SFT-answer and SFT-trace take v1's data and
+v3 and v4 rank 64 and 8 epochs; they differ in the depths they train on. SFT-answer and SFT-trace use v1's data and
 adapter. A model of a million parameters needs larger steps and more prompts: the presets ``organism-v1`` to ``-v4``
-keep the depths and the ratios of the adapters and budgets, and train in minutes on one core.
+keep the depths and the ratios of adapters and budgets, and train in minutes on one core.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SOLUTIONS = ("written", "self")
 
 @dataclass(frozen=True)
 class AdapterRecipe:
-    """Everything that decides an adapter, besides base weights, training cases and seed."""
+    """Everything that decides an adapter besides base weights, training cases and seed."""
 
     objective: str = "grpo"
     """``sft-answer`` (the gold answer alone), ``sft-trace`` (the worked answer) or ``grpo`` (reward)."""
     depths: tuple[int, ...] = (2, 4)
     prompts: int = 120
-    """Whole questions trained on, spread evenly over family x depth."""
+    """Number of whole questions trained on, spread evenly over family x depth."""
     rank: int = 32
     alpha: int = 64
     dropout: float = 0.05
@@ -36,7 +36,7 @@ class AdapterRecipe:
     learning_rate: float = 1e-5
     schedule: str = "linear"
     warmup: float = 0.0
-    """Share of the steps over which the learning rate rises."""
+    """Share of the steps during which the learning rate rises."""
     prompts_per_step: int = 1
     """GRPO: prompts per optimizer step, each with all its generations."""
     examples_per_step: int = 8
@@ -48,12 +48,12 @@ class AdapterRecipe:
     """Coefficient of the KL divergence from the base model."""
     temperature: float = 1.0
     max_tokens: int = 512
-    """Longest completion that is sampled."""
+    """Length limit of sampled completions, in tokens."""
     format: str = "xml"
     solutions: str = "written"
-    """SFT-trace: ``written`` worked answers, or the model's ``self``-sampled ones that are right."""
+    """SFT-trace: ``written`` worked answers, or right answers that the model sampled itself (``self``)."""
     thinking: bool | None = None
-    """Whether the chat template is told to think first, as an evaluation's ``--thinking``; None: left to it."""
+    """Whether the chat template is told to think first, like ``--thinking`` of an evaluation; None: its default."""
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -68,7 +68,7 @@ class AdapterRecipe:
         for name in ("prompts", "rank", "alpha", "epochs", "prompts_per_step", "examples_per_step", "micro_batch"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: give a whole number of at least 1")
-        if self.objective == "grpo" and self.prompts % self.prompts_per_step:  # what is left over would never be seen
+        if self.objective == "grpo" and self.prompts % self.prompts_per_step:  # the remainder would never be used
             raise InputError(
                 f"--prompts {self.prompts}: GRPO takes {self.prompts_per_step} prompts a step; give a multiple of it, "
                 "or another --prompts-per-step"
@@ -82,7 +82,7 @@ class AdapterRecipe:
 
     def to_dict(self) -> dict[str, Any]:
         found = {**asdict(self), "depths": list(self.depths)}
-        if self.thinking is None:  # what was trained before there was a choice is the same training
+        if self.thinking is None:  # trainings from before this option existed are the same trainings
             del found["thinking"]
         return found
 
@@ -93,7 +93,7 @@ def _check_format(format: str, objective: str) -> None:
     if format not in FORMATS:
         raise InputError(f"--format {format}: unknown; use one of {', '.join(FORMATS)}")
     if objective == "sft-trace" and "{worked}" not in FORMATS[format].response:
-        raise InputError(f"--format {format}: holds no reasoning, which sft-trace trains; use xml or cot")
+        raise InputError(f"--format {format}: has no reasoning, which sft-trace trains; use xml or cot")
 
 
 _PUBLISHED = AdapterRecipe()
@@ -101,9 +101,9 @@ _ORGANISM = AdapterRecipe(
     prompts=256, dropout=0.0, epochs=2, learning_rate=1e-3, warmup=0.05, prompts_per_step=4, examples_per_step=4,
     micro_batch=64, max_tokens=100, format="plain",
 )  # fmt: skip
-"""Found by trying on ``organism:control``: the published rate changes nothing at this size, and with one prompt a step
-the same work takes four times as many steps. ``plain`` is the format that organisms know best; in one that they saw
-seldom, as XML, failures are the format's as much as the composition's."""
+"""Found by trials on ``organism:control``. The published rate changes nothing at this size, and with one prompt per
+step the same work takes four times as many steps. ``plain`` is the format that organisms know best; in a format that
+they saw rarely, such as XML, failures are due to the format as much as to composition."""
 
 PRESETS: dict[str, AdapterRecipe] = {
     "v1": _PUBLISHED,
@@ -115,18 +115,18 @@ PRESETS: dict[str, AdapterRecipe] = {
     "organism-v3": replace(_ORGANISM, depths=(2, 4, 6), prompts=448, rank=64, alpha=128, epochs=4),
     "organism-v4": replace(_ORGANISM, depths=(2, 4, 6, 8), prompts=640, rank=64, alpha=128, epochs=4),
 }
-"""Published settings by their names in the paper, and the same scaled to organisms."""
+"""The published settings under their names in the paper, and the same settings scaled to organisms."""
 
 
 def resolve(
     objective: str, preset: str | None = None, depths: Sequence[int] | None = None, **changes: Any
 ) -> AdapterRecipe:
-    """A recipe from its command-line name, a preset and what is changed in it (None: the preset's own).
+    """A recipe from its command-line name, a preset, and changed values (None: the preset's own).
 
-    Raises ``InputError`` for an unknown recipe or preset and for values that cannot be.
+    Raises ``InputError`` for an unknown recipe or preset and for impossible values.
     """
     if objective not in OBJECTIVES:
-        AdapterRecipe(objective)  # raises, with the names that there are
+        AdapterRecipe(objective)  # raises an error that lists the known names
     name = preset or "v1"
     if name not in PRESETS:
         raise InputError(f"--preset {name}: no such preset; use one of {', '.join(PRESETS)}")
@@ -134,7 +134,7 @@ def resolve(
     if depths is not None:
         given["depths"] = tuple(sorted(set(depths)))
     made = replace(PRESETS[name], objective=objective, **given)
-    _check_format(made.format, made.objective)  # here, so that ``--help`` need not know the formats
+    _check_format(made.format, made.objective)  # checked here, so that ``--help`` does not need the formats
     return made
 
 
@@ -158,11 +158,11 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
     "solutions": ("sft-trace",),
     "layers": INFERENCE,
 }  # fmt: skip
-"""Options without a default of their own; the others are read by all recipes, or have one that says nothing."""
+"""Which recipes read an option. Options that all recipes read, or with a neutral default, are not listed."""
 
 
 def check_options(recipe: str, given: Mapping[str, Any]) -> None:
-    """Raise ``InputError`` for an option (None, or False of a flag: not given) that the recipe does not read."""
+    """Raise ``InputError`` for an option that the recipe does not read (None, or False for a flag, means not given)."""
     for name, recipes in READ_BY.items():
         value = given.get(name)
         unread = recipe not in recipes and recipe in (*OBJECTIVES, *INFERENCE)
@@ -171,4 +171,4 @@ def check_options(recipe: str, given: Mapping[str, Any]) -> None:
             shown = option if isinstance(value, bool) else f"{option} {value}"
             raise InputError(f"{shown}: is for {' and '.join(recipes)}, and the recipe is {recipe}; leave it out")
     if given.get("limit") is not None and not given.get("curve"):
-        raise InputError(f"--limit {given['limit']}: is of --curve; add --curve, or leave it out")
+        raise InputError(f"--limit {given['limit']}: only applies to --curve; add --curve, or leave it out")

@@ -1,8 +1,8 @@
 """The reward of GRPO (Composition collapse, appendix F): a right answer, well-formed tags, no copied template.
 
 ``reward = 1.0 [the answer matches under the consistency rule] + 0.1 [opening tag] + 0.1 [closing tag]
-- 0.2 [the prompt's template copied into the reasoning]``. Each completion is scored by itself. Formats without tags
-give no bonus for them, and prompts without an instruction have no template to copy.
+- 0.2 [the prompt's template copied into the reasoning]``. Each completion is scored separately. Formats without tags
+give no tag bonus, and prompts without an instruction have no template to copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RewardParts:
 
     correct: bool
     tags: int
-    """How many of the opening and closing answer tags are there: 0, 1 or 2. A repeated tag counts once."""
+    """How many of the opening and closing answer tags occur: 0, 1 or 2. A repeated tag counts once."""
     echo: bool
 
     @property
@@ -47,9 +47,9 @@ def score(
 ) -> RewardParts:
     """Score one completion against its gold answer.
 
-    Abstentions, answers cut off (``truncated``) and completions without an answer are not right; of several answers
-    the first one counts, after which the evaluation would have stopped. With ``thinking`` switched on, only what
-    follows the block counts, here as there.
+    Abstentions, answers cut off (``truncated``) and completions without an answer are not right. If there are several
+    answers, the first one counts, because the evaluation would have stopped after it. If ``thinking`` is on, only the
+    text after the thinking block counts, as in the evaluation.
     """
     if thinking:
         completion = completion.rpartition("</think>")[2] if "</think>" in completion else ""
@@ -61,15 +61,15 @@ def score(
 
 
 def echoes(completion: str, format: str) -> bool:
-    """Whether a completion copies the prompt's instruction verbatim, or its reasoning a tag pair of the instruction
-    with what stands between. White space does not matter.
+    """Whether a completion copies the prompt's instruction verbatim, or its reasoning copies a tag pair of the
+    instruction including the text between the tags. White space does not matter.
     """
     pieces, reasoning = _template(format), _reasoning(completion)
     return any(piece.search(completion if i == 0 else reasoning) for i, piece in enumerate(pieces))
 
 
 def _template(format: str) -> list[re.Pattern[str]]:
-    """A format's instruction and its tag pairs, to be found across other white space; empty without an instruction."""
+    """Patterns for a format's instruction and its tag pairs, with any white space; empty without an instruction."""
     instruction = FORMATS[format].instruction
     if not instruction:
         return []
@@ -78,14 +78,14 @@ def _template(format: str) -> list[re.Pattern[str]]:
 
 
 def _first_answer(completion: str, format: str) -> str:
-    """The completion up to where an evaluation stops. Copies of the template, which cost a penalty, are no answers."""
+    """The completion up to where an evaluation stops. Copies of the template cost a penalty and are not answers."""
     for piece in _template(format):
         completion = piece.sub(" ", completion)
     return cut_after_stop(completion, FORMATS[format].stop)[0]
 
 
 def _reasoning(completion: str) -> str:
-    """What stands before the final answer, without the pair of reasoning tags that the format itself asks for."""
+    """The text before the final answer, without the pair of reasoning tags that the format itself asks for."""
     before = completion.rpartition(_OPEN)[0] if _OPEN in completion else completion
     opened = before.find("<reasoning>")
     closed = before.rfind("</reasoning>")
@@ -95,12 +95,12 @@ def _reasoning(completion: str) -> str:
 
 
 def text_of(completion: Any) -> str:
-    """A completion as trl hands it over: text, or a conversation whose last message is the answer."""
+    """A completion as trl passes it: text, or a conversation whose last message is the answer."""
     return completion if isinstance(completion, str) else str(completion[-1]["content"])
 
 
 class Rewards:
-    """The reward function in the form that ``GRPOTrainer`` calls; keeps running counts for the log."""
+    """The reward function in the form that ``GRPOTrainer`` calls. It keeps running counts for the log."""
 
     __name__ = "composition"
 
@@ -108,7 +108,7 @@ class Rewards:
         self.format, self.max_tokens, self.thinking = format, max_tokens, thinking
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
-        """One reward per completion; ``columns`` are the data set's (gold, answer_type, aliases) and trl's own."""
+        """One reward per completion; ``columns`` are those of the data set (gold, answer_type, aliases) and of trl."""
         ids = columns.get("completion_ids") or [()] * len(completions)
         scores = [
             score(

@@ -1,8 +1,8 @@
-"""A second base organism of another architecture: a Qwen3 on the same documents, tokenizer and schedule as the Llamas.
+"""A second base organism of another architecture: a Qwen3 with the Llamas' documents, tokenizer and schedule.
 
-Qwen3 normalizes queries and keys and has a head width of its own choosing; everything else of the world and of the
-training is shared, so that what replicates on it does not hang on one architecture or one initialization. Its weights
-are not shipped: the study trains them (about ten minutes on one idle core), and continues where it was stopped.
+Qwen3 normalizes queries and keys and has an independent head width. Everything else in the world and the training is
+shared, so a result that replicates on it does not depend on one architecture or one initialization. Its weights are not
+shipped: the study trains them (about ten minutes on one idle core) and continues where it was stopped.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The intervention study: one base, three recipes on the same data, four depth mixes, several seeds, two bases.
 
-What is trained: SFT-answer, SFT-trace and GRPO on depths {2,4} (same questions, same adapter), GRPO on the mixes v1 to
-v4 (Composition collapse, section 5), and SFT-trace on the model's own right answers. Every model is evaluated under the
-double gate in the format it was trained in; recipes are compared with the base case by case. The shipped dose series
-stands beside them. The tables are written after every training: an interrupted study shows what it has, and the same
-command continues.
+Trained are SFT-answer, SFT-trace and GRPO on depths {2,4} (same questions, same adapter), GRPO on the mixes v1 to v4
+(Composition collapse, section 5), and SFT-trace on the model's own right answers. Every model is evaluated under the
+double gate in the format it was trained in, and compared with the base case by case. The shipped dose series is shown
+next to them. The tables are written after every training, so an interrupted study shows what it has, and the same
+command continues it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .study_tables import Findings
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything."""
+    """The size of a study."""
 
     per_cell: int
     """Training questions per family x depth."""
@@ -36,7 +36,7 @@ class Size:
     curve_limit: int
     checkpoints: int
     inside: int
-    """Cases that are opened up before and after."""
+    """Number of cases that the probes open before and after."""
 
 
 SIZES = {
@@ -46,12 +46,12 @@ SIZES = {
 }
 SECOND = "second base"
 FORMAT = PRESETS["organism-v1"].format
-"""What recipes are trained and evaluated in, except where they need room for reasoning."""
+"""The format in which recipes are trained and evaluated, unless they need room for reasoning."""
 
 
 @dataclass(frozen=True)
 class TrainingVariant:
-    """One way to train, by the name that tables use."""
+    """One way to train, under the name that tables use."""
 
     name: str
     preset: str
@@ -59,13 +59,13 @@ class TrainingVariant:
     solutions: str = "written"
     curve: bool = False
     stage: int = 1
-    """Stages run one after the other, each for all seeds: what matters most is there first."""
+    """Stages run one after the other, each for all seeds, so that the most important results come first."""
     replicate: bool = False
     """Also trained on the second base."""
     opened: bool = False
-    """Whether the probes look inside."""
+    """Whether the probes open the trained model."""
     format: str = FORMAT
-    """In which it is trained and evaluated, beside the base in the same format."""
+    """The format in which it is trained and evaluated, next to the base in the same format."""
 
     def recipe(self, size: Size) -> AdapterRecipe:
         preset = PRESETS[self.preset]
@@ -89,7 +89,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class InterventionStudy:
-    """What ``composcope study interventions`` was told."""
+    """The options of ``composcope study interventions``."""
 
     model: str = "organism:control"
     seeds: int = 3
@@ -109,7 +109,7 @@ class TrainingJob:
     """One training and its evaluation."""
 
     base: str
-    """``base`` or ``second base``, with the format where it is another than the usual one"""
+    """``base`` or ``second base``, with the format if it is not the usual one"""
     model: str
     variant: TrainingVariant
     seed: int
@@ -117,10 +117,10 @@ class TrainingJob:
 
 
 def run(study: InterventionStudy, out: str | Path, *, device: str | None = None, quiet: bool = False) -> Findings:
-    """Run (or finish) the study in a folder; returns its findings, also in ``study.json``, ``study.md`` and
-    ``training_curve.json``.
+    """Run (or finish) the study in a folder. Returns its findings, which are also written to ``study.json``,
+    ``study.md`` and ``training_curve.json``.
 
-    Raises ``ComposcopeError`` when a part fails; whatever the others did is kept.
+    Raises ``ComposcopeError`` when a part fails; results of the other parts are kept.
     """
     training.require_extra()
     with locked(out) as folder:
@@ -144,12 +144,12 @@ def _slug(name: str) -> str:
 
 
 def run_folder(folder: Path, base: str, variant: str, seed: int | None) -> Path:
-    """Where the evaluation of a trained model (or of a base: seed None) is."""
+    """The folder with the evaluation of a trained model, or of a base (seed None)."""
     return folder / "runs" / (_slug(f"{base} {variant}") + ("" if seed is None else f"-{seed}"))
 
 
 def named(base: str, format: str) -> str:
-    """What tables call a base that is asked in this format."""
+    """The name in tables of a base that is asked in this format."""
     return base if format == FORMAT else f"{base}, {format}"
 
 
@@ -220,7 +220,7 @@ def _do(job: TrainingJob, folder: Path, size: Size, device: str | None, reporter
 
 
 def _finish(study: InterventionStudy, folder: Path, reporter: Reporter) -> Findings:
-    """Tables from what is there so far."""
+    """Write the tables from the results so far."""
     done = []
     for base in ("base", SECOND):
         for seed in range(study.seeds):
@@ -268,7 +268,7 @@ def _inside(study: InterventionStudy, folder: Path, size: Size, device: str | No
 
 
 def _report(folder: Path, reporter: Reporter) -> None:
-    """One report over the base, the doses and the first seed of every variant."""
+    """Write one report over the base, the doses and the first seed of every variant."""
     from .. import report
 
     later = tuple(f"-{seed}" for seed in range(1, 100))

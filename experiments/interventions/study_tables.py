@@ -1,9 +1,9 @@
-"""From the study's runs to its tables: residual failure by depth, channels against the base, transfer, curves.
+"""Turns the study's runs into its tables: residual failure by depth, channels against the base, transfer, curves.
 
-Every number of a variant is a mean over trainings with Student's 95 % interval over seeds (none for a single seed), and
-the counts of each seed are kept beside it. Differences are taken case by case against the base (``protocols.compare``):
-``delta_comp`` is residual failure after minus before and has no value where atom stability moved by more than two
-points; ``delta_depth`` is d50 after minus before.
+Every number of a variant is a mean over trainings with Student's 95 % interval over seeds (none for a single seed); the
+counts of each seed are kept with it. Differences are taken case by case against the base (``protocols.compare``).
+``delta_comp`` is residual failure after minus before, and has no value if atom stability moved by more than two points;
+``delta_depth`` is d50 after minus before.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Done = tuple[str, str, tuple[int, ...], int, Path]
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything the study found so far."""
+    """Everything that the study has found so far."""
 
     about: Row
     results: list[Row]
-    """One per base, variant and seed: counts by depth, atoms, channels, gains."""
+    """One row per base, variant and seed: counts by depth, atoms, channels, gains."""
     summary: list[Row]
-    """One per base and variant: means over seeds with intervals."""
+    """One row per base and variant: means over seeds with intervals."""
     curve: list[Row] = field(default_factory=list)
     inside: list[Row] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ def collect(
     study: Any, done: Sequence[Done], baselines: Mapping[str, Path], doses: Mapping[str, Path],
     curve: Sequence[Row], folder: Path,
 ) -> Findings:  # fmt: skip
-    """Tables over the runs that are there."""
+    """Build the tables from the finished runs."""
     loaded = {base: read_run(path).evaluated() for base, path in baselines.items()}
     results = [_plain("dose", name, None, path) for name, path in doses.items() if path.is_dir()]
     plain = {base: _plain(base, "baseline", None, path) for base, path in baselines.items()}
@@ -105,8 +105,8 @@ def _value(metric: Any) -> Row:
 def transfer(after: Mapping[str, Row], before: Mapping[str, Row], depths: Sequence[int]) -> Row:
     """Mean drop of residual failure over trained and over held-out depths, and their ratio.
 
-    Depth 2 is the control at which the base hardly fails: it is in neither mean. The ratio (Composition collapse,
-    section 5, conclusion 3) has no value where nothing is held out or nothing was gained on the trained depths.
+    Depth 2 is the control, at which the base hardly fails, so it is in neither mean. The ratio (Composition collapse,
+    section 5, conclusion 3) has no value if nothing is held out or if nothing was gained on the trained depths.
     """
     gains: dict[bool, list[float]] = {True: [], False: []}
     for depth in after:
@@ -144,7 +144,7 @@ def summarize(results: Sequence[Row]) -> list[Row]:
 
 
 def interval(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> Row:
-    """Mean and Student's 95 % interval over trainings, cut at what is possible; no interval for one value."""
+    """Mean and Student's 95 % interval over trainings, cut to the possible range; no interval for one value."""
     n = len(values)
     if not n:
         return {"seeds": 0, "value": None, "low": None, "high": None}

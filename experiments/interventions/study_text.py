@@ -28,7 +28,7 @@ def markdown(found: Findings) -> list[str]:
 
 
 def _number(cell: Row, scale: float = 100.0, digits: int = 0, sign: bool = False) -> str:
-    """A value with its interval; a dash where there is none."""
+    """A value with its interval; a dash if there is no value."""
     if cell["value"] is None:
         return "–"
     form = f"{'+' if sign else ''}.{digits}f"
@@ -37,7 +37,7 @@ def _number(cell: Row, scale: float = 100.0, digits: int = 0, sign: bool = False
 
 
 def _failure(cell: Row) -> str:
-    """A mean over trainings with its interval; of a single one the counts, since its interval is over cases."""
+    """A mean over trainings with its interval; for a single training the counts, since its interval is over cases."""
     if len(cell["k"]) != 1:
         return _number(cell)
     return f"{_number(cell)} ({cell['k'][0]}/{cell['n'][0]})"

@@ -1,4 +1,4 @@
-"""trl's trainers, set up from a recipe: SFT on completions, or GRPO with the composition reward, on a peft LoRA."""
+"""Sets up trl's trainers from a recipe: SFT on completions, or GRPO with the composition reward, on a peft LoRA."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .data import question
 from .recipes import AdapterRecipe
 
 CHECKPOINTS = 8
-"""How many are kept along a training unless the user says otherwise."""
+"""How many checkpoints are kept during a training by default."""
 BIG = 500_000_000
-"""Parameters from which activations are recomputed instead of kept."""
+"""From this number of parameters on, activations are recomputed instead of kept."""
 
 
 @dataclass(frozen=True)
 class TrainerOptions:
-    """What may differ between machines and trials of one recipe."""
+    """Options that may differ between machines and trials of one recipe."""
 
     seed: int = 0
     device: str | None = None
     dtype: str | None = None
     save_every: int | None = None
-    """Distance of checkpoints in optimizer steps; None: an eighth of the training."""
+    """Optimizer steps between checkpoints; None: an eighth of the training."""
     max_steps: int | None = None
-    """End the training early."""
+    """Stop the training after this many steps."""
 
 
 def row(recipe: AdapterRecipe, case: Case, completion: str, chat: bool) -> dict[str, Any]:
-    """One training question in trl's columns: with its gold answer for GRPO, with what to imitate for SFT."""
+    """One training question in trl's columns, with its gold answer for GRPO or the text to imitate for SFT."""
     prompt = question(case, recipe)
     asked = [{"role": "user", "content": prompt}] if chat else prompt
     if recipe.objective == "grpo":
@@ -47,7 +47,7 @@ def row(recipe: AdapterRecipe, case: Case, completion: str, chat: bool) -> dict[
 
 
 def lora(recipe: AdapterRecipe) -> Any:
-    """LoRA on every projection of the blocks, whatever the architecture calls them."""
+    """LoRA on every projection of the blocks, in any architecture."""
     from peft import LoraConfig
 
     return LoraConfig(
@@ -73,7 +73,7 @@ def build(
         peft_config=lora(recipe), callbacks=[_progress(folder, reporter)],
     )  # fmt: skip
     if recipe.objective != "grpo":
-        # completion_only_loss: the question is given, the answer is learned.
+        # completion_only_loss: the question is given, and only the answer is learned.
         batch: dict[str, Any] = batching(recipe.examples_per_step, recipe.micro_batch)
         args = SFTConfig(**common, **batch, max_length=None, shuffle_dataset=True, completion_only_loss=True)
         return _quiet(SFTTrainer(args=args, **shared))
@@ -91,7 +91,7 @@ def build(
 
 
 def _quiet(trainer: Any) -> Any:
-    """Without the callback that prints every step's numbers to stdout: they are in ``log.jsonl``."""
+    """Remove the callback that prints every step's numbers to stdout; they are in ``log.jsonl``."""
     from transformers.trainer_callback import PrinterCallback
 
     trainer.remove_callback(PrinterCallback)
@@ -99,12 +99,12 @@ def _quiet(trainer: Any) -> Any:
 
 
 def per_step(recipe: AdapterRecipe) -> int:
-    """Questions that one optimizer step sees."""
+    """Number of questions in one optimizer step."""
     return recipe.prompts_per_step if recipe.objective == "grpo" else recipe.examples_per_step
 
 
 def batching(sequences: int, micro: int) -> dict[str, int]:
-    """Batch and accumulation whose product is the number of sequences per optimizer step, in equal shares."""
+    """Batch and accumulation in equal shares, whose product is the number of sequences per optimizer step."""
     size = sequences if micro >= sequences else math.gcd(sequences, micro)
     return {"per_device_train_batch_size": size, "gradient_accumulation_steps": sequences // size}
 
@@ -126,7 +126,7 @@ def _progress(folder: Path, reporter: Reporter) -> Any:
     from transformers import TrainerCallback
 
     class Progress(TrainerCallback):
-        """Says every tenth of the way, and leaves only the adapter in checkpoints that are no longer the last."""
+        """Reports every tenth of the training, and reduces checkpoints to their adapter when they are not the last."""
 
         said = -1
 

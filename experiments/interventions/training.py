@@ -1,8 +1,8 @@
-"""Training one adapter on a base model, on one core or on a GPU.
+"""Trains one adapter on a base model, on one core or on a GPU.
 
 ``train`` writes a folder: ``adapter/`` (safetensors), ``model/`` (base and adapter merged, a plain model folder that
 every other command takes), ``checkpoints/``, ``training.jsonl``, ``evaluation.jsonl``, ``log.jsonl`` and
-``manifest.json``. The same command continues from the last checkpoint; a finished folder is left as it is.
+``manifest.json``. The same command continues from the last checkpoint. A finished folder is left unchanged.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Trained:
 
 
 def require_extra() -> None:
-    """Raise ``InputError`` where the libraries of the extra ``train`` are not installed."""
+    """Raise ``InputError`` if the libraries of the extra ``train`` are not installed."""
     missing = [name for name in ("trl", "peft", "datasets") if find_spec(name) is None]
     if missing:
         raise InputError(f"intervene: {', '.join(missing)} not installed; run: pip install 'composcope[train]'")
@@ -65,9 +65,9 @@ def train(
     recipe: AdapterRecipe, model: str, data: TrainingSet, out: str | Path, how: TrainerOptions | None = None,
     reporter: Reporter | None = None,
 ) -> Trained:  # fmt: skip
-    """Train an adapter on ``model`` and export it; continues or keeps what ``out`` already holds.
+    """Train an adapter on ``model`` and export it; what ``out`` already has is continued or kept.
 
-    Raises ``InputError`` for a missing extra, a folder of another training and samples of which none is right.
+    Raises ``InputError`` for a missing extra, a folder with another training, and samples of which none is right.
     """
     require_extra()
     from .trainers import TrainerOptions
@@ -83,7 +83,7 @@ def train(
         evaluated = _about_cases(data.evaluation)
         if before.get("status") == "complete" and (folder / "model" / "config.json").is_file():
             reporter.say(f"{folder}: trained already, kept")
-            if before.get("evaluation") != evaluated:  # other cases to evaluate are no other training
+            if before.get("evaluation") != evaluated:  # changing the evaluation cases does not change the training
                 write_lines(folder / "evaluation.jsonl", (case_to_dict(c) for c in data.evaluation))
                 write_json(folder / "manifest.json", {**before, "evaluation": evaluated})
             return Trained(folder, before["steps"], before["seconds"])
@@ -109,7 +109,7 @@ def train(
 
 
 def _identity(recipe: AdapterRecipe, location: str, data: TrainingSet, how: TrainerOptions) -> dict[str, Any]:
-    """What makes a training this one and no other."""
+    """What distinguishes this training from others."""
     return {
         "base_weights": adapters.base_hash(location),
         "recipe": recipe.to_dict(),
@@ -121,7 +121,7 @@ def _identity(recipe: AdapterRecipe, location: str, data: TrainingSet, how: Trai
 
 
 def _about_cases(cases: Sequence[Case]) -> dict[str, Any]:
-    """How many cases there are of each depth, and their hash."""
+    """The number of cases of each depth, and the hash of the cases."""
     depths = Counter(str(c.depth) for c in cases)
     return {"cases": len(cases), "by_depth": dict(sorted(depths.items())), "sha256": hash_cases(cases)}
 
@@ -170,7 +170,7 @@ def _run(
 
 
 def _check_thinking(recipe: AdapterRecipe, tokenizer: Any, name: str) -> None:
-    """Raise ``InputError`` where thinking cannot be switched as the recipe says."""
+    """Raise ``InputError`` if thinking cannot be switched as the recipe says."""
     if recipe.thinking is None:
         return
     if not getattr(tokenizer, "chat_template", None):
@@ -183,7 +183,7 @@ def _check_thinking(recipe: AdapterRecipe, tokenizer: Any, name: str) -> None:
 def _solutions(
     recipe: AdapterRecipe, data: TrainingSet, model: Any, tokenizer: Any, how: TrainerOptions, reporter: Reporter
 ) -> tuple[list[tuple[Any, str]], dict[str, Any]]:
-    """Training cases with the answer that SFT imitates, and what the manifest says about them."""
+    """Training cases with the answer that SFT imitates, and the manifest's entry about them."""
     if recipe.solutions != "self":
         return [(c, target(c, recipe)) for c in data.cases], {}
 
@@ -197,8 +197,8 @@ def _solutions(
 
 
 SAMPLES = 8
-"""Answers that the base model samples for each training question with ``--solutions self``. Compositional GSM (figure
-7, appendix C) trains on human-written solutions and on those that the model under study wrote itself."""
+"""Number of answers that the base model samples for each training question with ``--solutions self``. Compositional GSM
+(figure 7, appendix C) trains on human-written solutions and on those that the model under study wrote itself."""
 
 
 def sample_right(
@@ -218,7 +218,7 @@ def sample_right(
         for case in cases
         for k in range(samples)
     }  # fmt: skip
-    # An answer that was cut off is none to learn from, whatever it says.
+    # An answer that was cut off is never used for training, even if it is right.
     texts = {
         (ask.case, ask.repeat): response.text.strip()
         for ask, response in engine.answer(list(asks.values()))

@@ -45,7 +45,7 @@ def test_the_three_recipes_of_a_preset_share_data_and_adapter() -> None:
         (lambda: resolve("sft-trace", solutions="other"), "--solutions other"),
         (lambda: resolve("grpo", generations=1), "--generations 1"),
         (lambda: resolve("grpo", learning_rate=0.0), "--learning-rate"),
-        (lambda: resolve("sft-trace", format="xml-answer"), "holds no reasoning"),
+        (lambda: resolve("sft-trace", format="xml-answer"), "--format xml-answer"),
         (lambda: resolve("grpo", format="poem"), "--format poem"),
         (lambda: resolve("grpo", rank=0), "--rank 0"),
         (lambda: resolve("grpo", "organism-v1", prompts=3), "--prompts 3: GRPO takes 4 prompts a step"),
@@ -120,7 +120,7 @@ def test_a_file_gives_the_same_draw_wherever_it_lies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("depths", "prompts", "said"),
-    [([3], 2, "has no case of depth 3 .it has 2."), ([2], 50, "the recipe takes 50; give --prompts 6 or fewer")],
+    [([3], 2, "has no case of depth 3 .it has 2."), ([2], 50, "--prompts 6 or fewer")],
 )
 def test_missing_depths_and_cases_are_said(tmp_path: Path, depths: list[int], prompts: int, said: str) -> None:
     path = tmp_path / "all.jsonl"

@@ -283,7 +283,7 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
         (["--recipe", "steering", "nowhere"], "nowhere"),
         (["nowhere", "--recipe", "grpo", "-m", BASE, "-o", "x"], "a run is for steering and patching"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", ""], "give whole numbers with commas"),
-        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--limit", "3"], "--limit 3: is of --curve"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--limit", "3"], "--limit 3: only applies to --curve"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--layers", "1"], "--layers 1: is for steering and patching"),
         (["--recipe", "sft-answer", "-m", BASE, "-o", "x", "--beta", "0"], "--beta 0.0: is for grpo"),
         (["nowhere", "--recipe", "steering", "--no-thinking"], "--no-thinking: is for sft-answer and sft-trace"),
