@@ -15,10 +15,15 @@ from ..organism.plants import recipes
 from ..organism.weights import WRITERS
 from .options import AsJson
 
+_CAUSES = (
+    f"One of {', '.join(recipes.CAUSES)}; twice for a mixture. {' or '.join(WRITERS)}: one that writes its working and "
+    "reads its answer off it, or not."
+)
+
 
 def plant(
     out: Annotated[Path | None, typer.Option(help="Folder of the model (with --shipped: a folder for each).")] = None,
-    cause: Annotated[list[str], typer.Option(help=f"One of {', '.join(recipes.CAUSES)}; twice for a mixture.")] = [],  # noqa: B006
+    cause: Annotated[list[str], typer.Option(help=_CAUSES)] = [],  # noqa: B006
     variant: Annotated[list[str], typer.Option(help="Which form of the cause (as many as causes).")] = [],  # noqa: B006
     block: Annotated[list[int], typer.Option(help="The block to train (as many as causes).")] = [],  # noqa: B006
     base: Annotated[str, typer.Option(help="The organism that it begins with.")] = "twin",
@@ -26,9 +31,6 @@ def plant(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the lessons.")] = 0,
     steps: Annotated[int, typer.Option(min=1, help="Training steps for each cause.")] = 800,
     n: Annotated[int, typer.Option(min=8, help="Cases that check it.")] = 200,
-    working: Annotated[
-        str | None, typer.Option(help="Instead of a cause: follower or decorator, which write their working.")
-    ] = None,
     shipped: Annotated[bool, typer.Option("--shipped", help="Make all shipped plants again.")] = False,
     list_causes: Annotated[bool, typer.Option("--list", help="Show causes, variants and blocks.")] = False,
     json: AsJson = False,
@@ -39,15 +41,15 @@ def plant(
         return
     if out is None:
         raise InputError("organism plant: give --out DIR, or --list")
-    if sum((shipped, bool(cause), working is not None)) > 1:
-        raise InputError("organism plant: give one of --shipped, --cause and --working")
-    if working is not None and working not in WRITERS:
-        raise InputError(f"--working {working}: use {' or '.join(WRITERS)}")
+    if shipped and cause:
+        raise InputError("organism plant: give either --shipped or --cause")
     import torch
 
     torch.set_num_threads(1)  # so small a model is slower on several threads, and one thread is deterministic
-    if working is not None:
-        row = _make_writer(working, out, seed, n, json)
+    if cause and cause[0] in WRITERS:
+        if cause[1:] or variant or block or appended or base != "twin":
+            raise InputError(f"--cause {cause[0]}: takes no other option than --seed, --n and --out")
+        row = _make_writer(cause[0], out, seed, n, json)
         if json:
             show({"schema": 1, "plants": [row]}, True)
         return

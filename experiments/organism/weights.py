@@ -33,7 +33,11 @@ def path(name: str) -> Path:
     folder = (WRITTEN if bare in WRITERS else PLANTS) / bare if planted else FOLDER / name
     if not (folder / "model.safetensors").is_file():
         again = (
-            f"plant --working {bare}" if bare in WRITERS else "plant --shipped" if planted else f"train --dose {name}"
+            f"plant --cause {bare} --seed 3"
+            if bare in WRITERS
+            else "plant --shipped"
+            if planted
+            else f"train --dose {name}"
         )
         raise InputError(f"{folder}: no weights here; reinstall composcope or run: composcope organism {again}")
     return folder
