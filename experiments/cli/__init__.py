@@ -1,6 +1,6 @@
-"""The command line, one file per group of commands; ``root`` puts them together.
+"""The command line: one file per group of commands, assembled in ``root``.
 
-Nothing is imported before it is used.
+Each module is imported only when it is used.
 """
 
 from __future__ import annotations

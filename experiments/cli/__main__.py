@@ -1,4 +1,4 @@
-"""``python -m composcope.experiments.cli`` is the command ``composcope``."""
+"""``python -m composcope.experiments.cli`` runs the command ``composcope``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The analyses of ``composcope study`` over runs that are there, and ``study human``."""
+"""Analyses of existing runs (``composcope study NAME RUN``), and ``composcope study human``."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ ABOUT = {
     "formats": "Prompt formats on one gate-passing set: accuracy, abstention, closing tags, agreement.",
     "recovery": "Gate-passing failures of one run that another run gets right, by depth and family.",
     "joint-stability": "Facts that all runs know; pure, knowledge-gap and mixed cases; whether the controls pass.",
-    "stability-expectation": "Share of cases with all k facts stable, beside s^k.",
+    "stability-expectation": "Share of cases with all k facts stable, compared with s^k.",
     "taxonomy": "Classes of gate-passing failures by rules and --annotations; artefact-corrected rates.",
     "tiers": "Residual failure by tier: semantic, exact, strict, adjudicated.",
-    "adjudicator": "Draw a blind sample of judged answers; with --sheet and --key the adjudicator against people.",
+    "adjudicator": "Draw a blind sample of judged answers; with --sheet and --key, compare it with people.",
     "sizes": "Small (up to 8B) against large (from 14B) models: pooled gap and failure quadrants.",
     "lengths": "Mean response length per role and outcome.",
-    "bottlenecks": "Bottlenecks of 1, 2 and at least 3 skills.",
-    "skills": "Accuracy on each skill alone beside how often it is a bottleneck.",
+    "bottlenecks": "Bottlenecks of one skill, of two, and of three or more.",
+    "skills": "Accuracy on each skill alone, compared with how often the skill is a bottleneck.",
     "profiles": "Bottleneck profiles of models of equal accuracy.",
-    "teachers": "Top bottlenecks that two teachers' scaffolds have in common, per target model.",
-    "filtering": "A run on the original questions: accuracy and topics before and after filtering.",
+    "teachers": "Top bottlenecks shared by two teachers' scaffolds, per target model.",
+    "filtering": "Accuracy and topics before and after filtering, from a run on the original questions.",
 }
 _OWN = {
     "formats": ("reference",), "taxonomy": ("annotations",), "tiers": ("annotations",), "sizes": ("size",),
     "adjudicator": ("sheet", "key", "sample"), "profiles": ("within",), "filtering": ("kept",),
 }  # fmt: skip
-"""The options that only some analyses have."""
+"""Options that only some analyses have."""
 _DEFAULTS: dict[str, Any] = {
     "reference": None, "annotations": None, "sheet": None, "key": None, "kept": None, "sample": 300, "size": None,
     "within": 2.0,
@@ -52,23 +52,27 @@ def register(app: typer.Typer) -> None:
     app.command("human", cls=Command, epilog=example("study human organism:mixed --out study"))(human)
 
 
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the document and its sheets and lists.")]
-Sheet = Annotated[Path | None, typer.Option(help="The sheet, filled in by people; with --key.")]
-Key = Annotated[Path | None, typer.Option(help="The key that was written with the sheet.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the result, its sheets and its lists.")]
+Sheet = Annotated[Path | None, typer.Option(help="Sheet that people have filled in; needs --key.")]
+Key = Annotated[Path | None, typer.Option(help="Key that was written with the sheet.")]
 
 
 def _analysis(
     name: str,
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, folders of runs, or graded.jsonl.")] = None,
     out: Out = None,
-    reference: Annotated[str | None, typer.Option(help="The run whose gates choose the cases.")] = None,
-    annotations: Annotated[Path | None, typer.Option(help="Lines with case and label.")] = None,
+    reference: Annotated[str | None, typer.Option(help="Run whose gates choose the cases.")] = None,
+    annotations: Annotated[Path | None, typer.Option(help="JSON lines, each with case and label.")] = None,
     sheet: Sheet = None,
     key: Key = None,
-    kept: Annotated[Path | None, typer.Option(help="records.jsonl of the kept questions.")] = None,
+    kept: Annotated[Path | None, typer.Option(help="records.jsonl of the questions that were kept.")] = None,
     sample: Annotated[int, typer.Option(min=1, help="Answers to draw.")] = 300,
-    size: Annotated[list[str] | None, typer.Option(help="RUN=BILLIONS where the name does not say it.")] = None,
-    within: Annotated[float, typer.Option(min=0, help="Accuracies this many points apart count as equal.")] = 2.0,
+    size: Annotated[
+        list[str] | None, typer.Option(help="Model size as RUN=BILLIONS, if the name does not give it.")
+    ] = None,
+    within: Annotated[
+        float, typer.Option(min=0, help="Accuracies at most this many points apart count as equal.")
+    ] = 2.0,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
@@ -91,7 +95,7 @@ def human(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the assignment.")] = 0,
     json: AsJson = False,
 ) -> int:
-    """Assign questions so that nobody sees two of one item; with --sheet and --key, the answers as graded rows."""
+    """Assign questions so that nobody sees two of the same item; with --sheet and --key, convert answers to rows."""
     from .. import analyzing
 
     options = analyzing.AnalysisOptions(sheet=sheet, key=key, per_person=per_person, answers=answers, seed=seed)

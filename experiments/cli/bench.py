@@ -1,4 +1,4 @@
-"""``composcope bench``: what asking costs on this machine, against plain generate and lm-evaluation-harness."""
+"""``composcope bench``: measure the cost of asking, compared with plain generate and lm-evaluation-harness."""
 
 from __future__ import annotations
 
@@ -19,19 +19,26 @@ app = typer.Typer(cls=Commands, help="Measure what asking costs on this machine.
 def _root(
     ctx: typer.Context,
     preset: Annotated[
-        str | None, typer.Option(help="real: the work on a real pretrained model, against its peers.")
+        str | None, typer.Option(help="real: ask a real pretrained model, and compare with other tools.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="For real: a chat model; by default the one of make real.")
+        str | None,
+        typer.Option("--model", "-m", help="With --preset real: a chat model (default: the one of `make real`)."),
     ] = None,
-    asks: Annotated[int, typer.Option(min=1, help="For real: questions of each task, at most 96.")] = 96,
-    rounds: Annotated[int, typer.Option(min=1, help="For real: paired rounds; ratios are their median.")] = 5,
-    threads: Annotated[int, typer.Option(min=1, help="For real: threads of every way.")] = 1,
-    only: Annotated[str, typer.Option(help="For real: comma-separated words of the tasks' names.")] = "",
+    asks: Annotated[int, typer.Option(min=1, help="With --preset real: questions per task, at most 96.")] = 96,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="With --preset real: paired rounds; ratios are medians of them.")
+    ] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="With --preset real: threads of each tool.")] = 1,
+    only: Annotated[
+        str, typer.Option(help="With --preset real: run tasks whose names contain these words (comma-separated).")
+    ] = "",
     lm_eval_python: Annotated[
-        str | None, typer.Option(help="For real: interpreter with lm-eval[hf]; without one its rows are left out.")
+        str | None, typer.Option(help="With --preset real: Python with lm-eval[hf]; without it, its rows are left out.")
     ] = None,
-    docs: Annotated[Path | None, typer.Option(help="For real: Markdown file whose table to replace.")] = None,
+    docs: Annotated[
+        Path | None, typer.Option(help="With --preset real: Markdown file whose table is replaced.")
+    ] = None,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -39,7 +46,7 @@ def _root(
     if ctx.invoked_subcommand is not None:
         return 0
     if preset != "real":
-        raise InputError(f"bench --preset {preset}: use real, or the command evaluation")
+        raise InputError(f"bench --preset {preset}: unknown; use real, or run composcope bench evaluation")
     from ..bench.real import bench_real
     from ..console.progress import Reporter
 
@@ -60,20 +67,20 @@ def evaluation(
     model: Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub id or organism:DOSE.")] = (
         "organism:control"
     ),
-    benchmark: Annotated[str, typer.Option("--benchmark", "-b", help="Whose asks are put.")] = "organism:mixed",
-    asks: Annotated[int, typer.Option(min=1, help="How many of them.")] = 512,
-    batch_size: Annotated[int, typer.Option(min=1, help="Asks per batch where all have the same.")] = 64,
-    repeats: Annotated[int, typer.Option(min=1, help="Passes; the table has their medians.")] = 3,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of every way.")] = 1,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU when there is one by default.")] = None,
+    benchmark: Annotated[str, typer.Option("--benchmark", "-b", help="Benchmark to ask.")] = "organism:mixed",
+    asks: Annotated[int, typer.Option(min=1, help="Number of asks.")] = 512,
+    batch_size: Annotated[int, typer.Option(min=1, help="Asks per batch for all tools.")] = 64,
+    repeats: Annotated[int, typer.Option(min=1, help="Passes; the table shows medians.")] = 3,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each tool.")] = 1,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, ... (default: a GPU if there is one).")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
     lm_eval_python: Annotated[
-        str | None, typer.Option(help="Interpreter with lm-eval[hf]; without one that row is skipped.")
+        str | None, typer.Option(help="Python with lm-eval[hf]; without it, that row is skipped.")
     ] = None,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Asks per second against plain generate and lm-evaluation-harness; cost of journal and grading."""
+    """Compare asks per second with plain generate and lm-evaluation-harness; measure journal and grading costs."""
     from ..bench.evaluation import bench_evaluation
     from ..console.progress import Reporter
 

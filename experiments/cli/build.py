@@ -1,4 +1,4 @@
-"""``composcope build``: make benchmarks, each into a folder, going on where it was stopped; ``composcope import``."""
+"""``composcope build`` makes or continues a benchmark folder; ``composcope import`` reads other tools' files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .help import Command, Commands, example, under
 
 app = typer.Typer(
     cls=Commands,
-    help="Make benchmarks: cases.jsonl, rejected.jsonl and review.jsonl, with build.json to say how.",
+    help="Make benchmarks: cases.jsonl, rejected.jsonl and review.jsonl; build.json records how.",
     no_args_is_help=True,
 )
 
@@ -26,12 +26,13 @@ SCAFFOLDS = {
     "Models": ("teacher", "judge", "solver", "human", "sharing", "api_key_env"),
     "Requests": ("max_steps", "max_tokens", "temperature", "attempts"),
 }
-"""Headings of the options of long commands."""
+"""Headings for the options of long commands."""
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write; the same command continues it.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Output folder; the same command continues it.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
 KeyEnv = Annotated[
-    str | None, typer.Option("--api-key-env", help="Keys of servers: HOST=VARIABLE of the environment, with commas.")
+    str | None,
+    typer.Option("--api-key-env", help="API keys as HOST=VARIABLE (environment variables), comma-separated."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
@@ -70,20 +71,22 @@ def compositional_gsm(
     out: Out,
     gold: Annotated[Path | None, typer.Option(help="GSM8K's test.jsonl: gold answers of GSM-Hard rows.")] = None,
     size: Annotated[
-        int | None, typer.Option(min=1, help="Pairs to make; as many as the magnitudes allow by default.")
+        int | None, typer.Option(min=1, help="Pairs to make (default: as many as the magnitudes allow).")
     ] = None,
     max_ratio: Annotated[
-        float, typer.Option(min=1, help="New answers are at most this many times larger or smaller.")
+        float, typer.Option(min=1, help="New answers are at most this many times larger or smaller than before.")
     ] = 5.0,
-    solver: Annotated[list[str] | None, typer.Option(help=f"Who samples solutions for the review: {SPEC}.")] = None,
+    solver: Annotated[
+        list[str] | None, typer.Option(help=f"Model that samples solutions for the review: {SPEC}.")
+    ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Samples per pair, shared among the solvers.")] = 16,
-    minimum: Annotated[int, typer.Option(min=0, help="Pairs reached by fewer samples wait for review.")] = 4,
+    minimum: Annotated[int, typer.Option(min=0, help="Pairs solved by fewer samples wait for review.")] = 4,
     reviewed: Annotated[Path | None, typer.Option(help="review.jsonl with decisions: keep, drop or edit.")] = None,
     seed: Seed = 0,
     api_key_env: KeyEnv = None,
     json: AsJson = False,
 ) -> int:
-    """Pairs of questions whose second uses the first one's answer, from items with code-form solutions."""
+    """Build pairs of questions, the second of which uses the first one's answer, from items with solutions in code."""
     from ..building.benchmarks import compositional_gsm as make
 
     found = make(
@@ -99,17 +102,19 @@ def temporal(
     out: Out,
     plan: Annotated[str, typer.Option(help="d4v2, cross-domain or harder (short chains).")] = "d4v2",
     per_cell: Annotated[
-        int | None, typer.Option(min=1, help="Cases per family and depth; as published by default.")
+        int | None, typer.Option(min=1, help="Cases per family and depth (default: as published).")
     ] = None,
-    paraphrases: Annotated[int | None, typer.Option(min=1, help="Wordings that every fact must have.")] = None,
+    paraphrases: Annotated[
+        int | None, typer.Option(min=1, help="Number of wordings that every fact must have.")
+    ] = None,
     gate_boundaries: Annotated[
-        bool, typer.Option("--gate-boundaries", help="Reference and boundary events are atoms too, undated.")
+        bool, typer.Option("--gate-boundaries", help="Make reference and boundary events atoms too, without dates.")
     ] = False,
     min_gap: Annotated[float, typer.Option(min=0, help="Years between any two dates of a case.")] = 2.0,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
-    """Orders, successors and intervals over dated facts, each fact with its probes."""
+    """Build questions about the order, succession and intervals of dated facts, with probes for each fact."""
     from ..building.benchmarks import temporal as make
 
     found = make(
@@ -125,11 +130,13 @@ def classification(
     out: Out,
     depths: Annotated[str, typer.Option(help="Chain lengths, comma-separated.")] = "2,3,4",
     per_cell: Annotated[int, typer.Option(min=1, help="Cases per depth.")] = 30,
-    paraphrases: Annotated[int | None, typer.Option(min=1, help="Wordings that every membership must have.")] = None,
+    paraphrases: Annotated[
+        int | None, typer.Option(min=1, help="Number of wordings that every membership must have.")
+    ] = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
-    """Chains of "X is a Y": classification chains of the cross-domain set."""
+    """Build chains of "X is a Y" facts: the classification chains of the cross-domain set."""
     from ..building.benchmarks import classification as make
 
     numbers = _numbers(depths, "--depths")
@@ -139,14 +146,16 @@ def classification(
 @app.command(cls=Command, epilog=example("build synthetic --depths 2,3 --per-cell 5 --out benchmarks/synthetic"))
 def synthetic(
     out: Out,
-    families: Annotated[str, typer.Option(help="Of kinship, numerical, spatial.")] = "kinship,numerical,spatial",
+    families: Annotated[
+        str, typer.Option(help="kinship, numerical, spatial; comma-separated.")
+    ] = "kinship,numerical,spatial",
     depths: Annotated[str, typer.Option(help="Depths, comma-separated.")] = "2,3,4,5,6",
     per_cell: Annotated[int, typer.Option(min=1, help="Cases per family and depth.")] = 11,
-    distractors: Annotated[int, typer.Option(min=0, help="Idle facts in the evidence of each case.")] = 4,
+    distractors: Annotated[int, typer.Option(min=0, help="Irrelevant facts in the evidence of each case.")] = 4,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
-    """In-context families about made-up entities: kinship, numerical, spatial."""
+    """Build in-context families about made-up entities: kinship, numerical, spatial."""
     from ...errors import InputError
     from ..building.benchmarks import synthetic as make
 
@@ -166,25 +175,29 @@ def synthetic(
 def scaffolds(
     benchmark: Annotated[str, typer.Argument(help="READER:FILE, a case file, or stad:FILE with some stages done.")],
     out: Out,
-    teacher: Annotated[list[str] | None, typer.Option(help=f"Who decomposes and rewrites: {SPEC}; repeatable.")] = None,
-    judge: Annotated[str | None, typer.Option(help="Who compares answers that the rules find unequal.")] = None,
-    solver: Annotated[str | None, typer.Option(help="Who answers from steps alone, to measure coverage.")] = None,
-    human: Annotated[bool, typer.Option("--human", help="The cases' own steps are the decomposition.")] = False,
+    teacher: Annotated[
+        list[str] | None, typer.Option(help=f"Model that decomposes and rewrites: {SPEC}; repeatable.")
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="Model that compares answers that the rules find unequal.")] = None,
+    solver: Annotated[
+        str | None, typer.Option(help="Model that answers from the steps alone, to measure coverage.")
+    ] = None,
+    human: Annotated[bool, typer.Option("--human", help="Use the cases' own steps as the decomposition.")] = False,
     sharing: Annotated[
         str, typer.Option(help="Several teachers: fallback (one after the other) or rotate.")
     ] = "fallback",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
-    max_steps: Annotated[int, typer.Option(min=1, help="Most steps of a decomposition.")] = 6,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Budget of every request.")] = 2000,
+    max_steps: Annotated[int, typer.Option(min=1, help="Maximum number of steps in a decomposition.")] = 6,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Token budget of each request.")] = 2000,
     temperature: Annotated[
-        float, typer.Option(min=0, help="Of what the teacher writes; its answers are greedy.")
+        float, typer.Option(min=0, help="Temperature of the teacher's texts; its answers are greedy.")
     ] = 0.2,
-    attempts: Annotated[int, typer.Option(min=1, help="How often an unreadable reply is asked for.")] = 3,
+    attempts: Annotated[int, typer.Option(min=1, help="Attempts to get a readable reply.")] = 3,
     seed: Seed = 0,
     api_key_env: KeyEnv = None,
     json: AsJson = False,
 ) -> int:
-    """Decompose, answer, rewrite and verify questions: scaffolded cases and STaD records."""
+    """Decompose, answer, rewrite and verify questions, and write scaffolded cases and STaD records."""
     from ..building.scaffolds import scaffolds as make
 
     settings = {"max_steps": max_steps, "max_tokens": max_tokens, "temperature": temperature}
@@ -203,19 +216,19 @@ def scaffolds(
 def skills(
     records: Annotated[Path, typer.Argument(help="STaD records with sub-tasks (records.jsonl of build scaffolds).")],
     out: Out,
-    teacher: Annotated[str, typer.Option(help=f"Who names skills and assigns steps: {SPEC}.")],
+    teacher: Annotated[str, typer.Option(help=f"Model that names skills and assigns steps: {SPEC}.")],
     clusters: Annotated[
-        int | None, typer.Option(min=1, help="M; with --skills. Without both the grid is searched.")
+        int | None, typer.Option(min=1, help="M; needs --skills. Without both, a grid is searched.")
     ] = None,
-    skills: Annotated[int | None, typer.Option(min=1, help="N; with --clusters.")] = None,
+    skills: Annotated[int | None, typer.Option(min=1, help="N; needs --clusters.")] = None,
     embedding: Annotated[
-        Path | None, typer.Option(help="A local sentence-transformers folder; TF-IDF without.")
+        Path | None, typer.Option(help="Local sentence-transformers folder (default: TF-IDF).")
     ] = None,
     seed: Seed = 0,
     api_key_env: KeyEnv = None,
     json: AsJson = False,
 ) -> int:
-    """Map steps to skills that the teacher names from representative questions."""
+    """Assign steps to skills, which the teacher names from representative questions."""
     from ..building.scaffolds import skills as make
 
     engine = _one(teacher, "--teacher", api_key_env)
@@ -237,24 +250,26 @@ def _numbers(text: str, option: str) -> list[int]:
 
 
 def _once(words: list[str], option: str, text: str) -> None:
-    """Cases of what stands twice would have the same ids."""
+    """Raise ``InputError`` for a repeated word: its cases would have the same ids."""
     from ...errors import InputError
 
     twice = next((word for word in words if words.count(word) > 1), None)
     if twice is not None:
-        raise InputError(f"{option} {text}: {twice} stands twice; give it once")
+        raise InputError(f"{option} {text}: {twice} is given twice; give it once")
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="Result files of one kind each.")],
+    files: Annotated[list[Path], typer.Argument(help="Result files; each holds results of one kind.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="graded.jsonl to write.")] = Path("graded.jsonl"),
     kind: Annotated[
-        str | None, typer.Option("--from", help="lm-eval, inspect, bamboogle, stad or rows; found out by default.")
+        str | None, typer.Option("--from", help="lm-eval, inspect, bamboogle, stad or rows (default: detected).")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Name of the model, where the file does not say it.")] = None,
-    scorer: Annotated[str | None, typer.Option(help="Which stored verdict counts, where there are several.")] = None,
+    model: Annotated[str | None, typer.Option(help="Name of the model, if the file does not give it.")] = None,
+    scorer: Annotated[str | None, typer.Option(help="Which stored verdict counts, if there are several.")] = None,
     filter: Annotated[str | None, typer.Option(help="lm-eval: which extracted answer counts.")] = None,
-    whole: Annotated[str | None, typer.Option(help="bamboogle: the prompt style that becomes the whole.")] = None,
+    whole: Annotated[
+        str | None, typer.Option(help="bamboogle: the prompt style to import as the whole question.")
+    ] = None,
     role: Annotated[str | None, typer.Option(help="Role of every row: whole, part:0, ...")] = None,
     case_field: Annotated[str | None, typer.Option(help="Field of the document that holds the case's id.")] = None,
     role_field: Annotated[str | None, typer.Option(help="Field of the document that holds the role.")] = None,
@@ -264,12 +279,13 @@ def import_(
         bool, typer.Option("--regrade", help="Grade stored responses again, and list where the verdicts differ.")
     ] = False,
     answer_type: Annotated[
-        str | None, typer.Option(help="How golds are compared when graded here; by the gold's own form otherwise.")
+        str | None,
+        typer.Option(help="How answers are compared when graded here (default: from the gold answer's form)."),
     ] = None,
     format: Annotated[str | None, typer.Option(help="Prompt format of the responses when graded here.")] = None,
     json: AsJson = False,
 ) -> int:
-    """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, plain rows into graded.jsonl."""
+    """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, rows into graded.jsonl."""
     from ...evaluation.importers import Options
     from ..building.importing import import_files
 

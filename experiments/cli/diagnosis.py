@@ -1,4 +1,4 @@
-"""``composcope diagnose``."""
+"""``composcope diagnose``: name the cause of each failure of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .options import AsJson, Quiet, RunArg, Seed
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add ``diagnose`` to the command line."""
     app.command(cls=Command, epilog=example("diagnose runs/demo/control--mixed --cases 10"))(diagnose)
 
 
@@ -22,17 +22,17 @@ def register(app: typer.Typer) -> None:
 def diagnose(
     run: RunArg,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Where the weights are; as the run says by default.")
+        str | None, typer.Option("--model", "-m", help="Where the weights are (default: as in the run).")
     ] = None,
     cases: Annotated[
-        int | None, typer.Option(min=1, help="Diagnose this many failures, of each family in turn; all by default.")
+        int | None, typer.Option(min=1, help="Diagnose this many failures, from each family in turn (default: all).")
     ] = None,
     case: Annotated[list[str] | None, typer.Option(help="Diagnose this case; repeatable.")] = None,
     seed: Seed = 0,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Name the cause of each failure: every part right, the whole wrong. Writes RUN/diagnosis."""
+    """Name the cause of each failure with every part right and the whole wrong; writes RUN/diagnosis."""
     from ..diagnosis.job import diagnose as job
 
     found = job(run, model, cases=cases, ids=case or (), seed=seed, quiet=quiet)

@@ -1,4 +1,4 @@
-"""``composcope doctor``: what this machine has, and what to do about what it has not."""
+"""``composcope doctor``: check this machine, and say how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENOUGH = 1 << 30
 
 
 def examine() -> list[dict[str, Any]]:
-    """One row per check: ``check``, ``ok``, ``required``, ``value`` and, where it is not ok, ``fix``."""
+    """One row per check: ``check``, ``ok``, ``required``, ``value`` and, if the check fails, ``fix``."""
     checks: tuple[Callable[[], list[dict[str, Any]]], ...] = (
         _python,
         _libraries,
@@ -105,7 +105,7 @@ def _organisms() -> list[dict[str, Any]]:
 
 
 def check_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The rows as text; what has to be fixed comes with how."""
+    """The rows as text; a failed check comes with its fix."""
     lines = []
     for row in rows:
         state = "ok " if row["ok"] else "FIX" if row["required"] else "-  "

@@ -1,10 +1,10 @@
-"""Command-line flags made of the configuration: a command gets the fields of some sections as its options.
+"""Make command-line flags from the configuration: the fields of some sections become a command's options.
 
     @with_config(Config, Asking, leave_out=("shard",))
     def command(given: dict[str, Any], out: Out = None) -> int: ...
 
-``given`` holds what the user said and nothing else, as ``Config(**given)`` takes it: defaults stay the model's own.
-Flags arrive as text; the model is the only one that checks them.
+``given`` holds only what the user gave, ready for ``Config(**given)``; the defaults come from the model.
+Flags arrive as text, and only the model checks them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .. import plugins
 from ..config import RAY, Asking, Config, Probing, Section, Serving, flag
 
 SECTIONS = {Asking: "asking", Serving: "serving"}
-"""Where the values of a section stand in a ``Config``; all others stand at its top."""
+"""The field of ``Config`` that holds a section's values; the values of other sections are at the top level."""
 PANELS = {Asking: "Asking", Serving: "Serving", Probing: "Probing", Config: "Options"}
-"""Under which heading ``--help`` lists a section's flags."""
+"""The heading under which ``--help`` lists a section's flags."""
 _ELSEWHERE = {
     **dict.fromkeys(("format", "prompting"), "Asking"),
     **dict.fromkeys(("reversed", "extra_context", "code", "co_presented", "ask_all", "placeholders"), "Protocols"),
@@ -32,17 +32,17 @@ _ELSEWHERE = {
     **dict.fromkeys(RAY, "Workers"),
     **dict.fromkeys(("batch_size", "dtype", "device", "pad_token", "shard", "max_asks", "reuse"), "Computing"),
 }
-"""Flags that stand under another heading than their section's."""
+"""Flags that ``--help`` lists under another heading than their section's."""
 _SHORT = {"model": "-m", "benchmark": "-b", "protocol": "-p"}
 
 
 def with_config(
     *sections: type[Section], leave_out: Collection[str] = (), only: Collection[str] = (), defaults: bool = True
 ) -> Any:
-    """Give a command the flags of sections; it receives what was given as one dictionary ``given``.
+    """Give a command the flags of some sections; it receives their values as one dictionary, ``given``.
 
-    ``leave_out`` and ``only`` choose among the flags by name. ``defaults=False``: the help says nothing of defaults,
-    because another configuration is changed.
+    ``leave_out`` and ``only`` choose among the flags by name. ``defaults=False`` leaves defaults out of the help, for
+    commands that change an existing configuration.
     """
     fields = [
         (name, section, field)
@@ -67,7 +67,7 @@ def with_config(
 
 
 def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the flag ``--plugin``; the files are loaded before anything else is read."""
+    """Give a command the flag ``--plugin``; its files are loaded before the other options are read."""
     option = typer.Option(help="Python file with benchmarks, protocols, probes or figures; repeatable.")
     added = inspect.Parameter(
         "plugin", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[Path] | None, option]
@@ -82,7 +82,7 @@ def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bound(command: Callable[..., Any], about: str, **values: Any) -> Callable[..., Any]:
-    """The command with some parameters settled: they are no options of it. ``about`` is what it does."""
+    """The command with fixed values for some parameters, which are then no options. ``about`` is its help text."""
     made = _with_parameters(command, [], lambda _: values, without=tuple(values))
     made.__doc__ = about
     return made
@@ -92,7 +92,7 @@ def _with_parameters(
     command: Callable[..., Any], added: list[inspect.Parameter], collect: Callable[[dict[str, Any]], dict[str, Any]],
     without: Collection[str] = ("given",),
 ) -> Callable[..., Any]:  # fmt: skip
-    """The command with parameters that ``collect`` takes out of its values, in the signature that typer reads."""
+    """The command with extra parameters: typer reads them in its signature, and ``collect`` removes their values."""
     own, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
     kept = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[n]) for n, p in own.parameters.items() if n not in without]
 
@@ -108,7 +108,7 @@ def _with_parameters(
 
 
 def _parameter(name: str, panel: str, field: FieldInfo, defaults: bool) -> inspect.Parameter:
-    """One field as an option that is None unless it is given."""
+    """One field as an option, which is None unless the user gives it."""
     kinds = [t for t in (get_args(field.annotation) if _is_union(field.annotation) else (field.annotation,)) if t]
     switch, default = bool in kinds, field.get_default(call_default_factory=True, validated_data={})
     names = [flag(name), *([_SHORT[name]] if name in _SHORT else [])]
@@ -132,7 +132,7 @@ def _is_union(kind: Any) -> bool:
 
 
 def _shown(default: Any) -> str:
-    """What the help says of a default; empty where the description says it all."""
+    """The default as the help shows it; empty if the description is enough."""
     if isinstance(default, tuple):
         return "default: all"
     return "" if default in (None, "", True, False) else f"default: {default}"

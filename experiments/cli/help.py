@@ -1,4 +1,4 @@
-"""How ``--help`` shows commands with their whole first sentence, and options under headings."""
+"""Make ``--help`` show the whole first sentence of each command, and options under headings."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typer.core import TyperCommand, TyperGroup
 from ...terminal import to_stderr
 
 WHOLE = 10_000
-"""Characters: more than any sentence has."""
+"""A limit in characters that no sentence reaches."""
 
 
 class Commands(TyperGroup):
-    """A group that wraps what its commands do over several lines, where click would cut it off.
+    """A group of commands whose ``--help`` wraps descriptions over several lines, where click would cut them off.
 
-    It lists them under headings, in the order of ``groups``, and knows the names that they had before (``renamed``).
+    It lists the commands under the headings of ``groups``, in order, and accepts their old names (``renamed``).
     """
 
     groups: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Heading and names of commands; commands that no heading names come last."""
+    """The names of commands under each heading; commands without a heading come last."""
     renamed: ClassVar[Mapping[str, str]] = {}
-    """By old name the words that lead to the command today; each use says so in one line."""
+    """The words of today's command for each old name; using an old name prints a note."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         order = [name for names in self.groups.values() for name in names]
@@ -44,7 +44,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in self.renamed:
             now = self.renamed[args[0]]
-            to_stderr(f"note: '{args[0]}' is called '{now}' now, and the next version will not know the old name")
+            to_stderr(f"note: '{args[0]}' is now called '{now}'; the next version will not accept the old name")
             args = [*now.split(), *args[1:]]
         return super().resolve_command(ctx, args)
 
@@ -54,10 +54,10 @@ _OF_OUTPUT = ("out", "to", "report", "dry_run", "list_", "json", "quiet", "help"
 
 
 class Command(TyperCommand):
-    """A command whose ``--help`` lists its options under headings, the output last."""
+    """A command whose ``--help`` lists options under headings, with the output options last."""
 
     headings: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Names of options under a heading; options from sections of the configuration say their heading themselves."""
+    """The names of options under each heading; options that come from the configuration carry their own heading."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         listed: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "Options", *self.headings)}
@@ -70,7 +70,7 @@ class Command(TyperCommand):
                     formatter.write_dl(listed[name])
 
     def heading(self, param: Any) -> str:
-        """Where ``--help`` lists a parameter."""
+        """The heading under which ``--help`` lists a parameter."""
         if param.param_type_name == "argument":
             return "Arguments"
         if param.name in _OF_OUTPUT:
@@ -80,14 +80,14 @@ class Command(TyperCommand):
 
 
 def under(headings: Mapping[str, Sequence[str]]) -> type[Command]:
-    """A command with its options under these headings."""
+    """A command class that lists options under these headings."""
     return type("Command", (Command,), {"headings": headings})
 
 
 def example(command: str, width: int = 72) -> str:
-    """An epilog with a command to copy: on lines of its own, which a narrow terminal does not break inside a word.
+    """An epilog with a command to copy, on its own lines, which a narrow terminal does not break inside a word.
 
-    Long commands go on behind a backslash, an option always beside its value.
+    Long commands continue after a backslash; an option stays on one line with its value.
     """
     lines: list[str] = []
     for unit in _units(f"composcope {command}"):
@@ -99,11 +99,11 @@ def example(command: str, width: int = 72) -> str:
 
 
 _AS_IT_IS = "\b\n"
-"""Tells click to leave the paragraph's lines alone."""
+"""Tells click not to wrap the lines of the paragraph again."""
 
 
 def _units(command: str) -> list[str]:
-    """The words of a command, options together with their values."""
+    """The words of a command, each option together with its value."""
     found: list[str] = []
     for word in command.split():
         if found and found[-1].startswith("-") and " " not in found[-1] and not word.startswith("-"):

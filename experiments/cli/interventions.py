@@ -25,12 +25,12 @@ HEADINGS = {
 }  # fmt: skip
 RecipeName = Annotated[str, typer.Option("--recipe", help=f"One of {', '.join((*OBJECTIVES, *INFERENCE))}.")]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="organism:DOSE, a model folder or a hub id.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the training; the same command continues.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Training folder; the same command continues it.")]
 Train = Annotated[str, typer.Option(help="Training cases: organism:temporal or a case file (see --benchmark).")]
-Evaluation = Annotated[str | None, typer.Option(help="Evaluation cases; by default what is not trained on.")]
+Evaluation = Annotated[str | None, typer.Option(help="Evaluation cases (default: those not trained on).")]
 Preset = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRESETS)}.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of data, adapter and sampling.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU when there is one by default.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... (default: a GPU if there is one).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
 
@@ -50,7 +50,7 @@ def intervene(
     run: Annotated[Path | None, typer.Argument(help="steering, patching: an evaluated run.")] = None,
     model: Model = None,
     out: Out = None,
-    depths: Annotated[str | None, typer.Option(help="Depths that are trained on, as in 2,4.")] = None,
+    depths: Annotated[str | None, typer.Option(help="Depths to train on, such as 2,4.")] = None,
     preset: Preset = None,
     train: Train = "organism:temporal",
     evaluation: Evaluation = None,
@@ -59,25 +59,27 @@ def intervene(
     thinking: Annotated[
         bool | None, typer.Option("--thinking/--no-thinking", help="Switch the chat template's thinking on or off.")
     ] = None,
-    prompts: Annotated[int | None, typer.Option(min=1, help="Whole questions trained on.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over them.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak of the learning rate.")] = None,
+    prompts: Annotated[int | None, typer.Option(min=1, help="Number of whole questions to train on.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the training questions.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None,
     rank: Annotated[int | None, typer.Option(min=1, help="Rank of the adapter.")] = None,
     alpha: Annotated[int | None, typer.Option(min=1, help="Scale of the adapter.")] = None,
-    beta: Annotated[float | None, typer.Option(min=0, help="KL coefficient of GRPO.")] = None,
-    generations: Annotated[int | None, typer.Option(min=2, help="Completions per prompt of GRPO.")] = None,
+    beta: Annotated[float | None, typer.Option(min=0, help="GRPO: KL coefficient.")] = None,
+    generations: Annotated[int | None, typer.Option(min=2, help="GRPO: completions per prompt.")] = None,
     prompts_per_step: Annotated[int | None, typer.Option(min=1, help="GRPO: prompts per optimizer step.")] = None,
     examples_per_step: Annotated[int | None, typer.Option(min=1, help="SFT: examples per optimizer step.")] = None,
     micro_batch: Annotated[int | None, typer.Option(min=1, help="Sequences in one forward pass.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Longest completion (training and steering).")] = None,
-    max_steps: Annotated[int | None, typer.Option(min=1, help="End the training after this many steps.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Maximum tokens per completion (training and steering).")
+    ] = None,
+    max_steps: Annotated[int | None, typer.Option(min=1, help="Stop training after this many steps.")] = None,
     save_every: Annotated[int | None, typer.Option(min=1, help="Steps between checkpoints.")] = None,
     curve: Annotated[bool, typer.Option("--curve", help="Evaluate the checkpoints afterwards.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="--curve: cases per family x depth.")] = None,
-    layers: Annotated[str | None, typer.Option(help="steering, patching: layers, as in 0,2; all by default.")] = None,
+    layers: Annotated[str | None, typer.Option(help="steering, patching: layers, such as 0,2 (default: all).")] = None,
     cases: Annotated[int, typer.Option(min=1, help="steering, patching: cases per group and half.")] = 32,
     seed: Seed = 0,
-    dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16; float32 on a CPU by default.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16 (default on a CPU: float32).")] = None,
     device: Device = None,
     json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
     quiet: Quiet = False,
@@ -93,9 +95,9 @@ def intervene(
         micro_batch=micro_batch, max_tokens=max_tokens, thinking=thinking,
     )  # fmt: skip
     if run is not None:
-        raise InputError(f"{run}: a run is for steering and patching; {recipe} takes --model and --out")
+        raise InputError(f"{run}: only steering and patching take a run; for {recipe} give --model and --out")
     if model is None or out is None:
-        raise InputError(f"--recipe {recipe}: give --model (what is trained) and --out (where it goes)")
+        raise InputError(f"--recipe {recipe}: give --model (the model to train) and --out (the output folder)")
     _offline(model)
     from ..console.progress import Reporter
     from ..interventions import training
@@ -147,7 +149,7 @@ def _numbers(text: str | None) -> list[int] | None:
         return None
     pieces = [p.strip() for p in text.split(",") if p.strip()]
     if not pieces or not all(p.isdigit() for p in pieces):
-        raise InputError(f"--layers {text!r}: give whole numbers with commas, as in 0,2")
+        raise InputError(f"--layers {text!r}: give whole numbers separated by commas, such as 0,2")
     return [int(p) for p in pieces]
 
 
@@ -157,7 +159,7 @@ def _offline(model: str) -> None:
 
 
 def _one_thread(model: str, device: str | None) -> None:
-    """Organisms are slower on several threads, and on one they are trained alike every time."""
+    """Use one thread for organisms: they are slower on several, and one makes training reproducible."""
     import torch
 
     if model.startswith("organism:") and (device or "cpu") == "cpu" and not torch.cuda.is_available():
@@ -165,7 +167,7 @@ def _one_thread(model: str, device: str | None) -> None:
 
 
 def study(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Study folder; the same command continues.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Study folder; the same command continues it.")] = Path(
         "runs/interventions"
     ),
     model: Annotated[str, typer.Option("--model", "-m", help="Base organism.")] = "organism:control",
@@ -178,7 +180,7 @@ def study(
     json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
     quiet: Quiet = False,
 ) -> Any:
-    """Baseline against three recipes and four depth mixes, on two bases, with the probes before and after."""
+    """Compare a baseline with three recipes and four depth mixes, on two base models, with probes before and after."""
     _offline(model)
     from ..interventions import study as job
     from ..interventions.study_text import markdown

@@ -38,7 +38,7 @@ def _recipe(steps: int | None, dose_steps: int | None) -> OrganismRecipe:
 
 @app.command(cls=Command, epilog=example("organism train --dose control --seed 0 --out organisms"))
 def train(
-    out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues.")],
+    out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues it.")],
     dose: Annotated[str | None, typer.Option(help=f"One of {', '.join(DOSES)}.")] = None,
     all_doses: Annotated[bool, typer.Option("--all", help="All four doses from one shared base.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and documents.")] = 0,
@@ -58,7 +58,7 @@ def train(
     from ..organism.train import train as train_dose
 
     if (device or best_device()) == "cpu":
-        torch.set_num_threads(1)  # so small a model is slower on several threads, and one thread is deterministic
+        torch.set_num_threads(1)  # a model this small is slower on several threads, and one thread is deterministic
     made = []
     with Progress(console=Console(stderr=True)) as bar:
         tasks = {}
@@ -113,7 +113,7 @@ def measure(
 @app.command(cls=Command, epilog=example("organism card organisms --out weights"))
 def card(
     trained: Annotated[Path, typer.Argument(help="Folder that `organism train` wrote (its seed-N folders).")],
-    out: Annotated[Path, typer.Option(help="Where models and card go.")],
+    out: Annotated[Path, typer.Option(help="Folder for the models and the card.")],
     seed: Annotated[int, typer.Option(min=0, help="The seed whose models are shipped.")] = 0,
     n: Annotated[int, typer.Option(min=1, help="Cases per cell of the temporal families.")] = 100,
     json: AsJson = False,

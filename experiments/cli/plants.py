@@ -1,4 +1,4 @@
-"""``composcope organism plant``: a model whose wholes fail for one known reason."""
+"""``composcope organism plant``: train a model that fails whole questions for one known reason."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _CAUSES = (
 def plant(
     out: Annotated[Path | None, typer.Option(help="Folder of the model (with --shipped: a folder for each).")] = None,
     cause: Annotated[list[str], typer.Option(help=_CAUSES)] = [],  # noqa: B006
-    variant: Annotated[list[str], typer.Option(help="Which form of the cause (as many as causes).")] = [],  # noqa: B006
-    block: Annotated[list[int], typer.Option(help="The block to train (as many as causes).")] = [],  # noqa: B006
-    base: Annotated[str, typer.Option(help="The organism that it begins with.")] = "twin",
-    appended: Annotated[int, typer.Option(min=0, help="Blocks of no effect behind the base's own.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the lessons.")] = 0,
+    variant: Annotated[list[str], typer.Option(help="Variant of the cause (one for each --cause).")] = [],  # noqa: B006
+    block: Annotated[list[int], typer.Option(help="Block to train (one for each --cause).")] = [],  # noqa: B006
+    base: Annotated[str, typer.Option(help="Organism to start from.")] = "twin",
+    appended: Annotated[int, typer.Option(min=0, help="Blocks without effect, added after the base's own.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the training texts.")] = 0,
     steps: Annotated[int, typer.Option(min=1, help="Training steps for each cause.")] = 800,
-    n: Annotated[int, typer.Option(min=8, help="Cases that check it.")] = 200,
+    n: Annotated[int, typer.Option(min=8, help="Cases for the check.")] = 200,
     shipped: Annotated[bool, typer.Option("--shipped", help="Make all shipped plants again.")] = False,
     list_causes: Annotated[bool, typer.Option("--list", help="Show causes, variants and blocks.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Plant a cause of failure in an organism, check it, and write the model: about a minute for each."""
+    """Plant a cause of failure in an organism, check it, and write the model; about a minute per model."""
     if list_causes:
         show(_known(json), json)
         return
@@ -45,7 +45,7 @@ def plant(
         raise InputError("organism plant: give either --shipped or --cause")
     import torch
 
-    torch.set_num_threads(1)  # so small a model is slower on several threads, and one thread is deterministic
+    torch.set_num_threads(1)  # a model this small is slower on several threads, and one thread is deterministic
     if cause and cause[0] in WRITERS:
         if cause[1:] or variant or block or appended or base != "twin":
             raise InputError(f"--cause {cause[0]}: takes no other option than --seed, --n and --out")

@@ -50,7 +50,7 @@ app = typer.Typer(
     epilog="Start with: composcope demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # the library that frames help takes longer to load than all else together
+    rich_markup_mode=None,  # rich, which would frame the help, takes longer to load than everything else together
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
@@ -86,20 +86,20 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of errors; may stand anywhere in the command.")
+        bool, typer.Option("--debug", help="Show the traceback of errors; can be anywhere in the command.")
     ] = False,
 ) -> None:
     """Find out where, and why, a language model fails to compose what it knows."""
 
 
 def _done(found: Any, json: bool) -> int:
-    """Print what a run found; its exit code."""
+    """Print the result of a run, and return its exit code."""
     show(found.document() if json else found.summary(), json)
     return found.exit_code()
 
 
 def _go_offline(model: str, benchmark: str = "") -> None:
-    """A model that is a path needs no hub: say so before the hub's library is imported, unless the data are there."""
+    """Switch the hub off for a local model and local data; this must happen before the hub's library is imported."""
     if not benchmark.startswith("hub:") and (model.startswith("organism:") or Path(model).expanduser().exists()):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -113,13 +113,15 @@ def investigate(
     out: Out = None,
     diagnose: Annotated[
         bool | None,
-        typer.Option("--diagnose/--no-diagnose", help="Name each failure's cause; by default where under two minutes."),
+        typer.Option(
+            "--diagnose/--no-diagnose", help="Name each failure's cause (default: if it takes under two minutes)."
+        ),
     ] = None,
     dry_run: DryRun = False,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """The main job: evaluate, keep the failures where every part is right, probe them, write the report."""
+    """Evaluate, keep the failures where every part is right, probe them, and write the report: the main command."""
     return _run(with_file(config, given), out, dry_run, json, quiet, True, diagnose)
 
 
@@ -134,7 +136,7 @@ def evaluate(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Ask, grade and count only: metrics and case sets, no probes."""
+    """Only ask, grade and count: writes metrics and case sets, and runs no probes."""
     return _run({**with_file(config, given), "probes": ()}, out, dry_run, json, quiet, False)
 
 
@@ -142,7 +144,7 @@ def _run(
     given: dict[str, Any], out: Path | None, dry_run: bool, json: bool, quiet: bool, contrast: bool,
     diagnose: bool | None = False,
 ) -> int:  # fmt: skip
-    """Investigate as told, or with ``--dry-run`` only say what that costs."""
+    """Run the investigation, or with ``--dry-run`` only print its cost."""
     config = Config(**given)
     _go_offline(config.model, config.benchmark)
     from .. import investigate as job
@@ -164,17 +166,17 @@ def probe(
     run: RunArg,
     given: dict[str, Any],
     shard: Annotated[
-        str | None, typer.Option(help="i/n: only measure that part; when all parts are there, run without it.")
+        str | None, typer.Option(help="i/n: measure only part i of n; run without --shard when all parts are done.")
     ] = None,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run probes on the case sets of a run that was evaluated before; other options are as the run has them."""
+    """Run probes on the case sets of an evaluated run; all other options come from the run."""
     from ..run import find_runs
     from ..run.reader import read_config
 
     raw = read_config(run)
-    find_runs([run])  # a folder without a manifest would become another run
+    find_runs([run])  # raises for a folder without a manifest, which would become a new run
     serving = Serving.read(raw.get("serving")).for_probing(given.pop("serving", {}))
     config = Config.read(raw, **{"probes": "all", **given, "serving": serving})
     _go_offline(config.model)
@@ -191,7 +193,7 @@ def probe(
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Study folder.")] = Path("runs/demo"),
     seed: Seed = 0,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU when there is one by default.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, ... (default: a GPU if there is one).")] = None,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:

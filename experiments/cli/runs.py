@@ -1,4 +1,4 @@
-"""Commands on runs that are there: score, verify, report, plot, compare, ls, merge; and doctor."""
+"""Commands on existing runs: score, verify, report, plot, compare, ls, merge; and doctor."""
 
 from __future__ import annotations
 
@@ -40,10 +40,12 @@ def register(app: typer.Typer) -> None:
 
 @with_plugins
 def score(
-    run: Annotated[Path, typer.Argument(help="A run folder; or graded.jsonl, ours or anyone's, with --protocol.")],
+    run: Annotated[Path, typer.Argument(help="A run folder, or a file of graded rows (graded.jsonl).")],
     compat: Compat = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Whose metrics to compute.")] = None,
-    cases: Annotated[Path | None, typer.Option(help="The case file, where the rows do not say everything.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", "-p", help="Protocol whose metrics are computed.")
+    ] = None,
+    cases: Annotated[Path | None, typer.Option(help="Case file, if the rows do not have all fields.")] = None,
     labels: Annotated[
         Path | None,
         typer.Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect)."),
@@ -51,28 +53,30 @@ def score(
     audit: Annotated[
         str | None,
         typer.Option(
-            help="Draw this many graded answers into audit.csv for a person; or count a filled audit.csv.",
+            help="Draw this many graded answers into audit.csv for a person to check, or count a filled audit.csv.",
         ),
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="With --audit: a model that fills the verdicts.")] = None,
+    judge: Annotated[str | None, typer.Option(help="With --audit: a model that fills in the verdicts.")] = None,
     api_key_env: Annotated[
         str | None,
-        typer.Option(help="Key of the judge's server: HOST=VARIABLE of the environment."),
+        typer.Option(help="API key of the judge's server: HOST=VARIABLE (an environment variable)."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="With --audit: seed of the sample.")] = 0,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Grade and count a run again from its journal, or graded rows of any origin, without a model."""
+    """Grade and count again without a model: a run from its journal, or graded rows of any origin."""
     if run.is_file():
         of_runs = {"--human-labels": labels, "--audit": audit, "--judge": judge, "--api-key-env": api_key_env}
         if (given := next((o for o, v in of_runs.items() if v is not None), None)) is not None:
-            raise InputError(f"{given}: is for a run folder, and {run} is a file of graded rows; leave it out")
+            raise InputError(
+                f"{given}: works only on a run folder, and {run} is a file of graded rows; leave {given} out"
+            )
         return _score_rows(run, protocol, cases, compat, json)
     of_rows = {"--protocol": protocol, "--cases": cases}
     if (given := next((o for o, v in of_rows.items() if v is not None), None)) is not None:
         raise InputError(
-            f"{given}: is for a file of graded rows, and {run} is none; give graded.jsonl, or leave it out"
+            f"{given}: works only on a file of graded rows, and {run} is none; give graded.jsonl, or leave {given} out"
         )
     from ..console.progress import Reporter
     from ..evaluating.auditing import audited
@@ -128,7 +132,7 @@ def verify(
 def report(
     runs: RunArgs,
     out: Out = None,
-    single_file: Annotated[bool, typer.Option("--single-file", help="All in one HTML file, to be sent alone.")] = False,
+    single_file: Annotated[bool, typer.Option("--single-file", help="Put everything into one HTML file.")] = False,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -153,7 +157,7 @@ def view(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Serve the report over runs on this machine, live while they go on; each head leads to its cases."""
+    """Serve a report on this machine that follows runs as they go on; each headline number links to its cases."""
     from ..report import view as serving
 
     serving.require_extra()
@@ -167,7 +171,7 @@ def view(
         pages.refresh()
         listening = serving.listen(port)
         url = f"http://{serving.HOST}:{listening.getsockname()[1]}/"
-        show({"schema": 1, "url": url, "runs": pages.runs} if json else f"{url} (Ctrl-C ends it)", json)
+        show({"schema": 1, "url": url, "runs": pages.runs} if json else f"{url} (Ctrl-C to stop)", json)
         sys.stdout.flush()
         serving.serve(pages, listening)
     return exits.OK
@@ -179,16 +183,19 @@ def plot(
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders that hold several.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for png, svg and csv.")] = None,
     group_by: Annotated[
-        str | None, typer.Option(help="Order by what the study says of the models: family, size, cost, tuning, ...")
+        str | None,
+        typer.Option(help="Order by a property that the study gives for each model: family, size, cost, tuning, ..."),
     ] = None,
     bands: Annotated[
-        str | None, typer.Option(help="collapse-curve: shade depths, such as 2,4, or those that were trained.")
+        str | None, typer.Option(help="collapse-curve: depths to shade, such as 2,4, or trained for the trained ones.")
     ] = None,
     only: Annotated[str | None, typer.Option("--runs", help="Only these runs of a study, in this order.")] = None,
-    width: Annotated[str | None, typer.Option(help="As wide as a column or a page.")] = None,
-    no_title: Annotated[bool, typer.Option("--no-title", help="A figure of one panel without its title.")] = False,
-    style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching in the place of colors.")] = "color",
-    list_: Annotated[bool, typer.Option("--list", help="Name the figures.")] = False,
+    width: Annotated[str | None, typer.Option(help="Figure width: column or page.")] = None,
+    no_title: Annotated[
+        bool, typer.Option("--no-title", help="Leave out the title of a figure with one panel.")
+    ] = False,
+    style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching instead of colors.")] = "color",
+    list_: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
     json: AsJson = False,
 ) -> int:
     """Draw one figure (pdf, svg, png and the csv behind it) from one or more runs."""
@@ -210,7 +217,7 @@ def plot(
 def paper(
     runs: RunArgs,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")] = Path("paper"),
-    style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching in the place of colors.")] = "color",
+    style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching instead of colors.")] = "color",
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -233,7 +240,7 @@ def compare(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Compare two runs case by case: differences (A - B) with intervals, McNemar, discordant cases first."""
+    """Compare two runs case by case: differences (A - B) with intervals, McNemar's test, discordant cases first."""
     from ..console.progress import Reporter
     from ..run.compare import compare_runs, comparison_lines
 

@@ -1,4 +1,4 @@
-"""A study as a script: ``python -m composcope.experiments.agentcoma --model M``."""
+"""Run a study as a script: ``python -m composcope.experiments.agentcoma --model M``."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from .root import main as composcope
 
 
 def main(name: str) -> int:
-    """The command line of one study, with the rest of this process's arguments."""
+    """Run one study with the arguments of this process."""
     return composcope(["study", name, *sys.argv[1:]])

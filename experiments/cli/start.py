@@ -1,4 +1,4 @@
-"""``composcope init``: a case file and a configuration with comments, which run as they are; ``fetch``."""
+"""``composcope init`` writes a commented case file and configuration; ``composcope fetch`` gets a small model."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from .help import Command, example
 from .options import AsJson
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", "-c", help="YAML file of options (`composcope init` writes one); flags win.")
+    Path | None,
+    typer.Option("--config", "-c", help="YAML file of options (`composcope init` writes one); flags override it."),
 ]
 N_CASES = 12
 _CASES = """\
-# One case a line, as JSON. A line that begins with # is a comment.
+# One case per line, as JSON. A line that begins with # is a comment.
 # id         unique in this file
-# question   the whole, and answer: its gold answer; aliases: ["other right answers"]
+# question   the whole question; answer: its gold answer; aliases: ["other right answers"]
 # parts      the sub-questions in the order in which they are solved, each with question and answer
 # answer_type  how answers are compared: text (default), number, date, list, ordered-list, boolean, choice
 # family, depth  kind of composition and number of steps: results are broken down by both
 # cluster    a name shared by cases that share facts or templates: they are not independent
-# worked     the answer with its working, as the model is to write it; paraphrases (of a part): other wordings
-# All fields: docs/formats.md. These cases are of the world that the shipped models know: put yours here.
+# worked     the answer with its working, as the model should write it; paraphrases (of a part): other wordings
+# All fields: docs/formats.md. These cases are about the world that the shipped models know: replace them with yours.
 """
 _CONFIG = """\
-# Options of `composcope investigate --config {config}`. A flag of the same name wins over its line here.
+# Options of `composcope investigate --config {config}`. A flag of the same name overrides its line here.
 model: organism:control   # a model folder, a hub id (owner/name), MODEL@http://HOST:PORT/v1, or a shipped organism
-benchmark: {cases}   # the case file beside this one; `composcope investigate --help` names others
-# protocol: compositionality-gap   # how to ask and to count; by default what suits the cases
+benchmark: {cases}   # the case file next to this one; `composcope investigate --help` lists other sources
+# protocol: compositionality-gap   # how to ask and count (default: chosen from the cases)
 # limit: 100           # only the first cases of each family and depth
 probes: [lookback, min-k]   # neurons, lookback, patching, trajectory, min-k; [] for none
-probe_cases: 8         # failures, and as many matched successes, that are opened up
+probe_cases: 8         # number of failures to probe, with as many matched successes
 seed: 0
 # dtype: bfloat16      # precision of the weights
 # asking:
@@ -51,8 +52,10 @@ def register(app: typer.Typer) -> None:
     app.command(cls=Command, epilog=example("fetch smollm2 --to models"))(fetch)
 
 
-def init(folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path(), json: AsJson = False) -> int:
-    """Write a case file and a configuration with comments to start from; both run as they are."""
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder for the two files.")] = Path(), json: AsJson = False
+) -> int:
+    """Write a commented case file and configuration to start from; both run as they are."""
     written = write(folder)
     run = f"composcope investigate --config {written[1]}"
     show({"schema": 1, "files": written, "next": run} if json else [*map(str, written), f"next: {run}"], json)
@@ -74,13 +77,13 @@ def fetch(
 
 
 def write(folder: Path) -> list[Path]:
-    """``cases.jsonl`` and ``config.yaml``. Raises ``InputError`` where one is there already."""
+    """Write ``cases.jsonl`` and ``config.yaml``. Raises ``InputError`` if one of them exists."""
     from ...evaluation.cases import case_to_dict
     from ..organism.benchmarks import mixed
 
     cases, config = folder / "cases.jsonl", folder / "config.yaml"
     if there := [path for path in (cases, config) if path.exists()]:
-        raise InputError(f"{there[0]}: is there already; give another folder, or move it away")
+        raise InputError(f"{there[0]}: already exists; give another folder, or move the file away")
     folder.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(_short(case_to_dict(c)), ensure_ascii=False) + "\n" for c in mixed(N_CASES, 0))
     cases.write_text(_CASES + lines, encoding="utf-8")
@@ -89,12 +92,12 @@ def write(folder: Path) -> list[Path]:
 
 
 def _short(case: dict[str, Any]) -> dict[str, Any]:
-    """A case without the fields that a first case file has no use for."""
+    """A case without the fields that a first case file does not need."""
     return {k: v for k, v in case.items() if k not in ("domain", "operation", "benchmark", "evidence")}
 
 
 def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a file with those given over them. Raises ``InputError`` for a file that holds no options."""
+    """The options of a file, overridden by those given. Raises ``InputError`` for a file without options."""
     import yaml
 
     from ...evaluation import reading

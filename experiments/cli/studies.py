@@ -1,4 +1,4 @@
-"""``composcope study NAME``: a paper's analyses over models, checks of the probes, further analyses over runs."""
+"""``composcope study NAME``: a paper's study over models, a check of the probes, or an analysis of existing runs."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ PAPERS = {
     "stad": "Steps to be revealed, bottleneck skills, isolated skills.",
     "composition-collapse": "Residual failure over depth, three channels; patching, cosines.",
 }
-VALIDITY = "The dose series of organisms: do the probes measure what they say?"
+VALIDITY = "The dose series of organisms: do the probes measure what they claim to measure?"
 _SERIES = {"series": None, "only_series": False, "trainings": None}
 
 
 class Studies(Commands):
-    """The group ``study``: with ``--plugin`` a name that it does not know may be that of a plugin's study."""
+    """The group ``study``: with ``--plugin``, an unknown name may be a plugin's study."""
 
     groups: ClassVar = {
         "Papers, over models": tuple(PAPERS),
         "Checks of the probes and of the statistics": ("validity", "why", "calibration"),
         "Training": ("interventions",),
-        "Over runs that are there": tuple(analyses.ABOUT),
+        "Over existing runs": tuple(analyses.ABOUT),
         "With people": ("human",),
     }
 
@@ -54,7 +54,7 @@ class Studies(Commands):
 
 app = typer.Typer(
     name="study", cls=Studies, invoke_without_command=True,
-    help="A paper's study over models, or a further analysis over runs: tables, figures and intervals by one command.",
+    help="Run a paper's study over models, or an analysis of existing runs: tables, figures and intervals at once.",
 )  # fmt: skip
 
 
@@ -62,10 +62,10 @@ app = typer.Typer(
 @with_plugins
 def _root(
     ctx: typer.Context,
-    list_: Annotated[bool, typer.Option("--list", help="Name the studies.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
     json: AsJson = False,
 ) -> int:
-    """A paper's study over models, or a further analysis over runs: tables, figures and intervals by one command."""
+    """Run a paper's study over models, or an analysis of existing runs: tables, figures and intervals at once."""
     if ctx.invoked_subcommand is None:
         group: Any = ctx.command
         known = {n: group.commands[n].get_short_help_str(WHOLE) for n in group.list_commands(ctx)}
@@ -108,16 +108,16 @@ def register(root: typer.Typer) -> None:
 
 
 def _over_models(name: str, about: str, series: bool = False) -> Any:
-    """The command of one study that asks models; only the study of the dose series has options of its own."""
+    """The command of one study that asks models; only the study of the dose series has its own options."""
     settled = ("model", "benchmark", "protocol", "limit", "seed", "shard")
     command = bound(study, about, name=name, **({} if series else _SERIES))
     return with_plugins(with_config(Config, Asking, Serving, leave_out=settled)(command))
 
 
 def _of_plugin(name: str) -> Any:
-    """The command of a study that nobody knows before ``--plugin`` is read; says so where nobody brings it."""
+    """The command of a study that is unknown until ``--plugin`` is read; it fails if no plugin has the study."""
     other = typer.Typer(add_completion=False)
-    other.command(name, cls=Command)(_over_models(name, "A study of a plugin."))
+    other.command(name, cls=Command)(_over_models(name, "Run a study from a plugin."))
     return get_command(other)
 
 
@@ -125,26 +125,29 @@ def study(
     given: dict[str, Any],
     name: str,
     model: Annotated[
-        list[str] | None, typer.Option("--model", "-m", help="organism:DOSE, a folder, a hub id or MODEL@URL; repeat.")
+        list[str] | None,
+        typer.Option("--model", "-m", help="organism:DOSE, a folder, a hub id or MODEL@URL; repeatable."),
     ] = None,
     models: Annotated[
         Path | None, typer.Option("--models", help="YAML: models with family, size, cost, tuning, ..., and pairs.")
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option("--data", "-d", "--benchmark", "-b", help="Case file, READER:FILE or hub:NAME; repeat."),
+        typer.Option("--data", "-d", "--benchmark", "-b", help="Case file, READER:FILE or hub:NAME; repeatable."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N cases of each family x depth.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Study folder; runs/NAME by default.")] = None,
-    probes: Annotated[bool, typer.Option("--probes/--no-probes", help="Open the models up, as the paper did.")] = True,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Study folder (default: runs/NAME).")] = None,
+    probes: Annotated[
+        bool, typer.Option("--probes/--no-probes", help="Run probes on the models, as in the paper.")
+    ] = True,
     probe_cases: Annotated[
-        int | None, typer.Option(min=1, help="Most cases that probes run on; all by default.")
+        int | None, typer.Option(min=1, help="Maximum number of cases to probe (default: all).")
     ] = None,
     series: Annotated[
         list[Path] | None,
-        typer.Option("--series", help="Folder of `organism train --all`; repeat."),
+        typer.Option("--series", help="Folder of `organism train --all`; repeatable."),
     ] = None,
-    only_series: Annotated[bool, typer.Option("--only-series", help="Leave the shipped training out.")] = False,
+    only_series: Annotated[bool, typer.Option("--only-series", help="Leave out the shipped training.")] = False,
     trainings: Annotated[
         int | None,
         typer.Option(
@@ -165,7 +168,7 @@ def study(
     if trainings is not None:
         of_study |= _train(trainings, out or Path("runs") / name, of_study["series"], quiet)
     if models is not None and model:
-        raise InputError("--model and --models: give one of them; a models file holds all models")
+        raise InputError("--model and --models: give only one of them; a models file lists all models")
     if models is not None:
         spec = read_spec(models, chosen.name, **of_study)
     else:
@@ -188,7 +191,7 @@ def study(
 
 
 def _train(n: int, out: Path, series: tuple[str, ...], quiet: bool) -> dict[str, Any]:
-    """What ``--trainings`` gives the study: the folder of the trainings, which are run or continued before it."""
+    """Run or continue the trainings of ``--trainings``, and return the study options that name their folder."""
     from ..organism.trainings import conduct
 
     folder = conduct(n, out / "trainings", lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
@@ -196,17 +199,17 @@ def _train(n: int, out: Path, series: tuple[str, ...], quiet: bool) -> dict[str,
 
 
 def why(
-    series: Annotated[list[Path] | None, typer.Option("--series", help="Folder of plants; repeat.")] = None,
+    series: Annotated[list[Path] | None, typer.Option("--series", help="Folder of plants; repeatable.")] = None,
     model: Annotated[
-        list[str] | None, typer.Option("--model", "-m", help="A real model to diagnose beside them; repeat.")
+        list[str] | None, typer.Option("--model", "-m", help="A real model to diagnose as well; repeatable.")
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Study folder.")] = Path("runs/why"),
-    cases: Annotated[int, typer.Option("--cases", "--probe-cases", min=1, help="Failures of each model.")] = 20,
+    cases: Annotated[int, typer.Option("--cases", "--probe-cases", min=1, help="Failures to diagnose per model.")] = 20,
     seed: Seed = 0,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Causes named on models whose cause is known: confusion matrix, refusals; causes of real models beside it."""
+    """Diagnose models whose cause of failure is known (confusion matrix, refusals), and real models as well."""
     from ..console.progress import Reporter
     from ..run import read_json
     from ..studies.confusion import run_study
@@ -224,7 +227,7 @@ def calibration(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """How often tests are wrong where nothing is there, and intervals hold the truth, on simulated data."""
+    """Measure on simulated data how often tests find an effect that is not there, and intervals contain the truth."""
     from ..run import read_json
     from ..studies.calibration import conduct
 

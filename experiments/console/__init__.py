@@ -1,1 +1,1 @@
-"""What a command says in the terminal: data on stdout, progress and errors on stderr, and exit codes."""
+"""Terminal output of the commands: data on stdout, progress and errors on stderr, and exit codes."""

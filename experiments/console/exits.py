@@ -1,8 +1,8 @@
-"""From exceptions to one line on stderr and an exit code.
+"""Turn exceptions into one line on stderr and an exit code.
 
 0 ok, 1 user error, 2 invalid results remain, 130 interrupted.
 
-A defect of the program itself is one line too, and its traceback goes to a file; with ``--debug`` (or
+A defect of the program is reported in one line too, and its traceback goes to a file. With ``--debug`` (or
 ``COMPOSCOPE_DEBUG=1``) every error shows its traceback.
 """
 
@@ -27,11 +27,11 @@ from ...terminal import plain, to_stderr
 
 OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED = 0, 1, 2, 130
 DEBUG = "COMPOSCOPE_DEBUG"
-"""Environment variable behind ``--debug``: the processes that a command starts have it too."""
+"""Environment variable behind ``--debug``; processes that a command starts inherit it."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _FROM_RUST = re.compile(r"\(os error (\d+)\)")
-"""How safetensors and tokenizers report what the system refused: with the number in the text only."""
+"""How safetensors and tokenizers report a system error: they give its number only in the text."""
 
 
 def quiet_libraries() -> None:
@@ -49,21 +49,21 @@ def quiet_libraries() -> None:
 
 
 def guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
-    """Run a command; turn what a user can mend into one line and an exit code.
+    """Run a command; turn an error that the user can fix into one line and an exit code.
 
     ``resume`` gives the command to run again, for interruptions and full disks.
     """
     try:
         with _ended_like_ctrl_c():
             code = call()
-            sys.stdout.flush()  # a full disk behind stdout shows itself here
+            sys.stdout.flush()  # a full disk behind stdout raises here
     except KeyboardInterrupt:
         return _interrupted(resume)
     except ComposcopeError as e:
         _trace(e)
         return _fail(str(e))
     except BrokenPipeError:
-        # The reader of our stdout went away (`composcope ls | head`): nothing to report, and nowhere to report it.
+        # The reader of our stdout has closed it (`composcope ls | head`): nothing to report, and no place to report it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return USER_ERROR
     except Exception as e:
@@ -75,7 +75,7 @@ def guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
 
 @contextmanager
 def _ended_like_ctrl_c() -> Iterator[None]:
-    """Inside, SIGTERM (a scheduler's end of time) and a closed terminal do what Ctrl-C does at that moment."""
+    """Inside this context, SIGTERM (a scheduler's time limit) and a closed terminal act like Ctrl-C."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         handler = signal.getsignal(signal.SIGINT)
@@ -84,7 +84,7 @@ def _ended_like_ctrl_c() -> Iterator[None]:
         handler(signal.SIGINT, frame)
 
     here = threading.current_thread() is threading.main_thread()
-    # What nohup or an embedding program has decided stays.
+    # Keep the handlers that nohup or an embedding program has set.
     ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if here and signal.getsignal(n) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, interrupt)
@@ -114,9 +114,9 @@ def _known(e: Exception, resume: Callable[[], str]) -> int:
 
 
 def _too_small(e: Exception, arguments: Sequence[str]) -> str | None:
-    """What a number below an option's least one is answered with; None for all other errors."""
+    """The message for a number below an option's minimum; None for all other errors."""
     option = getattr(e, "param", None)
-    # Under typer without click the bounds are the option's own, with click those of its type.
+    # Typer without click keeps the bounds on the option; with click they are on the option's type.
     least = getattr(option if hasattr(option, "min") else getattr(option, "type", None), "min", None)
     if option is None or least is None:
         return None
@@ -126,7 +126,7 @@ def _too_small(e: Exception, arguments: Sequence[str]) -> str | None:
 
 
 def debugging() -> bool:
-    """Whether errors are to show their tracebacks."""
+    """Whether errors show their tracebacks."""
     return os.environ.get(DEBUG, "") not in ("", "0")
 
 
@@ -136,7 +136,7 @@ def _trace(e: Exception) -> None:
 
 
 def _defect(e: Exception) -> int:
-    """An error that no user can cause: one line, the traceback in a file of its own."""
+    """Report an error that no user can cause: one line on stderr, and the traceback in its own file."""
     what = f"unexpected {type(e).__name__}: {e}"
     if debugging():
         _trace(e)
@@ -147,26 +147,26 @@ def _defect(e: Exception) -> int:
         ) as f:
             traceback.print_exception(e, file=f)
         where = f"with {f.name}, or see it"
-    except OSError:  # nowhere to write it to
+    except OSError:  # there is no place to write the file
         where = "and see it"
     return _fail(f"{what}; this is a defect of composcope: please report it {where} with --debug")
 
 
 def disk_is_full(error: BaseException | None) -> bool:
-    """Whether an error, or one that caused it, says that there is no space left."""
+    """Whether an error, or an error that caused it, says that no space is left."""
     refused = _refused_by_system(error)
     return refused is not None and refused.errno in _FULL
 
 
 def _refused_by_system(error: BaseException | None) -> OSError | None:
-    """What the operating system refused, where an error or one that caused it says so: never a defect of ours."""
+    """The operating system's error behind an exception, or None; such an error is never a defect of ours."""
     direct = True
     while error is not None:
         if isinstance(error, OSError) and (direct or error.errno in (*_FULL, *_CLOSED)) and error.errno is not None:
             return error
         if found := _FROM_RUST.search(str(error)):
             return OSError(int(found[1]), os.strerror(int(found[1])))
-        # An error while another one was handled may be our own.
+        # An error raised while another one was handled may be our own.
         direct, error = direct and error.__cause__ is not None, error.__cause__ or error.__context__
     return None
 
@@ -178,8 +178,8 @@ def _system(e: OSError, resume: Callable[[], str]) -> str:
         at = f" at {names[0]}" if names else ""
         return f"no space left on the device{at} ({e.strerror}); free some, then continue with: {resume()}"
     if e.errno in _CLOSED:
-        return f"{where}permission denied ({e.strerror}); choose another --out or mend the permissions"
-    return f"{where}{e.strerror}; mend that (is the disk well, the folder there?), then continue with: {resume()}"
+        return f"{where}permission denied ({e.strerror}); choose another --out or fix the permissions"
+    return f"{where}{e.strerror}; check the disk and the folder, then continue with: {resume()}"
 
 
 def _interrupted(resume: Callable[[], str]) -> int:
@@ -193,7 +193,7 @@ def _fail(message: str) -> int:
 
 
 def _name_the_shell(arguments: Sequence[str]) -> None:
-    """``--show-completion zsh`` means zsh: typer looks which shell it is called from, unless told not to."""
+    """Make ``--show-completion zsh`` mean zsh; by default, typer detects the shell that called it."""
     options = ("--show-completion", "--install-completion")
     given = any(a in options and not b.startswith("-") for a, b in pairwise(arguments))
     if given or any(a.startswith(tuple(f"{o}=" for o in options)) for a in arguments):
@@ -201,7 +201,7 @@ def _name_the_shell(arguments: Sequence[str]) -> None:
 
 
 def run_app(app: Any, args: Sequence[str] | None, resume: Callable[[], str]) -> int:
-    """Run a typer app under ``guarded``; ``--debug`` may stand anywhere before ``--``."""
+    """Run a typer app under ``guarded``; ``--debug`` may be anywhere before ``--``."""
     arguments = list(sys.argv[1:] if args is None else args)
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--debug" in before:

@@ -1,4 +1,4 @@
-"""Data to stdout: lines for people, tables, or one JSON document."""
+"""Print data on stdout: lines for people, tables, or one JSON document."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ...terminal import in_json, plain
 
 
 def show(value: Any, as_json: bool) -> None:
-    """Print a document as strict JSON (no NaN: null stands there), or text line by line.
+    """Print a document as strict JSON (null instead of NaN), or text line by line.
 
-    What the terminal's encoding cannot write, half characters of a model's answer among it, is escaped.
+    Characters that the terminal's encoding cannot write are escaped, including half characters in a model's answer.
     """
     encoding = sys.stdout.encoding or "utf-8"
     if as_json:
@@ -43,7 +43,7 @@ def _strict(value: Any) -> Any:
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:
-    """Rows as aligned text; columns are those of the rows in order of appearance unless given."""
+    """Rows as aligned text; by default, the columns are those of the rows in order of appearance."""
     names = list(columns or dict.fromkeys(k for row in rows for k in row))
     cells = [names, *([cell(row.get(n)) for n in names] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(names))]

@@ -1,4 +1,4 @@
-"""Progress on stderr and in the run's log: bars on a terminal, one line per 10 % everywhere else."""
+"""Report progress on stderr and in the run's log: bars on a terminal, one line per 10 % everywhere else."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ...terminal import plain
 
 Advance = Callable[[float], None]
 PATIENCE = 3.0
-"""Seconds before the first line of a ``patient_bar`` where there is no terminal; each next one takes twice as long."""
+"""Seconds before a ``patient_bar`` prints its first line without a terminal; each further wait is twice as long."""
 
 
 class Reporter:
-    """Says what is going on. Data never goes through here: stdout stays free for it."""
+    """Reports progress. Data never goes through here, so that stdout stays free for it."""
 
     def __init__(
         self,
@@ -29,9 +29,9 @@ class Reporter:
         waits: bool = False,
         stream: TextIO | None = None,
     ) -> None:
-        """``bars=False`` says only when something is done: for several processes that share one stderr.
+        """``bars=False`` reports only finished work, for several processes that share one stderr.
 
-        ``waits`` makes no folder for the log: lines are held until the run that it belongs to has begun.
+        ``waits`` makes no folder for the log: lines are held until the log's run has begun.
         """
         self.log = log
         self.waits = waits
@@ -46,7 +46,7 @@ class Reporter:
         return self._stream or sys.stderr
 
     def say(self, line: str) -> None:
-        """One line to stderr and, with a time, to the log."""
+        """Write one line to stderr and, with a time, to the log."""
         line = plain(line)
         if self.log is not None:
             self._write(line)
@@ -58,7 +58,7 @@ class Reporter:
             print(line, file=self.stream, flush=True)
 
     def note(self, line: str) -> None:
-        """A detail: for the log only."""
+        """Write a detail to the log only."""
         if self.log is not None:
             self._write(line)
 
@@ -66,7 +66,7 @@ class Reporter:
         assert self.log is not None
         self._held.append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {plain(line)}\n")
         if self.waits and not self.log.parent.is_dir():
-            return  # a model has something to say before its run begins, which may yet be refused
+            return  # a model may report something before its run begins, and the run may still be refused
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("a", encoding="utf-8") as f:
             f.writelines(self._held)
@@ -74,11 +74,11 @@ class Reporter:
 
     @contextmanager
     def bar(self, title: str, total: int, *, patience: float | None = None, still: bool = False) -> Iterator[Advance]:
-        """A progress bar; the yielded function takes the number of items done since it was last called.
+        """A progress bar; the yielded function takes the number of items done since its last call.
 
-        Where there is no terminal, a line per 10 %; with ``patience`` a line after so many seconds, the next after
-        twice as many, and none for what is done sooner. ``still``: nothing is drawn between two counts, so that what is
-        timed meanwhile is not disturbed.
+        Without a terminal, it prints a line per 10 %. With ``patience``, it prints the first line after that many
+        seconds, the next after twice as many, and no line for work that ends sooner. With ``still``, it draws nothing
+        between two counts, so that it does not disturb timed work.
         """
         if not self.bars:
             yield lambda n: None
@@ -106,16 +106,16 @@ class Reporter:
             self.say(f"{title}: done ({total})")
 
     def still_bar(self, title: str, total: int) -> AbstractContextManager[Advance]:
-        """A ``patient_bar`` for what is timed: it takes no time of its own between two counts."""
+        """A ``patient_bar`` for timed work: it uses no time between two counts."""
         return self.bar(title, total, patience=PATIENCE, still=True)
 
     def patient_bar(self, title: str, total: int) -> AbstractContextManager[Advance]:
-        """A ``bar`` that is silent about what takes no longer than a few seconds."""
+        """A ``bar`` that prints nothing for work that takes only a few seconds."""
         return self.bar(title, total, patience=PATIENCE)
 
     @contextmanager
     def logging_warnings(self) -> Iterator[None]:
-        """Warnings of the libraries go into the log, each once, and not between the lines that people read."""
+        """Write warnings of libraries to the log, each once, instead of between the lines that people read."""
         seen: set[str] = set()
         before = warnings.showwarning
 

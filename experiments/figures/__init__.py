@@ -1,4 +1,4 @@
-"""Figures of the four papers and of the probes, by name: ``save("collapse-curve", ["runs/a", "runs/b"], "out")``."""
+"""Draw the figures of the four papers and of the probes: ``save("collapse-curve", ["runs/a", "runs/b"], "out")``."""
 
 from ..run.reader import RunData, load
 from .catalog import FIGURES, draw, save

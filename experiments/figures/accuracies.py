@@ -1,4 +1,4 @@
-"""Accuracies side by side: with scaffolds, with extra context, in other words, by skill, and from model to model."""
+"""Figures that compare accuracies: with scaffolds, with extra context, by way of asking, by skill and by model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .heatmaps import table
 
 @figure("scaffold-gain", "With any scaffold", SCAFFOLDS, "optional", 20)
 def scaffold_gain(runs: Sequence[RunData]) -> Drawing:
-    """Accuracy on the originals and with any scaffold, a panel per benchmark (STaD, Fig. 2)."""
+    """Accuracy on the originals and with any scaffold, one panel per benchmark (STaD, Fig. 2)."""
     chosen = having(runs, "composition", "any_scaffold")
     names = labels_by_benchmark(chosen)
     series = {"composition": "original", "any_scaffold": "with any scaffold"}
@@ -32,10 +32,10 @@ def scaffold_gain(runs: Sequence[RunData]) -> Drawing:
         for metric, text in series.items()
         if (m := r.one(metric))
     ]
-    need(rows, "No run here asked with scaffolds: the protocol scaffolding does.")
+    need(rows, "No run here asked with scaffolds; use the protocol scaffolding.")
     text = (
-        "Share solved as asked, and solved as asked or with any number of steps revealed. The gain shows what the "
-        "revealed values are worth, not a better model."
+        "Share solved as asked, and solved as asked or with any number of steps revealed. The gain comes from the "
+        "revealed values; it does not show a better model."
     )
     return _panels(rows, chosen, "asked", list(series.values()), "accuracy", text)
 
@@ -59,14 +59,14 @@ def context_control(runs: Sequence[RunData]) -> Drawing:
             "whole": run.one("composition"),
         }
         rows += [point(run, names[run.path], m, benchmark=run.benchmark, asked=k) for k, m in found.items() if m]
-    need(rows, "No run here asked first steps with extra context: its cases have no such wording.")
+    need(rows, "No run here asked first steps with extra context: the cases have no such wording.")
     order = ["first step", "first step, extra context", "whole"]
     text = "Accuracy on the first step, on the first step with the whole's irrelevant numbers added, and on the whole."
     return _panels(rows, chosen, "asked", order, "accuracy", text)
 
 
 def _panels(rows: list[Row], runs: Sequence[RunData], key: str, order: Sequence[str], axis: str, text: str) -> Drawing:
-    """Horizontal dots by model, a color per value of ``key``, a panel per benchmark."""
+    """Horizontal dots by model, with one color per value of ``key`` and one panel per benchmark."""
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
     models = list(dict.fromkeys(r["model"] for r in rows))
     step = len(order) + 1
@@ -82,11 +82,11 @@ def _panels(rows: list[Row], runs: Sequence[RunData], key: str, order: Sequence[
 
 @figure("prompt-gain", "Relative gain of other ways to ask", GAP + " --also cot,self-ask", "optional", 24)
 def prompt_gain(runs: Sequence[RunData]) -> Drawing:
-    """Relative gain of other ways to ask over the usual one, code first (Compositional GSM, Fig. 8)."""
+    """Relative gain of other ways to ask over the usual way; code comes first (Compositional GSM, Fig. 8)."""
     chosen = [r for r in runs if any(_way(g.role) for g in r.graded)]
     names = labels(chosen)
     rows = [row for run in chosen for row in _gains(run, names[run.path])]
-    need(rows, "No run here asked wholes in another way (--code, --also cot,self-ask, ...).")
+    need(rows, "No run here asked wholes in another way; use --code or --also cot,self-ask, ...")
     ways = list(dict.fromkeys(r["way"] for r in rows))
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, len(ways), 4.0, 1.4 + 0.34 * len(models), sharey=True)
@@ -106,7 +106,7 @@ def prompt_gain(runs: Sequence[RunData]) -> Drawing:
 
 
 def _way(role: str) -> str | None:
-    """The way of asking that a role stands for; None for the usual whole and for parts."""
+    """The way of asking of a role; None for the usual whole and for parts."""
     if role in ("code", "self-ask"):
         return role
     return role.removeprefix("whole:") if role.startswith("whole:") and role != "whole:reversed" else None
@@ -147,7 +147,7 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
         for r in chosen
         for m in r.select("skill_accuracy", "skill")
     ]
-    need(rows, "No run here has accuracies by skill: its parts carry none.")
+    need(rows, "No run here has accuracies by skill: the parts name no skills.")
     sizes: dict[str, int] = {}
     for r in rows:
         sizes[r["skill"]] = max(sizes.get(r["skill"], 0), r["n"] or 0)
@@ -171,7 +171,7 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
 
 
 def step_gains(a: RunData, b: RunData) -> list[Row]:
-    """A - B of every step and of the whole, paired over the cases that both were asked."""
+    """A - B for every step and for the whole, paired over the cases that both models were asked."""
     sides = [{i.case: i for i in counting.items(r.graded)} for r in (a, b)]
     pairs = [(sides[0][c], sides[1][c]) for c in sides[0] if c in sides[1]]
     steps = about(a.protocol).two_steps
@@ -193,7 +193,7 @@ def _paired(pairs: Sequence[tuple[Item, Item]], role: str) -> Row:
 
 
 def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, RunData]]:
-    """The matched pairs that the runs' study names, on each data set; without a study, each run against the first."""
+    """The matched pairs of the runs' study, on each data set; without a study, each run compared with the first."""
     found: list[tuple[Mapping[str, Any], RunData, RunData]] = []
     for benchmark in dict.fromkeys(r.benchmark for r in runs):
         mine = [r for r in runs if r.benchmark == benchmark]
@@ -207,7 +207,7 @@ def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, R
 
 @figure("pair-gains", "Matched models, step by step", GAP + " (for two models)", "optional", 29)
 def pair_gains(runs: Sequence[RunData]) -> Drawing:
-    """What one model of a matched pair gains on the steps and on the whole (Compositional GSM, Fig. 5)."""
+    """Gain of one model of a matched pair over the other, on the steps and on the whole (Compositional GSM, Fig. 5)."""
     rows: list[Row] = []
     for pair, a, b in matched(runs):
         about = {"run": f"{a.name} − {b.name}", "kind": str(pair["kind"]), "pair": f"{a.model} − {b.model}"}

@@ -1,4 +1,4 @@
-"""What the model gets wrong, drawn from ``metrics.json``: curves over depth, steps against the whole, gaps."""
+"""Figures of behavior from ``metrics.json``: curves over depth, steps against the whole, gaps."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def point(run: RunData, label: str, metric: Metric, **keys: Any) -> Row:
 
 @figure("collapse-curve", "Residual failure over depth", GATE, "first", 1)
 def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) -> Drawing:
-    """Residual failure P(whole wrong | both gates) over depth, a line per model (Composition collapse, Fig. 2).
+    """Residual failure P(whole wrong | both gates) over depth, one line per model (Composition collapse, Fig. 2).
 
-    ``bands`` shades depths that were trained on (Fig. 3); an empty one those that the study gives as
-    ``trained_depths`` of a model. Models that the study calls ``baseline`` are dotted then.
+    ``bands`` gives trained depths to shade (Fig. 3); an empty ``bands`` shades the ``trained_depths`` that the study
+    gives for its models. With ``bands``, models that the study marks as ``baseline`` are dotted.
     """
     rows = _over_depth(runs)
-    need(rows, "No run here has residual failure over depth: the protocol double-gate measures it.")
+    need(rows, "No run here has residual failure over depth; the protocol double-gate measures it.")
     runs = having(runs, "residual_failure")
     fig, ax = style.one_panel(6.2, 3.9)
     shaded = _shaded(runs, bands)
@@ -53,14 +53,14 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
     if shaded:
         text += f" Shaded: trained depths ({', '.join(map(str, shaded))}){'; dotted: baseline' if dotted else ''}."
     elif bands is not None:
-        text += " The study says of no model which depths were trained on."
+        text += " The study gives no trained depths for any model."
     chart = curves("depth", "model", xlabel="depth", ylabel="residual failure", percent=True)
     return drawn(fig, rows, text, runs, "{model}, depth {depth}", chart)
 
 
 @figure("family-curves", "Residual failure over depth, by family", GATE, "first", 5)
 def family_curves(runs: Sequence[RunData]) -> Drawing:
-    """The collapse curve with one panel a family (Composition collapse, Fig. 6)."""
+    """The collapse curve with one panel per family (Composition collapse, Fig. 6)."""
     rows = _over_depth(runs, "family")
     families = sorted({r["family"] for r in rows})
     need(families, "No run here has residual failure by family and depth.")
@@ -71,7 +71,7 @@ def family_curves(runs: Sequence[RunData]) -> Drawing:
             ax, [r for r in rows if r["family"] == family], family, y="" if i else "residual failure", runs=rows
         )
     style.shared_legend(fig)
-    text = "Residual failure by depth, one panel a family; axes are shared." + _bins(runs)
+    text = "Residual failure by depth, one panel per family; all panels have the same axes." + _bins(runs)
     chart = curves(
         "depth", "model", panel="family", xlabel="depth", ylabel="residual failure", percent=True, shared=True
     )
@@ -80,7 +80,7 @@ def family_curves(runs: Sequence[RunData]) -> Drawing:
 
 @figure("family-heatmap", "Residual failure by family and depth", GATE, "behavior", 8)
 def family_heatmap(runs: Sequence[RunData]) -> Drawing:
-    """Residual failure of model x family x depth as a table of colors (Composition collapse, Fig. 5)."""
+    """Residual failure by model x family x depth as a colored table (Composition collapse, Fig. 5)."""
     rows = _over_depth(runs, "family")
     need(rows, "No run here has residual failure by family and depth.")
     runs = having(runs, "residual_failure")
@@ -96,7 +96,7 @@ def family_heatmap(runs: Sequence[RunData]) -> Drawing:
 
 
 def _depths_of_families(ax: Axes, columns: Sequence[tuple[str, int]]) -> None:
-    """Depths below the columns, and once below its depths the family, whole and in as many lines as it takes."""
+    """Write depths below the columns, and each family's full name once below its depths, on several lines if needed."""
     ax.set_xticks(range(len(columns)), [str(depth) for _, depth in columns])
     places: dict[str, list[int]] = {}
     for x, (family, _) in enumerate(columns):
@@ -114,7 +114,7 @@ def step_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     """Accuracy on each step, on both and on the whole, per model, ordered by ``group_by`` (AgentCoMa, Fig. 3)."""
     order = grouped(having(runs, "step:0"), group_by)
     rows = _steps(order.runs, order.names)
-    need(rows, "No run here has step accuracies: the protocol compositionality-gap measures them.")
+    need(rows, "No run here has step accuracies; the protocol compositionality-gap measures them.")
     runs = order.runs
     models = list(dict.fromkeys(r["model"] for r in rows))
     steps = list(dict.fromkeys(r["step"] for r in rows))
@@ -129,9 +129,9 @@ def step_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
 
 @figure("gap-slopes", "From the steps to the whole", GAP, "first", 2)
 def gap_slopes(runs: Sequence[RunData]) -> Drawing:
-    """One line a model over step 1, step 2, both and the whole; a panel per benchmark (AgentCoMa, Fig. 4)."""
+    """One line per model over step 1, step 2, both and the whole; one panel per benchmark (AgentCoMa, Fig. 4)."""
     rows = _steps(runs, labels_by_benchmark(having(runs, "step:0")))
-    need(rows, "No run here has step accuracies: the protocol compositionality-gap measures them.")
+    need(rows, "No run here has step accuracies; the protocol compositionality-gap measures them.")
     runs = having(runs, "step:0")
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
     steps = list(dict.fromkeys(r["step"] for r in rows))
@@ -147,7 +147,7 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
         style.percent(ax)
         style.dress(ax, benchmark, y="accuracy")
     style.shared_legend(fig)
-    text = f"Accuracy from the single steps to both to the whole.{_chance(runs)}{_gaps(runs)}"
+    text = f"Accuracy on the single steps, on both steps and on the whole.{_chance(runs)}{_gaps(runs)}"
     cell_name = "{model}, {step}" if len(benchmarks) == 1 else "{model}, {benchmark}, {step}"
     chart = curves("step", "model", panel="benchmark", xlabel="", ylabel="accuracy", percent=True)
     return drawn(fig, rows, text, runs, cell_name, chart)
@@ -164,20 +164,18 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
         if first and second and whole and None not in (first.value, second.value, whole.value):
             root = math.sqrt((first.value or 0) * (second.value or 0))
             rows.append({**point(run, names[run.path], whole), "root_s1_s2": root, "x": root, **_root_interval(run)})
-    need(rows, "No run here has two step accuracies and one of the whole.")
+    need(rows, "No run here has accuracies on two steps and on the whole.")
     fig, ax = style.one_panel(4.4, 4.2)
     grid = [i / 50 for i in range(51)]
     ax.plot(grid, [g * g for g in grid], "--", color=style.MUTED, linewidth=1.2, label="independent steps: y = x²")
     marks(ax, rows, "Below the curve: worse than independent steps", "√(S1 · S2)", "accuracy on the whole")
     style.shared_legend(fig)
-    text = (
-        "Accuracy on the whole against the geometric mean of both steps; the curve: what independent steps would give."
-    )
+    text = "Accuracy on the whole against the geometric mean of both steps. The curve shows independent steps."
     return drawn(fig, rows, text, chosen, "{model}")
 
 
 def _root_interval(run: RunData) -> dict[str, Any]:
-    """Bootstrap interval of sqrt(S1 S2) over the cases whose steps are both judged."""
+    """Bootstrap interval of sqrt(S1 S2) over the cases with both steps judged."""
     items = counting.items(run.graded)
     steps = [(i, i.truth("part:0"), i.truth("part:1")) for i in items]
     known = [(i, bool(a), bool(b)) for i, a, b in steps if a is not None and b is not None]
@@ -193,10 +191,10 @@ def _root_interval(run: RunData) -> dict[str, Any]:
 
 @figure("gaps", "Three gaps on the same answers", GAP, "behavior", 9)
 def gaps(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
-    """The published gaps beside each other, a line of panels a benchmark: comp - both, comp - S1*S2, P(fail | both).
+    """The published gaps side by side, one row of panels per benchmark: comp - both, comp - S1*S2, P(fail | both).
 
-    ``group_by`` (``family``, ``size``, ``cost``, ``tuning``, ...) orders the models by what their study says of them, a
-    color a group (Compositional GSM, Fig. 4-6).
+    ``group_by`` (``family``, ``size``, ``cost``, ``tuning``, ...) orders the models by this field of their study, with
+    one color per group (Compositional GSM, Fig. 4-6).
     """
     order = grouped(having(runs, "gap"), group_by)
     metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "press_gap": "P(whole wrong | both right)"}
@@ -221,7 +219,7 @@ def gaps(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
             style.dress(ax, title if line is grid[0] else "", ("share" if key == "press_gap" else "points") * last,
                         benchmark if ax is line[0] else "", grid="x")  # fmt: skip
         style.names(line[0], models, 28)
-    text = f"Three published gaps on the same answers; they differ by what the whole is compared with.{order.text}"
+    text = f"Three published gaps on the same answers; each compares the whole with another baseline.{order.text}"
     return drawn(fig, rows, text, order.runs, "{model}, {gap}")
 
 
@@ -242,7 +240,7 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
     fig, ax = style.one_panel(4.4, 3.8)
     marks(ax, rows, "Knowing is not composing", "atoms right in every wording", "residual failure at depth 4")
     style.shared_legend(fig)
-    text = "Residual failure at depth 4 against the share of atoms that are right in every wording."
+    text = "Residual failure at depth 4 against the share of atoms answered right in every wording."
     return drawn(fig, rows, text, chosen, "{model}")
 
 
@@ -260,17 +258,15 @@ def _over_depth(runs: Sequence[RunData], *by: str) -> list[Row]:
 
 
 def _bins(runs: Sequence[RunData]) -> str:
-    """Which depths stand at another one, where the benchmark declares bins; with a space before it."""
+    """A sentence on depths that share a bin, if the benchmark declares bins; begins with a space."""
     held: dict[int, set[int]] = {}
     for case in (case for run in runs for case in run.cases.values()):
         if case.depth is not None and case.depth_bin not in (None, case.depth):
             held.setdefault(int(case.depth_bin), set()).add(case.depth)
     if not held:
         return ""
-    said = "; ".join(
-        f"{at} counts {' and '.join(map(str, sorted(depths)))}, too" for at, depths in sorted(held.items())
-    )
-    return f" Depths stand in the bins that the benchmark declares: {said}."
+    said = "; ".join(f"{at} includes {' and '.join(map(str, sorted(depths)))}" for at, depths in sorted(held.items()))
+    return f" Depths are grouped in bins declared by the benchmark: {said}."
 
 
 def _depth_panel(

@@ -1,4 +1,4 @@
-"""Every figure by its name, as the command line and the report know it; a figure describes itself, see ``figure``."""
+"""The catalog of figures by name, for the command line and the report; each figure describes itself (``figure``)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FIGURES: Registry[Figure] = Registry("figures", lambda value: isinstance(value, 
 
 
 def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object) -> Drawing:
-    """A figure with its rows and caption; in a notebook, show ``.figure``.
+    """Draw a figure with its rows and caption; in a notebook, show ``.figure``.
 
     ``options`` are the figure's own (``group_by``, ``bands``). Raises ``InputError`` for an unknown name or option and
-    for a folder that is no run. What was not measured is said in the figure.
+    for a folder that is not a run. The figure says what was not measured.
     """
     found = FIGURES.find(figure_id)
     if found is None:
@@ -34,18 +34,18 @@ def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object
 
 
 def of_runs(drawing: Drawing, runs: Iterable[object]) -> Drawing:
-    """The drawing with what the runs behind it were made with; runs that it does not show are named in the caption."""
+    """The drawing with the provenance of its runs; the caption names the runs that it does not show."""
     known = [r for r in runs if isinstance(r, RunData)]
     absent = _not_shown(drawing, known)
-    said = f" Nothing to draw of: {', '.join(absent)}." if absent else ""
+    said = f" Runs with nothing to draw: {', '.join(absent)}." if absent else ""
     made_with = tuple(r.manifest.made_with() for r in known)
     return replace(drawing, caption=drawing.caption + said, made_with=made_with)
 
 
 def _not_shown(drawing: Drawing, runs: Sequence[RunData]) -> list[str]:
-    """Runs without a row, of the protocols that are drawn (others could not have any).
+    """Runs without a row whose protocol is drawn (runs of other protocols cannot have rows).
 
-    None where rows do not stand for single runs, or where folders of the same name cannot be told apart.
+    Empty if rows do not belong to single runs, or if several folders have the same name.
     """
     names = [r.name for r in runs]
     shown = {str(row.get("run")) for row in drawing.rows}

@@ -1,4 +1,4 @@
-"""Why the failing cases failed: the causes that ``composcope diagnose`` named, by family and depth."""
+"""The figure of causes of failure, as named by ``composcope diagnose``, by family and depth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .grouping import labels
 
 @figure("causes", "Causes of failure", "composcope diagnose RUN", "first", 30)
 def causes(runs: Sequence[RunData]) -> Drawing:
-    """Share of each cause among failures whose parts are all right; a block per group, a panel per run."""
+    """Share of each cause among failures whose parts are all right, with a block per group and a panel per run."""
     found = {run.path: diagnosis for run in runs if (diagnosis := read_diagnosis(run.path)) is not None}
     names = labels([run for run in runs if run.path in found])
     rows: list[Row] = []
@@ -30,7 +30,7 @@ def causes(runs: Sequence[RunData]) -> Drawing:
                     "run": run.name, "model": names[run.path], "group": group, "cause": s.cause, "value": s.share,
                     "low": s.low, "high": s.high, "count": s.count, "n": s.n, "interval": s.interval,
                 })  # fmt: skip
-    need(rows, "No run here was diagnosed: `composcope diagnose RUN` names the cause of each failure.")
+    need(rows, "No run here was diagnosed; `composcope diagnose RUN` names the cause of each failure.")
     order = sorted({r["cause"] for r in rows}, key=lambda c: (CAUSES.index(c.partition(":")[0]), c))
     panels = list(dict.fromkeys(r["run"] for r in rows))
     most = max(len({r["group"] for r in rows if r["run"] == p}) for p in panels)

@@ -1,4 +1,4 @@
-"""The three channels between matched models: what they know, how they compose it, and how deep (double-gate runs)."""
+"""The three channels between matched models (double-gate runs): knowledge, composition of it, and depth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def channels(runs: Sequence[RunData]) -> Drawing:
     """Δatom, Δcomp and Δdepth of every matched pair, A − B (Composition collapse, section 4.1)."""
     gated = [r for r in runs if r.protocol == "double-gate"]
     rows = [row for pair in matched(gated) for row in _rows(*pair)]
-    need(rows, "No two double-gate runs here share cases: give two models on one benchmark.")
+    need(rows, "No two double-gate runs here share cases; give two models on one benchmark.")
     pairs = list(dict.fromkeys(r["pair"] for r in rows))
     places = {c: list(dict.fromkeys((r["pair"], r["cell"]) for r in rows if r["channel"] == c)) for c in CHANNELS}
     most = max(map(len, places.values()))
@@ -44,8 +44,8 @@ def channels(runs: Sequence[RunData]) -> Drawing:
     style.shared_legend(fig)
     notes = " ".join(dict.fromkeys(f"{r['pair']}: {r['why']}." for r in rows if r["value"] is None and r["why"]))
     text = (
-        "Differences A − B between matched models. Δatom above 0: A knows more; Δcomp below 0: A composes better what "
-        f"both know; Δdepth above 0: A holds out deeper. {notes}"
+        "Differences A − B between matched models. Δatom above 0: A knows more. Δcomp below 0: A composes better "
+        f"what both know. Δdepth above 0: A succeeds at greater depth. {notes}"
     ).strip()
     return drawn(fig, rows, text, gated, "{pair}, {channel} {cell}")
 

@@ -1,4 +1,4 @@
-"""How each probe's number moves with the dose of compositions in training (the validity study)."""
+"""The figure of each probe's number over the dose of compositions in training (the validity study)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .figure import figure
 
 _EMPTY = (None, "", "None", "nan")
 OVER = "all"
-"""What the table says instead of a seed where a row is over trainings."""
+"""The value in the seed column of rows that are over several trainings."""
 
 
 @figure("dose-response", "Probes over the dose series", "composcope study validity", "optional", 32)
 def dose_response(runs: Sequence[RunData]) -> Drawing:
-    """Mean of each probe's number per dose; of several trainings every one of them thin and their mean thick."""
+    """Mean of each probe's number per dose; several trainings are thin lines, and their mean is a thick line."""
     table = next((t for r in runs if (t := r.path.parent / "validity" / "table.csv").is_file()), None)
     raw = _raw(table) if table is not None else []
     rows = _read(raw)
-    need(rows, "No validity table beside these runs: `composcope study validity` makes one.")
+    need(rows, "No validity table with these runs; `composcope study validity` makes one.")
     quantities = list(dict.fromkeys(r["quantity"] for r in rows))
     seeds = list(dict.fromkeys(s for r in rows if (s := r.get("seed")) not in (None, OVER)))
     fig, panels = style.grid_of(1, len(quantities), 2.7, 2.8)
@@ -52,7 +52,7 @@ def dose_response(runs: Sequence[RunData]) -> Drawing:
 
 
 def _trainings(ax: Axes, rows: Sequence[Row], seeds: Sequence[str], place: dict[str, int]) -> None:
-    """A thin line a training, and their mean thick, with an interval where the trainings give one."""
+    """A thin line per training and a thick line for their mean, with an interval if the trainings give one."""
     for i, seed in enumerate(seeds):
         known = [r for r in rows if r["seed"] == seed and r["value"] is not None]
         ax.plot([place[r["dose"]] for r in known], [r["value"] for r in known], "o-", color=style.color(i + 1),
@@ -70,21 +70,21 @@ def _trainings(ax: Axes, rows: Sequence[Row], seeds: Sequence[str], place: dict[
 def _caption(
     text: str, rows: Sequence[Row], seeds: Sequence[str], absent: Sequence[str], runs: Sequence[RunData]
 ) -> str:
-    """What is thin and what is thick, how many trainings there are, and which of them are not drawn or lack a dose."""
+    """Explain thin and thick lines, and name the trainings that are not drawn or that lack a dose."""
     single = [r for r in rows if r["seed"] != OVER]
     means = [r for r in rows if r["seed"] == OVER]
     thin = (
-        f"Thin: each of n = {len(seeds)} trainings (seeds {', '.join(seeds)}). Thick: their mean, with an "
-        "interval over trainings, wide for so few; what a line's own cases leave open is in the csv."
+        f"Thin lines: each of n = {len(seeds)} trainings (seeds {', '.join(seeds)}). Thick line: their mean, with an "
+        "interval over trainings, which is wide for so few. Intervals over the cases of each training are in the csv."
     )
     fewer = [f"{r['quantity']}, {r['dose']} (n={r['n']} trainings)" for r in means if r["n"] < len(seeds)]
     without = f" Undefined, not drawn: seed {', '.join(absent)}." if absent else ""
-    said = f"{text} {thin}{without}" + (f" Of fewer trainings: {'; '.join(fewer)}." if fewer else "")
+    said = f"{text} {thin}{without}" + (f" Means over fewer trainings: {'; '.join(fewer)}." if fewer else "")
     return caption(said, single, runs, intervals=style.interval_methods(means))
 
 
 def _raw(path: Path) -> list[dict[str, str]]:
-    """Rows of probes; nulls and confounds are in the table alone."""
+    """Rows of probes; nulls and confounds are only in the table."""
     mine = [r for r in read_csv(path)[1] if r.get("question") == "follows the dose"]
     return [r for r in mine if r.get("kind") in (None, "", "probe")]
 

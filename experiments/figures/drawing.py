@@ -1,4 +1,4 @@
-"""Drawing: a figure, the rows behind it and its caption, and how it is written to disk."""
+"""A drawing (a figure, the rows behind it and its caption), and how it is written to disk."""
 
 from __future__ import annotations
 
@@ -19,54 +19,54 @@ from . import style
 from .look import Look
 
 DPI, DPI_OF_MANY, MANY = 160, 110, 8
-"""Sheets of many panels are large enough to be read at a lower resolution, and take half the time."""
+"""Large sheets of many panels are legible at a lower resolution, which takes half the time."""
 _DARK = {style.INK: "#e6edf3", style.MUTED: "#9198a1", style.GRID: "#3d444d", style.PAPER: "#151b23"}
 
 
 @dataclass(frozen=True, repr=False)
 class Drawing:
-    """What a figure function returns."""
+    """The result of a figure function."""
 
     figure: Figure
     rows: Sequence[Row]
-    """Everything that is drawn, one row a mark: the csv."""
+    """Everything that is drawn, one row per mark; written as the csv."""
     caption: str
     chart: dict[str, Any] | None = None
-    """How the rows are read by an interactive view: its kind and which columns are what."""
+    """How an interactive view reads the rows: its kind and the meaning of the columns."""
     made_with: Sequence[Mapping[str, Any]] = ()
-    """Of each run that is drawn: which model, data and code it is of; written beside the csv."""
+    """Model, data and code of each run in the figure; written next to the csv."""
     empty: str | None = None
-    """Why there is nothing to draw; None when there is."""
+    """The reason why there is nothing to draw; None if something is drawn."""
 
     def __repr__(self) -> str:
         return f"<drawing of {len(self.rows)} rows: {self.caption[:80]}>"
 
     def _repr_png_(self) -> bytes:
-        """What a notebook shows of it, whatever its matplotlib backend."""
+        """The picture that a notebook shows, with any matplotlib backend."""
         buffer = io.BytesIO()
         self.figure.savefig(buffer, format="png", dpi=DPI_OF_MANY)
         return buffer.getvalue()
 
 
 class NothingToDraw(Exception):
-    """Runs that do not hold what a figure shows; the message says what is missing."""
+    """Raised for runs without the data that a figure shows; the message says what is missing."""
 
 
 def need(found: object, reason: str) -> None:
-    """Stop drawing where nothing was found: the picture then gives the reason."""
+    """Stop drawing if nothing was found; the picture then shows the reason."""
     if not found:
         raise NothingToDraw(reason)
 
 
 def words(reason: str, runs: Sequence[RunData]) -> Drawing:
-    """The drawing that says why there is no picture."""
+    """A drawing that says why there is no picture."""
     fig, panels = style.grid_of(1, 1, 5.5, 1.8)
     style.note(panels[0][0], reason)
     return Drawing(style.finished(fig), [], f"{reason} {source(runs)}", empty=reason)
 
 
 def source(runs: Sequence[RunData]) -> str:
-    """The caption's last sentence: which runs, made by which commands."""
+    """The last sentence of the caption: the runs and the commands that made them."""
     commands = list(dict.fromkeys(r.command for r in runs if r.command))
     made = f" Made by: {' ; '.join(commands)}." if commands else ""
     return f"Runs: {', '.join(r.name for r in runs)}.{made}"
@@ -88,7 +88,7 @@ def caption(
 
 
 def curves(x: str, series: str, **more: Any) -> dict[str, Any]:
-    """The ``chart`` of lines: which columns are what, and names of the axes."""
+    """The ``chart`` of lines: the meaning of the columns and the names of the axes."""
     return {"kind": "lines", "x": x, "series": series, **more}
 
 
@@ -96,7 +96,7 @@ def drawn(
     fig: Figure, rows: Sequence[Row], text: str, runs: Sequence[RunData], cell: str = "",
     chart: dict[str, Any] | None = None, **options: Any,
 ) -> Drawing:  # fmt: skip
-    """The drawing of a finished figure, with the caption that ``caption`` makes of text, rows and runs."""
+    """The drawing of a finished figure, with the caption that ``caption`` makes from text, rows and runs."""
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, cell, **options), chart)
 
 
@@ -105,7 +105,7 @@ def write(
 ) -> list[Path]:
     """Write ``name.png``, ``.svg``, ``.csv`` and ``.txt``; returns the paths.
 
-    With ``dark`` also ``name-dark.svg``, with ``pdf`` also ``name.pdf``; ``look`` changes the figure for print.
+    ``dark`` adds ``name-dark.svg``, ``pdf`` adds ``name.pdf``, and ``look`` changes the figure for print.
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def write(
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     dpi = DPI if len(drawing.figure.axes) <= MANY else DPI_OF_MANY
     drawing.figure.savefig(png, dpi=dpi, metadata={"Software": "composcope"})
-    # The layout is solved once: solving it again for the vector file would double the time.
+    # Solve the layout only once: solving it again for the vector file would double the time.
     drawing.figure.set_layout_engine("none")
     text = vector(drawing)
     paths = [png, write_text(svg, text)]
@@ -131,7 +131,7 @@ def write(
 
 
 def vector(drawing: Drawing) -> str:
-    """The picture as svg, the same for the same drawing."""
+    """The picture as svg; the same drawing always gives the same text."""
     text = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "composcope"}):
         drawing.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "composcope"})
@@ -139,7 +139,7 @@ def vector(drawing: Drawing) -> str:
 
 
 def encodable(text: str) -> str:
-    """Text without halves of surrogate pairs, which no file can hold."""
+    """Text without halves of surrogate pairs, which cannot be written to a file."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

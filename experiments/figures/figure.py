@@ -1,4 +1,4 @@
-"""A figure of the catalog: what it is called, what makes its data, where the report shows it, and how it is drawn.
+"""A figure of the catalog: its name, the command that makes its data, its place in the report, and how it is drawn.
 
 @figure("outcomes", "How every answer was graded", EVALUATE, "behavior", 12)
 def outcomes(runs: Sequence[RunData]) -> Drawing: ...
@@ -23,7 +23,7 @@ NEURONS, LOOKBACK, PATCHING, TRAJECTORY, MIN_K, READOUT, FAITHFULNESS = (
     for name in ("neurons", "lookback", "patching", "trajectory", "min-k", "readout", "faithfulness")
 )
 SKILLS = "composcope build skills RECORDS --teacher TEACHER --out DIR"
-"""Commands that make what figures draw."""
+"""Commands that make the data of figures."""
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,20 @@ class Figure:
     name: str
     title: str
     command: str
-    """The command that makes its data, for a run that has none of it."""
+    """The command that makes the figure's data, shown if a run has none."""
     draw: Callable[..., Drawing]
-    """Of a sequence of what ``read`` gives and, for some, of options by name."""
+    """The function that draws: it takes a sequence of what ``read`` returns and, for some figures, named options."""
     section: str = ""
-    """Part of the report: ``first``, ``behavior``, ``optional`` (only where there is something to draw) or a probe's
-    name; empty: none."""
+    """Part of the report: ``first``, ``behavior``, ``optional`` (only if there is something to draw), a probe's name,
+    or empty for none."""
     order: int = 100
-    """Place in lists and in its section."""
+    """The figure's position in lists and in its section."""
     read: Callable[..., Sequence[Any]] = load
-    """Reads what it is drawn from: run folders, unless it says otherwise."""
+    """Reads the figure's input; by default, run folders."""
 
     @property
     def options(self) -> frozenset[str]:
-        """Names of its options."""
+        """Names of the figure's options."""
         return frozenset(list(signature(self.draw).parameters)[1:])
 
     def __call__(self, runs: Sequence[Any], **options: Any) -> Drawing:
@@ -60,10 +60,10 @@ def figure(
     name: str, title: str, command: str, section: str = "", order: int = 100, *,
     read: Callable[..., Sequence[Any]] = load,
 ) -> Callable[[Callable[..., Drawing]], Figure]:  # fmt: skip
-    """Make a figure of the function that draws it."""
+    """Make a figure from the function that draws it."""
     return lambda draw: Figure(name, title, command, draw, section, order, read)
 
 
 def of_function(name: str, draw: Callable[..., Drawing]) -> Figure:
-    """The figure of a plugin's function; the first line of its docstring is the title."""
+    """A figure from a plugin's function; the first line of its docstring is the title."""
     return Figure(name, (draw.__doc__ or name).strip().splitlines()[0].rstrip("."), "", draw, "optional")

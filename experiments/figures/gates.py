@@ -1,4 +1,4 @@
-"""Where cases go: through the gates, by outcome, by which step failed, by how many steps had to be revealed."""
+"""Figures that count cases: through the gates, by outcome, by failed step, and by number of revealed steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _QUADRANT_COLORS = (style.FAILURE, "#E69F00", "#56B4E9", "#8C8C8C")
 
 @figure("gate-funnel", "Through the gates", GATE, "first", 3)
 def gate_funnel(runs: Sequence[RunData]) -> Drawing:
-    """From all cases through the gates to the failures, with counts."""
+    """Counts of cases from all cases, through the gates, to the failures."""
     names = labels(runs)
     rows = [{"run": r.name, "model": names[r.path], **stage} for r in runs for stage in _stages(r)]
     need(rows, "No run here has gate counts.")
@@ -54,8 +54,8 @@ def gate_funnel(runs: Sequence[RunData]) -> Drawing:
         ax.set_xticks([])
         ax.spines["bottom"].set_visible(False)
     text = (
-        "Cases that pass each gate, and those that are then answered wrong. A case whose gate is unknown (an invalid "
-        "answer) passes none."
+        "Cases that pass each gate, and the cases among them that are answered wrong. A case with an unknown gate (an "
+        "invalid answer) passes no gate."
     )
     return drawn(fig, rows, text, shown, "{model}", intervals=COUNTS, mark="Starred")
 
@@ -90,7 +90,7 @@ def _counted(found: Sequence[tuple[str, Any]]) -> list[Row]:
 
 @figure("failure-quadrants", "Which steps were right when the whole was wrong", GAP, "first", 4)
 def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
-    """Failed wholes split by which steps were right (AgentCoMa, Fig. 5; ordered by ``group_by`` Fig. 10)."""
+    """Failed wholes split by which steps were right (AgentCoMa, Fig. 5; with ``group_by``, Fig. 10)."""
     order = grouped(having(runs, "quadrant"), group_by)
     chosen, names = order.runs, order.names
     rows = []
@@ -101,19 +101,19 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
              "drawn": "undefined" if m.value is None else style.weight(m.n)}
             for q, m in found
         ]  # fmt: skip
-    need(rows, "No run here has failure quadrants: the protocol compositionality-gap counts them.")
+    need(rows, "No run here has failure quadrants; the protocol compositionality-gap counts them.")
     wrong = any(r["n"] for r in rows)
     need(wrong, "No whole was judged wrong in these runs, so there are no failures to split by their steps.")
     models = list(dict.fromkeys(r["model"] for r in rows))
     keys = list(dict.fromkeys(r["quadrant"] for r in rows))
     fig, ax = style.one_panel(6.6, 1.3 + 0.42 * len(models))
-    for i, key in enumerate(keys):  # the names, also where the first bar is hollow
+    for i, key in enumerate(keys):  # names for the legend, even if the first bar is hollow
         ax.barh(0, 0, color=_QUADRANT_COLORS[i % 4], label=QUADRANTS.get(key, key))
     for y, model in enumerate(models):
         left = 0.0
         for i, key in enumerate(keys):
             row = next((r for r in rows if r["model"] == model and r["quadrant"] == key), None)
-            if row is None or not row["value"]:  # nothing, and an edge would be seen
+            if row is None or not row["value"]:  # an empty bar would still show its edge
                 continue
             ax.barh(y, row["value"], left=left, height=0.62, **style.bar(row["n"], _QUADRANT_COLORS[i % 4]))
             if row["value"] > 0.08:
@@ -131,7 +131,7 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     style.shared_legend(fig)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
     text += order.text
-    said = f"Bars without intervals; the csv has those of each share. {style.interval_methods(rows)}"
+    said = f"The bars have no intervals; the csv has the interval of each share. {style.interval_methods(rows)}"
     return drawn(fig, rows, text, chosen, "{model}", intervals=said, mark="Starred")
 
 
@@ -141,7 +141,7 @@ def _quadrant_order(found: tuple[str, Metric]) -> int:
 
 @figure("outcomes", "How every answer was graded", EVALUATE, "behavior", 13)
 def outcomes(runs: Sequence[RunData]) -> Drawing:
-    """Correct, incorrect, abstained and invalid answers by what was asked: nothing is dropped silently."""
+    """Correct, incorrect, abstained and invalid answers by what was asked; no answer is left out."""
     names = labels(runs)
     rows = []
     for run in runs:
@@ -156,7 +156,7 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
     fig, ax = style.one_panel(6.6, 1.2 + 0.28 * len(bars))
     left = dict.fromkeys(bars, 0.0)
     for outcome, shade in style.OUTCOME_COLORS.items():
-        ax.barh(0, 0, color=shade, label=outcome)  # the names, also where the first bar is hollow
+        ax.barh(0, 0, color=shade, label=outcome)  # names for the legend, even if the first bar is hollow
         for row in (r for r in rows if r["outcome"] == outcome and r["count"]):
             bar = (row["model"], row["role"])
             ax.barh(bars.index(bar), row["value"], left=left[bar], height=0.66, **style.bar(row["n"], shade))
@@ -190,7 +190,7 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         about = {"run": run.name, "model": names[run.path], "n": n, "n_unknown": unknown, "drawn": style.weight(n)}
         in_order = sorted(counts.items(), key=lambda x: (x[0] < 0, x[0]))
         rows += [{**about, "k": k, "revealed": _revealed(k), "count": c, "value": c / n} for k, c in in_order]
-    need(rows, "No run here asked with scaffolds: the protocol scaffolding does.")
+    need(rows, "No run here asked with scaffolds; use the protocol scaffolding.")
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, len(models), 3.0, 2.8, sharey=True)
     for ax, model in zip(panels[0], models, strict=True):
@@ -203,8 +203,8 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         title = f"{style.plain(model, 24)}, {style.counted(mine[0]['n'])}"
         style.dress(ax, title, "steps revealed", "cases" if ax is panels[0][0] else "")
     unknown = [f"{style.plain(r['model'])} {r['n_unknown']}" for r in rows if r["n_unknown"]]
-    text = "Fewest revealed steps after which the whole is right: 0 = none needed, “none” = wrong at every level." + (
-        " Left out, because an answer that decides was not asked for or could not be graded: "
+    text = "Fewest revealed steps with which the whole is right: 0 = none needed, “none” = wrong at every level." + (
+        " Left out, because a deciding answer was not asked for or could not be graded: "
         f"{', '.join(dict.fromkeys(unknown))} cases."
         if unknown
         else ""
@@ -217,7 +217,7 @@ def _revealed(k: int) -> str:
 
 
 def min_k_counts(graded: Sequence[Graded]) -> tuple[Counter[int], int]:
-    """Cases by k (-1: no level helped), and how many are unknown: an invalid or a missing answer decides."""
+    """Number of cases by k (-1: no level helped), and the number unknown because of an invalid or missing answer."""
     levels: dict[str, dict[int, str]] = {}
     for g in graded:
         if g.role == "whole" or g.role.startswith("scaffold:"):
@@ -227,7 +227,7 @@ def min_k_counts(graded: Sequence[Graded]) -> tuple[Counter[int], int]:
     unknown = 0
     for by_level in levels.values():
         if len(by_level) < 2 and by_level.get(0) != "correct":
-            unknown += 1  # one step only, or its scaffolds were never asked
+            unknown += 1  # the case has only one step, or its scaffolds were never asked
             continue
         right = [k for k, o in sorted(by_level.items()) if o == "correct"]
         k = right[0] if right else -1
@@ -241,7 +241,7 @@ def min_k_counts(graded: Sequence[Graded]) -> tuple[Counter[int], int]:
 
 @figure("bottlenecks", "Bottleneck skills", SCAFFOLDS, "first", 7)
 def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
-    """The skills whose reveal most often turned a failure into a success (STaD, Fig. 3)."""
+    """The skills whose steps, when revealed, most often turned a failure into a success (STaD, Fig. 3)."""
     names = labels(runs)
     rows = []
     for run in runs:
@@ -250,7 +250,7 @@ def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
             skill = m.group.get("skill") or m.group.get("combination") or "?"
             skill = " + ".join(map(str, skill)) if isinstance(skill, list) else str(skill)
             rows.append({**point(run, names[run.path], m, skill=skill), "drawn": style.weight(m.n)})
-    need(rows, "No run here has bottleneck skills: the protocol scaffolding counts them.")
+    need(rows, "No run here has bottleneck skills; the protocol scaffolding counts them.")
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(len(models), 1, 5.6, 2.1)
     for (ax,), model in zip(panels, models, strict=True):

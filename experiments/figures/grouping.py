@@ -1,4 +1,4 @@
-"""Which runs a figure shows, by what names, in what order (family, size, cost, tuning, ...), and a panel for each."""
+"""Choose the runs that a figure shows, their names, their order (family, size, cost, tuning, ...) and their panels."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Grouped:
 
     runs: Sequence[RunData]
     names: Mapping[Path, str]
-    """``group · model``; the model alone where there is no group."""
+    """``group · model``, or only the model if it has no group."""
     places: Mapping[str, int]
-    """By name, which group it is: the first, the second, ..."""
+    """The number of each group, by name: the first, the second, ..."""
     text: str
     """The caption's sentence; empty without ``group_by``."""
 
 
 def grouped(runs: Sequence[RunData], group_by: str | None) -> Grouped:
-    """``runs`` ordered by a field of the study's models file; as they are without one.
+    """``runs`` ordered by a field of the study's models file, or unchanged without ``group_by``.
 
-    Raises ``InputError`` where the study says it of no model.
+    Raises ``InputError`` if the study gives this field for no model.
     """
     said = {r.path: r.about.get(group_by) if group_by else None for r in runs}
     if group_by and runs and all(g is None for g in said.values()):
@@ -53,12 +53,12 @@ def grouped(runs: Sequence[RunData], group_by: str | None) -> Grouped:
 
 
 def having(runs: Sequence[RunData], *metrics: str) -> list[RunData]:
-    """The runs that have all of these metrics, so that only they are named and counted."""
+    """The runs that have all of these metrics; figures name and count only these."""
     return [r for r in runs if set(metrics) <= {m.metric for m in r.metrics}]
 
 
 def labels(runs: Sequence[RunData]) -> dict[Path, str]:
-    """A short name per run: the model where that tells them apart, else with the benchmark, else the folder."""
+    """A short unique name per run: the model if that is enough, else with the benchmark, else the folder."""
     for make in (lambda r: r.model, lambda r: f"{r.model} · {r.benchmark}", lambda r: r.name):
         names = [make(r) for r in runs]
         if len(set(names)) == len(runs):
@@ -67,7 +67,7 @@ def labels(runs: Sequence[RunData]) -> dict[Path, str]:
 
 
 def labels_by_benchmark(runs: Sequence[RunData]) -> dict[Path, str]:
-    """Short names that tell the runs of each benchmark apart: for figures with one panel a benchmark."""
+    """Short names that are unique within each benchmark, for figures with one panel per benchmark."""
     found: dict[Path, str] = {}
     for benchmark in dict.fromkeys(r.benchmark for r in runs):
         found |= labels([r for r in runs if r.benchmark == benchmark])
@@ -77,7 +77,7 @@ def labels_by_benchmark(runs: Sequence[RunData]) -> dict[Path, str]:
 def small_multiples(
     runs: Sequence[RunData], width: float, height: float, x: str, y: str = ""
 ) -> tuple[Figure, dict[Path, Axes]]:
-    """A panel a run, all with the same axes: a line of panels a benchmark, a column a model."""
+    """One panel per run, all with the same axes: one row of panels per benchmark, one column per model."""
     within = labels_by_benchmark(runs)
     columns, benchmarks = (list(dict.fromkeys(found)) for found in (within.values(), [r.benchmark for r in runs]))
     across = min(len(columns), ACROSS)

@@ -1,4 +1,4 @@
-"""Grids of colored cells: layer by head, by step, task by task, model by skill; cells of few cases are hatched."""
+"""Draw grids of colored cells (layer by head, task by task, model by skill); cells with few cases are hatched."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *,
          say: Callable[[float], str] | None = None, counts: Any = None) -> Any:  # fmt: skip
     """A grid of colored cells, first row on top; cells that are NaN stay empty.
 
-    ``counts`` says how many cases each cell rests on (one number, or an array that broadcasts to the cells; NaN where
-    unknown): below 5 a cell is hatched. ``say`` makes the text in each cell.
+    ``counts`` gives the number of cases behind each cell (one number, or an array that broadcasts to the cells; NaN if
+    unknown); a cell with fewer than 5 is hatched. ``say`` makes the text in each cell.
     """
     values = np.ma.masked_invalid(np.asarray(matrix, dtype=float))
     known = np.full(values.shape, np.nan) if counts is None else np.broadcast_to(counts, values.shape)
@@ -54,7 +54,7 @@ def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *,
 
 def table(ax: Axes, rows: Sequence[Row], lines: Sequence[Any], columns: Sequence[Any],
           place: Callable[[Row], tuple[Any, Any]]) -> None:  # fmt: skip
-    """Rates as a table of colored cells with percents in them; ``place`` gives the line and column of a row."""
+    """Rates as a table of colored cells with percentages; ``place`` gives the line and column of a row."""
     values, counts = (np.full((len(lines), len(columns)), np.nan) for _ in range(2))
     for row in few_marks(list(rows)):
         line, column = place(row)
@@ -72,7 +72,7 @@ def _whole_ticks(ax: Axes, width: int, height: int) -> None:
 def color_bar(fig: Figure, panels: Sequence[Axes], cmap: Colormap, low: float, high: float) -> None:
     """One color scale for several panels."""
     scale = ScalarMappable(Normalize(low, high), cmap)
-    # Over one column there is room for both ends and the middle, and no more.
+    # A bar over one column has room for both ends and the middle only.
     few = [low, (low + high) / 2, high] if len({round(ax.get_position().x0, 3) for ax in panels}) == 1 else None
     options: dict[str, Any] = {"ticks": few, "format": "%.2g"} if few else {}
     bar = fig.colorbar(scale, ax=panels, location="top", shrink=0.8 if few else 0.5, aspect=40, pad=0.01, **options)
@@ -93,7 +93,7 @@ def cells(matrix: Array, axes: tuple[str, str], **keys: Any) -> list[Row]:
 
 
 def few_marks(rows: list[Row]) -> list[Row]:
-    """Rows of cells with how each is ``drawn``; unknown counts mark nothing, and what is not drawn stays so."""
+    """Set ``drawn`` in the rows of cells; unknown counts are not marked, and cells that are not drawn stay that way."""
     for r in rows:
         if r.get("n") is not None and r.get("drawn") != "no":
             r["drawn"] = "undefined" if r["value"] is None else style.weight(r["n"])

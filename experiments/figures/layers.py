@@ -1,4 +1,4 @@
-"""What happens layer by layer and step by step: patching sweeps and cosines of the residual stream."""
+"""Figures by layer and by step: patching sweeps and cosines of the residual stream."""
 
 from __future__ import annotations
 
@@ -28,19 +28,21 @@ _COSINE_COLORS = {"dd": style.SUCCESS, "rr": style.FAILURE, "dr": "#8C8C8C"}
 
 @figure("patching", "Patching, layer by layer", PATCHING, "patching", 46)
 def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
-    """A success's state put into a failure, layer by layer, beside its controls (Composition collapse, App. I).
+    """Effect of a success's state put into a failure, by layer, with controls (Composition collapse, App. I).
 
     ``measure``: ``flip_rate``, ``corrected_rate``, ``kl``, ``answer_log_prob`` or ``logit_difference``.
     """
     if measure not in MEASURES:
-        raise InputError(f"measure {measure!r} is not known; use one of {', '.join(MEASURES)}")
+        raise InputError(f"measure {measure!r}: unknown; use one of {', '.join(MEASURES)}")
     found = with_probe(runs, "patching")
     rows = [row for f in found for row in _patch_rows(*f, measure)]
     missing(rows, "a patching sweep", "patching", runs)
     shown = [r for r, _, _ in found if any(row["run"] == r.name for row in rows)]
     patches = list(dict.fromkeys(r["patch"] for r in rows))
     layers = [r["layer"] for r in rows]
-    apart = 0.012 * max(1, max(layers) - min(layers))  # equal values lie beside each other, not on each other
+    apart = 0.012 * max(
+        1, max(layers) - min(layers)
+    )  # equal values are drawn next to each other, not on top of each other
     fig, panels = small_multiples(shown, 2.5, 2.2, "layer of the patch", MEASURES[measure])
     for run in shown:
         for i, patch in enumerate(patches):
@@ -53,9 +55,10 @@ def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
             style.percent(panels[run.path])
     style.shared_legend(fig)
     text = (
-        f"One position of a failing case gets the state of a succeeding one (donor): {MEASURES[measure]}, by layer of "
-        "the patch. Controls: identity puts the own state back, random another failure's, noise a random one of the "
-        f"same size, positive the states of all prompt positions (up to 4 pairs of equal length).{read_where(found)}"
+        f"One position of a failing case gets the state of a successful case (donor): {MEASURES[measure]}, by layer of "
+        "the patch. Controls: identity puts the case's own state back; random uses another failure's state; noise uses "
+        "a random state of the same size; positive uses the donor's states at all prompt positions (up to 4 pairs of "
+        f"equal length).{read_where(found)}"
     )
     chart = curves("layer", "patch", facet="model", xlabel="layer of the patch", ylabel=MEASURES[measure],
                    percent=measure.endswith("rate"))  # fmt: skip
@@ -66,7 +69,7 @@ def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
     "cosine-prompt-end", "States where the answer is decided: failures against successes", TRAJECTORY, "trajectory", 47
 )
 def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
-    """Cosines between states within successes, within failures and across, per layer, centered and plain."""
+    """Cosines between states within successes, within failures and across groups, per layer, centered and plain."""
     found = with_probe(runs, "trajectory")
     rows = [row for f in found for row in _cosine_rows(*f)]
     missing(rows, "prompt-end cosines", "trajectory", runs)
@@ -82,8 +85,8 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
             style.dress(ax, f"{model} · {form}", "layer", "cosine")
     style.shared_legend(fig)
     text = (
-        "Cosine between residual states, one of each case, per layer. Plain cosines are dominated by a few large "
-        f"dimensions; centered ones subtract the layer's mean.{read_where(found)} n counts pairs of cases."
+        "Cosine between residual states, one state per case, by layer. A few large dimensions dominate plain cosines; "
+        f"centered ones subtract the layer's mean.{read_where(found)} n counts pairs of cases."
     )
     chart = curves("layer", "pairs", panel="form", facet="model", xlabel="layer", ylabel="cosine")
     return drawn(fig, rows, text, runs, "{model}, {form}, {pairs}, layer {layer}", chart)
@@ -91,7 +94,7 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
 
 @figure("cosine-trajectory", "Movement from step to step", TRAJECTORY, "trajectory", 48)
 def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
-    """Step-to-step cosine of the residual stream, success against failure (Composition collapse, Fig. 7)."""
+    """Step-to-step cosine of the residual stream, successes against failures (Composition collapse, Fig. 7)."""
     found = [f for f in with_probe(runs, "trajectory") if f[2].named("step")]
     missing(found, "step-to-step cosines", "trajectory", runs)
     rows: list[Row] = []
@@ -121,25 +124,25 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
     color_bar(fig, [ax for line in grid for ax in line[:-1]], style.SEQUENTIAL, low, high)
     hatched = [r for r in rows if r.get("drawn") == "hollow"]
     text = (
-        "Cosine between consecutive residual states over the response: by step, mean over cases, and by layer, mean "
-        "over each case's steps. Later steps rest on fewer cases (each step's n in the csv); those of fewer than 5 "
+        "Cosine between consecutive residual states in the response: by step (mean over cases) and by layer (mean over "
+        "each case's steps). Later steps have fewer cases (n of each step is in the csv); steps with fewer than 5 "
         f"cases are hatched. {style.counts(rows)} "
         f"{style.few_cases(hatched, '{model}, {group}, step {step}', 'Starred')} "
         f"By layer: {style.few_cases(means, '{model}, {group}, layer {layer}')} {style.interval_methods(means)}"
     ).replace("By layer:  ", "By layer: ")
-    return Drawing(style.finished(fig), [*rows, *means], caption(text, [], runs, intervals="Steps without intervals."),
+    return Drawing(style.finished(fig), [*rows, *means], caption(text, [], runs, intervals="No intervals by step."),
                    {"kind": "heatmap", "x": "step", "y": "layer", "facet": "model", "panel": "group",
                     "low": low, "high": high})  # fmt: skip
 
 
 def _step_counts(probe: ProbeData, group: str) -> list[int]:
-    """Cases that reach each step."""
+    """Number of cases that reach each step."""
     counts = probe.tensors.get(f"step_n.{group}")
     return [] if counts is None else [int(c) for c in counts]
 
 
 def _step_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:
-    """Mean step-to-step cosine of each group per layer, with its interval over cases."""
+    """Mean step-to-step cosine per group and layer, with its interval over cases."""
     fields = ("n", "value", "low", "high", "interval")
     return [
         {"run": run.name, "model": label, "group": r["group"], "layer": r["layer"], **{k: r.get(k) for k in fields}}
@@ -170,7 +173,7 @@ def _patch_rows(run: RunData, label: str, probe: ProbeData, measure: str) -> lis
         {"run": run.name, "model": label, "measure": measure, "patch": r["group"], "layer": r["layer"],
          **{k: r.get(k) for k in fields}}
         for r in sorted(found, key=lambda r: r["group"] != "donor")
-        if " - " not in str(r["group"])  # differences are no curves
+        if " - " not in str(r["group"])  # differences are not curves
     ]  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""How a figure is to look in print: as wide as a column or a page, without its title, in shades of gray.
+"""Change how a figure looks in print: as wide as a column or a page, without its title, in shades of gray.
 
     write(drawing, "gap-slopes", "figures", look=Look("column", title=False, gray=True))
 
-In gray the series are told apart by dashes and hatching, fields by how dark they are.
+In gray, dashes and hatching distinguish the series, and shades of gray the fields.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from . import style
 WIDTHS = {"column": 3.35, "page": 6.9}
 """Inches."""
 SMALLEST = 0.72
-"""Letters and heights shrink with the width down to this share."""
+"""Letters and heights shrink with the width, but not below this share."""
 _TONES = ("#000000", "#707070", "#3a3a3a", "#9a9a9a", "#555555", "#b4b4b4", "#222222", "#858585")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)), (0, (3, 4)))
 _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
@@ -35,11 +35,11 @@ _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
 
 @dataclass(frozen=True)
 class Look:
-    """What print asks of a figure."""
+    """How a figure is to look in print."""
 
     width: Literal["column", "page"] | None = None
     title: bool = True
-    """False: a figure of one panel has none; panels of several keep the names that tell them apart."""
+    """False: leave out the title of a figure with one panel; several panels keep the titles that name them."""
     gray: bool = False
 
     def apply(self, fig: Figure) -> None:
@@ -57,7 +57,7 @@ def _resize(fig: Figure, width: float) -> None:
     own, height = fig.get_size_inches()
     share = min(1.0, max(width / own, SMALLEST))
     fig.set_size_inches(width, height * share)
-    if fig.legends:  # its columns follow the width
+    if fig.legends:  # the columns of the legend follow the width
         for legend in list(fig.legends):
             legend.remove()
         style.shared_legend(fig)
@@ -66,7 +66,7 @@ def _resize(fig: Figure, width: float) -> None:
     for text in fig.findobj(Text):
         if isinstance(text, Text):
             text.set_fontsize(float(text.get_fontsize()) * share)
-    for axis, size in zip(axes, ticks, strict=True):  # also of ticks that are made later
+    for axis, size in zip(axes, ticks, strict=True):  # also for ticks that are made later
         axis.set_tick_params(labelsize=float(size) * share)
     for line in fig.findobj(Line2D):
         if isinstance(line, Line2D):
@@ -78,7 +78,7 @@ def _resize(fig: Figure, width: float) -> None:
 
 
 def _fit(ax: Axes) -> None:
-    """Break a title that is wider than its panel, and leave out numbers on the x axis that would touch."""
+    """Break a title that is wider than its panel, and leave out numbers on the x axis that would overlap."""
     room, said = ax.get_window_extent().width, ax.get_title(loc="left")
     title = next(t for t in ax.findobj(Text) if isinstance(t, Text) and t.get_text() == said)
     wide = title.get_window_extent().width
@@ -146,6 +146,8 @@ def _patch(patch: Patch, places: dict[str, int], tone: Callable[[Any], str]) -> 
         return
     patch.set_facecolor((*to_rgb(tone(face)), face[3]))
     if edge[3]:
-        if patch.get_hatch() and to_hex(edge) in places:  # few cases: the hatching of its series, in a dashed outline
+        if (
+            patch.get_hatch() and to_hex(edge) in places
+        ):  # few cases: keep the hatching of the series, in a dashed outline
             patch.set_hatch(_HATCHES[places[to_hex(edge)] % len(_HATCHES)])
         patch.set_edgecolor(tone(edge))

@@ -1,4 +1,4 @@
-"""How large the answers of a benchmark are: pairs that are harder only because their numbers grew would show here."""
+"""The figure of answer magnitudes, which shows whether pairs are harder only because their numbers are larger."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SETS = {
 
 @figure("magnitudes", "How large the answers are", PAIRS + " (with cases whose answers are numbers)", "", 39)
 def magnitudes(runs: Sequence[RunData]) -> Drawing:
-    """Distribution of answer magnitudes, one panel a benchmark (Compositional GSM, Fig. A.1)."""
+    """Distribution of answer magnitudes, one panel per benchmark (Compositional GSM, Fig. A.1)."""
     rows = [row for run in _one_per_benchmark(runs) for row in _rows(run)]
-    need(rows, "No benchmark here has numbers for answers.")
+    need(rows, "No benchmark here has numbers as answers.")
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
     fig, panels = style.grid_of(1, len(benchmarks), 4.6, 3.4, sharex=True, sharey=True)
     for ax, benchmark in zip(panels[0], benchmarks, strict=True):
         mine = [r for r in rows if r["benchmark"] == benchmark]
         for i, name in enumerate(dict.fromkeys(r["set"] for r in mine)):
             curve = [r for r in mine if r["set"] == name]
-            # A curve of a handful of answers is no distribution: its points are shown and not joined.
+            # A handful of answers is not a distribution: show its points without joining them.
             form: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": style.PAPER}
             if curve[0]["drawn"] != "hollow":
                 form = {"linewidth": 1.7, "linestyle": style.dash(i), "drawstyle": "steps-post"}
@@ -42,14 +42,14 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
         style.dress(ax, benchmark, "size of the answer", "share of answers up to this size", grid="both")
         style.legend(ax, loc="upper left")
     text = (
-        "Cumulative distribution of the size of gold answers, zero counted as below 1. Where the curves lie on each "
-        "other, the whole is no harder by its numbers; sets of the same sizes are one curve."
+        "Cumulative distribution of the size of gold answers; zero counts as below 1. Where the curves overlap, the "
+        "numbers do not make the whole harder. Sets with the same sizes share one curve."
     )
     return drawn(fig, rows, text, runs, "{benchmark}, {set}", intervals="Counts of cases, no intervals.", mark="Marked")
 
 
 def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
-    """Models share their cases: the largest run of each benchmark stands for it."""
+    """The largest run of each benchmark, since models share their cases."""
     best: dict[str, RunData] = {}
     for run in runs:
         if run.benchmark not in best or len(run.cases) > len(best[run.benchmark].cases):
@@ -58,7 +58,7 @@ def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
 
 
 def _rows(run: RunData) -> list[Row]:
-    """One row an answer, by size: ``x`` is its decimal logarithm, ``value`` the share of answers up to it."""
+    """One row per answer, by size: ``x`` is its decimal logarithm, ``value`` the share of answers up to it."""
     sizes: dict[str, list[tuple[float, float, str]]] = {}
     for case in run.cases.values():
         answers = {"whole": (case.answer_type, case.answer)}

@@ -1,4 +1,4 @@
-"""Why it fails, drawn from the probes' tensors and tables: heads, neurons, layers, steps, exposure."""
+"""Figures of mechanism, drawn from the probes' tensors and tables: neurons, attention heads, Min-K%++."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_CELLS = "Cells without intervals; the table has them"
 
 @figure("neuron-overlap", "Neurons that tasks share", NEURONS, "neurons", 40)
 def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
-    """How many of the most attributed neurons two tasks share, task x task (AgentCoMa, Fig. 8)."""
+    """Overlap of the most attributed neurons of two tasks, task x task (AgentCoMa, Fig. 8)."""
     found = [f for f in with_probe(runs, "neurons") if "overlap" in f[2].tensors]
     missing(found, "neuron attribution", "neurons", runs)
     rows: list[Row] = []
@@ -46,7 +46,7 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
         style.dress(ax, label, grid=None)
     few_marks(rows)
     text = (
-        "Overlap of the neurons selected for two tasks, mean within cases (diagonal: a task with itself in other "
+        "Overlap of the neurons selected for two tasks, as a mean within cases (diagonal: the same task in other "
         "cases)."
         f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')}{read_where(found)} {style.counts(rows)}"
     )
@@ -57,7 +57,7 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
 
 @figure("neuron-layers", "Neurons by layer, shared with the parts and own", NEURONS, "neurons", 42)
 def neuron_layers(runs: Sequence[RunData]) -> Drawing:
-    """In which layers a whole's neurons lie, those that a part selects too and the others (AgentCoMa, Fig. 9)."""
+    """Number of a whole's neurons by layer: those that a part also selects, and the others (AgentCoMa, Fig. 9)."""
     fields = ("layer", "n", "value", "low", "high", "interval")
     found = [f for f in with_probe(runs, "neurons") if f[2].rows("neurons_in_layer")]
     missing(found, "counts of neurons by layer", "neurons", runs)
@@ -76,8 +76,8 @@ def neuron_layers(runs: Sequence[RunData]) -> Drawing:
         style.whole_numbers(panels[run.path], layers)
     style.shared_legend(fig)
     text = (
-        "Neurons selected for the answer of a whole, by layer, mean over cases: shared, those that a part of the same "
-        "case selects too; own, the others."
+        "Neurons selected for the answer of a whole, by layer, mean over cases. Shared: a part of the same case also "
+        "selects them. Own: the others."
         f"{_settings(found, 'common_neurons', 'pool', 'v')}{read_where(found)}"
     )
     chart = curves("layer", "set", facet="model", xlabel="layer", ylabel="neurons of a whole")
@@ -86,18 +86,18 @@ def neuron_layers(runs: Sequence[RunData]) -> Drawing:
 
 @figure("neuron-overlap-means", "Shared neurons, failures against successes", NEURONS, "neurons", 41)
 def neuron_overlap_means(runs: Sequence[RunData]) -> Drawing:
-    """Overlap of the whole's neurons with each part's, within cases, failures against successes, with intervals."""
-    text = "Overlap coefficient of the neurons of two tasks of one case, mean over cases."
+    """Overlap of the whole's neurons with each part's, within cases, for failures and successes, with intervals."""
+    text = "Overlap coefficient of the neurons of two tasks in the same case, mean over cases."
     text += read_where(with_probe(runs, "neurons"))
     return _by_kind(runs, "neurons", "neuron_overlap", "neuron overlaps", "overlap of two tasks' neurons", text)
 
 
 @figure("neuron-check", "Do the selected neurons matter?", NEURONS, "neurons", 43)
 def neuron_check(runs: Sequence[RunData]) -> Drawing:
-    """Do the selected neurons matter: log ratio of the answer's probability when silenced, beyond random ones."""
+    """Log ratio of the answer's probability when the selected neurons are silenced, beyond random neurons."""
     text = (
-        "Change of the answer's log-probability when the selected neurons are silenced, minus the same for random "
-        "neurons of the same layers: below zero, the selection matters."
+        "Change in the answer's log-probability when the selected neurons are silenced, minus the change for random "
+        "neurons of the same layers. Below zero, the selection matters."
     )
     text += read_where(with_probe(runs, "neurons"))
     return _by_kind(
@@ -116,7 +116,7 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
     for (run, label, probe), kind in panels:
         for name, matrix in _lookback_maps(probe, kind).items():
             n = _ratio_count(probe, kind, name)
-            apart = {} if kind in {k for _, k in shown} else {"drawn": "no"}  # other kinds: in the csv alone
+            apart = {} if kind in {k for _, k in shown} else {"drawn": "no"}  # other kinds are only in the csv
             rows += cells(matrix, ("layer", "head"), run=run.name, model=label, kind=kind, show=name, n=n, **apart)
     few_marks(rows)
     fig, grid = style.grid_of(len(shown), 3, 2.9, 2.2)
@@ -138,8 +138,8 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
     color_bar(fig, [line[2] for line in grid], style.DIVERGING, -reach, reach)
     asked = "whole" if shown[0][1] == "composition" else shown[0][1]
     text = (
-        "Lookback ratio of each head: share of attention that goes back to the prompt, mean per token, averaged over "
-        f"steps and cases, while answering the {asked}; difference = failure − success."
+        "Lookback ratio of each head: share of attention that goes back to the prompt (mean per token), averaged "
+        f"over steps and cases, while answering the {asked}. Difference = failure − success."
         f"{_counts(found, 'lookback_ratio')}{_best_cell(found)} "
         + style.few_cases([r for r in rows if r["kind"] == shown[0][1]], "{model}, {show}", "Starred")
     )
@@ -152,8 +152,8 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
 def lookback_means(runs: Sequence[RunData]) -> Drawing:
     """Mean lookback ratio by kind and group with intervals (AgentCoMa, Table 3)."""
     text = (
-        "Mean lookback ratio over layers, heads and steps, one value per case. It falls as responses get longer: "
-        "compare like with like."
+        "Mean lookback ratio over layers, heads and steps, one value per case. It falls as responses get longer, so "
+        "compare only responses of similar length."
     )
     return _by_kind(runs, "lookback", "lookback_ratio", "lookback ratios", "mean lookback ratio", text)
 
@@ -162,10 +162,10 @@ def lookback_means(runs: Sequence[RunData]) -> Drawing:
 def min_k(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     """Min-K%++ of the questions by what is asked (AgentCoMa, Fig. 7): higher means more like the training data.
 
-    ``group_by`` orders the panels by what the study says of the models (``tuning``, as there).
+    ``group_by`` orders the panels by a field of the study's models file (the paper uses ``tuning``).
     """
     order = grouped([r for r in runs if r.probe("min_k") is not None], group_by)
-    text = f"Mean Min-K%++ of the question's own tokens; higher is more like text the model was trained on.{order.text}"
+    text = f"Mean Min-K%++ of the question's own tokens; higher means more like the training text.{order.text}"
     return _by_kind(order.runs or runs, "min_k", "min_k_pp", "Min-K%++", "Min-K%++ of the question", text, order.names)
 
 
@@ -175,15 +175,15 @@ def with_probe(runs: Sequence[RunData], name: str, names: Mapping[Path, str] | N
 
 
 def missing(found: object, what: str, probe: str, runs: Sequence[RunData]) -> None:
-    """Stop drawing where a probe found nothing, and say whether it ran."""
+    """Stop drawing if a probe found nothing, and say whether the probe ran."""
     ran = [data for r in runs if (data := r.probe(probe)) is not None]
     said = " ".join(w for data in ran for w in data.warnings)
     need(found, f"The probe {probe} ran but found nothing to draw here: no {what}. {said}".strip() if ran
-         else f"No run here holds {what}: the probe {probe} did not run.")  # fmt: skip
+         else f"No run here has {what}: the probe {probe} did not run.")  # fmt: skip
 
 
 def _ratio_count(probe: ProbeData, kind: str, show: str) -> int | None:
-    """Cases behind one lookback map; of a difference those of the smaller group."""
+    """Number of cases behind one lookback map; for a difference, the number in the smaller group."""
     rows = {r["group"]: r["n"] for r in probe.rows("lookback_ratio", kind=kind) if r.get("n") is not None}
     known = [rows[g] for g in ([show] if show != "difference" else style.GROUP_COLORS) if g in rows]
     return min(known, default=None)
@@ -204,7 +204,7 @@ def _lookback_maps(probe: ProbeData, kind: str) -> dict[str, Array]:
 
 
 def _cell_count(probe: ProbeData, a: str, b: str) -> Row:
-    """How many cases one off-diagonal cell of the overlap matrix rests on."""
+    """Number of cases behind one off-diagonal cell of the overlap matrix."""
     rows = [r for name in (f"{a} & {b}", f"{b} & {a}") for r in probe.rows("neuron_overlap", kind=name)]
     counts = [r["n"] for r in rows if r.get("group") in style.GROUP_COLORS and isinstance(r.get("n"), int)]
     return {"n": sum(counts) if counts else None}
@@ -212,7 +212,7 @@ def _cell_count(probe: ProbeData, a: str, b: str) -> Row:
 
 def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str, axis: str, text: str,
              names: Mapping[Path, str] | None = None) -> Drawing:  # fmt: skip
-    """Means by kind and group of one quantity as dots with intervals, a panel per run."""
+    """Means of one quantity by kind and group, as dots with intervals, with one panel per run."""
     found = with_probe(runs, probe_name, names)
     fields = ("n", "value", "low", "high", "interval")
     rows = [
@@ -226,7 +226,7 @@ def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str,
     tall = 0.9 + 0.42 * max(len({r["kind"] for r in rows if r["run"] == run.name}) for run in shown)
     fig, panels = small_multiples(shown, 3.0, tall, axis)
     for run in shown:
-        same = {r.name for r in shown if r.benchmark == run.benchmark}  # one line of panels has one axis of kinds
+        same = {r.name for r in shown if r.benchmark == run.benchmark}  # the panels of one row share the axis of kinds
         kinds = list(dict.fromkeys(r["kind"] for r in rows if r["run"] in same))
         ax = panels[run.path]
         for nudge, (group, shade) in zip((-0.13, 0.13), style.GROUP_COLORS.items(), strict=True):
@@ -263,7 +263,7 @@ def _best_cell(found: Found) -> str:
 
 
 def read_where(found: Found) -> str:
-    """Where a probe read, and in how many responses answer slot and prompt's end coincide; a sentence per setting."""
+    """Where a probe read, and in how many responses answer slot and prompt end coincide; one sentence per setting."""
     said: dict[str, list[str]] = {}
     for _, label, probe in found:
         position = probe.settings.get("position", "prompt-end")

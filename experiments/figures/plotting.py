@@ -1,4 +1,4 @@
-"""``composcope plot``: one figure from one or more runs."""
+"""``composcope plot``: draw one figure from one or more runs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def draw(
     only: str | None = None,
     look: Look | None = None,
 ) -> list[Path]:
-    """Draw a figure into ``out``; by default the run's own ``figures`` folder, or ``figures`` here for several runs.
+    """Draw a figure into ``out`` (default: the run's own ``figures`` folder, or ``figures`` here for several runs).
 
-    ``group_by`` orders a figure's rows by what the study says of the models (``family``, ``cost``, ``tuning``, ...);
-    ``bands`` shades depths: ``trained`` for those that the study says were trained on, or numbers such as ``2,4``.
-    ``only`` names the runs of a study that are drawn, with commas; ``look`` is what print asks for.
-    Raises ``InputError`` for an unknown figure or option, without runs, and for runs that have nothing to draw: then
-    with the command that makes it.
+    ``group_by`` orders a figure's rows by a field of the study's models file (``family``, ``cost``, ``tuning``, ...).
+    ``bands`` shades depths: ``trained`` for the depths that the study gives as trained, or numbers such as ``2,4``.
+    ``only`` names the runs of a study to draw, separated by commas; ``look`` changes the figure for print.
+    Raises ``InputError`` for an unknown figure or option, without runs, and for runs with nothing to draw; the message
+    then gives the command that makes the data.
     """
     from . import catalog
     from .drawing import write
@@ -48,18 +48,18 @@ def draw(
     drawing = catalog.draw(figure, runs if only is None else _named(runs, only), group_by=group_by, bands=_bands(bands))
     if drawing.empty is not None:
         reason, command = drawing.empty.rstrip("."), catalog.FIGURES[figure].command
-        how = f"; this makes it: {command}" if command else ""
+        how = f"; to make the data, run: {command}" if command else ""
         raise InputError(f"plot {figure}: nothing to draw from {', '.join(map(str, runs))}: {reason}{how}")
     return write(drawing, figure, where, pdf=True, look=look)
 
 
 def _named(runs: Sequence[Path], only: str) -> list[Path]:
-    """The run folders of these names among or inside of ``runs``, in the order of the names."""
+    """The run folders with these names among ``runs`` or inside them, in the order of the names."""
     found = {path.name: path for path in find_runs(runs)}
     names = [name.strip() for name in only.split(",") if name.strip()]
     if missing := [name for name in names if name not in found]:
         meant = did_you_mean(missing[0], found)
-        raise InputError(f"--runs {missing[0]}: no such run here{meant}; there are {', '.join(found)}")
+        raise InputError(f"--runs {missing[0]}: no such run here{meant}; use one of {', '.join(found)}")
     return [found[name] for name in names]
 
 
@@ -73,7 +73,7 @@ def _bands(text: str | None) -> tuple[int, ...] | None:
 
 
 def look(width: str | None, title: bool, shades: str) -> Look:
-    """What print asks for. Raises ``InputError`` for another width or style."""
+    """The look for print. Raises ``InputError`` for an unknown width or style."""
     from .look import WIDTHS, Look
 
     if width is not None and width not in WIDTHS:

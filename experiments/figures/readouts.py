@@ -1,4 +1,4 @@
-"""What states hold, drawn from the probe ``readout``: layer by place for the bridge and the answer, and curves."""
+"""Figures of the probe ``readout``: what states hold of the bridge and the answer, by layer and place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOILS = ("absent", "in-prompt")
 
 @figure("readout", "What states hold, by layer and place", READOUT, "optional", 48)
 def readout(runs: Sequence[RunData]) -> Drawing:
-    """Is the bridge, an operand, the answer held: layer x place in failures and successes, and curves over layers."""
+    """Whether states hold the bridge, an operand or the answer: maps of layer x place, and curves over layers."""
     found = [f for f in with_probe(runs, "readout") if f[2].tensors]
     missing(found, "readouts", "readout", runs)
     rows: list[Row] = []
@@ -38,10 +38,10 @@ def readout(runs: Sequence[RunData]) -> Drawing:
     color_bar(fig, [ax for line in grid for ax in line[:2]], style.SEQUENTIAL, 0, 1)
     color_bar(fig, [line[2] for line in grid], style.DIVERGING, -0.5, 0.5)
     text = (
-        "Share of foils that the right name is above at a layer and place (chance 0.5), from before block 0 (-1) to "
-        "the last block. Maps: like names that the question does not hold; difference = failure − success. Curves: the "
-        "last place of the maps; dashed: names that the question holds as foils. What is there at layer 0 already may "
-        "be the text itself. "
+        "Share of foils that score below the right name at a layer and place (chance 0.5), from before block 0 (-1) to "
+        "the last block. Maps: the foils are similar names that are not in the question; difference = failure − "
+        "success. Curves: the last place of the maps; dashed curves use names in the question as foils. Values that "
+        "are high already at layer 0 may come from the text itself. "
     )
     said = style.few_cases(rows, "{model}, {kind}, {show}", "Starred")
     return Drawing(style.finished(fig), rows, caption(text + said, [], runs, intervals=f"{NO_CELLS} by place."),
@@ -68,7 +68,7 @@ def _rows(probe: ProbeData) -> list[Row]:
 
 
 def _count(probe: ProbeData, reader: str, foils: str, kind: str, show: str) -> int | None:
-    """Cases behind a map; of a difference those of the smaller group."""
+    """Number of cases behind a map; for a difference, the number in the smaller group."""
     rows = [r for r in probe.rows(f"held_{reader}", kind=kind, foils=foils) if r.get("group") in SHOWN]
     known = [r["n"] for r in rows if r.get("n") is not None and (show == "difference" or r["group"] == show)]
     return min(known, default=None)

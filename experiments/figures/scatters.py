@@ -1,4 +1,4 @@
-"""Scatter plots over models with intervals both ways: one accuracy against another on the same cases."""
+"""Scatter plots over models: one accuracy against another on the same cases, with intervals on both axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .figure import PAIRS, Figure, figure
 from .grouping import labels
 
 Pick = Callable[[Item], tuple[Truth, Truth]]
-"""What a case says on the x axis and on the y axis; None where it says nothing."""
+"""A case's truth on the x axis and on the y axis; None if the case has none."""
 
 
 def _plain(x: str, y: str) -> Pick:
@@ -25,20 +25,20 @@ def _plain(x: str, y: str) -> Pick:
 
 
 def _second_hop(item: Item) -> tuple[Truth, Truth]:
-    """The pair counts only where Q1 is right inside it."""
+    """The pair counts only if Q1 is right inside it."""
     return item.truth("part:1"), item.truth("whole") if item.truth("pair:q1") else None
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """How one of the diagnostics of Compositional GSM is drawn: a mark a run, intervals both ways, the diagonal."""
+    """One of the diagnostic plots of Compositional GSM: one mark per run, intervals on both axes, the diagonal."""
 
     title: str
     x: str
     y: str
     text: str
     roles: tuple[str, ...]
-    """Roles without which a run has nothing to show."""
+    """Roles that a run must have to be drawn."""
     pick: Pick
 
     def __call__(self, runs: Sequence[RunData]) -> Drawing:
@@ -46,7 +46,7 @@ class Scatter:
         names = labels(chosen)
         rows = [row for run in chosen for row in _rows(run, names[run.path], self)]
         asked = " and ".join(self.roles)
-        need(rows, f"No run here asked {asked}: the protocol reasoning-gap does, where the cases have it.")
+        need(rows, f"No run here asked {asked}; the protocol reasoning-gap asks it if the cases have it.")
         fig, ax = style.one_panel(4.6, 4.2)
         ax.plot([0, 1], [0, 1], "--", color=style.MUTED, linewidth=1.1)
         marks(ax, rows, self.title, self.x, self.y)
@@ -63,7 +63,7 @@ def _scatter(name: str, command: str, order: int, *about: Any) -> Figure:
 LEAKAGE = _scatter(
     "leakage", PAIRS + " (with cases that have meta.original)", 25,
     "Originals and their changed versions", "the original question", "with one number changed",
-    "Below the diagonal: the original is easier than its changed version, as after training on it.",
+    "Below the diagonal: the original is easier than its changed version, as it would be after training on it.",
     ("original", "part:1"), _plain("original", "part:1"),
 )  # fmt: skip
 DISTRACTION = _scatter(
@@ -81,13 +81,13 @@ SECOND_HOP = _scatter(
 CO_PRESENTED = _scatter(
     "co-presented", PAIRS, 28,
     "The second question beside an independent first", "Q2 alone", "Q2 beside an independent Q1",
-    "On the diagonal: two questions in one prompt cost nothing by themselves.",
+    "On the diagonal: two questions in one prompt do not by themselves lower accuracy.",
     ("part:1", "co-presented"), _plain("part:1", "co-presented"),
 )  # fmt: skip
 
 
 def marks(ax: Axes, rows: Sequence[Row], title: str, x: str, y: str) -> None:
-    """A scatter plot of rates: a cross a row, each a little smaller, percent on both axes."""
+    """A scatter plot of rates in percent: one cross per row, each a little smaller than the one before."""
     for i, row in enumerate(rows):
         cross(ax, row, style.color(i), row["model"], stacked(i))
     style.percent(ax)
@@ -96,7 +96,7 @@ def marks(ax: Axes, rows: Sequence[Row], title: str, x: str, y: str) -> None:
 
 
 def cross(ax: Axes, row: Row, shade: str, label: str, size: float = 5.5) -> None:
-    """One mark with its intervals along both axes; hollow and bare where either value rests on fewer than 5 cases."""
+    """One mark with intervals along both axes; hollow and without intervals if either value has fewer than 5 cases."""
     if row.get("x") is None:
         row["drawn"] = "undefined"
         return
@@ -109,7 +109,7 @@ def cross(ax: Axes, row: Row, shade: str, label: str, size: float = 5.5) -> None
 
 
 def stacked(i: int) -> float:
-    """Size of the i-th mark: each a little smaller than the one before, so that equal ones can be told apart."""
+    """Size of the i-th mark: each is a little smaller than the one before, so that equal values stay visible."""
     return max(4.0, 9.0 - 1.5 * i)
 
 
@@ -142,7 +142,7 @@ def _billions(run: RunData) -> float | None:
     31,
 )
 def size_scatter(runs: Sequence[RunData]) -> Drawing:
-    """Gaps against the models' sizes, a panel a gap: as the study says (``size``), else as counted from the weights."""
+    """Gaps against model size, one panel per gap; sizes come from the study (``size``) or from counting the weights."""
     metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "residual_failure": "residual failure"}
     sizes = {r.path: size for r in runs if (size := _billions(r)) is not None}
     sized = [r for r in runs if r.path in sizes]
@@ -154,7 +154,7 @@ def size_scatter(runs: Sequence[RunData]) -> Drawing:
         for metric, text in metrics.items() for r in sized if (m := r.one(metric))
     ]  # fmt: skip
     several = len({r["x"] for r in rows}) > 1
-    need(several, "No two models here differ in size: `size` in the models file of a study says billions.")
+    need(several, "No two models here differ in size; give `size` (in billions) in the models file of a study.")
     shown = list(dict.fromkeys(r["gap"] for r in rows))
     families = list(dict.fromkeys(str(r["family"]) for r in rows))
     fig, panels = style.grid_of(1, len(shown), 4.2, 3.6)
@@ -170,5 +170,7 @@ def size_scatter(runs: Sequence[RunData]) -> Drawing:
         style.dress(ax, gap, "billions of parameters", gap, grid="both")
     if any(r["family"] for r in rows):
         style.shared_legend(fig)
-    text = "Gaps against model size, a color a family; sizes as the study gives them, else counted from the weights."
+    text = (
+        "Gaps against model size, one color per family. Sizes come from the study, or else from counting the weights."
+    )
     return drawn(fig, rows, text, sized, "{model}, {gap}")

@@ -1,7 +1,7 @@
-"""How a skill map describes a benchmark: usage, the rest that no skill covers, and the skills themselves by number.
+"""Figures of skill maps: how often skills are used, steps that no skill covers, and the skills by granularity.
 
-Drawn from folders of ``composcope build skills`` (all maps of its grid); usage also from ordinary runs whose parts
-carry skills.
+The figures are drawn from folders of ``composcope build skills`` (all maps of its grid). Usage can also be drawn from
+runs whose parts name skills.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class SkillUse:
-    """One skill map with how often its skills are used."""
+    """One skill map, with the number of uses of each skill."""
 
     source: str
     clusters: int | None
-    """M; None where the skills are a run's own."""
+    """M; None if the skills are a run's own."""
     n_skills: int | None
-    """N, as asked for."""
+    """N, the number of skills asked for."""
     usage: Mapping[str, int]
-    """Steps by skill, ``other`` included."""
+    """Number of steps by skill, including ``other``."""
 
     @property
     def total(self) -> int:
@@ -43,16 +43,16 @@ class SkillUse:
 
     @property
     def entropy(self) -> float:
-        """Of the usage, in bits, without ``other``."""
+        """Entropy of the usage in bits, without ``other``."""
         counts = [c for s, c in self.usage.items() if s != OTHER and c]
         whole = sum(counts)
         return sum(c / whole * math.log2(whole / c) for c in counts) if whole else 0.0
 
 
 def read_maps(paths: Sequence[str | Path | RunData]) -> list[SkillUse | RunData]:
-    """Folders of ``build skills`` as skill maps, runs (and studies) as they are.
+    """Read folders of ``build skills`` as skill maps, and runs (and studies) as runs.
 
-    Raises ``InputError`` for a folder that is neither.
+    Raises ``InputError`` for any other folder.
     """
     found: list[SkillUse | RunData] = []
     for path in paths:
@@ -65,7 +65,7 @@ def read_maps(paths: Sequence[str | Path | RunData]) -> list[SkillUse | RunData]
         else:
             found += load([folder])
     if not found:
-        raise InputError("no folder given; give folders of `composcope build skills`, or runs whose parts carry skills")
+        raise InputError("no folder given; give folders of `composcope build skills`, or runs whose parts name skills")
     return found
 
 
@@ -79,7 +79,7 @@ def _maps(folder: Path) -> list[SkillUse]:
 
 
 def _of_runs(sources: Sequence[SkillUse | RunData]) -> list[SkillUse]:
-    """Usage of the skills that runs carry, one a benchmark: models share their cases."""
+    """Usage of the skills in runs, once per benchmark, since models share their cases."""
     runs = [s for s in sources if isinstance(s, RunData)]
     found = {}
     for run in runs:
@@ -106,10 +106,10 @@ def _empty(reason: str, sources: Sequence[SkillUse | RunData]) -> Drawing:
 
 @figure("skill-distribution", "How often each skill is called for", SKILLS, "optional", 22, read=read_maps)
 def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
-    """Share of steps per skill, a panel per map (M, N), with the entropy of the usage (STaD, Fig. 4)."""
+    """Share of steps per skill, one panel per map (M, N), with the entropy of the usage (STaD, Fig. 4)."""
     maps = [s for s in sources if isinstance(s, SkillUse)] or _of_runs(sources)
     if not maps:
-        return _empty("No skill map and no run with skills here: `composcope build skills` makes them.", sources)
+        return _empty("No skill map and no run with skills here; `composcope build skills` makes them.", sources)
     rows: list[Row] = []
     fig, axes = panels_of(len(maps), 3.5, 2.6)
     for ax, one in zip(axes, maps, strict=False):
@@ -135,8 +135,8 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
         rows += mine
     named = "; ".join(f"{r['map']}: {r['id']} {r['skill']}" for r in rows if r["id"] <= 5 and len(maps) <= 3)
     text = (
-        "Share of all steps that call for each skill, most frequent first (gray: other); H is the entropy of the usage "
-        f"without other: higher is more even.{' Skills: ' + named + '.' if named else ''} n per panel: "
+        "Share of all steps that call for each skill, most frequent first (gray: other). H is the entropy of the usage "
+        f"without other; higher is more even.{' Skills: ' + named + '.' if named else ''} n per panel: "
         f"{', '.join(str(m.total) for m in maps)}. {style.few_cases(rows, '{map}', 'Starred')} Counts, no intervals."
     )
     return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(sources)}"))
@@ -144,10 +144,10 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
 
 @figure("skill-coverage", "Steps that no skill fits", SKILLS, "", 39, read=read_maps)
 def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
-    """Share of steps that no skill fits, over N, a line per M (STaD, Fig. 5)."""
+    """Share of steps that no skill fits, over N, one line per M (STaD, Fig. 5)."""
     maps = [s for s in sources if isinstance(s, SkillUse)]
     if not maps:
-        return _empty("No skill maps here: give folders of `composcope build skills`.", sources)
+        return _empty("No skill maps here; give folders of `composcope build skills`.", sources)
     from ...evaluation.statistics import clopper_pearson
 
     rows: list[Row] = []
@@ -170,7 +170,7 @@ def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
         style.percent_up_to(ax, max(r["high"] or 0 for r in rows))
         style.dress(ax, Path(name).name, "N, skills asked for", "steps that no skill fits")
         style.legend(ax, loc="upper right")
-    text = "Share of steps assigned to “other”, over the number of skills N asked for, from M questions each."
+    text = "Share of steps assigned to “other”, over the number of skills asked for (N), each from M questions."
     low, high = min(r["n"] for r in rows), max(r["n"] for r in rows)
     few = style.few_cases(rows, "M {clusters}, N {skills}")
     chart = curves("skills", "clusters", panel="map", xlabel="N", ylabel="other", percent=True)
@@ -180,10 +180,10 @@ def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
 
 @figure("skill-granularity", "The skills, by how many were asked for", SKILLS, "", 39, read=read_maps)
 def skill_granularity(sources: Sequence[SkillUse | RunData], top: int = 12) -> Drawing:
-    """The skills themselves, a list per number of skills N, with how often each is used (STaD, Fig. 6-8)."""
+    """The skills of each map, one list per number of skills N, with the uses of each (STaD, Fig. 6-8)."""
     maps = [s for s in sources if isinstance(s, SkillUse)] or _of_runs(sources)
     if not maps:
-        return _empty("No skill map and no run with skills here: `composcope build skills` makes them.", sources)
+        return _empty("No skill map and no run with skills here; `composcope build skills` makes them.", sources)
     widest = max((m.clusters or 0) for m in maps)
     shown = sorted((m for m in maps if (m.clusters or 0) == widest), key=lambda m: m.n_skills or 0)
     rows: list[Row] = []
@@ -203,8 +203,9 @@ def skill_granularity(sources: Sequence[SkillUse | RunData], top: int = 12) -> D
         style.dress(ax, f"{_name(one)}, {style.counted(one.total)}", "steps", grid="x")
     more = f" Skills after the first {top} are in the csv." if any(len(m.usage) > top for m in shown) else ""
     text = (
-        "Skills of the map by how many steps call for them, for each number of skills asked for. Few skills lump "
-        f"different steps together, many split one step.{more} n per panel: {', '.join(str(m.total) for m in shown)}. "
+        "Skills of each map by the number of steps that call for them, for each number of skills asked for. With few "
+        f"skills, different steps share one; with many, one step is split.{more} n per panel: "
+        f"{', '.join(str(m.total) for m in shown)}. "
         f"{style.few_cases(rows, '{map}', 'Starred')} Counts, no intervals."
     )
     return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(sources)}"))

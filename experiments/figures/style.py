@@ -1,8 +1,8 @@
-"""How every figure looks: one palette, one rule for few cases, one way to write a caption.
+"""The common style of all figures: one palette, one rule for few cases, one form of caption.
 
-The palette is Okabe and Ito's, told apart with every common form of color blindness. Nothing here touches matplotlib's
-global state, so figures can be drawn from several threads. Cells with fewer than 5 cases are hollow and without a line
-or interval, cells with fewer than 15 are diamonds, and what is undefined is named in the caption, never drawn.
+The palette is that of Okabe and Ito, which works with every common form of color blindness. Nothing here changes
+matplotlib's global state, so several threads can draw figures. A cell with fewer than 5 cases is hollow, without a line
+or interval; one with fewer than 15 is a diamond. Undefined values are named in the caption and never drawn.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MARKED_BELOW = 15
 
 INK, MUTED, GRID, PAPER = "#1f2328", "#656d76", "#d8dee4", "#ffffff"
 ON_LIGHT, ON_DARK = "#101010", "#fdfdfd"
-"""Text inside a colored cell: distinct from INK and PAPER so that a dark variant can leave it alone."""
+"""Text inside a colored cell; differs from INK and PAPER so that the dark variant leaves it unchanged."""
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A6A00", "#8C8C8C")
 FAILURE, SUCCESS = "#D55E00", "#0072B2"
 OUTCOME_COLORS = {"correct": "#0072B2", "incorrect": "#D55E00", "abstained": "#E69F00", "invalid": "#8C8C8C"}
@@ -32,7 +32,7 @@ SEQUENTIAL: Colormap = LinearSegmentedColormap.from_list("composcope", ["#f4f6f8
 DIVERGING: Colormap = LinearSegmentedColormap.from_list(
     "composcope-diff", [SUCCESS, "#8fc0de", "#f4f4f4", "#f0a877", FAILURE]
 )
-"""Centered on zero: the failure color where failures have more, the success color where successes have more."""
+"""Centered on zero: the failure color where failures are higher, the success color where successes are higher."""
 
 
 def color(i: int) -> str:
@@ -40,12 +40,12 @@ def color(i: int) -> str:
 
 
 def dash(i: int) -> str:
-    """The line of the i-th model: neighbors differ also without colors, and so do models of one color."""
+    """The line style of the i-th model; neighbors, and models of the same color, differ without color too."""
     return ("-", "--", "-.", ":")[(i + i // len(PALETTE)) % 4]
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty figure in inches, white, with a layout that keeps labels apart."""
+    """An empty white figure, sized in inches, with a layout that keeps labels from overlapping."""
     return Figure(figsize=(width, height), facecolor=PAPER, layout="constrained")
 
 
@@ -65,7 +65,7 @@ def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def dress(ax: Axes, title: str = "", x: str = "", y: str = "", *, grid: str | None = "y") -> None:
-    """Quiet axes: two spines, small gray ticks, a title on the left."""
+    """Apply plain axes: two spines, small gray ticks, a title on the left."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -81,7 +81,7 @@ def dress(ax: Axes, title: str = "", x: str = "", y: str = "", *, grid: str | No
 
 
 def percent(ax: Axes, axis: str = "y", low: float = 0.0, high: float = 1.0) -> None:
-    """A rate axis from 0 to 100 %, with a little air so that intervals at the ends are seen."""
+    """A rate axis from 0 to 100 %, with a small margin so that intervals at the ends are visible."""
     ticks = [0, 0.25, 0.5, 0.75, 1]
     names = [f"{round(100 * t)} %" for t in ticks]
     if axis == "y":
@@ -93,42 +93,42 @@ def percent(ax: Axes, axis: str = "y", low: float = 0.0, high: float = 1.0) -> N
 
 
 def signed_percent(ax: Axes) -> None:
-    """A relative change on the x axis, with its sign."""
+    """Show a relative change with its sign on the x axis."""
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.xaxis.set_major_formatter(lambda v, _: f"{_signed(100 * v, '.0f')} %" if abs(v) > 1e-9 else "0 %")
 
 
 def signed_points(ax: Axes, axis: str = "x") -> None:
-    """A difference of rates on an axis, in percentage points with its sign."""
+    """Show a difference of rates with its sign on an axis, in percentage points."""
     own = ax.xaxis if axis == "x" else ax.yaxis
     own.set_major_locator(MaxNLocator(6))
     own.set_major_formatter(lambda v, _: _signed(100 * v, ".3g") if abs(v) > 1e-9 else "0")
 
 
 def _signed(value: float, form: str) -> str:
-    """With a minus as long as the plus, as on every other axis."""
+    """A signed number with a true minus sign, as on every other axis."""
     return f"{value:+{form}}".replace("-", "−")
 
 
 def whole_numbers(ax: Axes, values: Iterable[float], most: int = 10) -> None:
-    """Ticks at whole numbers on the x axis, thinned out where there are many: layers and steps have no halves."""
+    """Put ticks only at whole numbers on the x axis (such as layers and steps); thin them out if there are many."""
     known = sorted({int(v) for v in values})
     ax.set_xticks(known[:: max(1, -(-len(known) // most))])
 
 
 def percent_up_to(ax: Axes, top: float) -> None:
-    """A share on the y axis, from 0 to a little above the largest one."""
+    """Show a share on the y axis, from 0 to a little above the largest value."""
     ax.set_ylim(0, min(1.03, max(1.15 * top, 0.05)))
     ax.yaxis.set_major_formatter(lambda v, _: f"{100 * v:.0f} %")
 
 
 def lines(text: str, width: int) -> str:
-    """Text from outside in lines of about ``width``, each of them safe for a label."""
+    """Text from outside, broken into lines of about ``width``, each safe for a label."""
     return "\n".join(plain(part) for line in str(text).split("\n") for part in _wrapped(line, width).split("\n"))
 
 
 def broken(name: str, width: int) -> str:
-    """A name in lines of about ``width``, broken at its own joints, for a label under a narrow column."""
+    """A name broken at its separators into lines of about ``width``, for a label under a narrow column."""
     pieces = re.findall(r"[^\s_.:/-]*[\s_.:/-]?", plain(name))
     found = [""]
     for piece in pieces:
@@ -139,19 +139,19 @@ def broken(name: str, width: int) -> str:
 
 
 def legend(ax: Axes, **options: Any) -> None:
-    """The names of one panel's marks; give a place, since searching for the best one takes longer than drawing."""
+    """The legend of one panel; give a location, since searching for the best one takes longer than drawing."""
     handles, names = ax.get_legend_handles_labels()
     if names:
         ax.legend(handles, names, frameon=False, fontsize=8, labelcolor=INK, **options)
 
 
 def shared_legend(fig: Figure) -> None:
-    """The names of all panels' marks, once, above them: never over a mark, in as many columns as the width takes."""
+    """One legend for all panels, above them so that it covers no mark, in as many columns as fit the width."""
     found: dict[str, Any] = {}
     for ax in fig.axes:
         found |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if found:
-        column = 0.075 * max(map(len, found)) + 0.6  # inches of the longest name at this size, with its mark
+        column = 0.075 * max(map(len, found)) + 0.6  # width in inches of the longest name at this size, with its mark
         columns = min(max(int(fig.get_figwidth() / column), 1), 6)
         lines = -(-len(found) // columns)
         if lines > 1:
@@ -163,20 +163,20 @@ def shared_legend(fig: Figure) -> None:
 
 
 def note(ax: Axes, text: str) -> None:
-    """Words where a picture would have been."""
+    """Write text in place of a picture."""
     ax.set_axis_off()
     ax.text(0.5, 0.5, _wrapped(plain(text)), ha="center", va="center", fontsize=9, color=MUTED, transform=ax.transAxes)
 
 
 def finished(fig: Figure) -> Figure:
-    """Nothing that comes from a model or a file is ever read as math markup."""
+    """Turn off math markup in all texts, since they may come from a model or a file."""
     for text in fig.findobj(Text):
         text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]
     return fig
 
 
 def plain(text: Any, limit: int = 90) -> str:
-    """Text from outside made safe for a label: one line, no control or direction characters, cut with an ellipsis."""
+    """Make text from outside safe for a label: one line, no control or direction characters, cut with an ellipsis."""
     kept = "".join(c for c in str(text).replace("\n", " ") if c.isprintable() and c not in _DIRECTION)
     return kept if len(kept) <= limit else kept[: limit - 1] + "…"
 
@@ -192,22 +192,22 @@ def weight(n: int | float | None) -> str:
 
 
 def bar(n: int | float | None, shade: str) -> dict[str, Any]:
-    """How a bar that rests on ``n`` cases looks: under 5 hatched, in a dashed outline."""
+    """The style of a bar with ``n`` cases: with fewer than 5, hatched in a dashed outline."""
     if weight(n) == "hollow":
         return {"edgecolor": shade, "facecolor": "none", "hatch": "////", "linestyle": "--"}
     return {"edgecolor": shade, "facecolor": shade}
 
 
 def counted(n: int | float | None) -> str:
-    """``n=12*``: the star marks fewer than 15 cases where there is no other mark."""
+    """``n=12*``: the star marks fewer than 15 cases in figures without another mark."""
     return f"n={n or 0}{'*' if weight(n) == 'marked' else ''}"
 
 
 def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: str, label: str, *, line: bool = True,
            style: str = "-", horizontal: bool = False, size: float = 5.5) -> None:  # fmt: skip
-    """Values with intervals, joined by a line that skips hollow and undefined ones.
+    """Draw values with intervals, joined by a line that skips hollow and undefined values.
 
-    Each row has ``value`` (None where undefined), ``low``, ``high`` and ``n``; its ``drawn`` is filled in.
+    Each row has ``value`` (None if undefined), ``low``, ``high`` and ``n``; this sets its ``drawn``.
     """
     shown = plain(label, 60)
     joined: list[tuple[float, float]] = []
@@ -221,7 +221,7 @@ def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: 
             joined.append(spot)
             _interval(ax, row, place, shade, horizontal)
         marker = "D" if row["drawn"] == "marked" else "o"
-        # One point draws no line, but its name in the legend shows how the series is drawn.
+        # A single point has no line, but the legend shows the line style of the series.
         ax.plot(*spot, marker=marker, linestyle=style if line else "none", color=shade, linewidth=1.6,
                 markerfacecolor=PAPER if hollow else shade, markersize=size, markeredgewidth=1.3, zorder=3,
                 label=shown)  # fmt: skip
@@ -232,9 +232,9 @@ def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: 
 
 def dots(ax: Axes, rows: Sequence[dict[str, Any]], column: str, series: Sequence[str], blocks: Sequence[Any],
          names: Sequence[str], block: Callable[[dict[str, Any]], Any] = lambda row: row["model"]) -> None:  # fmt: skip
-    """Values with intervals along the x axis: a block of lines a model, in it a line and a color per value of a column.
+    """Draw values with intervals along the x axis: one block per model, with a line and color per value of a column.
 
-    ``blocks`` are the models (or what ``block`` makes of a row) from top to bottom, ``names`` what stands beside them.
+    ``blocks`` are the models (or what ``block`` returns for a row) from top to bottom; ``names`` are their labels.
     """
     height = len(series) + 1
     for i, name in enumerate(series):
@@ -270,7 +270,7 @@ def bars(ax: Axes, rows: Sequence[dict[str, Any]], column: str, series: Sequence
 
 
 def names(ax: Axes, said: Sequence[Any], limit: int, below: float = 0.5, above: float = 0.5) -> None:
-    """Names beside the lines of the y axis, the first on top."""
+    """Label the lines of the y axis with names, the first on top."""
     ax.set_yticks(range(len(said)), [plain(s, limit) for s in said])
     ax.set_ylim(max(len(said), 1) - below, -above)
 
@@ -284,7 +284,7 @@ def _interval(ax: Axes, row: dict[str, Any], place: float, shade: str, horizonta
 
 
 def legible(value: float, low: float, high: float, cmap: Colormap) -> str:
-    """Black or white, whichever reads on the cell's color."""
+    """Black or white, whichever is legible on the cell's color."""
     share = 0.5 if high <= low else (value - low) / (high - low)
     r, g, b, _ = cmap(min(max(share, 0.0), 1.0))
     return ON_LIGHT if 0.299 * r + 0.587 * g + 0.114 * b > 0.55 else ON_DARK
@@ -292,13 +292,13 @@ def legible(value: float, low: float, high: float, cmap: Colormap) -> str:
 
 HATCHED = "Hatched, bars in a dashed outline"
 NAMED = 8
-"""Marks of few cases that a caption names one by one."""
+"""The largest number of marks with few cases that a caption names one by one."""
 
 
 def few_cases(rows: Iterable[dict[str, Any]], name: str, mark: str = "Diamonds") -> str:
-    """The caption's list of what is hollow, marked or undefined; ``name`` is a format over a row.
+    """The caption's list of hollow, marked and undefined values; ``name`` is a format string filled from a row.
 
-    ``mark`` is how the figure marks fewer than 15 cases.
+    ``mark`` is the name of the figure's mark for fewer than 15 cases.
     """
     lists: dict[str, list[str]] = {"hollow": [], "marked": [], "undefined": []}
     for row in rows:
@@ -313,7 +313,7 @@ def few_cases(rows: Iterable[dict[str, Any]], name: str, mark: str = "Diamonds")
 
 
 def _listed(names: list[str]) -> str:
-    """All of a few names; of many the first, how many more there are, and where they stand."""
+    """All names if there are few; else the first names, the number of the others, and where to find them."""
     if len(names) <= NAMED:
         return "; ".join(names)
     sizes = sorted({int(name.rsplit("(n=", 1)[1].rstrip(")")) for name in names[NAMED:]})
@@ -322,7 +322,7 @@ def _listed(names: list[str]) -> str:
 
 
 def counts(rows: Iterable[dict[str, Any]]) -> str:
-    """The caption's sentence about how many cases a mark rests on; empty where rows carry no n."""
+    """The caption's sentence about the number of cases per mark; empty if the rows have no n."""
     known = [int(r["n"]) for r in rows if isinstance(r.get("n"), int | float)]
     if not known:
         return ""

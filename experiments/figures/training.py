@@ -1,7 +1,7 @@
-"""Accuracies over the steps of a training: does composing follow what is trained on, and does it fall again?
+"""The figure of accuracy over training steps: does composition improve with training, and does it fall again?
 
-Drawn from files of checkpoints (``training_curve.json`` as ``composcope intervene`` writes it, or a csv of the same
-columns): rows of ``run, recipe, step, metric, k, n``, k right of n.
+It is drawn from files of checkpoints (``training_curve.json`` of ``composcope intervene``, or a csv with the same
+columns): rows of ``run, recipe, step, metric, k, n``, where k of n answers are right.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Checkpoints:
 
 
 def read_checkpoints(paths: Sequence[str | Path | RunData]) -> list[Checkpoints | RunData]:
-    """Files of checkpoints, or folders that hold them (or whose folders do). Raises ``InputError`` naming the row."""
+    """Read checkpoint files, or folders that contain them one level down. Raises ``InputError`` naming the row."""
     found: list[Checkpoints | RunData] = []
     for path in paths:
         if isinstance(path, RunData):
@@ -42,12 +42,12 @@ def read_checkpoints(paths: Sequence[str | Path | RunData]) -> list[Checkpoints 
         found += [Checkpoints(f, _read(f)) for f in files]
     if not found:
         said = ", ".join(map(str, paths)) or "nothing given"
-        raise InputError(f"{said}: no {FILE} there; give the file, or a folder of `composcope intervene`")
+        raise InputError(f"{said}: no {FILE} found; give the file, or a folder of `composcope intervene`")
     return found
 
 
 def _of_study(runs: Sequence[RunData]) -> list[Checkpoints]:
-    """The file of checkpoints of an intervention study, whose runs stand in ``runs/`` beside it."""
+    """The checkpoint file of an intervention study, which is next to the study's ``runs/`` folder."""
     folders = dict.fromkeys(r.path.parent.parent for r in runs if r.path.parent.name == "runs")
     return [Checkpoints(f / FILE, _read(f / FILE)) for f in folders if (f / FILE).is_file()]
 
@@ -78,7 +78,7 @@ def _checked(raw: Any, where: str) -> Row:
     except (TypeError, ValueError) as e:
         raise InputError(f"{where}: step, k and n are whole numbers ({e})") from e
     if not 0 <= k <= n:
-        raise InputError(f"{where}: k is {k} and n is {n}; k of n are right")
+        raise InputError(f"{where}: k is {k} and n is {n}; k counts the right answers among n, so give 0 <= k <= n")
     ends = clopper_pearson(k, n)
     return {"run": str(raw.get("run") or ""), "recipe": str(raw["recipe"]), "metric": str(raw["metric"]), "step": step,
             "count": k, "n": n, "value": k / n if n else None, "low": ends.low, "high": ends.high,
@@ -94,14 +94,14 @@ def _checked(raw: Any, where: str) -> Row:
     read=read_checkpoints,
 )
 def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
-    """Accuracy over training steps, a panel per recipe, a line per metric (Compositional GSM, Fig. 7).
+    """Accuracy over training steps, one panel per recipe, one line per metric (Compositional GSM, Fig. 7).
 
-    Of runs, the checkpoints of the study that they belong to.
+    For runs, the checkpoints come from the study that they belong to.
     """
     runs = [s for s in sources if isinstance(s, RunData)]
     files = [s for s in sources if isinstance(s, Checkpoints)] or _of_study(runs)
     rows = [dict(row) for f in files for row in f.rows]
-    need(rows, f"No checkpoints here: give {FILE} of `composcope intervene`, or a csv with {', '.join(_COLUMNS)}.")
+    need(rows, f"No checkpoints here; give {FILE} of `composcope intervene`, or a csv with {', '.join(_COLUMNS)}.")
     recipes, metrics = (list(dict.fromkeys(r[k] for r in rows)) for k in ("recipe", "metric"))
     runs = list(dict.fromkeys(r["run"] for r in rows))
     fig, panels = style.grid_of(1, len(recipes), 4.2, 3.4, sharey=True)
@@ -117,7 +117,7 @@ def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
         style.percent(ax)
         style.dress(ax, recipe, "training step", "accuracy" if ax is panels[0][0] else "")
     style.shared_legend(fig)
-    text = "Accuracy at each checkpoint, a panel a recipe; several trainings of one recipe are several lines."
+    text = "Accuracy at each checkpoint, one panel per recipe; each training of a recipe is a line of its own."
     made = (
         f"Checkpoints: {', '.join(str(f.path) for f in files)}. Runs: {', '.join(r for r in runs if r) or 'unnamed'}."
     )

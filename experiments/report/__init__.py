@@ -1,4 +1,4 @@
-"""The report: one static folder that opens from a file, with the network off; and two runs on one page."""
+"""Reports: a static folder that opens without a network, and a page that compares two runs."""
 
 from .comparison import write_comparison
 from .write import write

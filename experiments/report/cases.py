@@ -1,7 +1,7 @@
-"""The texts of the case browser: prompts as sent, answers and grades, in chunks that are loaded when a case is opened.
+"""The texts of the case browser: prompts as sent, answers and grades, in chunks that load when a case is opened.
 
-Texts are stored once per chunk (shared atoms repeat a lot) and capped so that the folder stays below a budget; the cap
-is said on the page, the full text stays in the run folder.
+Each text is stored once per chunk (shared atoms repeat often) and capped so that the folder stays within a budget. The
+page states the cap; the full text stays in the run folder.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from .origins import origins
 
 CHUNK = 40
 BUDGET = 14_000_000
-"""Bytes for all chunks together; figures, pictures and index have the rest of a folder's 30 MB."""
+"""Bytes for all chunks together; figures, pictures and the index share the rest of the folder's 30 MB."""
 CAPS = (20_000, 4_000, 1_000, 300)
 Put = Callable[[Any], Any]
 FIELDS = ("prompt", "response", "read", "gold", "before", "after", "format", "prompting", "match", "finish", "given",
           "said", "kind", "reason", "error", "sent")  # fmt: skip
-"""What is told of an ask, in the order of its row; a row ends at its last value."""
+"""The columns of an ask's row, in order; a row ends at its last value."""
 
 
 @dataclass(frozen=True)
 class CaseData:
-    """What is written for the item browser."""
+    """The data files of the case browser."""
 
     index: dict[str, Any]
     chunks: dict[str, Any]
-    """By name ``cases/RUN-CHUNK``."""
+    """The chunks, by name (``cases/RUN-CHUNK``)."""
 
 
 def collect(runs: Sequence[RunData], told: Sequence[Told] | None = None, budget: int = BUDGET) -> CaseData:
-    """Index and chunks over all runs, under the largest cap on text length that fits the budget."""
+    """Index and chunks of all runs, with the largest cap on text length that fits the budget."""
     data: dict[str, Any] = {}
     cap = CAPS[-1]
     sent = [_rendered(run) for run in runs]
@@ -59,7 +59,7 @@ def _size(chunk: Any) -> int:
 
 
 def _shrink(data: dict[str, Any], budget: int) -> list[str]:
-    """Last resort: leave out whole chunks from the end, and name them."""
+    """As a last resort, remove whole chunks from the end; returns their names."""
     sizes = {name: _size(c) for name, c in data.items()}
     dropped = []
     while sizes and sum(sizes.values()) > budget:
@@ -71,7 +71,7 @@ def _shrink(data: dict[str, Any], budget: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Rendered:
-    """What the chat template made of prompts: see ``evaluating.rendering``."""
+    """What the chat template made of prompts; see ``evaluating.rendering``."""
 
     templates: Sequence[Sequence[str]] = ()
     asks: Mapping[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""Do the probes measure what they say? The answers of ``validity.json``, as a table of verdicts and in full."""
+"""Validity checks of the probes: the answers in ``validity.json``, as a table of verdicts and in full."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLASSES = {"yes": "yes", "no": "no"}
 
 
 def read_validity(folders: Sequence[Path]) -> tuple[list[Row], list[str]]:
-    """Rows of the first ``validity.json`` among the folders, and notes; a broken file is a note."""
+    """Rows of the first ``validity.json`` in the folders, and notes; a broken file becomes a note."""
     for folder in dict.fromkeys(folders):
         path = folder / "validity.json"
         if path.is_file():
@@ -34,7 +34,7 @@ def read_validity(folders: Sequence[Path]) -> tuple[list[Row], list[str]]:
 
 
 def check(row: Row) -> Row:
-    """One row as the page shows it; the answer also where it is no, or cannot be given."""
+    """One row as the page shows it, including answers that are "no" or that cannot be given."""
     answer = str(row.get("verdict") or "cannot say")
     interval = [number_text(k, row.get(k)) for k in ("low", "high")]
     return {
@@ -50,7 +50,7 @@ def check(row: Row) -> Row:
 
 
 def matrix(rows: Sequence[Row]) -> dict[str, Any]:
-    """The headline answers: a line per probe and number, a column per question."""
+    """The headline answers: one line per probe and quantity, one column per question."""
     chosen = [r for r in rows if r["headline"]]
     columns = list(dict.fromkeys((r["question"], r["model"]) for r in chosen))
     lines = list(dict.fromkeys((r["probe"], r["quantity"]) for r in chosen))
@@ -62,20 +62,20 @@ def matrix(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def tests_of(answers: Sequence[Row], runs: Sequence[RunData], probe: Probe) -> list[Row]:
-    """What says whether a probe measures what it is read as: answers of a validity study, and controls of the runs."""
+    """Evidence on whether a probe measures what it claims: answers of a validity study, and controls in the runs."""
     return [*(v for v in answers if about(v["probe"], probe.folder)), *own_checks(runs, probe)]
 
 
 def about(name: str, probe: str) -> bool:
-    """Whether a validity row's probe is this one; ``min-k`` and ``min_k`` are one name."""
+    """Whether a validity row is about this probe; ``min-k`` and ``min_k`` are the same name."""
     return name.replace("-", "_").split(".")[0].split(":")[0] == probe
 
 
 def own_checks(runs: Sequence[RunData], probe: Probe) -> list[Row]:
-    """What a run itself says about whether a probe measured anything: its controls, as rows of the validity study.
+    """A run's own evidence on whether a probe measured anything: its controls, as rows of the validity study.
 
-    The dose series of organisms can say whether a probe follows what is known to differ; a run of any other model
-    cannot. It has the controls that ran beside the measurement.
+    The dose series of organisms shows whether a probe follows a known difference; a run of any other model cannot show
+    that. It only has the controls that ran along with the measurement.
     """
     names, make = labels(runs), probe.checks
     if make is None:

@@ -1,6 +1,6 @@
-"""Two runs on one page: what differs with intervals and tests, then case by case, those they disagree on first.
+"""Compare two runs on one page: differences with intervals and tests, then each case, disagreements first.
 
-``compare.html`` stands in a folder of its own with its data; texts and index are those of the case browser.
+``compare.html`` has its own folder with its data; its texts and index are those of the case browser.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ SCRIPTS = ("core.js", "case.js", "filters.js", "compare.js")
 def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mapping[str, Any] | None = None) -> Path:
     """Write the comparison of two runs into ``out`` and return the path of ``compare.html``.
 
-    ``found`` is what ``compare_runs`` gave for them, where that was asked already.
+    ``found`` is the result of ``compare_runs``, if the caller already has it.
 
-    Raises ``InputError`` for a folder that is no single run and for runs without a case in common.
+    Raises ``InputError`` for a folder that is not a single run, and for runs without a case in common.
     """
     found = compare_runs(a, b) if found is None else found
     runs = load([a, b])
@@ -37,7 +37,7 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
     for old in ("assets", "data/compared"):
         shutil.rmtree(folder / old, ignore_errors=True)
     texts = cases.collect(runs)
-    # One id with two questions is two cases: the list keeps them apart.
+    # One id with two questions counts as two cases: the list keeps them apart.
     write_script(folder / "data" / "compared", "index", {**texts.index, "changed": found["cases"]["changed"]})
     for name, chunk in texts.chunks.items():
         write_script(folder / "data" / "compared", name, chunk)
@@ -54,7 +54,7 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
 
 
 def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The wholes in one sentence: who is right more often, by how much, and on how many they disagree."""
+    """The result on wholes in one sentence: which run is right more often, by how much, and how often they disagree."""
     whole = next((r for r in found["roles"] if r["role"] == "whole"), None)
     if whole is None:
         return "No whole was judged in both runs; the parts are compared below."
@@ -68,7 +68,7 @@ def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def differing(runs: Sequence[RunData]) -> list[tuple[str, str, str]]:
-    """What the two runs were told differently, the model aside: a comparison of models should show nothing here."""
+    """Settings, except the model, that differ between the two runs; a comparison of models should have none."""
     a, b = (r.manifest.identity for r in runs)
     keys = [k for k in dict.fromkeys([*a, *b]) if k not in ("model", "weights")]
     return [(k, _plain(a.get(k)), _plain(b.get(k))) for k in keys if a.get(k) != b.get(k)]

@@ -1,6 +1,6 @@
-"""Arrays inside data scripts: whole numbers of 16 (or 8) bits between two ends, in base64.
+"""Encode arrays for data scripts: integers of 16 (or 8) bits between two limits, in base64.
 
-A page that opens from a file cannot fetch binary files; as decimal text the same arrays would be five times as large.
+A page opened from a file cannot fetch binary files, and decimal text would make the arrays five times as large.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MISSING = {16: 65535, 8: 255}
-"""What stands for NaN and infinities; the values themselves use the numbers below."""
+"""The code for NaN and infinities; finite values use the codes below it."""
 
 
 def packed(array: NDArray[Any], bits: int = 16) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which gates each case passed, and the k of its scaffold ladder: what the case browser filters by."""
+"""Find which gates each case passed, and the k of its scaffold ladder, for the filters of the case browser."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ GATES = (PASSED, ATOMS, PARTS, OPEN)
 
 
 def gates(run: RunData) -> dict[str, str]:
-    """By case the gate that stopped it, or that it passed all.
+    """For each case, the gate that stopped it, or that it passed every gate.
 
-    Atoms: every wording of every atom right; parts: every sub-question right. A case that fails both is stopped at the
-    atoms, which come first. An answer that could not be judged leaves a gate open unless another answer shuts it.
-    Cases without parts are missing.
+    The atoms gate needs every wording of every atom right; the parts gate needs every sub-question right. A case that
+    fails both is stopped at the atoms, which come first. An answer that could not be judged leaves a gate undecided
+    unless another answer fails it. Cases without parts are left out.
     """
     cases = run.cases if any(":paraphrase:" in r.role for r in run.graded) else None
     compat = run.config.asking.compat if run.config else None
@@ -38,7 +38,7 @@ def _stopped(gated: Gated) -> str:
 
 
 def ladder_k(run: RunData) -> dict[str, Any]:
-    """k by case, as the run's own case sets say it: 0 unaided, the level that was enough, -1 for none."""
+    """k of each case, from the run's own case sets: 0 if solved unaided, the level that was enough, -1 if none was."""
     names = ("unaided", "scaffold-k", "intractable")
     sets = [run.case_sets[n] for n in names if n in run.case_sets]
     return {e.case: e.value for found in sets for e in found.entries if e.value is not None}

@@ -1,4 +1,4 @@
-"""The first screen: what was found, with n, interval and chance level, and what it does not show."""
+"""Headline tables of the report: results with n, interval and chance level, and what they do not show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..run.reader import Row, RunData
 
 
 def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
-    """One table a protocol and benchmark: a row per model, a cell per headline metric."""
+    """One table per protocol and benchmark, with a row per model and a cell per headline metric."""
     out = []
     for key in dict.fromkeys((r.protocol, r.benchmark) for r in runs):
         mine = [r for r in runs if (r.protocol, r.benchmark) == key]
@@ -73,18 +73,19 @@ def lead(runs: Sequence[RunData]) -> str:
     few = "; ".join(
         f"“{name}” has {m.n} gradable wholes and {m.n_invalid} others" for name, m in found if (name, m) not in enough
     )
-    return f"With every part right, models still get from {low} to {high}.{f' Too few to say: {few}.' if few else ''}"
+    more = f" Too few cases to say: {few}." if few else ""
+    return f"With every part right, models still get from {low} to {high}.{more}"
 
 
 def _scaffolded(runs: Sequence[RunData], names: Mapping[Path, str]) -> str:
-    """What revealed steps do, a sentence a model."""
+    """The effect of revealed steps, one sentence per model."""
     said = []
     for run in runs:
         alone, helped = run.one("composition"), run.one("any_scaffold")
         if alone is None or helped is None or None in (alone.value, helped.value):
             said.append(f"“{names[run.path]}”: too few answers could be graded to say.")
             continue
-        unknown = f"; {helped.n_invalid} stay open" if helped.n_invalid else ""
+        unknown = f"; {helped.n_invalid} could not be graded" if helped.n_invalid else ""
         said.append(
             f"“{names[run.path]}” gets {alone.count:.0f} of {alone.n} wholes right unaided and "
             f"{helped.count:.0f} of {helped.n} with as many steps revealed as it needs{unknown}: "
@@ -112,7 +113,7 @@ def _no_interval(row: Metric) -> str:
 
 
 def shown(row: Metric, form: str) -> str:
-    """A metric's value as text; what is undefined is said so."""
+    """A metric's value as text, or ``undefined``."""
     value = row.value
     if value is None:
         beyond = next((w for w in (row.note or "").replace(";", " ").split() if len(w) > 1 and w[0] in "<>"), "")
@@ -123,14 +124,14 @@ def shown(row: Metric, form: str) -> str:
 
 
 def interval(row: Metric, form: str) -> str:
-    """``[low, high]`` in the unit of the value, on one line; nothing where there is none."""
+    """``[low, high]`` in the unit of the value, on one line; empty if there is no interval."""
     low, high = (_bound(row, name, form) for name in ("low", "high"))
-    # Both ends beyond what was asked say no more than the value does.
+    # If both ends lie beyond what was asked, the interval adds nothing to the value.
     return f"[{low},\u00a0{high}]" if low and high and not low == high == shown(row, form) else ""
 
 
 def _bound(row: Metric, name: str, form: str) -> str:
-    """One end of an interval; ``< 2`` where it lies beyond what was asked, as the note says."""
+    """One end of an interval; ``< 2`` if it lies beyond what was asked, as given in the note."""
     value = getattr(row, name)
     if value is not None:
         return f"{value:.2f}" if form == "number" else _minus(f"{100 * value:.1f}")
@@ -140,7 +141,7 @@ def _bound(row: Metric, name: str, form: str) -> str:
 
 
 def signed(value: float) -> str:
-    """A difference with its sign, minus as minus."""
+    """A difference with its sign, written with a true minus sign."""
     return _minus(f"{value:+.1f}")
 
 
@@ -154,7 +155,7 @@ def _count(row: Metric, form: str) -> str:
 
 
 def _bounds(row: Metric, form: str) -> str:
-    """What the value would be if every ungraded answer had turned out one way or the other."""
+    """The range of the value if every ungraded answer were right, or wrong."""
     ends = row.bound_low, row.bound_high
     if not row.n_invalid or None in ends:
         return ""
@@ -166,37 +167,39 @@ def _clip(value: float | None) -> float | None:
 
 
 def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
-    """What the numbers do not show, each only where it applies."""
-    out = ["That a part is known means: it was answered right when asked alone, in the wordings of these prompts."]
+    """Statements on what the numbers do not show; each is included only where it applies."""
+    out = ["A part counts as known if it was answered right when asked alone, in the wordings of these prompts."]
     if any(r.chance is not None for r in runs):
-        out.append("A right whole can be a lucky guess; the chance level stands beside each table.")
+        out.append("A right whole can be a lucky guess; the chance level is given with each table.")
     else:
         out.append("The benchmark gives no chance level, so lucky guesses among the right wholes cannot be counted.")
     if any(r.config is not None and r.config.model.startswith("organism:") for r in runs):
-        out.append("Intervals are over cases. One training run per dose is shown: other seeds may differ by more.")
+        out.append("Intervals are over cases. One training run per dose is shown; other seeds may differ by more.")
     else:
         out.append("Intervals are over cases, with the model and the prompts fixed.")
     invalid = sum(g.outcome == "invalid" for r in runs for g in r.graded)
     total = sum(len(r.graded) for r in runs)
     if invalid:
         out.append(
-            f"{invalid} of {total} answers could not be graded; they leave the rates and enter their worst-case bounds."
+            f"{invalid} of {total} answers could not be graded; rates leave them out, worst-case bounds include them."
         )
     if any(r.probe_names for r in runs):
         out.append(
-            "Probes compare failures with successes matched on family, depth and operation: what differs is "
-            "associated, not shown to be the cause."
+            "Probes compare failures with successes matched on family, depth and operation. A difference is an "
+            "association; it is not shown to be the cause."
         )
     else:
-        out.append("No probe ran: this report says where the model fails, not why.")
+        out.append("No probe ran: this report shows where the model fails, not why.")
     kinds = {v["kind"] for v in validity if v["headline"]}
     if kinds & {"no", "reversed"}:
         out.append(
-            "Not every probe measures what it is read as: see under Validity which answers are no, reversed, or "
+            "Not every probe measures what it claims: Validity lists the answers that are no, reversed, or "
             "explained by length or likelihood."
         )
     elif "open" in kinds:
-        out.append("What the probes measure is described under Validity, not concluded: verdicts need eight trainings.")
+        out.append("Validity describes what the probes measure but gives no verdicts: verdicts need eight trainings.")
     elif not validity and any(r.probe_names for r in runs):
-        out.append("Without models of known exposure there is no validity check here: read probe differences as leads.")
+        out.append(
+            "There is no validity check here, as it needs models of known exposure: read probe differences as leads."
+        )
     return out

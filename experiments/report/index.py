@@ -1,4 +1,4 @@
-"""The case browser's index: one light row per case, with everything that its filters ask for."""
+"""The index of the case browser: one short row per case, with every field that the filters use."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LONGEST = 120
 
 
 def order(run: RunData) -> list[str]:
-    """Case ids in the benchmark's order, then those known from graded rows only."""
+    """Case ids in the benchmark's order, followed by those that appear only in graded rows."""
     return list(dict.fromkeys([*run.cases, *(g.case for g in run.graded)]))
 
 
 def by_case(run: RunData) -> dict[str, list[Graded]]:
-    """Graded rows of every case, cases without any included."""
+    """Graded rows of every case, including cases without any."""
     out: dict[str, list[Graded]] = {c: [] for c in order(run)}
     for g in run.graded:
         out[g.case].append(g)
@@ -33,16 +33,16 @@ def by_case(run: RunData) -> dict[str, list[Graded]]:
 
 @dataclass(frozen=True)
 class Told:
-    """What is known of a run's failing cases before its list is written."""
+    """Facts about a run's failing cases that its list shows."""
 
     origins: Mapping[str, Origin]
-    """Where each wrong whole came from."""
+    """The origin of each wrong whole."""
     twins: Mapping[str, str] = field(default_factory=dict)
-    """For each failure the success that it is shown beside."""
+    """For each failure, the success that is shown with it."""
 
 
 def index(runs: Sequence[RunData], told: Sequence[Told]) -> dict[str, Any]:
-    """Rows of all runs. Names that repeat (roles, skills, sets, families) are numbers into lists."""
+    """Rows of all runs. Repeated names (roles, skills, sets, families) are stored as positions in lists."""
     names = labels(runs)
     lists: dict[str, dict[str, int]] = {"roles": {}, "skills": {}, "sets": {}, "families": {}}
     rows = [row for i, run in enumerate(runs) for row in _rows(run, i, lists, told[i])]
@@ -88,7 +88,7 @@ def _short(text: str) -> str:
 
 
 def _dense(outcomes: Mapping[int, str]) -> str:
-    """One character a role, in the order of the roles: the outcome's number, a dot where it was not asked."""
+    """One character per role, in the order of the roles: the outcome's number, or a dot if the role was not asked."""
     return "".join(outcomes.get(i, ".") for i in range(max(outcomes, default=-1) + 1))
 
 

@@ -1,7 +1,7 @@
-"""What the page opens on: of each run what was found, how far each probe can be trusted, and one failing case.
+"""The first screen of the page: each run's result, how far each probe can be trusted, and one failing case.
 
 The page opens on the run with the most to compare. Its first failing case is one that probes kept in detail and whose
-wrong answer can be explained by rule; beside it stands the success that it was matched to, or else the nearest one.
+wrong answer a rule can explain. The success that it was matched to, or else the nearest success, is shown with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .sections import number_text
 
 PATCHED = "corrected_rate"
 SAYS = {**PRIMARY, PATCHED: "wholes righted by a success's state, beyond a random one's"}
-"""By quantity what it measures, in words: the probes' one finding each."""
+"""What each quantity measures, in words: one finding per probe."""
 ALPHA, FEWEST = 0.05, 5
 
 
@@ -45,11 +45,11 @@ class Finding:
     kind: str
     p: str
     smallest: str
-    """The smallest difference that so few cases would have shown."""
+    """The smallest difference that this number of cases could have shown."""
     test: str
     """Whether the probe passed its own test, in words."""
     passed: str
-    """The same as a class: ``yes``, ``no``, ``open``."""
+    """The same as a CSS class: ``yes``, ``no`` or ``open``."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ class Landing:
     title: str
     lead: str
     causes: str
-    """What `composcope diagnose` says of the failing cases; empty where they were not diagnosed."""
+    """The result of `composcope diagnose` for the failing cases; empty if they were not diagnosed."""
     reasons: Sequence[tuple[str, int, str]]
-    """Where the wrong answers of the failing cases came from, how often, and the address of those cases."""
+    """Origins of the failing cases' wrong answers: name, number of cases, and the address of those cases."""
     n_failures: int
     findings: Sequence[Finding]
 
 
 def best(runs: Sequence[RunData]) -> int:
-    """The run to open on: probed, and with the most failures that successes can be set against."""
+    """The run to open on: a probed run with the most failures that can be compared with successes."""
 
     def power(i: int) -> tuple[bool, int, int]:
         failures, successes = (len(found) for found in groups(runs[i]))
@@ -82,7 +82,7 @@ def landings(
     runs: Sequence[RunData], came: Sequence[Mapping[str, Origin]], tests: Sequence[Mapping[str, Sequence[Row]]],
     probes: Sequence[Probe],
 ) -> list[Landing]:  # fmt: skip
-    """One a run. ``tests`` has for each run, by probe, the checks of whether it measures what it is read as."""
+    """One first screen per run. ``tests`` holds, for each run and probe, the checks of what the probe measures."""
     names = labels(runs)
     found = []
     for run, came_from, tested in zip(runs, came, tests, strict=True):
@@ -103,13 +103,13 @@ def landings(
 
 
 def causes(run: RunData) -> dict[str, Any]:
-    """By case the cause that `composcope diagnose` found, with its evidence; empty where the run was not diagnosed."""
+    """The cause that `composcope diagnose` found for each case, with its evidence; empty without a diagnosis."""
     found = read_diagnosis(run.path)
     return {v.case: {"cause": v.cause, "evidence": list(v.evidence)} for v in found.verdicts} if found else {}
 
 
 def groups(run: RunData) -> tuple[list[str], list[str]]:
-    """Ids of the failing cases and of the successes that they can be set against, each once."""
+    """Ids of the failing cases and of the successes that they can be compared with, each once."""
     failures, successes = (
         list(dict.fromkeys(c for s in run.case_sets.values() if s.label == label for c in s.ids))
         for label in ("failure", "success")
@@ -118,9 +118,9 @@ def groups(run: RunData) -> tuple[list[str], list[str]]:
 
 
 def twins(run: RunData, kept: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """For each failure the success to show beside it: its donor in the patching, else the nearest in its stratum.
+    """For each failure, the success to show with it: its donor in the patching, else the nearest in its stratum.
 
-    Strata are family, depth and operation; nearest is the question of the closest length.
+    A stratum is a family, depth and operation; the nearest success has the question of the closest length.
     """
     failures, successes = groups(run)
     strata: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
@@ -153,7 +153,7 @@ def _nearest(ordered: Sequence[tuple[int, str]], length: int) -> str:
 def first_case(
     run: RunData, came_from: Mapping[str, Origin], kept: Sequence[Mapping[str, Any]], beside: Mapping[str, str]
 ) -> str | None:
-    """The failing case to open on; without one any case whose whole is wrong; None where all are right."""
+    """The failing case to open on; without one, any case whose whole is wrong; None if all are right."""
     details = {str(c["case"]): c for c in kept}
     failures = groups(run)[0] or list(came_from)
 
@@ -167,7 +167,7 @@ def first_case(
 
 
 def _title(run: RunData) -> str:
-    """The answer to whether the model fails by composition, in one sentence."""
+    """One sentence that says whether the model fails by composition."""
     found = next((m for name in ("residual_failure", "press_gap") if (m := run.one(name))), None)
     if found is not None:
         return _gap_title(found)
@@ -179,7 +179,7 @@ def _title(run: RunData) -> str:
 
 def _gap_title(found: Metric) -> str:
     if not found.n:
-        return "No case has every part right: nothing can be said of composition."
+        return "No case has every part right, so nothing can be said about composition."
     if not found.count:
         return f"It composes: with every part right, none of {found.n} wholes is wrong."
     return f"It fails by composition: {found.count:.0f} of {found.n} wholes are wrong though every part is right."
@@ -196,7 +196,7 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row]) -> Finding | None
     low, high = (number_text(k, row.get(k)) for k in ("low", "high"))
     smallest = row.get("smallest_detectable")
     kind = "open" if p is None or n < FEWEST or not (low and high) else "yes" if p < ALPHA else "no"
-    more = f"smallest difference it would have seen: {smallest:.2g} sd" if smallest and kind != "yes" else ""
+    more = f"smallest detectable difference: {smallest:.2g} sd" if smallest and kind != "yes" else ""
     good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), ("no", "reversed")))
     tested = _tested(len(tests), good, bad)
     where = f", largest at layer {row['layer']:.0f}" if row.get("layer") is not None else ""
@@ -218,7 +218,7 @@ def _tested(n: int, good: int, bad: int) -> str:
 
 
 def in_words(run: RunData) -> list[str]:
-    """One line a probe: what it found between failures and matched successes, with n, and whether its own test passed.
+    """One line per probe: what it found between failures and matched successes, with n, and if its own test passed.
 
     >>> in_words(read_run("runs/demo/control--mixed"))[1]
     "lookback: no difference shown: how much heads look back at the prompt: failures - successes 0.031 [...], n=24 ..."
@@ -228,9 +228,7 @@ def in_words(run: RunData) -> list[str]:
     for probe in (p for p in described() if run.probe(p.name) is not None):
         f = _finding(run, probe, checks.tests_of(answers, [run], probe))
         if f is None:
-            out.append(
-                f"{probe.name}: nothing to compare: failures or successes are missing, or it has no number a case"
-            )
+            out.append(f"{probe.name}: nothing to compare: failures, successes or numbers per case are missing")
         else:
             side = "" if f.says.startswith(SAYS[PATCHED]) else "failures - successes "
             more = f", {f.p}" if f.p else ""
@@ -240,6 +238,6 @@ def in_words(run: RunData) -> list[str]:
 
 
 def _patched(table: Sequence[Row]) -> Row | None:
-    """What a success's state repairs beyond a random case's, at the layer where it repairs most."""
+    """How much more a success's state repairs than a random case's state, at the layer where it repairs most."""
     rows = [r for r in table if r.get("quantity") == PATCHED and r.get("group") == "donor - random"]
     return max(rows, key=lambda r: r.get("value") or 0.0, default=None)

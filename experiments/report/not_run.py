@@ -1,4 +1,4 @@
-"""Probes that no run of the report has: named in one line, with the command that runs them."""
+"""Name the probes that no run of the report has, with the command that runs them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..run.reader import RunData
 
 @dataclass(frozen=True)
 class NotRun:
-    """What was not run, and what to do about it."""
+    """Probes that were not run, and how to run them."""
 
     titles: str
     command: str
-    """Empty where probes would have nothing to look at."""
+    """The command that runs them; empty if probes would have nothing to compare."""
     reason: str
-    """Why there is no command; or what else to know of it."""
+    """Why there is no command, or a note on the command."""
 
 
 def missing(runs: Sequence[RunData]) -> NotRun | None:
-    """The probes that ran in none of the runs; None where all did."""
+    """The probes that ran in none of the runs; None if each probe ran in some run."""
     usual = [p for p in PROBES.own.values() if p.standard]
     absent = [p for p in usual if not any(run.probe(p.name) for run in runs)]
     if not absent:
@@ -50,10 +50,10 @@ def _no_contrast(groups: Sequence[tuple[RunData, tuple[int, int]]]) -> str:
     failures, successes = (sum(found[i] for _, found in groups) for i in (0, 1))
     lacking = [word for word, n in (("failure", failures), ("success", successes)) if not n]
     what = f"no {' and no '.join(lacking)} with every part right" if lacking else "no run with failures and successes"
-    return f"there is {what}, so probes have nothing to contrast here"
+    return f"there is {what}, so probes have nothing to compare here"
 
 
 def _place(path: Path) -> str:
-    """The folder as one would type it: from where the report is written, if it lies below."""
+    """The folder as a user would type it: relative to the current folder if it is inside it."""
     here = Path.cwd()
     return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)

@@ -1,8 +1,8 @@
-"""Where a wrong answer came from, told by rule from the case, its graded answers and the response.
+"""Find where a wrong answer came from, by rules over the case, its graded answers and the response.
 
-Rules go from the plain to the doubtful: no answer, a response that repeats itself, the answer of a part, other items or
-operands than the case needs, something else that the question names, what is right elsewhere. Where none holds it is
-``unclear``: nothing is guessed, and nothing here looks into the model.
+The rules run from the clearest to the least certain: no answer, a response that repeats itself, the answer of a part,
+other items or operands than the case needs, something else that the question names, the right answer of another case.
+If no rule applies, the origin is ``unclear``. The rules do not guess, and they do not look into the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = {
     ELSEWHERE: "gave the right answer of another case", LOOP: "repeated itself", ABSTAINED: "gave no answer",
     INVALID: "could not be judged", UNCLEAR: "unclear",
 }  # fmt: skip
-"""By kind what stands on the page, the commonest reasons first."""
+"""The text on the page for each kind, most common reasons first."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
 _SPECIAL = re.compile(r"<\|?[\w-]{1,20}\|?>")
 _COPULA = re.compile(r"\b(?:is|are|was|were)\b|[.!?](?:\s|$)", re.IGNORECASE)
@@ -37,15 +37,15 @@ _LONGEST, _TIMES = 12, 3
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of one wrong answer."""
+    """The origin of one wrong answer."""
 
     kind: str
     detail: str = ""
-    """With the answer's own words or numbers; may be empty."""
+    """Details in the answer's own words or numbers; may be empty."""
 
 
 def origins(run: RunData) -> dict[str, Origin]:
-    """By case where its wrong whole came from; cases whose whole is right or was not asked are missing."""
+    """The origin of each case's wrong whole; cases whose whole is right or was not asked are left out."""
     responses = run.responses
     elsewhere: dict[tuple[str | None, str], list[str]] = {}
     for case in run.cases.values():
@@ -65,7 +65,7 @@ def origins(run: RunData) -> dict[str, Origin]:
 
 
 def origin(case: Case, row: Graded, response: Response | None, elsewhere: Sequence[str] = ()) -> Origin:
-    """Where one wrong whole came from; ``elsewhere`` are cases of its family whose right answer was given."""
+    """The origin of one wrong whole; ``elsewhere`` are cases of its family whose right answer was given."""
     said = _SPECIAL.sub(" ", response.text or "") if response else str(row.answer or "")
     if again := _repeated(said):
         return Origin(LOOP, f"“{again}” over and over")
@@ -79,26 +79,26 @@ def origin(case: Case, row: Graded, response: Response | None, elsewhere: Sequen
     if found := next((t for t in tests if t), None):
         return found
     more = f" and {len(elsewhere) - 1} more" if len(elsewhere) > 1 else ""
-    # Small numbers are right somewhere by chance alone.
+    # A small number is the right answer of some other case by chance alone.
     told = elsewhere and not _NUMBER.fullmatch(answer)
     return Origin(ELSEWHERE, f"right in {elsewhere[0]}{more}") if told else Origin(UNCLEAR)
 
 
 def plain(text: str) -> str:
-    """Text as it is compared: lower case without accents, words and numbers only."""
+    """Text in the form used for comparison: lower case without accents, words and numbers only."""
     bare = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
     return " ".join(re.findall(r"[^\W_]+(?:[.,]\d+)*", bare))
 
 
 def claimed(answer: str) -> str:
-    """What an answer says: of a sentence around ``is`` the shorter side, which is the answer and not the question."""
+    """The claim of an answer: the shorter side of a sentence around ``is``; the longer side repeats the question."""
     sides = [plain(side) for side in _COPULA.split(answer)]
     sides = [side for side in sides if side]
     return re.sub(r"^(the|a|an) ", "", min(sides, key=lambda side: len(side.split()))) if sides else ""
 
 
 def _repeated(text: str) -> str:
-    """The words with which a response ends three times or more in a row; empty where it does not."""
+    """The words that a response repeats three times or more at its end; empty if it repeats none."""
     words = plain(text).split()
     for length in range(1, _LONGEST + 1):
         tail = words[-length:]
@@ -108,7 +108,7 @@ def _repeated(text: str) -> str:
 
 
 def _of_a_part(case: Case, answer: str, said: str) -> Origin | None:
-    """The answer of an earlier part, or one of several: at once (the bridge), or after which nothing more came."""
+    """The answer of an earlier part, or one of several: given at once (the bridge), or as the last thing written."""
     for number, part in enumerate(case.parts, 1):
         golds = {plain(a) for a in (part.answer, *part.aliases)}
         items = set(_items(part.answer)) if "list" in part.answer_type else set()
@@ -120,7 +120,7 @@ def _of_a_part(case: Case, answer: str, said: str) -> Origin | None:
 
 
 def _listed(case: Case, answer: str) -> Origin | None:
-    """Of a right list other items, fewer, or the same in another order."""
+    """A list with other items than the right one, with fewer, or with the same items in another order."""
     if "list" not in case.answer_type:
         return None
     needed, given = (_items(text) for text in (case.answer, answer))
@@ -136,7 +136,7 @@ def _items(answer: str) -> list[str]:
 
 
 def _operands(case: Case, said: str) -> Origin | None:
-    """A written calculation with other numbers than the case's own, or with the same and another result."""
+    """A written calculation with other numbers than the case's own, or with the same numbers and another result."""
     worked = next((w for w in (case.worked, *(p.worked for p in reversed(case.parts))) if w), None)
     needed, used = (Counter(_calculated(text)) for text in (worked or "", said))
     if sum(needed.values()) < 2 or sum(used.values()) != sum(needed.values()):
@@ -146,7 +146,7 @@ def _operands(case: Case, said: str) -> Origin | None:
 
 
 def _calculated(text: str) -> list[str]:
-    """The numbers of a calculation without its result, the last of them."""
+    """The numbers of a calculation without its result, which is the last number."""
     return [n.replace(",", "") for n in _NUMBER.findall(text)][:-1]
 
 
@@ -159,6 +159,4 @@ def _named(case: Case, answer: str) -> Origin | None:
     given = f" {plain(' '.join((case.question, *case.evidence)))} "
     items = _items(answer)
     named = items and all(f" {claimed(item)} " in given for item in items)
-    return (
-        Origin(NAMED, f"“{claimed(answer) if len(items) == 1 else answer}” stands in the question") if named else None
-    )
+    return Origin(NAMED, f"“{claimed(answer) if len(items) == 1 else answer}” is in the question") if named else None

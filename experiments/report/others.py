@@ -1,7 +1,7 @@
-"""Probes that composcope does not bring (a plugin's, an installed package's): a plain section for each that ran.
+"""Sections for probes from outside composcope (from a plugin or an installed package), one for each that ran.
 
-The page knows nothing of what such a probe measures. It shows the table with intervals, names the tensors, repeats the
-settings and warnings, and shows the figures that the same plugin brought.
+The page does not know what such a probe measures. It shows the table with intervals, names the tensors, repeats the
+settings and warnings, and shows the figures of the same plugin.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ROWS = 200
 _FIRST = ("quantity", "kind", "group", "layer", "head", "token", "case", "role")
 _LAST = ("effect", "p_adjusted", "note")
 _TESTS = frozenset("sd n_first n_second effect_size test p smallest_detectable cliffs_delta family n_dropped".split())
-"""Columns that ``probes.tables`` adds to a comparison: the table names them, the csv has them."""
+"""Columns that ``probes.tables`` adds to a comparison: the page only names them, and the csv has them."""
 
 
 @dataclass(frozen=True)
 class OtherProbe:
-    """One such probe's part of the page."""
+    """The section of one such probe."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class OtherProbe:
 
 
 def collect(runs: Sequence[RunData]) -> list[OtherProbe]:
-    """A section for every probe of the runs that is none of composcope's own, in the order of their names."""
+    """One section for each probe in the runs that is not composcope's own, ordered by name."""
     own = {_plain(p.name) for p in described()}
     names = dict.fromkeys(n for r in runs for n in r.probe_names if _plain(n) not in own and not n.startswith("."))
     taken: set[str] = set()
@@ -49,7 +49,7 @@ def collect(runs: Sequence[RunData]) -> list[OtherProbe]:
 
 
 def figures_of(probe: str) -> list[str]:
-    """Figures of a plugin that belong to its probe: they say so, or have its name with more behind it."""
+    """Figures of a plugin that belong to its probe: they declare the probe, or their names begin with its name."""
     mine, brought = _plain(probe), [f for f in FIGURES.values() if f.name not in FIGURES.own]
     named = [f.name for f in brought if _plain(f.name) == mine or _plain(f.name).startswith(f"{mine}-")]
     return list(dict.fromkeys([*(f.name for f in brought if _plain(f.section) == mine), *named]))
@@ -78,7 +78,7 @@ def _section(runs: Sequence[RunData], name: str, taken: set[str]) -> OtherProbe 
 
 
 def _columns(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Columns in reading order (what, of whom, n, value with interval, the rest), and those left to the csv."""
+    """Columns in reading order (what, of whom, n, value with interval, the rest), and the columns only in the csv."""
     present = list(dict.fromkeys(k for row in rows for k, v in row.items() if v is not None))
     inside = {bound for column in SPANS for bound in SPANS[column] if column in present}
     counted = ("n", "value", "interval")
@@ -99,7 +99,7 @@ def _tensors(model: str, data: ProbeData) -> list[tuple[str, str, str]]:
 
 
 def _anchor(name: str, taken: set[str]) -> str:
-    """A place on the page; letters and digits only, and no other section's."""
+    """An anchor on the page: letters and digits only, and different from every other section's."""
     base = "probe-" + (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "other")
     found, i = base, 2
     while found in taken:

@@ -1,7 +1,7 @@
-"""Pictures of single cases: what ``probes/NAME/cases`` keeps, one data file per case, and an index of them.
+"""Pictures of single cases from ``probes/NAME/cases``: one data file per case, and an index.
 
-Where the folder would get too large, attention is written with 8 bits, then left out from the last cases on, then whole
-cases are; the index says so.
+If the folder would get too large, attention is written with 8 bits, then left out starting from the last case; then
+whole cases are left out. The index says so.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ..run.reader import Row, RunData, read_tensors
 from .encoding import packed
 
 BUDGET = 8_000_000
-"""Bytes of all picture files together."""
+"""Limit in bytes for all picture files together."""
 HEAVY = "attention"
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """What is written for the views of single cases."""
+    """The data files of the views of single cases."""
 
     index: dict[str, Any]
     files: dict[str, Any]
-    """By name ``pictures/RUN-NUMBER``."""
+    """The files, by name (``pictures/RUN-NUMBER``)."""
 
 
 def collect(runs: Sequence[RunData], budget: int = BUDGET) -> Pictures:
@@ -50,7 +50,9 @@ def collect(runs: Sequence[RunData], budget: int = BUDGET) -> Pictures:
     if without:
         notes.append(f"Attention per token of {without} cases was left out to keep this folder small.")
     if dropped:
-        notes.append(f"Pictures of {dropped} cases were left out to keep this folder small; the runs have them.")
+        notes.append(
+            f"Pictures of {dropped} cases were left out to keep this folder small; they are in the run folders."
+        )
     index = [
         {"label": names[run.path], "run": run.name, "notes": said, "values": _values(run),
          "cases": [_entry(f"pictures/{i}-{k}", files[f"pictures/{i}-{k}"]) for k in range(len(by_case))
@@ -61,11 +63,11 @@ def collect(runs: Sequence[RunData], budget: int = BUDGET) -> Pictures:
 
 
 Entries = dict[str, list[tuple[Row, dict[str, Any]]]]
-"""By probe: what the index says of an entry, and its arrays."""
+"""For each probe, its entries: the facts for the index, and the arrays."""
 
 
 def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
-    """Entries by case and probe, and per probe one sentence on how many cases there are."""
+    """Entries by case and probe, and for each probe one sentence on the number of cases."""
     by_case: dict[str, Entries] = {}
     notes: dict[str, str] = {}
     for probe in (p.name for p in described() if p.single):
@@ -86,7 +88,7 @@ def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
 
 
 def _values(run: RunData) -> dict[str, dict[str, float]]:
-    """By case what probes measured of its whole, one number a quantity: ``probes/NAME/values.csv``."""
+    """Probe measurements of each case's whole, one number per quantity, from ``probes/NAME/values.csv``."""
     out: dict[str, dict[str, float]] = {}
     for name in run.probe_names:
         path = run.path / "probes" / name / "values.csv"
@@ -137,7 +139,7 @@ def _total(files: Mapping[str, Any]) -> int:
 
 
 def _shrink(files: dict[str, Any], budget: int) -> tuple[int, int]:
-    """Take away attention, then cases, from the end, until the budget holds; how many of each."""
+    """Remove attention, then cases, from the end until the files fit the budget; returns how many of each."""
     sizes = {name: _size(file) for name, file in files.items()}
     without = 0
     for name in reversed(list(files)):

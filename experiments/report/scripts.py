@@ -1,8 +1,8 @@
-"""Data as classic scripts: what a page opened from ``file://`` can load, and what hostile text cannot break out of.
+"""Write data as classic scripts, which a page opened from ``file://`` can load and hostile text cannot break out of.
 
-``fetch`` and modules do not work from a file, so each data file is a script that hands one JSON text to the page. The
-JSON stands in a string literal and is parsed (a key called ``__proto__`` stays a key); ``<`` and the two line
-separators of Unicode are escaped, so no text in it can end a script or a line.
+``fetch`` and modules do not work from a file, so each data file is a script that passes one JSON text to the page. The
+JSON is in a string literal and is parsed (a key called ``__proto__`` stays a key). ``<`` and the two line separators of
+Unicode are escaped, so no text in it can end a script or a line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def script(name: str, value: Any) -> str:
 
 
 def block(value: Any) -> Markup:
-    """The same JSON for a data block inside a page: no text in it can end the block."""
+    """The same JSON for a data block inside a page; no text in it can end the block."""
     text = _json(value).translate({ord("<"): "\\u003c", ord("&"): "\\u0026"})
     return Markup(_SURROGATE.sub(lambda m: f"\\u{ord(m.group()):04x}", text))
 
@@ -47,7 +47,7 @@ def write_script(folder: Path, name: str, value: Any) -> int:
 
 
 def finite(value: Any) -> Any:
-    """The value as plain JSON: numpy scalars unwrapped, what is not finite null."""
+    """The value as plain JSON: numpy scalars become numbers, and numbers that are not finite become null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):
@@ -64,5 +64,5 @@ def _literal(text: str) -> str:
 
 
 def _escaped_half(match: re.Match[str]) -> str:
-    # Half of a surrogate pair cannot be encoded; its JSON escape can.
+    # Half of a surrogate pair cannot be encoded, but its JSON escape can.
     return f"\\\\u{ord(match.group()):04x}"

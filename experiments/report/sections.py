@@ -1,4 +1,4 @@
-"""The report's sections: which figures, what is said about them, which rows of the probes' tables."""
+"""The sections of the report: rows of the probes' tables, notes on settings and matching, and provenance."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..run.reader import Row, RunData
 _FIELDS = ("quantity", "kind", "group", "layer", "head", "n", "value", "interval", "effect", "test", "p_adjusted",
            "family", "note")  # fmt: skip
 SPANS = {"value": ("low", "high"), "effect": ("effect_low", "effect_high")}
-"""Numbers that stand with their interval in one cell."""
+"""Columns whose numbers share a cell with their interval."""
 _TITLES = {"value": "value [95 % interval]", "interval": "method", "effect": "effect [95 % interval]"}
 _SUMMARY_LIMIT = 60
 
 
 def probe_rows(runs: Sequence[RunData], probe: str) -> dict[str, Any]:
-    """The probe's contrasts of all runs (with an effect or an adjusted p) by ``rank``, capped and said so."""
+    """The probe's contrasts in all runs (with an effect or an adjusted p) by ``rank``, with their total."""
     names = labels(runs)
     found: list[Row] = []
     for run in runs:
@@ -35,12 +35,12 @@ def probe_rows(runs: Sequence[RunData], probe: str) -> dict[str, Any]:
 
 
 def title(column: str) -> str:
-    """What stands above a column of a probe's table."""
+    """The heading of a column in a probe's table."""
     return _TITLES.get(column, column.replace("_", " "))
 
 
 def cell(column: str, row: Row) -> str:
-    """A cell of a probe's table: a value or effect with its interval, or that it has none."""
+    """A cell of a probe's table: a value or effect with its interval, or with ``(no interval)``."""
     text = number_text(column, row.get(column))
     if column not in SPANS:
         return text
@@ -51,7 +51,7 @@ def cell(column: str, row: Row) -> str:
 
 
 def probe_notes(runs: Sequence[RunData], probe: str) -> list[str]:
-    """Settings that the numbers depend on, and warnings, one line a run (one line for all where they agree)."""
+    """Settings that the numbers depend on, and warnings: one line per run, or one line for all runs that agree."""
     names = labels(runs)
     lines: dict[str, list[str]] = {}
     for run in runs:
@@ -70,7 +70,7 @@ def probe_notes(runs: Sequence[RunData], probe: str) -> list[str]:
 
 
 def matching_notes(runs: Sequence[RunData]) -> list[str]:
-    """How failures and successes were matched, one line a run."""
+    """How failures and successes were matched, one line per run."""
     names, out = labels(runs), []
     for run in runs:
         path = run.path / "probes" / "examples.json"
@@ -80,7 +80,7 @@ def matching_notes(runs: Sequence[RunData]) -> list[str]:
 
 
 def provenance_rows(run: RunData) -> list[tuple[str, str]]:
-    """The manifest as name and text, nested facts flattened one level."""
+    """The manifest as pairs of name and text, with nested facts flattened one level."""
     skip = {"schema", "command", "run", "invocations"}
     rows = []
     for key, value in run.manifest.facts().items():
@@ -92,7 +92,7 @@ def provenance_rows(run: RunData) -> list[tuple[str, str]]:
 
 
 def _flat(value: Any) -> str:
-    """Facts within facts as one line, those that are not known left out."""
+    """Nested facts on one line, without those that are unknown."""
     if isinstance(value, dict):
         return ", ".join(
             f"{k}: ({_flat(v)})" if isinstance(v, dict | list) else f"{k}: {v}"

@@ -1,7 +1,7 @@
-"""``composcope view``: the report over runs on this machine, written again whenever a file of a run changes.
+"""``composcope view``: serve the report on this machine, and write it again whenever a file of a run changes.
 
-The page is the one that ``write`` makes, with a script that asks every second whether there is a newer one. It is
-served on 127.0.0.1 only, to requests that name this machine as their host, and nothing but the page's own files is.
+The page is the one that ``write`` makes, with a script that asks every second whether there is a newer one. The server
+listens on 127.0.0.1 only, answers only requests that name this machine as their host, and serves only the page's files.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .write import write
 HOST = "127.0.0.1"
 HOSTS = (HOST, "localhost")
 EVERY = 1.0
-"""Seconds between two looks at the run folders."""
+"""Seconds between two checks of the run folders."""
 LEFT_OUT = {"journal", "figures", "data", ".measured", "log.txt", ".lock", "report.html"}
-"""Files and folders of a run that a page over it does not depend on; those of reports among them."""
+"""Files and folders of a run that its page does not depend on, including those of reports."""
 HEADERS = {
     "Cache-Control": "no-store",
-    "Cross-Origin-Resource-Policy": "same-origin",  # data files are scripts: no page from elsewhere may load them
+    "Cross-Origin-Resource-Policy": "same-origin",  # data files are scripts: pages from elsewhere must not load them
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -37,22 +37,22 @@ HEADERS = {
 
 
 def require_extra() -> None:
-    """Raise ``InputError`` where the libraries of the extra ``view`` are not installed."""
+    """Raise ``InputError`` if the libraries of the extra ``view`` are not installed."""
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
         raise InputError(f"view: {', '.join(missing)} not installed; run: pip install 'composcope[view]'")
 
 
 class Pages:
-    """The page over some runs, written again when they change.
+    """The page of some runs, written again when they change.
 
-    A page that is open loads its data when it needs them, so the page before the last one stays, too.
+    An open page loads its data only when it needs them, so the page before the latest one is kept as well.
     """
 
     def __init__(
         self, runs: Sequence[str | Path], folder: str | Path, say: Callable[[str], None], progress: Bar = no_bar
     ) -> None:
-        """``say`` takes a line for people, ``progress`` opens bars where a page takes longer than a few seconds."""
+        """``say`` prints a line for people; ``progress`` opens a bar for a page that takes more than a few seconds."""
         self.given, self.folder, self.say, self.progress = [Path(run) for run in runs], Path(folder), say, progress
         self.number = 0
         self.runs: list[Path] = []
@@ -60,14 +60,14 @@ class Pages:
         self._writing = threading.Lock()  # one figure is drawn at a time
 
     def refresh(self) -> bool:
-        """Write the page where a run has changed since; returns whether it was.
+        """Write the page if a run has changed since the last page; returns whether it was written.
 
-        Raises ``InputError`` for a folder that is no run, or a file that cannot be read: the page before it stays.
+        Raises ``InputError`` for a folder that is not a run or a file that cannot be read; the earlier page stays.
         """
         seen = self._state()
         if seen == self._seen:
             return False
-        self._seen = seen  # also where it cannot be written: the next change is the next try
+        self._seen = seen  # also if the page cannot be written: the next change triggers the next try
         runs = load(self.given)
         with self._writing:
             write(runs, self.folder / str(self.number + 1), live=True, progress=self.progress)
@@ -76,7 +76,7 @@ class Pages:
         return True
 
     def keep_fresh(self, stopped: threading.Event) -> None:
-        """Refresh until ``stopped``; what goes wrong is said once."""
+        """Refresh until ``stopped``; the same error is reported only once."""
         last = ""
         while not stopped.wait(EVERY):
             try:
@@ -89,7 +89,7 @@ class Pages:
                     self.say(f"the page stays as it is: {e}")
 
     def export(self, chosen: Sequence[int]) -> Path:
-        """The page over some runs (all without a choice) in one file, as ``composcope report --single-file``."""
+        """The page of the chosen runs (by default all) as one file, as with ``composcope report --single-file``."""
         with self._writing:
             return write([self.runs[i] for i in chosen] or self.runs, self.folder / "export", single_file=True)
 
@@ -100,7 +100,7 @@ class Pages:
         for path in [*near, *(p for run in find_runs(self.given) for p in _files(run))]:
             try:
                 about = path.stat()
-            except OSError:  # gone again, or never there
+            except OSError:  # the file is gone, or never existed
                 continue
             found.append((str(path), about.st_mtime_ns, about.st_size))
         return found
@@ -164,7 +164,7 @@ def listen(port: int) -> socket.socket:
 
 
 def serve(pages: Pages, listening: socket.socket) -> None:
-    """Serve until the process is told to end (Ctrl-C, SIGTERM), which is then raised as everywhere else."""
+    """Serve until the process is interrupted (Ctrl-C, SIGTERM); the interruption is then raised as everywhere else."""
     import uvicorn
 
     config = uvicorn.Config(application(pages), log_level="warning", lifespan="off", timeout_graceful_shutdown=1)

@@ -1,7 +1,7 @@
-"""Writing the report folder: ``report.html``, ``data/*.js`` and ``figures/``; or all of it in one file.
+"""Write the report folder: ``report.html``, ``data/*.js`` and ``figures/``; or all of it in one file.
 
-The page is rendered with autoescaping and holds no model text; answers, prompts and names from outside go into data
-scripts and reach the page as text nodes only. A figure or probe that cannot be drawn is said in its place.
+The page is rendered with autoescaping and holds no model text. Answers, prompts and names from outside go into data
+scripts and reach the page only as text nodes. If a figure or probe cannot be drawn, its place says why.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .scripts import block, write_script
 _HERE = Path(__file__).parent
 SCRIPTS = ("core.js", "colors.js", "arrays.js", "heatmap.js", "lines.js", "charts.js", "tokens.js", "attention.js",
            "pictures.js", "case.js", "filters.js", "cases.js", "dossier.js", "main.js", "address.js")  # fmt: skip
-"""In the order in which they build on each other."""
+"""Scripts, in the order in which they depend on each other."""
 LIVE_SCRIPTS = (*SCRIPTS, "view.js")
-"""Those of a page that `composcope view` serves."""
+"""Scripts of a page that `composcope view` serves."""
 SINGLE_BUDGET = 3_000_000
-"""Bytes of texts, and of pictures, in a page of one file."""
+"""Limits in bytes for texts and for pictures in a page of one file."""
 
 
 def write(
@@ -45,16 +45,16 @@ def write(
 ) -> Path:  # fmt: skip
     """Write the report over one or more runs (or study folders) and return the path of ``report.html``.
 
-    With ``single_file`` all data stand in the page itself, which can then be sent alone; a ``live`` page is one to be
-    served (``view``), which asks for a newer one and has no files of figures. Raises ``InputError`` for a
-    folder that is no run; what a run lacks is said on the page.
+    With ``single_file`` the page itself holds all data, so it can be sent alone. A ``live`` page is for ``view``: it
+    asks for a newer page and has no figure files. Raises ``InputError`` for a folder that is not a run; the page says
+    what a run lacks.
     """
     given = list(runs)
     data = load(given)
     for run in data:  # before anything of an older report is removed
         run.read_all()
     folder = Path(out)
-    # Only what a report wrote before: the folder may be the user's own and hold more.
+    # Remove only what an earlier report wrote: the folder may be the user's own and hold other files.
     for old in ("assets", "data/cases", "data/pictures"):
         shutil.rmtree(folder / old, ignore_errors=True)
     for old_file in (folder / "data").glob("*.js"):
@@ -88,16 +88,16 @@ def _drawn(name: str, runs: Sequence[RunData]) -> Drawing:
     try:
         return catalog.of_runs(catalog.FIGURES[name](runs), runs)
     except Exception as e:
-        # One probe's unexpected table, or a plugin's figure, must not take the whole report with it; the place says
-        # what went wrong.
+        # An unexpected table of one probe, or a plugin's figure, must not stop the whole report; the figure's place
+        # says what went wrong.
         return words(f"This figure could not be drawn: {type(e).__name__}: {e}", runs)
 
 
 def _shown(name: str, drawing: Drawing, folder: Path, inside: bool) -> dict[str, Any]:
-    """What the template needs of a figure; its files are written, or its picture is part of the page (``inside``)."""
+    """The template's values for a figure; writes the figure's files, or puts its picture into the page (``inside``)."""
     sources = [f"figures/{name}.svg", f"figures/{name}-dark.svg"]
     if drawing.empty is None and inside:
-        # Drawn by the page itself where it can be: its picture would only stand in for that.
+        # The page draws the figure itself, so the picture would only be a placeholder.
         svg = "" if drawing.chart else vector(drawing)
         sources = [_as_address(svg), _as_address(darkened(svg))] if svg else []
     elif drawing.empty is None:
@@ -169,20 +169,20 @@ def _page(
 
 
 def _in(section: str) -> list[str]:
-    """Names of the figures in a section of the page."""
+    """Names of the figures in one section of the page."""
     return [name for name, figure in catalog.FIGURES.items() if figure.section == section]
 
 
 def environment() -> Environment:
-    """The templates: everything that is put into them is escaped, and a name that is missing is an error."""
+    """The template environment: it escapes every inserted value, and a missing name is an error."""
     loader = FileSystemLoader(_HERE / "templates", encoding="utf-8")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 def page_parts(scripts: Sequence[str], embedded: Mapping[str, Any], live: bool = False) -> dict[str, Any]:
-    """What stands in a page itself: its style, its scripts, their hashes (nothing else may run), and data blocks.
+    """The inline parts of a page: its style, its scripts, their hashes (nothing else may run), and data blocks.
 
-    The page needs no other file to look as it should: one that was copied without its data can say so.
+    The page needs no other file to look right, so a page copied without its data can say that they are missing.
     """
     style, *code = (
         "".join((_HERE / "assets" / name).read_text(encoding="utf-8") for name in names)

@@ -121,8 +121,8 @@ def test_an_old_name_still_works_and_says_the_new_one_in_a_line(old: str, capsys
     ("words", "said"),
     [
         (["FILE"], "give --protocol NAME"),
-        (["FILE", "-p", "compositionality-gap", "--audit", "3"], "--audit: is for a run folder"),
-        ([".", "--protocol", "compositionality-gap"], "--protocol: is for a file of graded rows"),
+        (["FILE", "-p", "compositionality-gap", "--audit", "3"], "--audit: works only on a run folder"),
+        ([".", "--protocol", "compositionality-gap"], "--protocol: works only on a file of graded rows"),
     ],
 )
 def test_score_says_which_options_are_for_a_run_and_which_for_rows(

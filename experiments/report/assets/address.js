@@ -1,6 +1,6 @@
-// What the address says: a section (#patching), a case (#run=A&case=B), or a list of cases (#run=A&set=B&depth=4).
-// What stands above a section is drawn as it comes into view and pushes the section down: the page stays at the section
-// until it has settled, or until the reader moves on.
+// Follow the address: a section (#patching), a case (#run=A&case=B), or a list of cases (#run=A&set=B&depth=4).
+// Figures above a section are drawn as they come into view and push the section down, so the page keeps the section in
+// place until the layout settles or the reader moves on.
 "use strict";
 (() => {
   const { cases, dossier } = composcope;
@@ -24,7 +24,7 @@
   }
   composcope.goTo = go;
 
-  // Only the part after # changes, which a page from a file may do.
+  // Change only the part after #, which a page opened from a file may do.
   composcope.address = (wanted) => {
     const text = new URLSearchParams(Object.entries(wanted).filter(([, v]) => v !== null && v !== undefined && v !== "")).toString();
     history.replaceState(null, "", `#${text || "cases"}`);
@@ -54,7 +54,7 @@
     const link = e.target.closest("a[href^='#']");
     if (!link) return;
     const hash = link.getAttribute("href").slice(1);
-    // Asked for again, an address does not change: it is followed all the same.
+    // A second click on the same link does not change the address, but it is followed again.
     if (`#${hash}` === location.hash || !hash.includes("=")) (hash.includes("=") ? read : () => go(hash))();
   });
   addEventListener("hashchange", read);

@@ -1,7 +1,7 @@
-// Arrays out of data scripts: see report/encoding.py.
+// Decode the arrays in data scripts; see report/encoding.py.
 "use strict";
 composcope.arrays = (() => {
-  // {shape, low, high, bits, data} -> {shape, at(i, j, ...)}; what is missing is null.
+  // {shape, low, high, bits, data} -> {shape, at(i, j, ...)}; a missing value is null.
   function unpack(packed) {
     const raw = atob(packed.data);
     const wide = packed.bits === 16, count = raw.length / (wide ? 2 : 1);
@@ -18,7 +18,7 @@ composcope.arrays = (() => {
     return { shape, at };
   }
 
-  // Mean over what is there; null where nothing is.
+  // Mean of the values that are not missing; null if there are none.
   function mean(values) {
     const kept = values.filter((v) => v !== null);
     return kept.length ? kept.reduce((a, b) => a + b, 0) / kept.length : null;

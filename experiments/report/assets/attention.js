@@ -1,4 +1,4 @@
-// Where one head looks while one token is written: every token colored by the attention that it gets.
+// Where one head looks while one token is written: each token is colored by the attention that it gets.
 "use strict";
 composcope.attention = (() => {
   const { el, need, number, colors, arrays, tokens } = composcope;
@@ -46,7 +46,7 @@ composcope.attention = (() => {
     return { at: { layer: state.layer, head: state.head } };
   }
 
-  // What the view opens with: the head and step that look most at one token of the question.
+  // The view opens with the head and step that look most at one token of the question.
   function strongest(e) {
     const [, steps, n] = e.read.attention.shape, cells = keys(e);
     const asked = arrays.range(n).filter((k) => cells[k].from >= e.question[0] && cells[k].from < e.question[1]);
@@ -62,7 +62,7 @@ composcope.attention = (() => {
 
   const firstTelling = (e) => (e.steps > 1 ? 1 : 0);
 
-  // Which text stands at key k: one token, or a run of tokens where the prompt was too long to keep each.
+  // The text at key k: one token, or a run of tokens if the prompt was too long to keep each one.
   function keys(e) {
     if (!e.spans) return e.tokens.map((t, i) => ({ text: t, from: i, to: i + 1 }));
     const last = e.spans[e.spans.length - 1][1];
@@ -77,7 +77,7 @@ composcope.attention = (() => {
     const weights = cells.map((_, k) => weight(k));
     const top = Math.max(...weights, 1e-9);
     const fresh = (k) => cells[k].from >= e.context_tokens;
-    // The token that is being written, and what comes after it: nothing of that has been read.
+    // The token being written and the tokens after it have not been read yet.
     const writing = state.step === null ? Infinity : e.prompt_tokens + state.step;
     const kind = (k) => [cells[k].from >= e.prompt_tokens ? "response" : fresh(k) ? "cue" : "", cells[k].from === writing ? "writing" : cells[k].from > writing ? "later" : "",
       cells[k].from >= e.question[0] && cells[k].from < e.question[1] ? "question" : ""].join(" ");

@@ -1,4 +1,4 @@
-// One case, opened: its question, its scaffold ladder, every ask with what came back and why it was graded so.
+// One opened case: its question, its scaffold ladder, and every ask with its response and the reason for its grade.
 "use strict";
 composcope.case = (() => {
   const { el, text } = composcope;
@@ -14,7 +14,7 @@ composcope.case = (() => {
     return { ...found, question: put(found.question), gold: put(found.gold), cluster: put(found.cluster), asks, put };
   }
 
-  // found: what read gave; about: the case's row of the list.
+  // found: the result of read; about: the case's row in the list.
   function draw(found, about) {
     const facts = [["question", found.question], ["right answer", found.gold], ["cluster", found.cluster],
       ["gates", about.gate ? { text: about.gate } : null], ["skills", about.skills.length ? { text: about.skills.join(" → ") } : null],
@@ -54,7 +54,7 @@ composcope.case = (() => {
     return el("div", {}, el("div", { class: "text sent", dir: "auto" }, around(a.before), el("span", {}, own.text), around(a.after)), cut(own));
   }
 
-  // Why an answer was graded as it was: how it was matched, or what was wrong with it.
+  // The reason for a grade: how the answer was matched, or what was wrong with it.
   function why(a, read) {
     const plain = a.outcome === "incorrect" && a.reason === null ? "the answer that was read is not the right one" : null;
     return [a.match ? `matched: ${a.match}` : null, a.reason === null ? plain : `because: ${read(a.reason).text}`,

@@ -6,7 +6,7 @@ composcope.cases = (() => {
   let index = null, rows = [], list = null, bar = null, kept = null, drawn = null, started = null;
   const byName = new Map(), key = (run, name) => JSON.stringify([run, name]);
 
-  // The index, once for the page; null where its data are missing.
+  // The index, loaded once for the page; null if its data are missing.
   function start() {
     started ||= Promise.all([need("cases"), need("pictures")]).then(([found, pictures]) => {
       index = found;
@@ -65,7 +65,7 @@ composcope.cases = (() => {
   const label = (run) => index.runs[run].label;
   const failing = (run) => rows.filter((r) => r.run === run && r.sets.some((s) => index.failing.includes(s))).map((r) => r.case);
 
-  // Set every filter at once; the list then says what the address says.
+  // Set every filter at once, so that the list matches the address.
   const filter = (wanted) => browse().then(() => bar.go(wanted));
   // From a point of a figure to its cases: a run by its folder's name, and values of filters.
   const jump = (run, wanted) => filter({ ...wanted, run: index.runs.findIndex((r) => r.name === run) }).then(() => composcope.goTo("cases"));

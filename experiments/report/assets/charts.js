@@ -21,7 +21,7 @@ composcope.charts = (() => {
     }
     const body = el("div", {}), said = el("p", { class: "fine", dir: "auto" });
     box.replaceChildren(controls, said, body);
-    // The run of the page; where this chart has nothing of it, the one with the most numbers, and that is said.
+    // Show the page's run; if this chart has no data for it, show the run with the most numbers and say so.
     function follow() {
       const name = about.runs[composcope.run.at], own = rows.find((r) => name && r.run === name.name);
       state.facet = own ? own[chart.facet] : facets.includes(name && name.label) ? name.label : fullest(rows, chart.facet, facets);
@@ -37,7 +37,7 @@ composcope.charts = (() => {
     composcope.onRepaint(paint);
   }
 
-  // The option with the most numbers first: a model without a contrast is not what the page opens with.
+  // Start with the option that has the most numbers, so that the page does not open on a model without a contrast.
   function fullest(rows, key, options) {
     const counts = options.map((o) => rows.filter((r) => r[key] === o && typeof r.value === "number").length);
     return options[counts.indexOf(Math.max(...counts))];
@@ -75,7 +75,7 @@ composcope.charts = (() => {
       detail.hidden = false;
       detail.replaceChildren(about.onCell(cell));
     });
-    // Rows of other panels of the same figure (means by layer, say) have no place in the map.
+    // Rows of other panels of the same figure (such as means by layer) do not belong in the map.
     const cells = rows.filter((r) => [chart.x, chart.y].every((k) => r[k] !== null && r[k] !== undefined));
     return [panelled(cells, chart, (mine, name) => map(mine, chart, name, pick, about)), detail];
   }

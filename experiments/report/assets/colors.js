@@ -8,7 +8,7 @@ composcope.colors = (() => {
     light: { plain: ["#f4f6f8", "#9cc5e3", "#2f7fb8", "#083a63"], diverging: ["#0072B2", "#8fc0de", "#f4f4f4", "#f0a877", "#D55E00"] },
     dark: { plain: ["#1d2530", "#1f527a", "#3f97d1", "#cfe8fa"], diverging: ["#4db1ec", "#1f5f86", "#222a34", "#8a4a1c", "#ff9447"] },
   };
-  // What tokens are laid over: context looks back, new text does not.
+  // Colors for tokens: attention to the context looks back, attention to new text does not.
   const REGIONS = { light: { context: "0,114,178", fresh: "213,94,0" }, dark: { context: "86,180,233", fresh: "255,148,71" } };
 
   const name = () => (document.documentElement.dataset.theme === "dark" ? "dark" : "light");
@@ -25,7 +25,7 @@ composcope.colors = (() => {
     return `rgb(${a.map((v, k) => Math.round(v + (b[k] - v) * (at - i))).join(",")})`;
   }
 
-  // Black or white, whichever can be read on a color: the one of the higher contrast (relative luminance, WCAG).
+  // Black or white, whichever has the higher contrast on a color (relative luminance, WCAG).
   function ink(color) {
     const [r, g, b] = color.match(/\d+/g).map((v) => { const c = Number(v) / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";

@@ -1,4 +1,4 @@
-// Two runs case by case: the same case of A and B side by side, those they disagree on first.
+// Two runs case by case: each case in A and B side by side, cases with disagreement first.
 "use strict";
 (() => {
   const { el, need, filters } = composcope;
@@ -14,7 +14,7 @@
     return x === y ? KINDS[x ? 3 : 2] : KINDS[x ? 0 : 1];
   }
 
-  // One row a case: its rows in A and B, either of which may be missing; an id with two questions is two cases.
+  // One row per case, with its rows in A and B, either of which may be missing; an id with two questions is two cases.
   function paired(index) {
     const found = new Map(), changed = new Set(index.changed);
     for (const r of filters.rows(index)) {
@@ -86,7 +86,7 @@
     return [facts, ...roles.map((role) => pair(role, sides))];
   }
 
-  // One role: the prompt once where both were given the same, then the two answers.
+  // One role: the prompt (once if both runs had the same one), then the two answers.
   function pair(role, sides) {
     const asks = sides.map((s) => (s ? s.asks.find((a) => a.role === role) || null : null));
     const full = (a, s) => (a === null ? null : JSON.stringify([a.before, a.prompt, a.after, a.sent].map((p) => { const t = s.put(p); return t && t.text; })));

@@ -1,4 +1,4 @@
-// What every view shares: loading data scripts, building nodes (text only, never markup), theme, tooltip.
+// Shared by all views: loading data scripts, building nodes (text only, never markup), theme, tooltip.
 "use strict";
 const composcope = (() => {
   const root = document.documentElement;
@@ -27,7 +27,7 @@ const composcope = (() => {
     const tag = document.createElement("script");
     tag.src = `data/${folder}${name}.js`;
     tag.onerror = () => { waiting.delete(name); wait.reject(new Error(`data/${folder}${name}.js is missing beside this page`)); };
-    // A page that was copied alone has none of its data: said once, above everything.
+    // A page that was copied alone has no data: say so once, at the top.
     if (!waiting.size || name === "cases") wait.promise.catch(() => { const said = document.getElementById("missing"); if (said && !loaded.size) said.hidden = false; });
     document.head.append(tag);
     return wait.promise;
@@ -75,7 +75,7 @@ const composcope = (() => {
     theme(chosen);
   }
 
-  // The run that the whole page shows: its number in the list of runs, and who wants to know.
+  // The run that the whole page shows: its number in the list of runs, and the listeners for changes.
   const run = { at: 0, listeners: [] };
   function showRun(at) {
     run.at = at;
@@ -94,7 +94,7 @@ const composcope = (() => {
   }
   function hideTip() { if (tip) tip.style.display = "none"; }
 
-  // Escape hides the tooltip, and shuts the case that one is in.
+  // Escape hides the tooltip and closes the case that has the focus.
   document.addEventListener("keydown", (e) => {
     if (e.key !== "Escape") return;
     hideTip();

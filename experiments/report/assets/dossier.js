@@ -1,5 +1,5 @@
-// One failing case beside its nearest success: what was asked, which parts are known, what was answered and from where, and
-// what the probes saw on the same tokens.
+// One failing case next to its nearest success: the question, the parts that are known, the answer and its origin, and
+// the probes' measurements on the same tokens.
 "use strict";
 composcope.dossier = (() => {
   const { el, need, number, cases, pictures, attention } = composcope;
@@ -8,7 +8,7 @@ composcope.dossier = (() => {
 
   const mark = (outcome) => el("span", { class: `mark ${outcome || "none"}`, title: outcome || "not asked" }, { correct: "✓", incorrect: "✗", abstained: "○", invalid: "?" }[outcome] || "–");
 
-  // A case of the run that is shown; where the run has none of that name, said so.
+  // A case of the run that is shown; a message if the run has no case of that name.
   function open(name) {
     return cases.start().then((index) => {
       if (!index || !box) return null;
@@ -43,7 +43,7 @@ composcope.dossier = (() => {
     return open(name);
   }
 
-  // Question, parts and whole of one case; without its texts, what the list knows.
+  // Question, parts and whole of one case; without its texts, only the facts in the list.
   function side(r, texts, i) {
     const role = (name) => texts && texts.asks.find((a) => a.role === name && !a.repeat), of = (put) => (put === null || put === undefined ? null : texts.put(put).text);
     const whole = role("whole"), why = r.whole === "correct" ? null : r.origin, cause = cases.cause(r);
@@ -59,7 +59,7 @@ composcope.dossier = (() => {
       cause ? el("div", { class: "origin", "data-cause": cause.cause }, el("b", {}, `cause: ${cause.cause}`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
   }
 
-  // What the probes saw, failing case and success side by side where both were kept.
+  // The probes' pictures, with failing case and success side by side if both were kept.
   function seen(rows, found) {
     const files = found.map(([, file]) => file), views = [];
     const pair = (probe, title, make) => {
@@ -77,7 +77,7 @@ composcope.dossier = (() => {
     return views;
   }
 
-  // One number a probe and case: single cases, so without an interval; what holds over cases stands above and below.
+  // One number per probe and case, without an interval; results over all cases are elsewhere on the page.
   function table(rows) {
     const measured = rows.map((r) => cases.values(r) || {}), names = [...new Set(measured.flatMap((m) => Object.keys(m)))];
     if (!names.length) return null;
@@ -96,7 +96,7 @@ composcope.dossier = (() => {
     return rows.map((r, i) => (found[i][0] ? fold(`Every prompt and answer of ${r.case}`, () => el("div", { class: "case" }, ...composcope.case.draw(found[i][0], r))) : null)).filter(Boolean);
   }
 
-  // Another run: the same case where it was asked, else the run's first failing one.
+  // Another run: the same case if it was asked there, else the run's first failing case.
   composcope.onRun((run) => {
     if (shown) open(cases.find(run, shown.name) ? shown.name : cases.first(run));
   });

@@ -35,7 +35,7 @@ composcope.filters = (() => {
     const chosen = {}, roles = groups(index);
     const said = (list) => list.map((v) => [v, v]);
     const bar = el("div", { class: "controls" });
-    // What the reader chose stands in the address.
+    // The address holds the reader's choices.
     function tell() {
       const role = chosen.outcome ? chosen.role : "";
       composcope.address({ ...chosen, role, run: chosen.run === undefined || chosen.run === "" ? "" : index.runs[Number(chosen.run)].label });
@@ -67,7 +67,7 @@ composcope.filters = (() => {
       find: (r, v) => `${r.case} ${r.question}`.toLowerCase().includes(v),
     };
     const matches = (r) => Object.entries(chosen).every(([key, v]) => !v || tests[key](r, v));
-    // Set every filter at once; what a filter does not offer stays open.
+    // Set every filter at once; a filter that does not offer the value stays at "all".
     function go(wanted) {
       for (const field of bar.querySelectorAll("[data-filter]")) {
         const key = field.dataset.filter, value = wanted[key] === undefined || wanted[key] === null ? (key === "role" ? field.options[0].value : "") : String(wanted[key]);

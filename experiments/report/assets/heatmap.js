@@ -1,4 +1,4 @@
-// One map of cells on a canvas: pointed at, clicked, or walked over with the arrow keys.
+// One map of cells on a canvas, for mouse and arrow keys.
 "use strict";
 composcope.heatmap = (() => {
   const { el, showTip, hideTip, colors } = composcope;

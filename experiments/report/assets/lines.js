@@ -1,4 +1,4 @@
-// One panel of curves: points with intervals, joined where they rest on enough cases.
+// One panel of curves: points with intervals, joined by lines if they rest on enough cases.
 "use strict";
 composcope.lines = (() => {
   const { svg, showTip, hideTip, number } = composcope;
@@ -19,7 +19,7 @@ composcope.lines = (() => {
   function draw(rows, chart, color, name, about, panels, ofAll) {
     // Text keeps its size: the more panels share the width, the smaller the drawing's own units.
     const [W, H, left, right, top, bottom] = [panels > 3 ? 270 : panels > 2 ? 340 : 460, panels > 2 ? 210 : 270, 46, 14, 10, 38];
-    const xs = unique(ofAll.map((r) => r[chart.x]));  // of all panels where they share their axis
+    const xs = unique(ofAll.map((r) => r[chart.x]));  // of all panels if they share their axis
     if (xs.every((x) => typeof x === "number")) xs.sort((a, b) => a - b);
     const numeric = xs.every((x) => typeof x === "number") && xs.length > 1;
     const y = scaleOf(rows, chart.percent || /_rate$/.test(name || ""));
@@ -58,7 +58,7 @@ composcope.lines = (() => {
     }
   }
 
-  // One tab stop a chart. The point nearest to the pointer is told, so that points that lie on each other can be reached.
+  // One tab stop per chart. The tooltip tells the point nearest to the pointer, so that overlapping points can be reached.
   const REACH = 24;
   function pointing(root, spots, tell, pick, width) {
     spots.sort((a, b) => a.x - b.x || a.y - b.y);

@@ -1,4 +1,4 @@
-// Wires the page: figures are drawn when they come into view, their rows loaded only then.
+// Connect the parts of the page. Figures are drawn, and their rows loaded, only when they come into view.
 "use strict";
 (() => {
   const { el, need, number, arrays, charts, cases, dossier } = composcope;
@@ -38,8 +38,8 @@
     };
   }
 
-  // The failing cases kept in detail, those first in which this head's lookback ratio is furthest from that of the
-  // success that a case is shown beside; where that was not kept, from the mean of the successes that were.
+  // The failing cases kept in detail, sorted by the distance of this head's lookback ratio from that of the success shown
+  // with the case, or, if that success was not kept, from the mean of the successes that were.
   function differing(run, { layer, head }) {
     const whole = (f) => (f.probes.lookback || []).find((e) => e.role === "whole" && e.arrays.ratio);
     return Promise.all(cases.keptIn(run).map((k) => need(k.file))).then((files) => {
@@ -83,7 +83,7 @@
     caption.addEventListener("keydown", (e) => { if (e.key === "Enter" || e.key === " ") { unfold(); e.preventDefault(); } });
   }
 
-  // Everything but the figures waits for the index: which run is shown, and which case.
+  // Everything but the figures waits for the index, which tells which run and case to show.
   composcope.ready = cases.start().then((index) => {
     if (!index) return;
     composcope.run.at = index.best;
@@ -112,7 +112,7 @@
     if (caption) unfoldable(caption);
   }
 
-  // On a narrow page a picture that is hardly wider is made to fit; a wide one keeps its letters legible and scrolls.
+  // On a narrow page, a slightly wider picture shrinks to fit; a much wider one scrolls, so that its text stays legible.
   for (const picture of document.querySelectorAll(".still")) {
     const fit = () => picture.classList.toggle("fits", picture.naturalWidth > 0 && picture.naturalWidth < 1.2 * innerWidth);
     picture.addEventListener("load", fit);

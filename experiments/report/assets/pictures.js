@@ -1,4 +1,4 @@
-// What each probe saw in one case: its lookback map, its patching sweeps, its trajectory, its questions' tokens.
+// Each probe's pictures of one case: lookback map, patching sweeps, trajectory, tokens of the question.
 "use strict";
 composcope.pictures = (() => {
   const { el, number, arrays, heatmap, tokens, colors } = composcope;
@@ -86,7 +86,7 @@ composcope.pictures = (() => {
   }
 
   const DRAW = { patching, trajectory, "min-k": surprise };
-  // What one probe saw in a case.
+  // One probe's pictures of a case.
   const one = (name, file) => DRAW[name](file.probes[name]);
 
   return { one };

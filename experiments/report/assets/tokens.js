@@ -1,10 +1,10 @@
-// Text as the model reads it: one box a token, colored by a number.
+// Text as the model reads it: one box per token, colored by a number.
 "use strict";
 composcope.tokens = (() => {
   const { el, showTip, hideTip } = composcope;
 
   // pieces: text of each token; about: {color(i), tell(i) -> lines, kind(i) -> class, can(i), pick(i), label}
-  // One tab stop: the arrow keys go from token to token, Enter picks the one that is marked.
+  // One tab stop: the arrow keys go from token to token, Enter picks the marked one.
   function draw(pieces, about) {
     const spans = pieces.map((piece, i) => {
       const can = about.pick && about.can(i);

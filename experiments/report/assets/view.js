@@ -1,10 +1,10 @@
-// Of a served page only: is there a newer one, and one file of what is seen.
+// For a served page only: check for a newer page, and export the shown run as one file.
 "use strict";
 (() => {
   const KEPT = "composcope-view", number = Number(location.pathname.split("/")[1]);
   const said = document.getElementById("live"), link = document.getElementById("export");
 
-  // What was shown before the page was written again: the run by its label, and the place.
+  // Restore the run and the scroll position that were shown before the page was written again.
   composcope.ready.then((index) => {
     const tell = (at) => { link.href = `/export?run=${at}`; };
     composcope.onRun(tell);

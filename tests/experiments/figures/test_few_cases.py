@@ -110,9 +110,9 @@ def test_a_run_with_nothing_to_draw_is_named(synthetic: ModuleType, tmp_path: Pa
     synthetic.make_run(tmp_path / "a", probes=("min-k",), protocol=GAP, n=20)
     synthetic.make_run(tmp_path / "b", probes=(), protocol=GAP, n=20, model="organism:twin")
     synthetic.make_run(tmp_path / "c", probes=(), n=20)
-    assert figures.draw("mink", [tmp_path]).caption.endswith("Nothing to draw of: b.")
+    assert figures.draw("mink", [tmp_path]).caption.endswith("nothing to draw: b.")
     # Another protocol's run never has such a number, so nothing is missing.
-    assert "Nothing to draw of" not in figures.draw("gap-slopes", [tmp_path]).caption
+    assert "nothing to draw" not in figures.draw("gap-slopes", [tmp_path]).caption
 
 
 def test_runs_in_folders_of_one_name_are_told_apart(synthetic: ModuleType, tmp_path: Path) -> None:

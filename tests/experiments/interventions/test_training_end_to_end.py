@@ -281,7 +281,7 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
         (["--recipe", "grpo", "-m", "organism:no", "-o", "x"], "no such organism"),
         (["--recipe", "steering"], "give an evaluated run"),
         (["--recipe", "steering", "nowhere"], "nowhere"),
-        (["nowhere", "--recipe", "grpo", "-m", BASE, "-o", "x"], "a run is for steering and patching"),
+        (["nowhere", "--recipe", "grpo", "-m", BASE, "-o", "x"], "only steering and patching take a run"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", ""], "give whole numbers with commas"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--limit", "3"], "--limit 3: only applies to --curve"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--layers", "1"], "--layers 1: is for steering and patching"),

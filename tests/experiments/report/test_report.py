@@ -128,7 +128,7 @@ def test_scaffolded_runs_lead_with_what_revealed_steps_do(synthetic: ModuleType,
     (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "scaffolding", "metrics": metrics}))
     (table,) = headline.tables(load([run]))
     assert "gets 5 of 16 wholes right unaided and 9 of 10 with as many steps revealed as it needs" in table["lead"]
-    assert "6 stay open" in table["lead"] and "90.0\u00a0% [55.5,\u00a099.7]" in table["lead"]
+    assert "; 6 could not be graded" in table["lead"] and "90.0\u00a0% [55.5,\u00a099.7]" in table["lead"]
 
 
 def test_an_undefined_headline_is_words(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_probes_are_not_offered_where_there_is_nothing_to_contrast(synthetic: Mo
     failures = run / "casesets" / "residual-failure.jsonl"
     failures.write_text("")
     page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
-    assert "there is no failure with every part right, so probes have nothing to contrast" in page
+    assert "there is no failure with every part right" in page
     assert "<code>composcope probe" not in page
 
 
@@ -258,7 +258,7 @@ def test_validity_shows_yes_no_and_cannot_say_with_number_and_interval(synthetic
     page = report.write([run], tmp_path / "study").read_text(encoding="utf-8")
     assert 'class="answer yes">yes' in page and 'class="answer reversed">yes, reversed' in page
     assert "[-0.5, -0.1]" in page and "One training per dose." in page and "cannot say" in page
-    assert "Not every probe measures what it is read as" in page
+    assert "Not every probe measures what it claims" in page
 
 
 def test_the_verdict_table_holds_headline_answers_only() -> None:
@@ -341,4 +341,4 @@ def test_the_lead_ranges_over_models_with_enough_cases_and_names_the_others(
         (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
     (table,) = headline.tables(load([tmp_path]))
     assert "from 10.0\u00a0% [4.9,\u00a017.6] of 100 wholes wrong (“least”) to 80.0\u00a0%" in table["lead"]
-    assert "Too few to say: “few” has 1 gradable wholes and 99 others" in table["lead"]
+    assert "“few” has 1 gradable wholes and 99 others" in table["lead"]

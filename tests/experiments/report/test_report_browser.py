@@ -164,7 +164,7 @@ def test_links_to_a_section_end_at_it_though_figures_above_are_drawn_meanwhile(
     page.goto("about:blank")
     page.goto(study.as_uri() + "#cases")
     assert abs(top("cases") - below) < 4
-    assert page.locator("#browser .item").count() > 0 and not page.get_by_text("needs scripts").is_visible()
+    assert page.locator("#browser .item").count() > 0 and not page.get_by_text("needs JavaScript").is_visible()
     page.mouse.move(200, 400)
     page.mouse.wheel(0, -600)
     assert top("cases") > 300  # the reader's own scrolling is not undone

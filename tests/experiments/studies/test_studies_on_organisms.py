@@ -292,7 +292,7 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, capsys: pyte
         (["--data", "nothing.jsonl"], "no such benchmark file"),
         (["--limit", "0"], "--limit 0"),
         (["--data", "hub:compositional-gsm"], "composcope build compositional-gsm"),
-        (["--model", "organism:none", "--models", "x.yaml"], "give one of them"),
+        (["--model", "organism:none", "--models", "x.yaml"], "give only one of them"),
     ):
         assert main(["study", "agentcoma", *words, "--out", str(tmp_path / "s")]) == 1
         assert said in capsys.readouterr().err
