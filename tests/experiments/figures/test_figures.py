@@ -65,7 +65,7 @@ def test_every_figure_says_its_title_its_command_and_its_place_once() -> None:
     assert len(found) > 35 and {name: f.name for name, f in found.items()} == {name: name for name in found}
     assert len({f.title for f in found.values()}) == len(found)
     assert all(f.command.startswith("composcope ") for f in found.values())
-    probes = {"neurons", "lookback", "patching", "trajectory", "min-k"}
+    probes = {"neurons", "lookback", "patching", "trajectory", "min-k", "faithfulness"}
     assert {f.section for f in found.values()} == {"", "first", "behavior", "optional"} | probes
 
 
