@@ -82,5 +82,5 @@ def test_depths_that_a_benchmark_counts_in_another_bin_are_said() -> None:
         return SimpleNamespace(cases=cases)
 
     binned = behaviour._bins([run("organism-temporal", 2, 4, 7), run("organism-temporal", 9, 7)])
-    assert "4 counts 7, too; 6 counts 9, too" in binned
+    assert "4 includes 7; 6 includes 9" in binned
     assert behaviour._bins([run("mine", 2, 4, 7)]) == ""

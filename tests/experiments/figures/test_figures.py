@@ -166,7 +166,7 @@ def test_curves_of_patches_are_of_donors_and_controls_not_of_their_differences(s
         "flip_rate"
     }
     assert {r["measure"] for r in figures.draw("patching", study, measure="kl").rows} == {"kl"}
-    with pytest.raises(InputError, match="'size' is not known"):
+    with pytest.raises(InputError, match="measure 'size'"):
         figures.draw("patching", study, measure="size")
 
 
