@@ -10,7 +10,7 @@ import typer
 from ...errors import InputError
 from ..console.printing import show
 from ..organism.weights import DOSES
-from .help import Command, Commands, example, under
+from .help import Command, Commands, example
 from .options import AsJson, Quiet
 from .plants import plant
 
@@ -22,8 +22,7 @@ app = typer.Typer(
     help="The organisms that composcope ships: small models that know the parts and fail the whole.",
     no_args_is_help=True,
 )
-PLANT = {"What is planted": ("cause", "variant", "block", "working", "shipped")}
-app.command(cls=under(PLANT), epilog=example("organism plant --cause lost --block 2 --seed 5 --out plants/lost"))(plant)
+app.command(cls=Command, epilog=example("organism plant --cause lost --block 2 --seed 5 --out plants/lost"))(plant)
 
 
 def _recipe(steps: int | None, dose_steps: int | None) -> OrganismRecipe:

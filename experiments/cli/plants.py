@@ -16,8 +16,8 @@ from ..organism.weights import WRITERS
 from .options import AsJson
 
 _CAUSES = (
-    f"One of {', '.join(recipes.CAUSES)}; twice for a mixture. {' or '.join(WRITERS)}: one that writes its working and "
-    "reads its answer off it, or not."
+    f"One of {', '.join(recipes.CAUSES)}; give it twice for a mixture. {' or '.join(WRITERS)}: a model that writes "
+    "its working, and reads its answer from it or does not."
 )
 
 
