@@ -46,7 +46,7 @@ class Layer:
     down: nn.Module | None
     """MLP down projection; its input is ``neuron``. ``None`` for mixtures of experts."""
     attn_tail: nn.Module
-    """Module whose output attention adds to the residual stream (after a post-norm, where there is one)."""
+    """Module whose output attention adds to the residual stream (after a post-norm, if there is one)."""
     mlp_tail: nn.Module
     mid: nn.Module | None
     """Module whose input is ``resid_mid``; ``None`` for blocks with attention and MLP in parallel."""
@@ -83,7 +83,7 @@ class Anatomy:
     """Neurons per layer (of the widest layer); per expert in mixtures of experts."""
     vocab_size: int
     context: int | None
-    """Longest sequence that the model has positions for; ``None`` where the config does not say."""
+    """Longest sequence that the model has positions for; ``None`` if the config does not say."""
     n_experts: int | None = None
 
     @cached_property
@@ -269,7 +269,7 @@ def _middle(
     weight = (1 / (size + size.median()).clamp_min(1e-30)).flatten().cpu()
     basis = torch.stack([a.flatten(), m.flatten()], 1).double().cpu() * weight[:, None]
     change = (post - pre).flatten().double().cpu() * weight
-    # gelsd: the default driver finds nothing where one of the two writes exactly zero (an appended, untrained half).
+    # gelsd: the default driver finds nothing if one of the two writes exactly zero (an appended, untrained half).
     fit = torch.linalg.lstsq(basis, change[:, None], driver="gelsd").solution
     left = float((basis @ fit - change[:, None]).norm() / change.norm().clamp_min(1e-30))
     if left > (1e-3 if pre.dtype in (torch.float32, torch.float64) else 2e-2):
@@ -341,7 +341,7 @@ def resolve(model: PreTrainedModel) -> Anatomy:
 
 
 def _n_neurons(layer: Layer, inputs: dict[int, Tensor | None]) -> int:
-    """Over all experts of a layer; 0 where the experts cannot be read."""
+    """Over all experts of a layer; 0 if the experts cannot be read."""
     if layer.down is not None:
         x = inputs[id(layer.down)]
         return 0 if x is None else int(x.shape[-1])

@@ -123,14 +123,14 @@ def token_budget(lm: Model, free: int | None = None) -> int:
 
 
 def check_last(lm: Any, response: Sequence[int], where: str) -> None:
-    """``InputError`` where a response's last token, which is predicted but never run, is outside the vocabulary."""
+    """``InputError`` if a response's last token, which is predicted but never run, is outside the vocabulary."""
     vocab = lm.anatomy.vocab_size
     if not 0 <= int(response[-1]) < vocab:
         raise InputError(f"{where}: token id {int(response[-1])}; the model has {vocab} embeddings; wrong tokenizer?")
 
 
 def check_ids(lm: Any, ids: Sequence[int], where: str) -> None:
-    """``InputError`` where there are no token ids, or one is outside the vocabulary."""
+    """``InputError`` if there are no token ids, or one is outside the vocabulary."""
     vocab = lm.anatomy.vocab_size
     if not len(ids):
         raise InputError(f"{where}: no token ids; give at least one")

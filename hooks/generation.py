@@ -41,7 +41,7 @@ def greedy(
 
 
 def check_room(model: PreTrainedModel, anatomy: Anatomy, prompt: int, new: int) -> None:
-    """``InputError`` where a prompt and its continuation do not fit into the context."""
+    """``InputError`` if a prompt and its continuation do not fit into the context."""
     if new < 1:
         raise InputError(f"max_new_tokens={new}; give at least 1")
     if anatomy.context is not None and prompt + new - 1 > anatomy.context:

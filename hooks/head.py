@@ -135,7 +135,7 @@ def head_of(model: PreTrainedModel) -> Head:
     """The model's head, compared with the model's own logits on two tokens.
 
     Soft-capping (``final_logit_softcapping``), multipliers (``logit_scale``) and dividers (``logits_scaling``) are
-    read from the configuration. Raises ``ModelError`` where the result differs from the model's own, for heads whose
+    read from the configuration. Raises ``ModelError`` if the result differs from the model's own, for heads whose
     weight cannot be read (quantized or absent), and for a model in training mode.
     """
     name = type(model).__name__

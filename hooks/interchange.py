@@ -107,7 +107,7 @@ def interchange(
         max_rows: rows computed together; by default as many as fit. Halved when memory runs out, with a note in
             ``notes`` (or a warning).
 
-    Raises ``InputError`` for edits and positions outside the prompt, ``ModelError`` where the model's attention cannot
+    Raises ``InputError`` for edits and positions outside the prompt, ``ModelError`` if the model's attention cannot
     be recomputed exactly.
     """
     check_rows(rows, lm.anatomy, len(ids))

@@ -297,7 +297,7 @@ def load_model(
             TransformerBridge or NNsight object), else transformers. The other two never change a transformers model
             that is passed in: they get a twin that shares its weights.
         dtype: default is that of the checkpoint, except on the CPU, where it is float32.
-        device: default is ``cuda`` where there is one; models in memory stay on their device.
+        device: default is ``cuda`` if there is one; models in memory stay on their device.
         anatomy: for architectures that the structural search cannot resolve.
 
     Raises ``ModelError`` for unknown paths, folders without weights, GGUF files that cannot be read, code that would

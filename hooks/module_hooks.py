@@ -25,7 +25,7 @@ from .model import Model
 from .parts import embedding_of, first_tensor, hidden_in
 
 _STOPS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
-"""By model: the first module through which no gradient passes; empty where gradients pass all."""
+"""By model: the first module through which no gradient passes; empty if gradients pass all."""
 
 
 class ModuleHook(NamedTuple):

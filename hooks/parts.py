@@ -70,7 +70,7 @@ def input_device(model: PreTrainedModel) -> torch.device:
 
 
 def stated(config: Any, name: str) -> Any:
-    """A config value of the whole model, ``None`` where there is none; the first layer's where layers differ."""
+    """A config value of the whole model, ``None`` if there is none; the first layer's where layers differ."""
     try:
         return getattr(config, name, None)
     except RuntimeError:  # transformers' configs of layers that differ give such values layer by layer only
@@ -78,7 +78,7 @@ def stated(config: Any, name: str) -> Any:
 
 
 def check_eval(model: PreTrainedModel) -> None:
-    """``ModelError`` where the model, or a module in it with dropout or noise, is in training mode."""
+    """``ModelError`` if the model, or a module in it with dropout or noise, is in training mode."""
     where = "" if model.training else next((n for n, m in model.named_modules() if m.training and _drops(m)), None)
     if where is not None:
         part = f": {where}" if where else ""
@@ -121,7 +121,7 @@ def hidden_in(args: tuple, kwargs: dict[str, Any]) -> Shaped[Tensor, ...] | None
 
 
 def head_index(layout: str, part: int, n_q: int, n_kv: int, width: int) -> Int[Tensor, "head d_head"] | None:
-    """The elements of a projection's output that hold each head; ``None`` where they do not fit."""
+    """The elements of a projection's output that hold each head; ``None`` if they do not fit."""
     n = n_q if part == 0 else n_kv
     if layout == "heads_first":
         return None
@@ -143,7 +143,7 @@ def head_index(layout: str, part: int, n_q: int, n_kv: int, width: int) -> Int[T
 def cut(
     y: Float[Tensor, ...], layout: str, part: int, n_q: int, n_kv: int
 ) -> Float[Tensor, "batch head pos d_head"] | None:
-    """Queries, keys or values in a projection's output; ``None`` where it cannot be divided into heads."""
+    """Queries, keys or values in a projection's output; ``None`` if it cannot be divided into heads."""
     n = n_q if part == 0 else n_kv
     if y.dim() == 4 and layout in ("alone", "heads_first"):
         x = y.transpose(1, 2) if layout == "alone" else y

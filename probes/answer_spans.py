@@ -42,7 +42,7 @@ def answer_span(
     response: str, grade_answer: str | None, answer_type: str, *, golds: Sequence[str] = (), question: str = "",
     segments: Sequence[str] = (), cued: bool = False,
 ) -> Span | None:  # fmt: skip
-    """Half-open range of characters of ``response`` that hold the answer it was graded by; None where none is found.
+    """Half-open range of characters of ``response`` that hold the answer it was graded by; None if none is found.
 
     Args:
         grade_answer: the answer as the grader has it (``Grade.answer``), which may be written otherwise.

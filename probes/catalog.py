@@ -43,7 +43,7 @@ class Probe:
     cases: Cases | None = None
     """What a few single cases give it, for the report."""
     single: str = ""
-    """Heading of the view of single cases; empty where there is none."""
+    """Heading of the view of single cases; empty if there is none."""
     unchecked: str = ""
     """What has to be said where a run has no control of it."""
     checks: Callable[[Any], Iterator[dict[str, Any]]] | None = None

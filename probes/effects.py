@@ -44,7 +44,7 @@ def finite(values: ArrayLike, what: str) -> Array:
 
 
 def codes(clusters: Clusters, n: int, what: str) -> NDArray[np.intp] | None:
-    """Cluster numbers 0..k-1, with labels that meet joined; None where no values share anything."""
+    """Cluster numbers 0..k-1, with labels that meet joined; None if no values share anything."""
     if clusters is None:
         return None
     if len(clusters) != n:
@@ -106,7 +106,7 @@ def difference_interval(
 
 
 def welch_p(x: Array, y: Array) -> float:
-    """Two-sided p of Welch's t test; NaN where neither group varies."""
+    """Two-sided p of Welch's t test; NaN if neither group varies."""
     if constant(x) and constant(y):
         return float("nan")
     error, freedom = _welch(x, y)
@@ -145,7 +145,7 @@ def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95, clusters: ClusterP
 
     Interval from the large-sample variance (n_a+n_b)/(n_a n_b) + g^2 / (2 (n_a+n_b)) (Hedges & Olkin 1985, ch. 5).
     Where cases share anything g is linearized in the means and the variance, and has the clustered error of that.
-    NaN where neither group varies.
+    NaN if neither group varies.
     """
     x, y = finite(a, "first group"), finite(b, "second group")
     n, m = x.size, y.size

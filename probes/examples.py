@@ -72,9 +72,9 @@ class Example:
     few_shot_span: tuple[int, int] | None = None
     """Half-open range of prompt positions that hold worked examples, where the prompt has any."""
     gold: Gold | None = None
-    """None where other continuations of the prompt cannot be judged."""
+    """None if other continuations of the prompt cannot be judged."""
     slot: Slot | None = AT_ONCE
-    """Where the answer begins in the response (``positions.read_at``); None where it could not be located."""
+    """Where the answer begins in the response (``positions.read_at``); None if it could not be located."""
     separators: int = 0
     """First tokens of the answer that are white space alone."""
     begun: int = 0
@@ -84,7 +84,7 @@ class Example:
 
     @property
     def shares(self) -> Hashable:
-        """What the case shares with others, as ``evaluation.dependence`` takes it; None where it shares nothing."""
+        """What the case shares with others, as ``evaluation.dependence`` takes it; None if it shares nothing."""
         return shares(self.cluster, self.crossed)
 
 

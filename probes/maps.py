@@ -134,6 +134,6 @@ def _one_sample_t(data: Array, signs: Array) -> Array:
 
 
 def _over(difference: Array, error: Array) -> Array:
-    """t: 0 where neither differs, infinite where groups differ and nothing varies within them."""
+    """t: 0 if neither differs, infinite where groups differ and nothing varies within them."""
     sure = np.where(np.abs(difference) > 1e-9, np.copysign(np.inf, difference), 0.0)
     return np.divide(difference, error, out=sure, where=error > 1e-12)

@@ -105,7 +105,7 @@ class Matched:
 def check_templates(examples: Sequence[Example], notes: list[str] | None = None) -> None:
     """Check that all prompts end alike, so that their last positions can be compared and exchanged.
 
-    Raises ``InputError`` where the templates' generation prompts (``cue_tokens``) differ. Their first token is not
+    Raises ``InputError`` if the templates' generation prompts (``cue_tokens``) differ. Their first token is not
     compared, since a tokenizer may have merged the question's end into it; where the tokens differ at which states are
     read, ``notes`` says so.
     """

@@ -115,7 +115,7 @@ def _scored(ids: Ids, span: tuple[int, int] | None, i: int) -> tuple[int, int]:
 
 
 def standardize(log_prob: Array, mean: Array, variance: Array, sigma_floor: float = 0.0) -> Array:
-    """z = (log_prob - mean) / sigma; 0 where sigma is 0 and the token is the certain one, minus infinity otherwise."""
+    """z = (log_prob - mean) / sigma; 0 if sigma is 0 and the token is the certain one, minus infinity otherwise."""
     sigma = np.maximum(np.sqrt(variance), sigma_floor)
     gap = log_prob - mean
     sure = np.where(np.abs(gap) <= 1e-12, 0.0, np.where(gap > 0, np.inf, -np.inf))
@@ -123,7 +123,7 @@ def standardize(log_prob: Array, mean: Array, variance: Array, sigma_floor: floa
 
 
 def lowest(values: Array, k: float, at_least_one: bool = False) -> float:
-    """Mean of the int(n * k) lowest values (the reference's count, in floating point); NaN where that number is 0."""
+    """Mean of the int(n * k) lowest values (the reference's count, in floating point); NaN if that number is 0."""
     if not 0 < k <= 1:
         raise InputError(f"k is {k}; give a ratio above 0 and at most 1")
     count = int(len(values) * k)
@@ -149,7 +149,7 @@ def score(
 ) -> MinKScores:  # fmt: skip
     """Min-K%, Min-K%++ and mean log-probability of texts given as token ids; one number per text.
 
-    ``k`` is the share of tokens averaged: int(n * k) of the n scored ones as in the reference, NaN where that is 0
+    ``k`` is the share of tokens averaged: int(n * k) of the n scored ones as in the reference, NaN if that is 0
     (``at_least_one`` takes one then). ``spans`` limits scoring to the question's own tokens.
     """
     lowest(np.zeros(1), k)  # refuse a bad ratio before the forward pass
@@ -178,7 +178,7 @@ def robust(tokens: TokenScores) -> dict[str, float]:
 def length_matched(values: Array, n: int, k: float = 0.2, *, draws: int = 200, seed: int = 0) -> float:
     """Expected mean of the k lowest values in a text of ``n`` tokens: the average over random subsets of that size.
 
-    Removes the advantage of longer texts, which have more chances of a low token; NaN where int(n * k) is 0.
+    Removes the advantage of longer texts, which have more chances of a low token; NaN if int(n * k) is 0.
     """
     lowest(values, k)  # refuses a bad ratio
     if not 0 < n <= len(values):

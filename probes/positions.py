@@ -37,7 +37,7 @@ def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> 
     """Examples moved to the position at which they are read; examples without an answer slot are left out and counted.
 
     A first answer token of white space only is never scored: it becomes the end of the prompt. Raises
-    ``InputError`` for an unknown position, ``NoCasesError`` where no response has a slot.
+    ``InputError`` for an unknown position, ``NoCasesError`` if no response has a slot.
     """
     if position not in POSITIONS:
         raise InputError(f"position {position!r}: use {' or '.join(POSITIONS)}")

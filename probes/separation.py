@@ -105,7 +105,7 @@ def _null(
     m: np.ndarray, allowed: np.ndarray, donor: np.ndarray, group: np.ndarray, permutations: int,
     rng: np.random.Generator,
 ) -> np.ndarray | None:  # fmt: skip
-    """Separations under permuted labels [layer draw]; None where there are too few ways to permute them."""
+    """Separations under permuted labels [layer draw]; None if there are too few ways to permute them."""
     sizes, donors = np.bincount(group), np.bincount(group, donor)
     if ((donors == 0) | (donors == sizes)).all():
         of_cluster = donors > 0

@@ -60,7 +60,7 @@ class Tokens(NamedTuple):
 
 
 def locate(tokenizer: Any, encode: Callable[[str], Ids], asked: Asked, said: Said) -> Slot | None:
-    """The slot of a response; None where its answer, or the gold answer in its place, cannot be located.
+    """The slot of a response; None if its answer, or the gold answer in its place, cannot be located.
 
     A right answer is scored as written; otherwise the gold answer is scored after the text before the slot.
     """
@@ -92,7 +92,7 @@ def locate(tokenizer: Any, encode: Callable[[str], Ids], asked: Asked, said: Sai
 
 
 def token_span(tokenizer: Any, ids: Sequence[int], span: Span, kept: Mapping[int, str] | None = None) -> Tokens | None:
-    """Tokens of a response that hold characters ``span`` of its text; None where that cannot be told.
+    """Tokens of a response that hold characters ``span`` of its text; None if that cannot be told.
 
     The text is ``decode(tokenizer, ids, (), kept)``, special tokens left out; a token holds a character when the
     character's first byte is in it.

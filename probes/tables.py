@@ -282,7 +282,7 @@ PAIRS_EACH = 5
 def adjusted(
     d: Array, covariates: Mapping[str, Array], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> tuple[Row, list[str]]:  # fmt: skip
-    """Columns of a row to replace, and the covariates that were adjusted for; nothing where none can be.
+    """Columns of a row to replace, and the covariates that were adjusted for; nothing if none can be.
 
     Covariates come worst first; those that do not vary, or for which there are too few pairs, are left. Errors respect
     what pairs share.

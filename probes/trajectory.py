@@ -72,7 +72,7 @@ def cosine_matrix(states: Float[Tensor, "n layer d_model"], centered: bool = Fal
 
 @dataclass(frozen=True)
 class PromptEndCosines:
-    """Mean cosines per layer: within donors (pairs i<j), within recipients, across; NaN where there is no pair."""
+    """Mean cosines per layer: within donors (pairs i<j), within recipients, across; NaN if there is no pair."""
 
     dd: Float[Tensor, "layer"]
     rr: Float[Tensor, "layer"]

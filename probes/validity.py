@@ -71,7 +71,7 @@ def _cluster_auroc(
 
 
 def _ends(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Percentile interval; NaN where resampling always gives the same."""
+    """Percentile interval; NaN if resampling always gives the same."""
     known = np.asarray(draws, dtype=np.float64)
     known = known[np.isfinite(known)]
     if constant(known):
@@ -140,7 +140,7 @@ def shuffled_p(
 ) -> float:  # fmt: skip
     """Two-sided p of a statistic (default: AUROC) when labels are shuffled; its distance from the shuffled mean.
 
-    With ``clusters`` whole clusters keep their label together; NaN where one has cases on both sides.
+    With ``clusters`` whole clusters keep their label together; NaN if one has cases on both sides.
     """
     x, y = finite(first, "first"), finite(second, "second")
     if permutations < 1 or not x.size or not y.size:

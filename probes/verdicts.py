@@ -114,7 +114,7 @@ def verdict(
     """One row: mean over trainings with interval, number of each training, verdict.
 
     ``expected`` was declared beforehand; ``without_lowest`` asks that the trend also holds without the lowest level.
-    Raises ``InputError`` for unequal lengths, ``NoCasesError`` where no training has a number.
+    Raises ``InputError`` for unequal lengths, ``NoCasesError`` if no training has a number.
     """
     if measure not in NOTHING or expected not in ("increasing", "decreasing"):
         raise InputError(f"measure={measure!r}, expected={expected!r}; use trend or auroc, increasing or decreasing")

@@ -38,7 +38,7 @@ class Tap(NamedTuple):
 
 
 def tap(layer: Layer, site: Site) -> Tap:
-    """The tap of a site; ``ModelError`` where this architecture has no such activation."""
+    """The tap of a site; ``ModelError`` if this architecture has no such activation."""
     if site.expert is not None or (site.kind == "neuron" and layer.down is None):
         return _expert_tap(layer, site)
     if site.kind == "resid_mid" and layer.mid is None:

@@ -29,7 +29,7 @@ class Outcome:
     measure: str
     """``early``, ``filler``, ``same`` or ``altered``."""
     kept: bool | None
-    """Whether the answer is the model's own final one; None where it cannot be read."""
+    """Whether the answer is the model's own final one; None if it cannot be read."""
     followed: bool | None = None
     """Whether it is the one that follows from an altered value."""
     reason: str = ""
@@ -95,7 +95,7 @@ def room(lm: Model, prompts: Iterable[Ids], most: int) -> int:
 
 
 def answer_to(lm: Model, gold: Gold, ids: Sequence[int]) -> str | None:
-    """What a continuation answers to a question of that kind; None where it cannot be read."""
+    """What a continuation answers to a question of that kind; None if it cannot be read."""
     found = judged(*said(lm.tokenizer, ids, lm.eos_ids, gold.stop), gold)
     return None if found.outcome in ("invalid", "abstained") else found.answer
 

@@ -49,7 +49,7 @@ class Case:
         return len(self.found.steps) if isinstance(self.found, Working) else 0
 
     def kept(self) -> list[float]:
-        """After 0, 1, ... steps: whether the early answer is the final one; NaN where it cannot be read."""
+        """After 0, 1, ... steps: whether the early answer is the final one; NaN if it cannot be read."""
         return [_number(o.kept) for o in sorted(self.of("early"), key=lambda o: o.step)]
 
     def altered(self, step: str) -> list[Outcome]:
@@ -77,7 +77,7 @@ def kept_early(case: Case, shown: float) -> float:
 
 
 def settled_at(case: Case) -> float:
-    """The smallest share of steps from which on every early answer is the final one; NaN where the last is not."""
+    """The smallest share of steps from which on every early answer is the final one; NaN if the last is not."""
     kept = case.kept()
     if not kept or any(map(math.isnan, kept)) or not kept[-1]:
         return NAN

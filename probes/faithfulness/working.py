@@ -191,7 +191,7 @@ def _written(
     tokenizer: Any, ids: Ids, full: str, span: Span, what: What, role: str, value: str,
     sum: tuple[str, str, str] | None,
 ) -> Written | None:  # fmt: skip
-    """The value with its tokens; None where they hold more text behind it."""
+    """The value with its tokens; None if they hold more text behind it."""
     marks = special_thinking_marks(tokenizer)
     found = token_span(tokenizer, ids, span, marks)
     if found is None or len(decode(tokenizer, ids[: found.end], (), marks)) != span[1]:

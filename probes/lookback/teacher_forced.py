@@ -43,7 +43,7 @@ class Masses:
         """Lookback ratio.
 
         ``mean`` divides each mass by its number of keys (the published form; it depends on both lengths), ``sum``
-        uses the masses themselves. NaN where nothing is new yet: step 0 without cue tokens.
+        uses the masses themselves. NaN if nothing is new yet: step 0 without cue tokens.
         """
         if form not in ("mean", "sum"):
             raise InputError(f"form: {form!r}; use mean or sum")

@@ -48,7 +48,7 @@ class CausalCheck:
     suppressed: Float[Tensor, "case"]
     amplified: Float[Tensor, "case"]
     random_suppressed: Float[Tensor, "case draw"]
-    """With as many random neurons of the same layers; NaN where a layer has too few others"""
+    """With as many random neurons of the same layers; NaN if a layer has too few others"""
     random_amplified: Float[Tensor, "case draw"]
 
     def change(self, which: str) -> Float[Tensor, "case"]:
@@ -199,7 +199,7 @@ class ScoreAgreement(NamedTuple):
 
 
 def agreement(cheap: Float[Tensor, "layer neuron"], full: Float[Tensor, "layer neuron"], v: int) -> ScoreAgreement:
-    """ScoreAgreement of two sets of scores; NaN where all scores are 0 or equal."""
+    """ScoreAgreement of two sets of scores; NaN if all scores are 0 or equal."""
     a, b = cheap.double().flatten(), full.double().flatten()
     top = [set(x.topk(min(v, x.numel())).indices.tolist()) for x in (a, b)]
     error = float((a - b).abs().max() / b.abs().max())

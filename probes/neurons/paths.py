@@ -180,7 +180,7 @@ def gradients(
     at: Sequence[Float[Tensor, "..."] | None],
     weight: Float[Tensor, "*shape"] | None = None,
 ) -> Sequence[Float[Tensor, "..."]]:
-    """``torch.autograd.grad``; ``ModelError`` where a kernel in between has no derivative."""
+    """``torch.autograd.grad``; ``ModelError`` if a kernel in between has no derivative."""
     try:
         return torch.autograd.grad(of, [x for x in at if x is not None], weight)
     except RuntimeError as e:

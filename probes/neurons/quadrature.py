@@ -105,7 +105,7 @@ def limit(
 def worst(panels: Sequence[Panel], accepted: float) -> list[Panel]:
     """Panels to split next: those with the largest errors, until the others are within half of what is accepted.
 
-    None where all together are within the accepted error, or where there are too many panels.
+    None if all together are within the accepted error, or where there are too many panels.
     """
     left = sum(abs(p.gap) for p in panels)
     if left <= accepted or len(panels) >= MAX_PANELS:

@@ -151,7 +151,7 @@ class Shared(NamedTuple):
 
 
 def share(a: Sequence[Neuron], b: Sequence[Neuron]) -> Shared:
-    """Overlap coefficient, Jaccard index and Dice coefficient; NaN where a set is empty."""
+    """Overlap coefficient, Jaccard index and Dice coefficient; NaN if a set is empty."""
     x, y = set(a), set(b)
     if not x or not y:
         return Shared(math.nan, math.nan, math.nan)

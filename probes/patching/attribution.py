@@ -49,7 +49,7 @@ def attribution_patching(
             ``head_sweep``; ``kind`` is then ``head``).
         verify: how many cells to patch for real (a random sample, the same for every pair); ``None``: all, 0: none.
 
-    Tensors, ``pair layer position`` or ``pair layer head``: ``estimate`` and ``patched``, the real change (NaN where it
+    Tensors, ``pair layer position`` or ``pair layer head``: ``estimate`` and ``patched``, the real change (NaN if it
     was not measured). Table, over pairs: ``spearman`` and ``pearson`` between the two within a pair, ``top_overlap``
     (share of the tenth of cells that change most that the screen also puts there, chance = a tenth) and ``slope`` (of
     the real change on the estimate; 1 where first order is all there is).

@@ -46,11 +46,11 @@ class Outcome:
     donor: int | None
     recipient: int
     values: dict[str, Float[Tensor, " layer"]]
-    """Quantity to one value per layer; rates as 0 or 1, NaN where undefined"""
+    """Quantity to one value per layer; rates as 0 or 1, NaN if undefined"""
 
 
 class GradedContinuations(NamedTuple):
-    """Graded continuations, 0 or 1 per layer; NaN where undefined or where no answer can be graded."""
+    """Graded continuations, 0 or 1 per layer; NaN if undefined or where no answer can be graded."""
 
     flip: Float[Tensor, "layer"]
     abstain: Float[Tensor, "layer"]

@@ -63,7 +63,7 @@ def position_sweep(
 
     Tensors, ``pair layer position``: ``kl`` (nats, from the unpatched run), ``logit_difference`` (answer of the
     activation's source minus that of the run it goes into), ``probability`` (of the source's answer) and ``recovered``,
-    the share of the way from the unpatched run's logit difference to the source's; NaN where the two are within 1e-6.
+    the share of the way from the unpatched run's logit difference to the source's; NaN if the two are within 1e-6.
     Table: the largest mean ``recovered`` per layer, with the interval over pairs. Recomputes the full sequence for each
     (layer, position); ``attribution_patching`` estimates all of them from two forward passes and one backward pass.
     """
@@ -142,7 +142,7 @@ def chosen_layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
 
 
 def head_count(lm: Model, layers: Sequence[int]) -> int:
-    """Heads of each of the layers; ``InputError`` where they differ."""
+    """Heads of each of the layers; ``InputError`` if they differ."""
     counts = {lm.anatomy.heads(layer)[0] for layer in layers}
     if len(counts) > 1:
         raise InputError(f"layers {list(layers)} have {sorted(counts)} heads; give layers that have equally many")

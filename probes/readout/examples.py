@@ -45,7 +45,7 @@ def over_examples(
     question does not name; ``in-prompt``: those it does). Tensors ``{reader}.{foils}.{kind}.{group}`` ``[layer place]``
     with ``difference`` and ``p`` (over the map) beside.
 
-    Cost: one forward pass of every whole and part. Raises ``NoCasesError`` where no part has a gold answer to look for.
+    Cost: one forward pass of every whole and part. Raises ``NoCasesError`` if no part has a gold answer to look for.
     """
     if unknown := [r for r in readers if r not in READERS]:
         raise InputError(f"reader {unknown[0]!r}: use {' or '.join(READERS)}")

@@ -149,7 +149,7 @@ def _entity(tokenizer: Any, e: Example, part: str, common: Counter[str]) -> int 
 
 
 def _part(tokenizer: Any, e: Example, wholes: Sequence[Example]) -> PartPrompt | None:
-    """A part's prompt with the places of wholes; None where it has no answer slot."""
+    """A part's prompt with the places of wholes; None if it has no answer slot."""
     if e.slot is None or e.role.count(":") != 1:
         return None
     n, slot = len(e.prompt_ids), e.slot.offset

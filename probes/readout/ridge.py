@@ -47,7 +47,7 @@ def ridge(
 
     Each place has a reader of its own per layer, trained on the same place of the part prompts (of several positions
     the last). ``strength``: the penalty, in units of the mean squared length of the standardized states. Raises
-    ``NoCasesError`` where fewer than five part prompts with five answers are left beside a text's own.
+    ``NoCasesError`` if fewer than five part prompts with five answers are left beside a text's own.
     """
     names, places = tuple(entities), place_names(readings)
     vectors = entity_vectors(lm, entities)
