@@ -229,7 +229,7 @@ def _added(here: str, question: str) -> Span | None:
 
 
 def _repeats(sentence: str, link: re.Match[str], question: str) -> bool:
-    """Whether a verb of being stands between the same two words in the question."""
+    """Whether a verb of being is between the same two words in the question."""
     before, after = _words(sentence[: link.start()])[-1:], _words(sentence[link.end() :])[:1]
     if not before or not after:
         return False

@@ -41,13 +41,13 @@ class Probe:
     cost: str = "what its plugin does"
     """Forwards at most, for a dry run: a format over prompts, cases, pairs and layers."""
     cases: Cases | None = None
-    """What a few single cases give it, for the report."""
+    """Computes the probe on a few single cases, for the report."""
     single: str = ""
     """Heading of the view of single cases; empty if there is none."""
     unchecked: str = ""
     """What has to be said where a run has no control of it."""
     checks: Callable[[Any], Iterator[dict[str, Any]]] | None = None
-    """The controls that ran beside it: rows like those of the validity study, made of its ``ProbeData``."""
+    """The probe's controls as rows like those of the validity study, made from its ``ProbeData``."""
     standard: bool = True
     """Whether it runs where no probes are named; ``all`` are those."""
     given: Callable[..., Any] | None = None

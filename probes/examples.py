@@ -52,7 +52,7 @@ class Example:
     role: str
     """``whole``, ``part:0``, ..."""
     kind: str
-    """What the role asks about: ``composition`` for wholes, else the part's kind (``commonsense``, ``math``, ...)."""
+    """The subject of the role: ``composition`` for wholes, else the part's kind (``commonsense``, ``math``, ...)."""
     group: str
     """Label from the case set: ``failure`` or ``success``."""
     prompt_ids: Ids
@@ -80,7 +80,7 @@ class Example:
     begun: int = 0
     """Response tokens at the end of ``prompt_ids``, counted among the ``cue_tokens``: what has been read past."""
     crossed: tuple[str, ...] = ()
-    """What the case shares with others beside its cluster."""
+    """What the case shares with others besides its cluster."""
 
     @property
     def shares(self) -> Hashable:
@@ -151,7 +151,7 @@ def _keys(
 
 
 def _judged(case_sets: Iterable[CaseSet], graded: Iterable[Graded]) -> dict[tuple[str, str], Said]:
-    """What is known of each case's asks by role; of repeats the first."""
+    """The facts about each case's asks by role; for repeats, those of the first."""
     found: dict[tuple[str, str], Said] = {}
     for case_set in case_sets:
         for entry in case_set.entries:

@@ -35,7 +35,7 @@ PRIMARY_FAMILY, EXPLORATORY = "primary, Holm", "exploratory, Benjamini-Hochberg"
 
 
 FEWEST_SHOWN = 5
-"""Cases a side (or pairs) below which a contrast is sorted behind all others."""
+"""A contrast with fewer cases a side (or pairs) than this is sorted after all others."""
 
 
 def rank(row: Mapping[str, Any]) -> tuple[bool, bool, bool, bool, float]:

@@ -103,7 +103,7 @@ class Matched:
 
 
 def check_templates(examples: Sequence[Example], notes: list[str] | None = None) -> None:
-    """Check that all prompts end alike, so that their last positions can be compared and exchanged.
+    """Check that all prompts end in the same way, so that their last positions can be compared and exchanged.
 
     Raises ``InputError`` if the templates' generation prompts (``cue_tokens``) differ. Their first token is not
     compared, since a tokenizer may have merged the question's end into it; where the tokens differ at which states are
@@ -143,7 +143,7 @@ def token_before(e: Example) -> int:
 def match(
     examples: Sequence[Example], *, on: Sequence[str] = EXACT, caliper: float = CALIPER, role: str = "whole"
 ) -> Matched:
-    """Pair failures with successes one to one: as many as possible within the caliper, and those as alike as possible.
+    """Pair failures with successes one to one: as many pairs as possible within the caliper, at the smallest distance.
 
     Cases are matched on the example of ``role``; every role of a matched case is kept. ``on`` are fields of ``Example``
     that must agree exactly, ``caliper`` the largest distance of a pair (see the module). The answer may be that no

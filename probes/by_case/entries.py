@@ -1,4 +1,4 @@
-"""What one case gave one probe: the words of an index, the tensors beside it, and tokens as pieces of text."""
+"""One case's results of one probe: the text of an index, its tensors, and tokens as pieces of text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from ..examples import Example
 
 _LONGEST_CHARACTER = 4
-"""Bytes of UTF-8; a token sequence that is undecodable for longer than that is no character."""
+"""Longest UTF-8 character in bytes; a token sequence that stays undecodable for longer is not a character."""
 _CONTEXT = 6
 """Tokens before a piece that a decoder may need to see: leading spaces, bytes of an unfinished character."""
 
@@ -44,7 +44,7 @@ def named(example: Example) -> dict[str, Any]:
 def pieces(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """One piece per token; joined they are the decoded text.
 
-    A character whose bytes are spread over several tokens stands at the last of them, the others are empty.
+    A character whose bytes are spread over several tokens is at the last of them; the others are empty.
     """
     out: list[str] = []
     done = 0  # tokens whose text is out

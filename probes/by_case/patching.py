@@ -63,7 +63,7 @@ def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Colle
 
 
 def said(tokenizer: Any, ids: Int[torch.Tensor, " step"]) -> str:
-    """A continuation as text; -1 stands after its end."""
+    """A continuation as text; its tokens after the end are -1."""
     return decode(tokenizer, [int(i) for i in ids if i >= 0])
 
 

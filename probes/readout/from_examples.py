@@ -38,7 +38,7 @@ class Collected:
 
 
 def collect_readings(tokenizer: Any, examples: Sequence[Example]) -> Collected:
-    """What the wholes among the examples may hold; parts without a gold answer say nothing."""
+    """The targets that the wholes among the examples may hold; parts without a gold answer give none."""
     known = [e for e in examples if e.gold is not None]
     wholes = [e for e in known if e.role == "whole"]
     parts = {(e.case, e.role): e for e in known if e.role.startswith("part:")}

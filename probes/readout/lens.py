@@ -18,7 +18,7 @@ from ...hooks.model import Model
 from .readings import Reading, Scores, place_names, states_at
 
 ROUNDING = 1e-5
-"""What is left of a centred score below this share of the largest is rounding."""
+"""A centred score below this share of the largest is rounding error."""
 
 
 @torch.no_grad()
