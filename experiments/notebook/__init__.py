@@ -1,4 +1,4 @@
-"""The toolkit for notebooks: evaluate, look at cases, probe failures, draw. Everything shows itself where it stands.
+"""The toolkit for notebooks: evaluate, look at cases, probe failures, draw. Every result has a notebook display.
 
 run = composcope.evaluate("path/or/object", composcope.read_cases("cases.jsonl"))
 run.failures.probe("lookback").maps["failure - success"]

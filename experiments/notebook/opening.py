@@ -1,4 +1,4 @@
-"""How a notebook gets at results: evaluate a model now, or open a run that is there."""
+"""Get results in a notebook: evaluate a model, or open an existing run."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def evaluate(
 
     Args:
         model: a folder, hub id or ``organism:DOSE``; or a model in memory: a transformers model with its ``tokenizer``,
-            or what ``load_model`` returns.
+            or the result of ``load_model``.
         cases: cases (``read_cases``), the path of a case file, or the name of a benchmark.
-        out: the run's folder; ``runs/MODEL--CASES-HASH--PROTOCOL`` by default. The same call later takes the answers
-            from there and asks only what is missing.
-        options: those of ``composcope evaluate``, such as ``protocol``, ``limit``, ``few_shot``, ``seed``.
+        out: the run's folder (default: ``runs/MODEL--CASES-HASH--PROTOCOL``). The same call later reuses the answers
+            in it and asks only what is missing.
+        options: the options of ``composcope evaluate``, such as ``protocol``, ``limit``, ``few_shot``, ``seed``.
 
-    Raises ``ComposcopeError`` for whatever a user can mend.
+    Raises ``ComposcopeError`` for any error that the user can fix.
     """
     from ..investigate import investigate
 
@@ -46,7 +46,9 @@ def evaluate(
     benchmark = None if isinstance(cases, str | Path) else _benchmark(list(cases), settings.get("limit"))
     named = isinstance(model, str | Path)
     if not named and (given := [n for n in _OF_A_FILE if settings.get(n) is not None]):
-        raise InputError(f"{given[0]}={settings[given[0]]!r}: is for models that are loaded; this one is in memory")
+        raise InputError(
+            f"{given[0]}={settings[given[0]]!r}: only for models that composcope loads; this model is in memory, leave {given[0]} out"
+        )
     name = str(model) if named else _name_of(model)
     config = Config(**settings, model=name, benchmark=str(cases) if benchmark is None else benchmark.name, probes=())
     folder = Path(out) if out is not None else config.default_folder()
@@ -59,10 +61,10 @@ def evaluate(
 
 
 def open_run(folder: str | Path, model: Any = None, tokenizer: Any = None) -> RunResults:
-    """Open a run folder. Nothing is loaded but what is asked for; the model only to probe.
+    """Open a run folder. Data are loaded when they are needed, and the model only to probe.
 
-    ``model`` (with ``tokenizer``) is a model in memory, or the place where the run's model is now. Raises
-    ``InputError`` for a folder that is no evaluated run.
+    ``model`` (with ``tokenizer``) is a model in memory, or the current path of the run's model. Raises ``InputError``
+    for a folder that is not an evaluated run.
     """
     found = read_run(folder)
     found.counted_now()
@@ -70,16 +72,16 @@ def open_run(folder: str | Path, model: Any = None, tokenizer: Any = None) -> Ru
 
 
 def _name_of(model: Any) -> str:
-    """Where a model in memory came from; the name of its type where it does not say."""
+    """The place that a model in memory came from, or the name of its type if it does not say."""
     inner = getattr(model, "model", model)
     return str(getattr(getattr(inner, "config", None), "_name_or_path", "") or type(inner).__name__)
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Options by name as ``Config`` holds them: those of asking and serving in sections of their own."""
+    """Options by name in the form of ``Config``, with asking and serving options in their own sections."""
     found = {k: v for k, v in options.items() if k not in (*Asking.model_fields, *Serving.model_fields)}
     if wrong := [k for k in found if k in Probing.model_fields]:
-        raise InputError(f"{wrong[0]}: is for probes; give it to probe(...) of the failures")
+        raise InputError(f"{wrong[0]}: is an option of probes; give it to run.failures.probe(...)")
     for section, fields in (("asking", Asking.model_fields), ("serving", Serving.model_fields)):
         if mine := {k: v for k, v in options.items() if k in fields}:
             found[section] = {**dict(found.get(section) or {}), **mine}
@@ -87,7 +89,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _benchmark(cases: list[Case], limit: int | None) -> LoadedBenchmark:
-    """Cases in memory as a benchmark, named by what they say and by their hash."""
+    """Cases in memory as a benchmark, named after their own benchmark name and their hash."""
     found, digest = check_cases(cases, "cases"), hash_cases(cases)
     names = {c.benchmark or "cases" for c in found}
     name = f"{names.pop() if len(names) == 1 else 'cases'}-{digest[:8]}"

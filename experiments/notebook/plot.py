@@ -1,7 +1,7 @@
-"""Pictures: ``plot.attention(lm, "text", layer=3)``, and every figure by its name: ``plot.collapse_curve([a, b])``.
+"""Draw pictures: ``plot.attention(lm, "text", layer=3)``, or any figure by name: ``plot.collapse_curve([a, b])``.
 
-``dir(plot)`` names them. Each returns a ``Drawing``, which shows itself; ``.figure`` is matplotlib's, ``.rows`` are the
-numbers in it, ``.caption`` says what they are.
+``dir(plot)`` lists the names. Each function returns a ``Drawing``, which a notebook displays: ``.figure`` is the
+matplotlib figure, ``.rows`` are the numbers in it, ``.caption`` explains them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["attention"]
 NAMED_TOKENS = 40
-"""Tokens up to which each stands beside its row and column."""
+"""The largest number of tokens for which rows and columns are labelled with them."""
 
 
 def attention(lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[int] | None = None) -> Drawing:
-    """The attention pattern of a layer on a text or on token ids, a panel a head: rows look at columns.
+    """The attention pattern of a layer on a text or on token ids, one panel per head: rows look at columns.
 
     Raises ``ModelError`` for a layer or head that the model does not have, ``InputError`` for a text without tokens.
     """
@@ -60,14 +60,14 @@ def attention(lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[
         for h, weights in maps.items() for q in range(len(words)) for k in range(q + 1)
     ]  # fmt: skip
     caption = (
-        f"Attention of layer {layer} on {len(words)} tokens: each row is the token that looks, each column what it "
-        "looks at; every row sums to 1."
+        f"Attention of layer {layer} on {len(words)} tokens: each row is the token that looks, each column the token "
+        "that it looks at. Every row sums to 1."
     )
     return Drawing(style.finished(fig), rows, caption)
 
 
 def _as_run(given: Any) -> Any:
-    """What figures draw from: a folder as it is, an open run, or a run with a result that no folder need hold."""
+    """The input of figures: a folder, an open run, or a run with a result that may be only in memory."""
     if isinstance(given, ProbeResults):
         return given.as_run()
     return given.data if isinstance(given, RunResults) else given

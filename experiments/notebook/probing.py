@@ -1,4 +1,4 @@
-"""The model of a run and its probes: kept in the run's folder for all failures, in memory for a choice of cases."""
+"""Probe the model of a run; results for all failures are kept in the run's folder, others stay in memory."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 
 def kept(run: RunData, name: str) -> ProbeResults:
-    """What a run's folder holds of a probe."""
+    """The results of a probe in a run's folder."""
     data = RunData(run.path)
     found, chosen = data.probe(name), data.path / "probes" / "examples.json"
     if found is None:
         held = ", ".join(data.probe_names) or "none"
         raise InputError(
-            f"{run.name}: nothing measured by a probe {name!r} (there is: {held}); run.failures.probe(...)"
+            f"{run.name}: no results of a probe {name!r} (the run has: {held}); use run.failures.probe(...)"
         )
     about = read_json(chosen) if chosen.is_file() else {}
     return ProbeResults(found.name.replace("_", "-"), run, found, about.get("note", ""), about.get("groups", {}))
 
 
 def measure_and_keep(run: RunData, target: Target, config: Config, quiet: bool) -> None:
-    """As ``composcope probe`` does; what is there and unchanged is left."""
+    """Measure as ``composcope probe`` does; existing results that are unchanged are kept."""
     from ..investigate import investigate
 
     path, name = run.path, config.probes[0]
     cases, identity = tuple(run.cases.values()), run.manifest.identity
-    # The cases as the run has them: the file that they were read from may be gone. A shard's are not all of them.
+    # Take the cases from the run, since the original file may be gone. A shard does not have all of them.
     benchmark = None
     if config.shard is None:
         benchmark = LoadedBenchmark(
@@ -50,7 +50,7 @@ def measure_and_keep(run: RunData, target: Target, config: Config, quiet: bool) 
 
 
 def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: bool) -> ProbeResults:
-    """A probe on some of a run's labelled cases, matched; nothing is written."""
+    """Run a probe on some of a run's labelled cases, matched; writes nothing."""
     from ...probes import examples
     from ...probes.catalog import PROBES
     from ..console.progress import Reporter
@@ -70,13 +70,13 @@ def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: 
 
 
 def as_read(measured: Any) -> ProbeData:
-    """A result as its folder would be read: the same types and empty cells, so that figures draw from both alike."""
+    """Convert a result to the form in which its folder is read (types, empty cells), so that figures accept both."""
     with TemporaryDirectory() as folder:
         return read_probe(measured.save(Path(folder) / "probe"))
 
 
 def load(run: RunData, model: Any, tokenizer: Any) -> Target:
-    """The model of a run, or the one given in its place."""
+    """The model of a run, or the model given in its place."""
     from ..distributed.loading import load_target
 
     config = run_config(run, model)
@@ -86,7 +86,7 @@ def load(run: RunData, model: Any, tokenizer: Any) -> Target:
 
 
 def run_config(run: RunData, model: Any) -> Config:
-    """The options of a run, with the model that was given for it where that is a path."""
+    """The options of a run, with the given model in place of the run's model if it is a path."""
     return Config.read(read_config(run.path), **({"model": str(model)} if isinstance(model, str | Path) else {}))
 
 
@@ -97,7 +97,7 @@ def in_memory(model: Any, tokenizer: Any, config: Config) -> Target:
 
     lm = model if isinstance(model, Model) else load_model(model, tokenizer)
     if lm.tokenizer is None:
-        raise InputError("tokenizer: none is given with a model in memory; give the one that it was trained with")
+        raise InputError("tokenizer: missing; with a model in memory, give the tokenizer that it was trained with")
     engine = LocalEngine(lm.model, lm.tokenizer, batch_size=config.batch_size)
     source = ModelSource(config.model, config.model, False)
     return Target(source, lm.model, lm.tokenizer, engine, choose_prompting(config.prompting, lm.tokenizer))

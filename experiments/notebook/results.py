@@ -28,15 +28,15 @@ _OTHER = {"failure": "success", "success": "failure"}
 
 @dataclass(frozen=True, repr=False)
 class CaseResult:
-    """One case: the question, the gold answer and what the model said to the whole and to each part."""
+    """One case: the question, the gold answer, and the model's answers to the whole and to each part."""
 
     case: Case
     label: str | None
     """``failure``, ``success``, or None for a case that is in neither set."""
     graded: Sequence[Graded]
-    """One row per question put, the whole first."""
+    """One row per question asked, the whole first."""
     responses: Sequence[str | None]
-    """What the model wrote to each of them; None where no journal is there."""
+    """The model's response to each of them; None without a journal."""
 
     @property
     def id(self) -> str:
@@ -53,11 +53,11 @@ class CaseResult:
 
     @property
     def whole(self) -> Graded | None:
-        """The graded answer to the whole question; None where it was not asked."""
+        """The graded answer to the whole question; None if it was not asked."""
         return next((g for g in self.graded if g.role == "whole"), None)
 
     def to_df(self) -> pandas.DataFrame:
-        """One line per question put: role, gold, the answer taken from the response, the verdict, the response."""
+        """One line per question asked: role, gold, the answer taken from the response, the verdict, the response."""
         rows = zip(self.graded, self.responses, strict=True)
         return Table(self.id, [self._row(g, said) for g, said in rows]).to_df()
 
@@ -97,12 +97,12 @@ class CaseGroup(Sequence[CaseResult]):
     ) -> ProbeResults:
         """Measure a probe on these cases, by default against matched successes (or failures, for successes).
 
-        At most ``cases`` matched pairs are measured, and the result is kept in the run's folder, as by ``composcope
-        probe``; what is there already is not measured again. ``against`` names other cases to compare with: then, and
-        for a part of the failures (``run.failures[:8]``), the result is not kept. ``options`` are those of the probes
-        (``position``, ``rows_dtype``).
+        At most ``cases`` matched pairs are measured. The result is kept in the run's folder, as with ``composcope
+        probe``, and existing results are not measured again. ``against`` gives other cases to compare with; such a
+        result, or one for only some failures (``run.failures[:8]``), is not kept. ``options`` are options of the
+        probes (``position``, ``rows_dtype``).
 
-        Raises ``InputError`` for an unknown probe, ``NoCasesError`` where there is nothing to measure.
+        Raises ``InputError`` for an unknown probe, and ``NoCasesError`` if there is nothing to measure.
         """
         from . import probing
 
@@ -117,7 +117,7 @@ class CaseGroup(Sequence[CaseResult]):
         return probing.measure(run.data, run.target, config, {*self.ids, *others}, quiet)
 
     def to_df(self) -> pandas.DataFrame:
-        """One line a case: question, gold answer, the answer given, and how each question was judged."""
+        """One line per case: question, gold answer, the answer given, and the judgement of each question."""
         return Table(self.label, [_line(case) for case in self]).to_df()
 
     def __len__(self) -> int:
@@ -127,7 +127,7 @@ class CaseGroup(Sequence[CaseResult]):
         return (self.run.case(case) for case in self.ids)
 
     def __getitem__(self, i: Any) -> Any:
-        """A case by its place or id; a slice is a smaller group."""
+        """A case by its position or id; a slice gives a smaller group."""
         if isinstance(i, slice):
             return CaseGroup(self.run, self.label, self.ids[i])
         return self.run.case(i if isinstance(i, str) else self.ids[i])
@@ -148,11 +148,11 @@ def _line(found: CaseResult) -> Row:
 
 @dataclass(repr=False)
 class RunResults:
-    """A run folder, opened: ``metrics``, ``failures``, ``case(id)``, and the model, loaded when it is needed."""
+    """An open run folder: ``metrics``, ``failures``, ``case(id)``, and the model, which is loaded when needed."""
 
     data: RunData
     model: Any = None
-    """A model in memory to probe with, in place of the one that the run names."""
+    """A model in memory to probe instead of the model that the run names."""
     tokenizer: Any = None
     _target: Target | None = field(default=None)
 
@@ -167,7 +167,7 @@ class RunResults:
 
     @cached_property
     def metrics(self) -> Table:
-        """Every metric with n, value and interval: over clusters where cases share facts or items."""
+        """Every metric with n, value and interval; intervals are over clusters if cases share facts or items."""
         rows = []
         for metric in self.data.metrics:
             row = metric.to_dict()
@@ -205,7 +205,7 @@ class RunResults:
         return {case: label for label in ("success", "failure") for case in self._labelled(label)}
 
     def case(self, id: str) -> CaseResult:
-        """One case with everything that was asked about it. Raises ``InputError`` for an id that is not there."""
+        """One case with everything that was asked about it. Raises ``InputError`` for an unknown id."""
         if id not in self.data.cases:
             raise InputError(
                 f"{self.name}: no case {id!r} among its {len(self.data.cases)}{did_you_mean(id, self.data.cases)}"
@@ -216,7 +216,7 @@ class RunResults:
         return CaseResult(self.data.cases[id], self._labels.get(id), rows, said)
 
     def probe_results(self, name: str) -> ProbeResults:
-        """What the run's folder holds of a probe. Raises ``InputError`` where that is nothing."""
+        """The results of a probe in the run's folder. Raises ``InputError`` if there are none."""
         from . import probing
 
         return probing.kept(self.data, name)

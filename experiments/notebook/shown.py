@@ -1,7 +1,7 @@
-"""What a notebook shows of results: tables as pandas frames, tensors as arrays with named axes, figures.
+"""Display results in a notebook: tables as pandas frames, tensors as arrays with named axes, and figures.
 
-The arrays are xarray's: their axes are selected, averaged and drawn by name (``maps["p"].sel(layer=3)``), they carry
-the coordinates along, and they show themselves. A tuple of array and names would need code for each of these.
+The arrays are those of xarray: their axes can be selected, averaged and drawn by name (``maps["p"].sel(layer=3)``), and
+they keep their coordinates and have a notebook display. A plain array with names would need code for each of these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..figures.drawing import Drawing
 
 MAIN = "composition"
-"""The kind of question that maps without a kind in their name are of."""
+"""The kind of question of maps that have no kind in their name."""
 SHOWN_ROWS = 60
 _DIFFERENCE = "failure - success"
 
@@ -37,7 +37,7 @@ class Table:
     rows: Sequence[Row]
 
     def to_df(self) -> pandas.DataFrame:
-        """One line a row; columns that no row fills are left out."""
+        """One line per row, without the columns that are empty in every row."""
         import pandas
 
         return pandas.DataFrame(list(self.rows)).dropna(axis="columns", how="all")
@@ -64,7 +64,7 @@ def heading(title: str, more: str = "") -> str:
 
 
 def frame_html(frame: pandas.DataFrame, *, index: bool = False) -> str:
-    """A frame as an HTML table, everything in it escaped, long texts whole."""
+    """A frame as an HTML table, with all texts escaped and none shortened."""
     import pandas
 
     with pandas.option_context("display.max_colwidth", None, "display.float_format", "{:.4g}".format):
@@ -72,7 +72,7 @@ def frame_html(frame: pandas.DataFrame, *, index: bool = False) -> str:
 
 
 class Maps(Mapping[str, "xarray.DataArray"]):
-    """A probe's tensors by name, with named axes; an unknown name is answered with those that there are."""
+    """A probe's tensors by name, with named axes; the error for an unknown name lists the known ones."""
 
     def __init__(self, probe: ProbeData) -> None:
         self._probe = probe
@@ -106,9 +106,9 @@ class Maps(Mapping[str, "xarray.DataArray"]):
 
 
 def readable(name: str, tensors: Mapping[str, Any]) -> str:
-    """A tensor's name in words where the probe contrasts maps: ``difference.math`` -> ``math: failure - success``.
+    """A tensor's name in words if the probe contrasts maps: ``difference.math`` -> ``math: failure - success``.
 
-    Of the composition the kind is left out; tensors of other probes keep their names.
+    The kind is left out for the composition; tensors of other probes keep their names.
     """
     what, _, rest = name.partition(".")
     kind, _, group = rest.partition(".")
@@ -119,26 +119,26 @@ def readable(name: str, tensors: Mapping[str, Any]) -> str:
 
 
 def _distinct(axes: Sequence[str]) -> list[str]:
-    """Axis names with a number where one stands twice (task by task)."""
+    """Axis names, with a number added to a repeated name (task by task)."""
     return [axis if axis not in axes[:i] else f"{axis} {axes[:i].count(axis) + 1}" for i, axis in enumerate(axes)]
 
 
 @dataclass(frozen=True, repr=False)
 class ProbeResults:
-    """What a probe found on a group of cases of a run."""
+    """The results of a probe on a group of cases of a run."""
 
     name: str
-    """The probe."""
+    """The name of the probe."""
     run: RunData
     data: ProbeData
     note: str
-    """Which cases it ran on: pairs, strata that were dropped, or why there is no contrast."""
+    """The cases of the probe: pairs, dropped strata, or why there is no contrast."""
     case_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By group (``failure``, ``success``) the cases that it ran on."""
+    """The cases of the probe by group (``failure``, ``success``)."""
 
     @property
     def table(self) -> Table:
-        """Its rows, each with n and interval."""
+        """The rows of the probe, each with n and interval."""
         return Table(f"{self.name} on {self.run.name}", self.data.table)
 
     def to_df(self) -> pandas.DataFrame:
@@ -147,7 +147,7 @@ class ProbeResults:
 
     @cached_property
     def maps(self) -> Maps:
-        """Its tensors as xarray arrays with named axes; ``maps["failure - success"]`` where it contrasts maps."""
+        """The tensors as xarray arrays with named axes; ``maps["failure - success"]`` if the probe contrasts maps."""
         return Maps(self.data)
 
     @property
@@ -155,9 +155,9 @@ class ProbeResults:
         return self.data.warnings
 
     def plot(self, figure: str | None = None, **options: Any) -> Drawing:
-        """Its own first figure, or the one named; ``.figure`` of what it returns is matplotlib's.
+        """Draw the probe's first figure, or the named one; ``.figure`` of the result is the matplotlib figure.
 
-        Raises ``InputError`` for a figure that there is not.
+        Raises ``InputError`` for an unknown figure.
         """
         from ..figures import draw
         from ..figures.catalog import FIGURES
@@ -165,11 +165,13 @@ class ProbeResults:
         mine = self.name.replace("_", "-")
         own = [f.name for f in FIGURES.values() if mine in (f.section.replace("_", "-"), f.name)]
         if figure is None and not own:
-            raise InputError(f"probe {self.name}: has no figure of its own; name one (composcope.plot lists them)")
+            raise InputError(
+                f"probe {self.name}: has no figure of its own; give the name of a figure (dir(composcope.plot) lists them)"
+            )
         return draw(figure or own[0], [self.as_run()], **options)
 
     def as_run(self) -> RunData:
-        """The run with this result in the place of what its folder holds, so that figures draw from either."""
+        """The run with this result in place of the one in its folder, as input for figures."""
         run = RunData(self.run.path)
         run._probes[self.name] = self.data
         return run

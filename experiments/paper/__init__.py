@@ -1,4 +1,4 @@
-"""What a paper takes from runs: figures at column width, captions and tables in LaTeX, methods, a table of claims."""
+"""Write material for a paper from runs: figures at column width, captions and tables in LaTeX, methods, claims."""
 
 from .folder import write
 

@@ -1,6 +1,6 @@
-"""What runs say, claim by claim: each with n, interval, and whether the probe behind it passed a test of its own.
+"""The table of claims from runs: each claim has n, an interval, and whether its probe passed its own test.
 
-A claim whose probe failed its test stays in the table and is marked: leaving it out would hide that it was looked for.
+A claim whose probe failed its test stays in the table with a mark; leaving it out would hide that it was tested.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..run.reader import Row, RunData
 
 FAILED, PASSED, UNTESTED = "failed its own test", "passed its own test", "not tested"
 COUNTED = "counted"
-"""The badge of behaviour, which no probe stands behind."""
+"""The badge of claims about behaviour, which need no probe."""
 
 
 def claims(runs: Sequence[RunData]) -> list[Row]:
-    """A row per headline metric of each run, and per contrast of failures with matched successes of each probe."""
+    """One row per headline metric of each run, and one per probe contrast of failures with matched successes."""
     return [*_behavior(runs), *_probes(runs)]
 
 
@@ -62,7 +62,7 @@ def _probes(runs: Sequence[RunData]) -> Iterator[Row]:
 
 
 def badge_of(run: RunData, probe: Probe) -> tuple[str, str]:
-    """Whether a probe passed the tests that stand beside the run or its study, and the first that it failed."""
+    """Whether a probe passed the tests in the run or its study, and the first test that it failed."""
     rows, _ = read_validity([run.path, run.path.parent])
     tests = [*own_checks([run], probe), *(r for r in rows if r["probe"].replace("_", "-") == probe.name)]
     failed = [r for r in tests if r["kind"] in ("no", "reversed")]

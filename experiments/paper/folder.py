@@ -1,4 +1,4 @@
-"""The folder of `composcope paper`: figures, captions, tables, methods, claims, and a document that shows them all."""
+"""Write the folder of `composcope paper`: figures, captions, tables, methods, claims, and a document with them all."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _CLAIMS = ("model", "benchmark", "claim", "n", "value", "interval", "p", "badge"
 def write(
     runs: Sequence[str | Path | RunData], out: str | Path, *, gray: bool = False, progress: Bar = no_bar
 ) -> list[Path]:
-    """Write the folder over runs (or studies); returns the files.
+    """Write the folder for runs (or studies); returns the files.
 
-    Raises ``InputError`` for a folder that is no run.
+    Raises ``InputError`` for a folder that is not a run.
     """
     read, folder = load(runs), Path(out)
     with stage(progress, "drawing figures", len(FIGURES)):
@@ -44,8 +44,8 @@ def write(
     made = claims(read)
     failed = sum(row["badge"] == FAILED for row in made)
     note = (
-        "Claims with n, interval, p adjusted over the run's declared family, and whether the probe behind each passed "
-        f"a test of its own; {failed} of {len(made)} claims rest on a probe that failed one."
+        "Claims with n, interval, p adjusted over the run's declared family, and whether the claim's probe passed "
+        f"its own test; {failed} of {len(made)} claims come from a probe that failed a test."
     )
     texts = {
         "figures.tex": "\n".join(captions),
@@ -63,7 +63,7 @@ def _marked(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _figures(runs: Sequence[RunData], folder: Path, gray: bool) -> tuple[list[Path], list[str]]:
-    """Every figure of the report that the runs have data for: one panel as a column, several as a page."""
+    """Draw every report figure that the runs have data for: one panel at column width, several at page width."""
     files, captions = [], []
     for figure in FIGURES.values():
         tick(1)
@@ -93,7 +93,7 @@ def _headlines(runs: Sequence[RunData]) -> list[str]:
 
 
 def methods(runs: Sequence[RunData]) -> list[str]:
-    """What a methods section says of each run: model, data, protocol, prompts, intervals, probes, versions."""
+    """The methods text for each run: model, data, protocol, prompts, intervals, probes, versions."""
     out = []
     for run in runs:
         m, config = run.manifest, run.config
@@ -102,7 +102,10 @@ def methods(runs: Sequence[RunData]) -> list[str]:
             form = f", prompt format {config.format}" if config.format else ""
             about.append(f"(prompting {config.prompting or 'as the tokenizer has it'}{form}, seed {run.seed})")
         invalid = sum(g.outcome == "invalid" for g in run.graded)
-        said = " ".join(about) + f"; {invalid} of {len(run.graded)} answers could not be judged and count in no rate."
+        said = (
+            " ".join(about)
+            + f"; {invalid} of {len(run.graded)} answers could not be judged and are left out of the rates."
+        )
         intervals = sorted({str(x.interval) for x in run.metrics if x.low is not None and x.interval})
         said += f" Intervals are 95 % intervals ({', '.join(intervals)})." if intervals else ""
         if run.probe_names:

@@ -1,4 +1,4 @@
-"""Text and tables as LaTeX: whatever comes from a model or a file is escaped, so that it prints as it stands."""
+"""Write text and tables as LaTeX; text from a model or a file is escaped, so that it prints unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def escaped(text: Any) -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], caption: str, label: str) -> str:
-    """A table over several pages where needed (packages booktabs and longtable)."""
+    """A table that may span several pages (packages booktabs and longtable)."""
     layout = "".join("r" if c in ("n", "value", "p") else "p{0.3\\linewidth}" if c == "claim" else "l" for c in columns)
     head = " & ".join(f"\\textbf{{{escaped(c)}}}" for c in columns)
     body = "".join(" & ".join(escaped(row.get(c)) for c in columns) + " \\\\\n" for row in rows)

@@ -1,6 +1,6 @@
-"""Studies over one or several models: what the scripts of the four papers are made of.
+"""Studies over one or several models: the building blocks of the scripts for the four papers.
 
-``spec`` says what is studied (models with their groups, data, pairs), ``running`` makes one run a model and data set,
-``opening`` lets a recipe put its own probes into a run, ``tables`` counts, ``published`` stands beside it what the
-papers print, ``pairs`` compares matched models, ``results`` writes it all down.
+``spec`` reads what is studied (models with their groups, data, pairs), ``running`` makes one run per model and data
+set, ``opening`` lets a recipe add its own probes to a run, ``published`` looks up the numbers that the papers print,
+``pairs`` compares matched models, and ``results`` writes the tables, figures and pages.
 """

@@ -1,7 +1,8 @@
-"""``composcope study calibration``: how often do the tests cry wolf, and how often do the intervals hold the truth?
+"""``composcope study calibration``: measure false positives of the tests and coverage of the intervals by simulation.
 
-Each scenario draws data whose truth is known, in which cases share what they share in the benchmarks, and asks the
-functions that the probes and protocols use. Beside it what they would say if nothing were known of what is shared.
+Each scenario draws data with a known truth, in which cases share facts or items as they do in the benchmarks, and
+applies the functions that the probes and protocols use. For comparison, it also applies them without the information
+on what is shared.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from ..run.folder import write_json, write_text
 Array = np.ndarray
 NAN = float("nan")
 MOST_FALSE, LEAST_COVERED = 0.06, 0.93
-"""What is wanted wherever there are eight clusters a side."""
+"""The required rates when each side has at least eight clusters."""
 
 
 class Draw(NamedTuple):
-    """One simulated data set: p where nothing is there, whether the interval holds the truth, and both before."""
+    """One simulated data set: p without an effect, whether the interval contains the truth, and both ignoring sharing."""
 
     p: float = NAN
     covered: float = NAN
     plain_p: float = NAN
-    """Had nothing been known of what is shared."""
+    """The same, without the information on what is shared."""
     plain_covered: float = NAN
 
 
@@ -51,7 +52,7 @@ class Scenario:
     name: str
     draw: Callable[[np.random.Generator], Draw]
     claims: bool = True
-    """Whether anything may be said; else no p and no interval is wanted."""
+    """Whether p and an interval may be given; if not, both must be absent."""
 
 
 def _inside(row: Row, truth: float, prefix: str = "") -> float:
@@ -60,7 +61,7 @@ def _inside(row: Row, truth: float, prefix: str = "") -> float:
 
 
 def _values(rng: np.random.Generator, labels: Sequence[Hashable], share: float) -> Array:
-    """Numbers of variance 1 of which ``share`` belongs to what the labels name."""
+    """Numbers of variance 1, of which the labels' clusters explain the part ``share``."""
     of = {name: i for i, name in enumerate(dict.fromkeys(n for label in labels for n in _names(label)))}
     effects = rng.normal(size=len(of))
     common = np.array([sum(effects[of[n]] for n in _names(label)) / math.sqrt(len(_names(label))) for label in labels])
@@ -82,7 +83,7 @@ def _example(case: str, group: str, label: Hashable) -> Example:
 
 
 def _matched(rng: np.random.Generator, failures: Sequence[Hashable], successes: Sequence[Hashable]) -> Draw:
-    """Pairs of failures and successes with these labels, of which nothing tells one from the other."""
+    """Pairs of failures and successes with these labels, drawn from the same distribution."""
     n, truth = len(failures), 0.0
     examples = [_example(f"{g}{i}", g, label) for g, labels in (("failure", failures), ("success", successes))
                 for i, label in enumerate(labels)]  # fmt: skip
@@ -95,7 +96,7 @@ def _matched(rng: np.random.Generator, failures: Sequence[Hashable], successes: 
 
 
 def successes_shared(by: int, clusters: int) -> Callable[[np.random.Generator], Draw]:
-    """Each failure stands alone; successes of a cluster are many failures' partners."""
+    """Each failure has its own cluster; the successes of a cluster are partners of many failures."""
 
     def draw(rng: np.random.Generator) -> Draw:
         successes = _clusters(rng, clusters, by, "s")
@@ -105,7 +106,7 @@ def successes_shared(by: int, clusters: int) -> Callable[[np.random.Generator], 
 
 
 def both_sides(rng: np.random.Generator) -> Draw:
-    """Failures and successes in clusters of four, which the matching mixes up."""
+    """Failures and successes in clusters of four, which the matching breaks up."""
     successes = np.array(_clusters(rng, 12, 4, "s"))
     return _matched(rng, _clusters(rng, 12, 4, "f"), rng.permutation(successes).tolist())
 
@@ -115,7 +116,7 @@ def _sums(rng: np.random.Generator, n: int, things: Sequence[int]) -> list[Hasha
 
 
 def crossed_pairs(same: bool) -> Callable[[np.random.Generator], Draw]:
-    """Every case is about two of 24 things; failures about the same as successes, or about others for the most part."""
+    """Every case is about two of 24 things; failures are about the same things as successes, or mostly about others."""
 
     def draw(rng: np.random.Generator) -> Draw:
         first, second = (range(24), range(24)) if same else (range(16), range(8, 24))
@@ -195,7 +196,7 @@ def _states(rng: np.random.Generator, clusters: int, shift: float, mixed: bool) 
 
 @cache
 def _separation(shift: float) -> float:
-    """The separation of very many clusters a side."""
+    """The separation with very many clusters on each side."""
     matrix, _, n = _states(np.random.default_rng(1), 400, shift, False)
     m, one = matrix[0], np.repeat(np.arange(800), 4)
     apart = one[:, None] != one
@@ -205,7 +206,7 @@ def _separation(shift: float) -> float:
 
 
 def cosines(mixed: bool) -> Callable[[np.random.Generator], Draw]:
-    """States at the prompt's end: clusters within the groups, or half of each cluster in either."""
+    """States at the prompt end: each cluster lies within one group, or half of it in each group."""
 
     def draw(rng: np.random.Generator) -> Draw:
         seed = int(rng.integers(1 << 30))
@@ -224,7 +225,7 @@ def cosines(mixed: bool) -> Callable[[np.random.Generator], Draw]:
 
 
 def tables_of_a_run(primary: bool) -> Callable[[np.random.Generator], Draw]:
-    """Tables of four probes, three numbers each, over cases that are labelled at random: the smallest adjusted p."""
+    """The smallest adjusted p in tables of four probes, with three numbers each, over cases labelled at random."""
 
     def draw(rng: np.random.Generator) -> Draw:
         labels = [*_clusters(rng, 10, 2, "f"), *_clusters(rng, 10, 2, "s")]
@@ -250,7 +251,7 @@ def tables_of_a_run(primary: bool) -> Callable[[np.random.Generator], Draw]:
 
 
 def rate_of_orders(rng: np.random.Generator) -> Draw:
-    """312 temporal cases about 48 events, whose answers hang on the events: a rate of 78 %."""
+    """312 temporal cases about 48 events, whose answers depend on the events: a rate of 78 %."""
     labels = [shares(c, x) for c, *x in _events()]
     y = _values(rng, labels, 0.3) < stats.norm.ppf(0.78)
     return _rate(y, labels, 0.78)
@@ -312,7 +313,7 @@ SCENARIOS = (
 
 
 def simulate(scenario: Scenario, draws: int, seed: int = 0) -> Row:
-    """One row: shares of p below 0.05 and of intervals that hold the truth, with what was said before."""
+    """One row: shares of p below 0.05 and of intervals that contain the truth, with and without sharing known."""
     rng = np.random.default_rng([seed, sum(map(ord, scenario.name))])
     found = np.array([scenario.draw(rng) for _ in range(draws)])
     p, covered, plain_p, plain_covered = found.T
@@ -331,7 +332,7 @@ def simulate(scenario: Scenario, draws: int, seed: int = 0) -> Row:
 
 
 def _holds(row: Row) -> str:
-    """Whether both are as wanted: in the simulated draws, or as far as so many draws can tell."""
+    """Whether both rates meet the requirement, in the draws or within their simulation error."""
     sure = near = True
     for name, wanted, sign in (("false_positives", MOST_FALSE, 1), ("coverage", LEAST_COVERED, -1)):
         if row[name] is not None:
@@ -345,7 +346,7 @@ def _holds(row: Row) -> str:
 def table(rows: Sequence[Row]) -> list[str]:
     """Markdown lines of the rows."""
     lines = [
-        "| scenario | false positives | had nothing been known | coverage | had nothing been known | holds |",
+        "| scenario | false positives | with sharing ignored | coverage | with sharing ignored | holds |",
         "|---|---|---|---|---|---|",
     ]
     for r in rows:
@@ -367,8 +368,8 @@ def conduct(folder: Path, draws: int, seed: int, said: Callable[[str], None]) ->
     wanted = {"false_positives": MOST_FALSE, "coverage": LEAST_COVERED}
     write_json(folder / "study.json", {"schema": 1, "study": "calibration", "draws": draws, "seed": seed,
                                        "wanted": wanted, "rows": rows})  # fmt: skip
-    text = [f"# Calibration: {draws} draws a scenario, seed {seed}", "", *table(rows), "",
-            f"Wanted: false positives at most {MOST_FALSE:.0%} of tests at 0.05, coverage of 95 % intervals at least "
+    text = [f"# Calibration: {draws} draws per scenario, seed {seed}", "", *table(rows), "",
+            f"Required: false positives at most {MOST_FALSE:.0%} of tests at 0.05, coverage of 95 % intervals at least "
             f"{LEAST_COVERED:.0%}."]  # fmt: skip
     write_text(folder / "study.md", "\n".join(text) + "\n")
     return rows

@@ -1,7 +1,7 @@
-"""How often the named cause is the planted one: ``composcope study why`` over models whose cause is known.
+"""``composcope study why``: measure how often the diagnosis names the planted cause of models with a known cause.
 
-A plant is a model with one cause, two (each for its half of the kinds), or none that the list has: a jammed model and a
-model without a cause have to be refused, so that every cause named there is a false one.
+A plant is a model with one cause, with two (each for half of the kinds), or with no cause from the list, such as a
+jammed model. For a plant without such a cause the diagnosis must refuse, and every cause that it names is false.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..run.reader import read_run
 
 REFUSED = "undetermined"
 MERGED = {"near-miss": "format", "too-late": "lost"}
-"""Causes that count as one with another: an answer's form, and a bridge that comes too late to be used."""
+"""Causes that count as the same cause: an answer's form, and a bridge that comes too late to be used."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Planted:
 
     name: str
     model: str
-    """Folder, or name of a shipped one."""
+    """Folder of the model, or the name of a shipped one."""
     truth: Callable[[Case], str]
-    """Of a failing case: its cause, or ``undetermined`` where none of the list was planted."""
+    """The cause of a failing case, or ``undetermined`` if no cause of the list was planted."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +49,18 @@ class DiagnosedCase:
     truth: str
     named: str
     mended: bool
-    """Whether an intervention was named that mends it."""
+    """Whether the diagnosis names an intervention that repairs the answer."""
 
 
 CALLED = {"not-computed": "bridge-not-computed", "not-routed": "bridge-not-routed", "jammed": REFUSED, "none": REFUSED}
-"""What a planted cause is called here; any other has its own name."""
+"""Names used here for some planted causes; the other causes keep their names."""
 ABOUT = "organism.json"
 
 
 def planted_in(folder: str | Path) -> list[Planted]:
-    """The plants in a folder, or the one that it is: models whose ``organism.json`` says what was planted.
+    """The plants in a folder, or the folder itself if it is one: models whose ``organism.json`` says what was planted.
 
-    Raises ``InputError`` for a folder that holds none.
+    Raises ``InputError`` for a folder without plants.
     """
     root = Path(folder)
     places = [p.parent for p in sorted((*root.glob(ABOUT), *root.glob(f"*/{ABOUT}")))]
@@ -71,7 +71,7 @@ def planted_in(folder: str | Path) -> list[Planted]:
 
 
 def truth_of(grafts: Sequence[Mapping[str, Any]]) -> Callable[[Case], str]:
-    """The planted cause of a case: a graft is for all cases, or for those of one half of the kinds."""
+    """The planted cause of each case: a graft covers all cases, or the cases of one half of the kinds."""
 
     def truth(case: Case) -> str:
         from ..organism.world import KINDS
@@ -85,7 +85,7 @@ def truth_of(grafts: Sequence[Mapping[str, Any]]) -> Callable[[Case], str]:
 
 
 def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> tuple[list[DiagnosedCase], Diagnosis | None]:
-    """Evaluate a plant, diagnose up to that many of its failures and put the truth beside; None where none fails."""
+    """Evaluate a plant, diagnose up to ``cases`` failures and add the truth; None if no case fails."""
     out = folder / planted.name
     options = {"model": planted.model, "benchmark": "organism:mixed", "limit": 2 * cases, "seed": seed, "probes": []}
     work.investigate(Config.read(options), out, quiet=True, contrast=False)
@@ -100,7 +100,7 @@ def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> tuple[li
 
 
 def scores(judged: Sequence[DiagnosedCase]) -> dict[str, Any]:
-    """Macro-F1 over the planted causes, share undetermined there, and false causes where none was planted."""
+    """Macro-F1 and the undetermined share over the planted causes, and false causes in plants without a cause."""
     known = [j for j in judged if j.truth != REFUSED]
     none = [j for j in judged if j.truth == REFUSED]
     f1 = {}
@@ -124,7 +124,7 @@ def _share(count: int, n: int) -> dict[str, Any]:
 
 
 def matrix(judged: Sequence[DiagnosedCase]) -> list[dict[str, Any]]:
-    """Rows of plants and truths, columns of named causes."""
+    """One row per plant and true cause, with one column per named cause."""
     named = sorted({j.named for j in judged})
     rows = []
     for plant, truth in dict.fromkeys((j.plant, j.truth) for j in judged):
@@ -134,7 +134,7 @@ def matrix(judged: Sequence[DiagnosedCase]) -> list[dict[str, Any]]:
 
 
 def lines(judged: Sequence[DiagnosedCase]) -> list[str]:
-    """The matrix and what follows from it, in words."""
+    """The matrix and its scores as text."""
     from ..console.printing import table
 
     s = scores(judged)
@@ -152,15 +152,15 @@ def lines(judged: Sequence[DiagnosedCase]) -> list[str]:
 
 
 REAL = "world:city-capital,city-currency,city-language,company-capital,company-currency"
-"""What a real model is asked: families of which a small one knows many parts."""
+"""Questions for real models: families whose parts a small model often knows."""
 
 
 def run_study(
     series: Sequence[Path], models: Sequence[str], out: Path, cases: int = 20, seed: int = 0, progress: Bar = no_bar
 ) -> list[str]:
-    """Judge the plants of these folders, diagnose the models, and return what was found.
+    """Judge the plants of these folders, diagnose the models, and return the results as text.
 
-    Writes ``confusion.csv`` and ``confusion.json``. Raises ``InputError`` where there is neither plant nor model.
+    Writes ``confusion.csv`` and ``confusion.json``. Raises ``InputError`` without any plant or model.
     """
     shipped = Path(__file__).parents[1] / "organism" / "plants" / "weights"
     folders = series or ([shipped] if shipped.is_dir() and not models else [])
@@ -187,7 +187,7 @@ def run_study(
                 seconds[folder.name] = diagnosis.about["seconds"] / len(diagnosis.verdicts)
                 said += diagnosis.lines()
             advance(1)
-    said += [f"{name}: {s:.1f} s a case" for name, s in seconds.items()]
+    said += [f"{name}: {s:.1f} s per case" for name, s in seconds.items()]
     write_text(out / "confusion.csv", to_csv(matrix(judged)))
     document = {"seed": seed, "scores": scores(judged), "matrix": matrix(judged), "seconds_per_case": seconds}
     write_json(out / "confusion.json", {**document, "cases": [vars(j) for j in judged], "lines": said})

@@ -1,4 +1,4 @@
-"""Means and tests over all questions of a kind, from a probe's table: what AgentCoMa's tables 3 and 14 show."""
+"""Means and tests over all questions of a kind, from a probe's table, as in AgentCoMa's tables 3 and 14."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .study import Row, Study, StudyRun
 
 
 def pooled(rows: Sequence[Mapping[str, Any]]) -> tuple[int, float, float]:
-    """(n, mean, sd) of the union of groups from their own n, mean and sd (of n - 1)."""
+    """(n, mean, sd) of the union of groups, from the n, mean and sd (with n - 1) of each group."""
     known = [(r["n"], r["value"], r.get("sd") or 0.0) for r in rows if r.get("value") is not None and r.get("n")]
     n = sum(k for k, _, _ in known)
     if not n:
@@ -33,7 +33,7 @@ def _by_kind(run: StudyRun, probe: str, quantity: str) -> dict[str, tuple[int, f
 
 
 def means(study: Study, probe: str, quantity: str, scale: float) -> list[Row]:
-    """Mean over all questions of each kind, with the t interval of a mean, variance and standard deviation."""
+    """Mean over all questions of each kind, with a t interval, variance and standard deviation."""
     rows: list[Row] = []
     opened = {run.path: _by_kind(run, probe, quantity) for run in study.runs}
     for run in study.runs:
@@ -44,7 +44,9 @@ def means(study: Study, probe: str, quantity: str, scale: float) -> list[Row]:
             half = stats.t.ppf(0.975, n - 1) * sd / math.sqrt(n) if n > 1 else math.nan
             text, source = beside(study.preset.name, quantity, {"kind": kind}, run.model.model, run.data)
             low, high = (None, None) if math.isnan(half) else (mean - half, mean + half)
-            if scale == 100 and low is not None and high is not None:  # shares: an interval ends where they do
+            if (
+                scale == 100 and low is not None and high is not None
+            ):  # shares lie between 0 and 1, and so do their intervals
                 low, high = max(low, 0.0), min(high, 1.0)
             ends = "" if low is None or high is None else f" [{scale * low:.4g}, {scale * high:.4g}]"
             rows.append({
@@ -57,7 +59,7 @@ def means(study: Study, probe: str, quantity: str, scale: float) -> list[Row]:
 
 
 def tests(study: Study) -> list[Row]:
-    """Welch's t-test of every two kinds from their n, mean and sd; Holm over the pairs, which the paper leaves out."""
+    """Welch's t-test of every pair of kinds from their n, mean and sd, with Holm's correction (the paper has none)."""
     rows: list[Row] = []
     for run in study.runs:
         kinds = {k: v for k, v in _by_kind(run, "lookback", "lookback_ratio").items() if v[0] > 1}

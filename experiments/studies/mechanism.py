@@ -1,4 +1,4 @@
-"""What patching and cosines of a study's runs say, beside what Composition collapse prints (App. I)."""
+"""Tables of patching and cosines of a study's runs, with the printed numbers of Composition collapse (App. I)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PATCHES = (
     ("patches that give the donor's answer", "flip_rate"),
     ("patches that give the right answer", "corrected_rate"),
 )
-"""What the table calls them, and the probe's quantity; the paper prints the first."""
+"""The name in the table and the probe's quantity; the paper prints the first one."""
 
 
 def rows(study: Study) -> list[Row]:
-    """One row a run for the patches, and one a layer for the cosines; a run that was not opened up says why."""
+    """One row per run for the patches and one per layer for the cosines; a run without probes has one with the reason."""
     out: list[Row] = []
     for run in study.runs:
         patched, moved = run.run.probe("patching"), run.run.probe("trajectory")
@@ -33,7 +33,7 @@ def rows(study: Study) -> list[Row]:
 
 
 def _patches(probe: Any, what: str, quantity: str, model: str) -> Row:
-    """How many patches of all layers had an effect; several layers of one pair are no independent cases."""
+    """The number of patches with an effect over all layers; the layers of one pair are not independent cases."""
     found = [r for r in probe.rows(quantity, group="donor") if r.get("count") is not None]
     count, n = sum(int(r["count"]) for r in found), sum(int(r["n"]) for r in found)
     text, source = beside("composition-collapse", f"patch_{quantity}", {}, model)
@@ -45,7 +45,7 @@ def _patches(probe: Any, what: str, quantity: str, model: str) -> Row:
 
 
 def _cosines(probe: Any, model: str) -> list[Row]:
-    """Prompt-end cosines at both ends of the model, within groups and across; step cosines, failure - success."""
+    """Prompt-end cosines in the first and last layer, within and across groups; step cosines, failure - success."""
     rows: list[Row] = []
     last = max((int(r["layer"]) for r in probe.rows("prompt_end_cosine")), default=0)
     for r in probe.rows("prompt_end_cosine"):
@@ -59,7 +59,7 @@ def _cosines(probe: Any, model: str) -> list[Row]:
 
 
 def _difference(a: Row, b: Row) -> Row:
-    """a - b of two means over cases; Welch's interval, from the t interval of each, where both have one."""
+    """a - b of two means over cases, with Welch's interval if both have a t interval."""
     if a.get("value") is None or b.get("value") is None:
         return {"value": None, "n": (a.get("n") or 0) + (b.get("n") or 0)}
     row: Row = {"value": a["value"] - b["value"], "n": a["n"] + b["n"]}

@@ -1,7 +1,7 @@
-"""Opening a model up inside a study: which cases, and where the results go.
+"""Probe a model inside a study: choose the cases and save the results in the run.
 
-A study's probe step gets a ``ProbeContext``: the evaluated run with its model at hand. It chooses examples as its paper
-did and saves each probe's result into the run, where figures and report find it; what is unchanged is not run again.
+The probe step of a study gets a ``ProbeContext``: the evaluated run with its model. It chooses examples as its paper
+did and saves each probe's result in the run, where figures and report find it. Unchanged probes are not run again.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class ProbeContext:
     evaluated: Evaluated
     reporter: Reporter
     limit: int | None = None
-    """Most cases that probes run on; None: as many as the recipe wants."""
+    """Maximum number of cases to probe; None for as many as the recipe takes."""
 
     @cached_property
     def lm(self) -> Any:
-        """The model opened for reading and editing."""
+        """The model, opened for reading and editing."""
         return self.target.hooks()
 
     def labelled(self, failures: Collection[str], successes: Collection[str]) -> list[Example]:
-        """Wholes and parts of the given cases, those of the first ``limit`` cases in the benchmark's order."""
+        """Wholes and parts of the given cases; with ``limit``, of the first ones in the benchmark's order."""
         chosen = [c for c in self.evaluated.cases if c in failures or c in successes][: self.limit]
         sets = [
             CaseSet(label, label, tuple(Entry(c, ()) for c in chosen if c in side))
@@ -52,7 +52,7 @@ class ProbeContext:
         return from_case_sets(self.target.tokenizer, self.evaluated.cases, asks, responses, sets)
 
     def all_cases(self) -> list[Example]:
-        """Every case whose whole was judged, by whether it was right: the papers' tables are over all questions."""
+        """Every case whose whole was judged, by whether it was right; the papers' tables cover all questions."""
         sides: dict[bool, set[str]] = {True: set(), False: set()}
         for row in self.evaluated.graded:
             if row.role == "whole" and row.outcome != "invalid":
@@ -64,12 +64,12 @@ class ProbeContext:
         return self.evaluated.ids("failure"), self.evaluated.ids("success")
 
     def note(self, text: str, examples: Sequence[Example], contrast: bool = True) -> None:
-        """Write which cases the probes run on, and say it."""
+        """Record and report which cases the probes run on."""
         self.reporter.say(f"{self.run.name}: {text}")
         probing.save_chosen(self.run, probing.Chosen(tuple(examples), text, contrast))
 
     def save(self, name: str, examples: Sequence[Example], compute: Callable[..., ProbeResult], **options: Any) -> None:
-        """Run a probe and save it in the run with a few single cases for the report, unless the same is there."""
+        """Run a probe and save it in the run with a few single cases for the report, unless the same result exists."""
         chosen = probing.Chosen(tuple(examples), "", contrast=True)
         made = partial(compute, self.lm, examples, **options)
         probing.run_one(self.run, self.lm, name, chosen, self.settings, made, self.reporter, options)
@@ -78,14 +78,14 @@ class ProbeContext:
 def step(probe: Callable[[ProbeContext], None] | None, limit: int | None) -> job.ProbeStep:
     """A recipe's probes as the step of an investigation.
 
-    What cannot be opened (a served model without weights here, an architecture that is not known, no case) is written
-    into the manifest as ``probe_note``; the evaluation stands.
+    If the model cannot be probed (a served model without local weights, an unknown architecture, no cases), the
+    manifest records the reason as ``probe_note``, and the evaluation is kept.
     """
 
     def run(run: OpenRun, settings: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
         note = None
         if probe is not None and target.tokenizer is None:
-            note = "nothing but the server knows this model; give its weights with --probe-model"
+            note = "only the server has this model; give its weights with --probe-model"
         elif probe is not None:
             try:
                 probe(ProbeContext(run, settings, target, found, reporter, limit))
@@ -100,11 +100,11 @@ def step(probe: Callable[[ProbeContext], None] | None, limit: int | None) -> job
 
 
 def scaled_layers(published: Sequence[int], of: int, n_layers: int) -> list[int]:
-    """The published layers of a model with ``of`` layers, at the same relative depth in one with ``n_layers``."""
+    """Layers of a model with ``n_layers`` layers at the same relative depth as the published layers (of ``of``)."""
     return sorted({round(layer * (n_layers - 1) / (of - 1)) for layer in published})
 
 
 def by_depth(cases: Mapping[str, Any], ids: Collection[str], depth: int, families: Collection[str]) -> list[str]:
-    """The cases among ``ids`` of a depth (or bin, where declared) and of some families, in the benchmark's order."""
+    """The cases among ``ids`` of one depth (or bin, if declared) and of some families, in the benchmark's order."""
     chosen = [c for c, case in cases.items() if c in ids and case.family in families]
     return [c for c in chosen if depth == (cases[c].depth_bin or cases[c].depth)]

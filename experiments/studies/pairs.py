@@ -1,4 +1,4 @@
-"""Matched pairs of models: what changes from B to A on the same cases, with intervals. Every difference is A - B."""
+"""Compare matched pairs of models on the same cases, with intervals. Every difference is A - B."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEPS = {"part:0": "step:0", "part:1": "step:1", "whole": "composition"}
 def table(study: Study) -> list[StudyTable]:
     """The tables of a study's pairs: accuracies, the gap, and for double-gate runs the three channels."""
     rows = [row for pair in study.spec.pairs for data in study.data for row in _pair_rows(study, pair, data)]
-    note = "Every difference is A − B over the cases that both were asked; cost pairs: A is the cheap one."
+    note = "Every difference is A − B over the cases that both models were asked. In cost pairs, A is the cheap model."
     return [StudyTable("pairs", "Matched pairs", rows, note)] if rows else []
 
 
@@ -33,11 +33,11 @@ def _pair_rows(study: Study, pair: Any, data: str) -> list[Row]:
         missing = " and ".join(n for n, r in ((pair.a, a), (pair.b, b)) if r is None)
         return [{"pair": name, "data": data, "what": "failed", "shown": f"no run of {missing}", "n": 0}]
     rows, models = [], pair_name(a.model.model, b.model.model)
-    # What the paper prints of its pairs is instruct - pretrained: no measure of pairs that are matched otherwise.
+    # The paper's pairs are instruct - pretrained, so its numbers do not apply to pairs matched in another way.
     alike = pair.kind == "tuning" or study.preset.protocol == "double-gate"
     try:
         found = differences(a, b, study.spec.seed)
-    except InputError as e:  # runs that were stopped early, say
+    except InputError as e:  # for example, runs that were stopped early
         return [{"pair": name, "data": data, "what": "failed", "shown": str(e), "n": 0}]
     for metric in found:
         text, source = beside(study.preset.name, metric.metric, metric.group, models, data, references=alike)
@@ -47,9 +47,9 @@ def _pair_rows(study: Study, pair: Any, data: str) -> list[Row]:
 
 
 def differences(a: StudyRun, b: StudyRun, seed: int = 0) -> list[Metric]:
-    """A - B of accuracies and gaps, paired over cases; the three channels where both are double-gate runs.
+    """A - B of accuracies and gaps, paired over cases, and the three channels if both are double-gate runs.
 
-    Raises ``InputError`` where the runs share no case.
+    Raises ``InputError`` if the runs share no case.
     """
     if a.run.protocol == b.run.protocol == "double-gate":
         return list(compare(a.run.graded, b.run.graded, {**b.run.cases, **a.run.cases}, seed).metrics)

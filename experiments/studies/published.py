@@ -1,8 +1,8 @@
-"""What the papers print, to stand beside what was measured: ``published.csv``, one number a line with its source.
+"""Look up the numbers that the papers print, to show them with ours; ``published.csv`` has one per line, with source.
 
-A number is found by study, metric, group and model. Models are recognized by hub id or by name; for a model that the
-paper does not have, its summary rows (``reference``) are shown instead, named as what they are. Nothing is ever
-matched loosely: a wrong comparison is worse than none.
+A number is found by study, metric, group and model. Models are recognized by hub id or by name. For a model that the
+paper does not have, its summary rows (``reference``) are shown instead, labelled as such. Models and groups must match
+exactly, because a wrong comparison is worse than none.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Published:
     study: str
     metric: str
     group: str
-    """``key=value;...`` in alphabetical order of the keys; empty for all cases."""
+    """``key=value;...`` with keys in alphabetical order; empty for all cases."""
     model: str
     ids: str
-    """Hub id of the model, where the paper gives it."""
+    """Hub id of the model, if the paper gives it."""
     benchmark: str
-    """Empty where the study has one only."""
+    """Name of the benchmark; empty if the study has only one."""
     value: str
     """As printed; a range as ``2.5 to 9.8``."""
     unit: str
     n: str
     reference: str
-    """``1``: shown beside models that the paper does not have."""
+    """``1`` if the number is shown for models that the paper does not have."""
     source: str
 
     @property
@@ -46,7 +46,7 @@ class Published:
 
 @lru_cache(maxsize=1)
 def table() -> tuple[Published, ...]:
-    """Every printed number."""
+    """All printed numbers."""
     text = files("composcope.experiments.studies").joinpath("published.csv").read_text(encoding="utf-8")
     return tuple(Published(**row) for row in csv.DictReader(text.splitlines()))
 
@@ -60,17 +60,17 @@ _FAMILIES = {
 
 
 def group_key(group: Mapping[str, Any]) -> str:
-    """A metric's group as one string; families by their short names, as the organisms' benchmark has them."""
+    """A metric's group as one string, with families under their short names from the organisms' benchmark."""
     return ";".join(f"{k}={_FAMILIES.get(str(group[k]), group[k])}" for k in sorted(group)).casefold()
 
 
 def name_key(name: str) -> str:
-    """A model's name without owner, server, case and signs: ``Qwen/Qwen2.5-7B-Instruct`` is ``qwen257binstruct``."""
+    """A model's name without owner, server, case or signs: ``Qwen/Qwen2.5-7B-Instruct`` is ``qwen257binstruct``."""
     return "".join(c for c in _last(name).casefold() if c.isalnum())
 
 
 def pair_name(a: str, b: str) -> str:
-    """Two matched models as ``ids`` in ``published.csv`` has them: names without owners, ``A - B``."""
+    """Two matched models in the form of ``ids`` in ``published.csv``: names without owners, ``A - B``."""
     return f"{_last(a)} - {_last(b)}"
 
 
@@ -84,7 +84,7 @@ _STAGES = ("-final", "-scaffolded", "-arithmetic")
 def benchmark_key(spec: str) -> str:
     """The benchmark's name in ``published.csv``: ``bamboogle:FILE`` and ``hub:tot`` are ``bamboogle`` and ``tot``.
 
-    STaD scaffolds several benchmarks, so its files and splits say which: ``stad:DIR/gsm8k_final.jsonl`` is ``gsm8k``.
+    STaD scaffolds several benchmarks, so its files and splits tell which: ``stad:DIR/gsm8k_final.jsonl`` is ``gsm8k``.
     """
     words = spec.split(":")
     if words[0] == "hub" and len(words) > 1:
@@ -100,9 +100,9 @@ def benchmark_key(spec: str) -> str:
 def beside(
     study: str, metric: str, group: Mapping[str, Any], model: str, data: str = "", *, references: bool = True
 ) -> tuple[str, str]:
-    """(text, source) of what the paper prints for this number; for a model it does not have, its reference values.
+    """(text, source) of the paper's number; for a model that it does not have, the paper's reference values.
 
-    Both are empty where it prints nothing of the kind, or only ``references`` that are not wanted.
+    Both are empty if the paper does not print this number, or only as ``references`` that are not wanted.
     """
     rows = [r for r in table() if (r.study, r.metric, r.group.casefold()) == (study, metric, group_key(group))]
     where = benchmark_key(data)

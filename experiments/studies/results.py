@@ -1,7 +1,7 @@
-"""What a study leaves: tables (csv and markdown), figures, ``study.md``, ``study.json`` and the report.
+"""Write the results of a study: tables (csv and markdown), figures, ``study.md``, ``study.json`` and the report.
 
-Tables have one number a line with n and interval, the same answers counted as the paper counts them, and what the
-paper prints. A run that failed stands in them with its reason.
+Each line of a table has one number with n and interval, the same answers counted as in the paper, and the number that
+the paper prints. A failed run has a line with the reason.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ MEANINGS = {
     "step:1": "the second part right when asked alone",
     "both": "all parts right, each asked alone",
     "composition": "the whole right",
-    "gap": "composition − both, over the cases in which all were judged; below 0: it fails to compose",
-    "press_gap": "the whole wrong, of the cases with all parts right",
+    "gap": "composition − both, over the cases with every answer judged; below 0: the model fails to compose",
+    "press_gap": "the whole wrong, among the cases with all parts right",
     "independence_gap": "composition − product of the steps' accuracies",
     "double_gate": "cases with every atom right in every wording and every sub-question right",
-    "residual_failure": "the whole wrong, of the cases that pass both gates",
+    "residual_failure": "the whole wrong, among the cases that pass both gates",
     "atom_stability": "atoms right in every wording",
     "d50": "the depth at which half of the gated wholes are wrong, between the depths asked",
-    "conflation": "failure behind the sub-question gate alone − residual_failure",
+    "conflation": "failure after the sub-question gate alone − residual_failure",
     "any_scaffold": "the whole right as asked or with some number of steps revealed",
-    "mean_k": "steps that had to be revealed, where any had to",
+    "mean_k": "steps that had to be revealed, in cases that needed any",
 }
-"""What the names in the tables stand for, for those that a study has."""
+"""Meanings of the names in the tables; a study lists those that it uses."""
 
 SHOWN = (
     "model",
@@ -66,9 +66,9 @@ SHOWN = (
 def metric_rows(
     study: Study, names: Sequence[str | tuple[str, Callable[[Mapping[str, Any]], bool]]], **words: str
 ) -> list[Row]:
-    """One row for each run and metric of ``names``, in their order; a name alone means the row over all cases.
+    """One row per run and metric of ``names``, in their order; a name alone means the row over all cases.
 
-    With a test on the group, every row of the metric that passes it. ``words`` renames metrics for the reader.
+    With a test on the group, all rows of the metric that pass it. ``words`` gives names of metrics for the reader.
     """
     rows: list[Row] = []
     for run in study.runs:
@@ -81,7 +81,7 @@ def metric_rows(
 
 
 def comparison(study: Study) -> StudyTable:
-    """One row a model and data set: its groups, and the preset's headline metrics with interval and n side by side."""
+    """One row per model and data set: its groups, and the preset's headline metrics with interval and n."""
     rows: list[Row] = []
     for run in study.runs:
         found = {name: run.run.one(name) for name in study.preset.headline}
@@ -102,12 +102,12 @@ def _beside_n(name: str, metric: Metric) -> str:
 
 
 def failed_rows(study: Study) -> list[Row]:
-    """A row for every run that failed: no model disappears."""
+    """One row for each failed run, so that no model is missing."""
     return [{"model": name, "what": "failed", "shown": reason, "n": 0} for name, reason in study.failed.items()]
 
 
 def _recounted(study: Study, run: StudyRun) -> Sequence[Metric] | None:
-    """None where the paper's grading leads to questions that this run did not ask (another level k, say)."""
+    """None if the paper's grading leads to questions that this run did not ask (for example, another level k)."""
     if study.preset.compat is None or run.run.manifest.stopped:
         return []
     kept = study.__dict__.setdefault("_recounted", {})
@@ -143,7 +143,7 @@ def _row(
 
 
 def described(name: str, metric: Metric) -> Row:
-    """The numbers of a metric, and how they are written."""
+    """The numbers of a metric, and their text."""
     metric = quoted(metric)
     return {
         "what": name,
@@ -156,13 +156,13 @@ def described(name: str, metric: Metric) -> Row:
 
 
 def _compact(text: str) -> str:
-    """A sequence of skills with repeats counted: ``recall + recall + add`` is ``2 × recall + add``."""
+    """A sequence of skills with repeated ones counted: ``recall + recall + add`` is ``2 × recall + add``."""
     runs = [(name, len(list(same))) for name, same in groupby(text.split(" + "))]
     return " + ".join(name if n == 1 else f"{n} × {name}" for name, n in runs)
 
 
 def shown(name: str, metric: Metric, *, interval: bool = True) -> str:
-    """A value as text: percent, points or a plain number, with its interval; ``undefined`` where it is."""
+    """A value as text: percent, points or a plain number, with its interval; or ``undefined``."""
     value = metric.value
     if value is None:
         censored = (metric.note or "").split(";")[0]
@@ -176,7 +176,7 @@ def shown(name: str, metric: Metric, *, interval: bool = True) -> str:
 
 
 def _bound(metric: Metric, name: str, scale: float, form: str) -> str:
-    """One end of an interval; ``<2`` where the note says that it lies beyond what was asked."""
+    """One end of an interval; ``<2`` if the note says that it lies beyond what was asked."""
     value = getattr(metric, name)
     if value is not None:
         return f"{scale * value:{form}}"
@@ -223,7 +223,7 @@ def write(
 
 
 def _figures(study: Study, reporter: Reporter) -> tuple[list[str], dict[str, str]]:
-    """Draw the preset's figures; returns them, and why the others have nothing to show."""
+    """Draw the preset's figures; returns their names, and for each other figure why there is nothing to draw."""
     from ..figures import catalog
     from ..figures.drawing import write as write_figure
     from ..run import reader as io
@@ -255,9 +255,9 @@ def markdown(
     study: Study, tables: Sequence[StudyTable], figures: Sequence[str], page: str | None = None,
     empty: Mapping[str, str] | None = None,
 ) -> str:  # fmt: skip
-    """The study as one page of text: models, tables beside the paper's numbers, figures, what it does not reproduce.
+    """The study as one page of text: models, tables with the paper's numbers, figures, and what it does not reproduce.
 
-    ``empty`` has the figures that have nothing to show, with the reason.
+    ``empty`` maps figures with nothing to draw to the reason.
     """
     preset = study.preset
     out = [f"# {preset.title}", ""]

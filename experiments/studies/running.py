@@ -1,7 +1,7 @@
-"""A study as a recipe: one run a model and data set, then tables, figures and a page, all in one folder.
+"""Run a study: one run per model and data set, then tables, figures and a page, all in one folder.
 
-The same command continues after an interruption: answers come from the journals, probes that are unchanged are kept.
-A model that cannot be run is named in every output, with the reason; the others go on.
+The same command continues after an interruption: answers come from the journals, and unchanged probes are kept. If a
+model cannot be run, every output names it with the reason, and the other models still run.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ def conduct(
     figures: bool = True,
     quiet: bool = False,
 ) -> Study:
-    """Run (or finish) a study in its folder and write what it found.
+    """Run (or finish) a study in its folder and write its results.
 
-    Raises ``ComposcopeError`` for what is wrong before anything runs: models, data, options, another study's folder.
+    Raises ``ComposcopeError`` before anything runs if models, data or options are wrong, or the folder has another
+    study.
     """
     start, given = time.monotonic(), given or {}
     spec = _with_series(preset, spec)
@@ -62,12 +63,12 @@ def _with_series(preset: Preset, spec: Spec) -> Spec:
     if preset.models is not None:
         return preset.models(spec)
     if spec.series or spec.only_series:
-        raise InputError(f"study {preset.name}: takes no --series; trainings of organisms are for the study validity")
+        raise InputError(f"study {preset.name}: takes no --series; only the study validity uses trainings of organisms")
     return spec
 
 
 def _planned(study: Study, given: Mapping[str, Any]) -> list[StudyRun]:
-    """Every run, checked before the first one starts: names, data, options."""
+    """All runs, with names, data and options checked before the first one starts."""
     slugs = {d: slug(d) for d in study.data}
     if len(set(slugs.values())) < len(slugs):
         raise InputError(f"--data: {', '.join(study.data)} have the same name; rename one file")
@@ -81,7 +82,7 @@ def _planned(study: Study, given: Mapping[str, Any]) -> list[StudyRun]:
                 resolve_model(made.model)
             found.append(StudyRun(model, data, study.folder / f"{slug(model.label)}--{slugs[data]}"))
     if len({r.path for r in found}) < len(found):
-        raise InputError("--model: two labels differ in signs only; give other labels in the models file")
+        raise InputError("--model: two labels differ only in punctuation; give other labels in the models file")
     return found
 
 
@@ -96,7 +97,7 @@ def _run(study: Study, one: StudyRun, given: Mapping[str, Any], probes: bool, re
         study.failed[one.path.name] = _reason(e, study.folder / f"failed-{one.path.name}.txt")
         reporter.say(f"{one.path.name}: failed: {study.failed[one.path.name]}")
         return
-    (study.folder / f"failed-{one.path.name}.txt").unlink(missing_ok=True)  # of an earlier try
+    (study.folder / f"failed-{one.path.name}.txt").unlink(missing_ok=True)  # left by an earlier try
     study.runs.append(one)
     study.n_invalid += found.evaluated.n_invalid
     if found.evaluated.stopped:
@@ -104,7 +105,7 @@ def _run(study: Study, one: StudyRun, given: Mapping[str, Any], probes: bool, re
 
 
 def _reason(e: Exception, file: Path) -> str:
-    """Why a run failed, in one line. What nobody foresaw (a model's own code, its memory) leaves its traceback too."""
+    """Why a run failed, in one line. For an unexpected error (in a model's own code), also writes the traceback."""
     if isinstance(e, ComposcopeError):
         return " ".join(str(e).split())
     write_text(file, "".join(traceback.format_exception(e)))
@@ -123,7 +124,7 @@ def _same_study(folder: Path, study: Study) -> None:
 
 
 def _document(study: Study, planned: Sequence[StudyRun]) -> dict[str, Any]:
-    """What ``study.json`` says: enough to order, name and group the runs anywhere."""
+    """The content of ``study.json``: everything that is needed to order, name and group the runs."""
     about = {r.path.name: {"label": r.label, "data": Path(r.data.rstrip("/")).name, **r.model.groups} for r in planned}
     return {
         "study": study.preset.name,
@@ -139,7 +140,7 @@ def _document(study: Study, planned: Sequence[StudyRun]) -> dict[str, Any]:
 
 
 def config_of(spec: Spec, preset: Preset, given: Mapping[str, Any], model: StudyModel, data: str) -> Config:
-    """The configuration of one run; ``given`` is what the command line said, as ``Config`` takes it."""
+    """The configuration of one run; ``given`` holds the options from the command line, as ``Config`` takes them."""
     organism = data.startswith("organism:")
     asking = preset.organism_asking if organism else preset.asking
     own = dict(model.options)

@@ -1,4 +1,4 @@
-"""What a study is about: models and the groups they are in, data, matched pairs. From flags or from a YAML file.
+"""The specification of a study (models and their groups, data, matched pairs), from flags or from a YAML file.
 
 ::
 
@@ -31,11 +31,11 @@ from ...errors import InputError
 from ..organism.weights import DOSES
 
 GROUPS = ("family", "size", "cost", "tuning", "recipe", "specialization", "trained_depths", "baseline")
-"""What a model can be said to be; figures and tables group and order by these."""
+"""Fields that describe a model; figures and tables group and order by them."""
 OVERRIDES = ("device", "dtype", "prompting", "format", "batch_size", "pad_token", "engine", "base_url", "probe_model")
-"""Options that a model may have for itself."""
+"""Options that each model may set for itself."""
 _TEXTS = tuple(k for k in (*GROUPS, *OVERRIDES) if k not in ("size", "trained_depths", "baseline", "batch_size"))
-_QUOTED = " (in quotes where YAML takes it for a number, a date or yes and no)"
+_QUOTED = " (in quotes if YAML reads it as a number, a date, yes or no)"
 PAIR_KINDS = ("cost", "tuning", "recipe", "specialization", "size", "reference")
 _KEYS = ("study", "data", "limit", "models", "pairs", "probe_cases", "series", "only_series")
 
@@ -74,15 +74,15 @@ class Spec:
     series: tuple[str, ...] = ()
     """Folders of further trainings of the dose series (the validity study)."""
     only_series: bool = False
-    """Without the shipped training."""
+    """Leave out the shipped training."""
 
     def model(self, label: str) -> StudyModel:
-        """The model of a label."""
+        """The model with a label."""
         return next(m for m in self.models if m.label == label)
 
 
 def from_flags(models: Sequence[str], **options: Any) -> Spec:
-    """A spec of models given by name; each later one is compared with the first."""
+    """A spec of models given by name; each later model is compared with the first one."""
     names = tuple(dict.fromkeys(models))
     if not names:
         raise InputError("--model: give at least one model, or a --models file")
@@ -93,9 +93,9 @@ def from_flags(models: Sequence[str], **options: Any) -> Spec:
 
 
 def read_spec(path: str | Path, study: str | None = None, **options: Any) -> Spec:
-    """A spec from YAML; ``options`` that are not None or empty replace what the file says.
+    """A spec from YAML; ``options`` that are not None or empty replace values of the file.
 
-    Raises ``InputError`` naming file and field, also where the file is of another ``study``.
+    Raises ``InputError`` with file and field, also if the file belongs to another ``study``.
     """
     file = Path(path)
     if not file.is_file():
@@ -209,7 +209,7 @@ def _labels(models: Sequence[str]) -> dict[str, str]:
 
 
 def groups_document(spec: Spec) -> dict[str, Any]:
-    """What ``study.json`` says about models and pairs."""
+    """The entries of ``study.json`` for models and pairs."""
     return {
         "models": {m.label: {"model": m.model, **m.groups} for m in spec.models},
         "pairs": [{f.name: getattr(p, f.name) for f in fields(ModelPair)} for p in spec.pairs],
@@ -218,7 +218,7 @@ def groups_document(spec: Spec) -> dict[str, Any]:
 
 
 def slug(name: str) -> str:
-    """The last part of a name as it can stand in a folder's name."""
+    """The last part of a name, made safe for a folder's name."""
     last = name.removeprefix("organism:").rstrip("/").rsplit("/", 1)[-1]
     last = last.rsplit(".", 1)[0] if last.endswith((".jsonl", ".json", ".csv")) else last
     return "".join(c if c.isalnum() or c in "._-" else "-" for c in last) or "data"

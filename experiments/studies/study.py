@@ -1,4 +1,4 @@
-"""A study: the paper's own choices as one frozen object, the runs that it consists of, and its tables."""
+"""The types of a study: the paper's own choices (``Preset``), its runs, and its tables."""
 
 from __future__ import annotations
 
@@ -25,48 +25,48 @@ class StudyTable:
     rows: Sequence[Row]
     note: str = ""
     columns: Sequence[str] = field(default=())
-    """Shown as text, in this order; empty: the usual ones that any row has."""
+    """Columns shown as text, in this order; empty for the usual columns that any row has."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What one paper did."""
+    """The choices of one paper."""
 
     name: str
     title: str
     protocol: str
     data: tuple[str, ...]
-    """Organism benchmarks of the paper's shape: what the study runs on without ``--data``."""
+    """Organism benchmarks with the structure of the paper's data; the study uses them without ``--data``."""
     tables: Callable[[Study], Sequence[StudyTable]]
     figures: tuple[str, ...]
     probe: Callable[[ProbeContext], None] | None = None
-    """How the paper opened models up; None where it did not."""
+    """The paper's probes; None if it has none."""
     format: str = "cot"
     prompting: str | None = None
     asking: Asking = field(default_factory=Asking)
-    """The paper's way to ask; organisms are asked in the few words that they know (``organism_asking``)."""
+    """How the paper asks; organisms are asked in the few words that they know (``organism_asking``)."""
     organism_asking: Asking = field(default_factory=Asking)
     organism_limit: Mapping[str, int] = field(default_factory=dict)
-    """Cases per family x depth of organism data without ``--limit``: minutes, not hours, on a laptop."""
+    """Cases per family x depth of organism data without ``--limit``, so that a laptop needs minutes, not hours."""
     headline: tuple[str, ...] = ()
-    """Metrics over all cases that stand side by side in the table of models."""
+    """Metrics over all cases in the table of models."""
     compat: str | None = None
-    """The paper's grading and counting, shown beside ours."""
+    """The paper's grading and counting, shown with ours."""
     notes: tuple[str, ...] = ()
     """What the preset does not reproduce, and why."""
     about: str = ""
-    """What it shows, in the list of studies."""
+    """The description in the list of studies."""
     order: int = 100
-    """Place in that list."""
+    """The position in that list."""
     models: Callable[[Spec], Spec] | None = None
-    """Checks the models before anything runs, and adds those of ``--series``; None: any models, no series."""
+    """Checks the models before anything runs, and adds those of ``--series``; None accepts any models and no series."""
 
 
 STUDIES: Registry[Preset] = Registry(
     "studies", lambda value: isinstance(value, Preset), __name__.rpartition(".studies")[0],
     modules=("agentcoma", "compositional_gsm", "stad", "composition_collapse", "studies.validity"),
 )  # fmt: skip
-"""Every study by its name; those of this package are scripts too: ``python -m composcope.experiments.stad``."""
+"""All studies by name; those of this package are also scripts: ``python -m composcope.experiments.stad``."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class StudyRun:
 
     @property
     def note(self) -> str:
-        """Why the model was not opened up; empty where it was, or was not to be."""
+        """Why the model was not probed; empty if it was probed, or was not to be."""
         return self.run.manifest.probe_note or ""
 
 
@@ -102,7 +102,7 @@ class Study:
     data: tuple[str, ...]
     runs: list[StudyRun] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """What could not be run, with the reason, by run name."""
+    """The reason for each run that failed, by run name."""
     n_invalid: int = 0
     stopped: list[str] = field(default_factory=list)
 
@@ -111,7 +111,7 @@ class Study:
         return [r for r in self.runs if r.data == data]
 
     def one(self, label: str, data: str) -> StudyRun | None:
-        """The run of a model on a data set; None where it failed."""
+        """The run of a model on a data set; None if it failed."""
         return next((r for r in self.of(data) if r.label == label), None)
 
     def exit_code(self) -> int:

@@ -1,12 +1,12 @@
-"""The validity study: dose series of organisms, and whether each probe follows what is known by construction.
+"""The validity study: check on a dose series of organisms whether each probe follows what is known by construction.
 
 ``composcope study validity --out runs/validity``
 
-Organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Questions
-to every probe, each with a known right answer: does it follow the dose, does it tell the twin from control, failures
-from matched successes, training members from held-out cases, and how large an effect would it have found (see
-``over_doses``)? Probes of a ``--plugin`` file are asked the same. ``--trainings 8`` trains eight seeds of all doses,
-``--series`` takes trainings that are there; verdicts are over trainings, and one training only describes.
+The organisms know their parts equally well and saw no, very few, some or many compositions in training. The study asks
+questions with known right answers of every probe: does it follow the dose, does it distinguish the twin from control,
+failures from matched successes, and training members from held-out cases, and how large an effect would it have found
+(see ``over_doses``)? Probes from a ``--plugin`` file are asked the same. ``--trainings 8`` trains eight seeds of all
+doses, and ``--series`` takes existing trainings. Verdicts need several trainings; results of one are only described.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MODELS = tuple(f"organism:{dose}" for dose in DOSES)
 
 
 def models(spec: Spec) -> Spec:
-    """The doses that are asked for, of the shipped training and of every one in ``spec.series``.
+    """The requested doses, for the shipped training and for every training in ``spec.series``.
 
     Raises ``InputError`` for other models, and for series that cannot be used.
     """
@@ -38,7 +38,7 @@ def models(spec: Spec) -> Spec:
     if unknown:
         raise InputError(f"--model {unknown[0]}: the validity study runs on organisms, {', '.join(MODELS)}")
     if len(spec.data) > 1:
-        raise InputError(f"--data: {', '.join(spec.data)}: every dose is asked the same; give one data set")
+        raise InputError(f"--data: {', '.join(spec.data)}: every dose is asked the same data; give one data set")
     if spec.only_series and not spec.series:
         raise InputError("--only-series: nothing is left; give at least one --series DIR")
     named = {_dose(m): m for m in spec.models}
@@ -55,21 +55,21 @@ def _dose(model: StudyModel) -> str:
 
 
 def _of(model: StudyModel, training: Series, dose: str) -> StudyModel:
-    """A dose of a training, asked as the shipped one is."""
+    """A dose of a training, asked in the same way as the shipped one."""
     label = model.label if training.shipped else f"{model.label}-seed-{training.seed}"
     groups = {**model.groups, "dose": dose, "seed": training.seed}
     return replace(model, model=training.model(dose), label=label, groups=groups)
 
 
 def _trainings(spec: Spec) -> list[Series]:
-    """The shipped training, unless it is left out, and those of ``spec.series``."""
+    """The shipped training, unless it is left out, and the trainings in ``spec.series``."""
     doses = [d for d in DOSES if any(_dose(m) == d for m in spec.models)]
     first = [] if spec.only_series else [organism_series.shipped(doses)]
     return [*first, *(one for folder in spec.series for one in organism_series.read(folder, doses))]
 
 
 def tables(study: Study) -> list[StudyTable]:
-    """What each dose does, and each probe's answers with n, interval and verdict; of several trainings over them."""
+    """Behavior of each dose, and each probe's answers with n, interval and verdict, over trainings if several."""
     from ..validity import over_doses as validity
 
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap"])
@@ -83,7 +83,7 @@ def tables(study: Study) -> list[StudyTable]:
     note = " ".join(n for n in notes if n not in validity.NOTES)
     doses = StudyTable("doses", "The dose series", accuracy)
     columns = ("short", "question", "model", "measure", "shown", "interval", "n", "verdict", "statement")
-    title = "Do the probes measure what they say?"
+    title = "Do the probes measure what they claim to measure?"
     if len(examined) < 2:
         return [doses, StudyTable("validity", title, shown, note, columns)]
     seeds = [one.seed for one, _ in examined]
@@ -101,12 +101,12 @@ def tables(study: Study) -> list[StudyTable]:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    """Without what only the page of the report wants to know."""
+    """The row without the fields that only the report page needs."""
     return {k: v for k, v in row.items() if k != "headline"}
 
 
 def _examined(study: Study) -> list[tuple[Series, dict[str, Path]]]:
-    """Every training with its finished runs, lowest dose first."""
+    """Each training with its finished runs, lowest dose first."""
     runs = {r.model.model: r.path for r in study.runs}
     found = [(one, {d: runs[one.model(d)] for d in one.folders if one.model(d) in runs})
              for one in _trainings(study.spec)]  # fmt: skip
