@@ -46,9 +46,7 @@ def evaluate(
     benchmark = None if isinstance(cases, str | Path) else _benchmark(list(cases), settings.get("limit"))
     named = isinstance(model, str | Path)
     if not named and (given := [n for n in _OF_A_FILE if settings.get(n) is not None]):
-        raise InputError(
-            f"{given[0]}={settings[given[0]]!r}: only for models that composcope loads; this model is in memory, leave {given[0]} out"
-        )
+        raise InputError(f"{given[0]}={settings[given[0]]!r}: not for a model in memory; leave {given[0]} out")
     name = str(model) if named else _name_of(model)
     config = Config(**settings, model=name, benchmark=str(cases) if benchmark is None else benchmark.name, probes=())
     folder = Path(out) if out is not None else config.default_folder()

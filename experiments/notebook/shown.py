@@ -166,7 +166,7 @@ class ProbeResults:
         own = [f.name for f in FIGURES.values() if mine in (f.section.replace("_", "-"), f.name)]
         if figure is None and not own:
             raise InputError(
-                f"probe {self.name}: has no figure of its own; give the name of a figure (dir(composcope.plot) lists them)"
+                f"probe {self.name}: has no figure of its own; give the name of one (see dir(composcope.plot))"
             )
         return draw(figure or own[0], [self.as_run()], **options)
 

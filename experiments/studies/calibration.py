@@ -36,7 +36,7 @@ MOST_FALSE, LEAST_COVERED = 0.06, 0.93
 
 
 class Draw(NamedTuple):
-    """One simulated data set: p without an effect, whether the interval contains the truth, and both ignoring sharing."""
+    """One simulated data set: p without an effect, if the interval contains the truth, and both ignoring sharing."""
 
     p: float = NAN
     covered: float = NAN

@@ -18,7 +18,7 @@ PATCHES = (
 
 
 def rows(study: Study) -> list[Row]:
-    """One row per run for the patches and one per layer for the cosines; a run without probes has one with the reason."""
+    """One row per run for the patches and one per layer for the cosines; a run without probes has its reason."""
     out: list[Row] = []
     for run in study.runs:
         patched, moved = run.run.probe("patching"), run.run.probe("trajectory")
