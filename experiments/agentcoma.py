@@ -1,11 +1,11 @@
-"""AgentCoMa (Alazraki et al.): a commonsense choice, then one arithmetic step; each alone, then both at once.
+"""AgentCoMa (Alazraki et al.): a commonsense choice and an arithmetic step, each asked alone, then both together.
 
 ``python -m composcope.experiments.agentcoma --model M --data agentcoma:agentcoma_test.csv --out runs/agentcoma``
 
-The paper's own choices: two worked examples, chain of thought, raw completion prompts, 2,048 tokens, greedy; the whole
-again with self-ask (App. C) and with its steps reversed where the data have that (App. N); the commonsense step again
-with the whole's numbers (App. K); its answer extraction beside ours (``as the paper counts``). Models are opened up on
-all questions: lookback ratios (Table 3), Min-K%++ (Fig. 7) and QRNCA's neurons (Fig. 8, 9).
+The study follows the paper: two worked examples, chain of thought, raw completion prompts, 2,048 tokens, greedy. It
+asks the whole again with self-ask (App. C) and, if the data have it, with reversed steps (App. N), and the commonsense
+step again with the whole's numbers (App. K). It shows the paper's answer extraction next to ours (``as the paper
+counts``). The probes run on all questions: lookback ratios (Table 3), Min-K%++ (Fig. 7), QRNCA's neurons (Fig. 8, 9).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from .studies.opening import ProbeContext
 
 QRNCA = {"rule": "reference", "steps": 20, "t": 0.2, "u": 0.3, "v": 20, "answer_tokens": None}
-"""QRNCA's integration, thresholds and set size as its authors release them; AgentCoMa does not say which it used. Free
-answers have several tokens: attributions are averaged over them."""
+"""QRNCA's integration, thresholds and set size as released by its authors; AgentCoMa does not say which it used. Free
+answers have several tokens, so attributions are averaged over them."""
 K = 0.2
 """Share of least likely tokens that Min-K%++ averages."""
 
 NOTE = (
-    "gap = whole − both; negative: it fails. The released code takes a commonsense answer without its cue for wrong; "
-    "organisms answer without any."
+    "gap = whole − both; negative: the model fails to compose. The released code counts a commonsense answer without "
+    "its cue as wrong, and organisms answer without a cue."
 )
 
 
@@ -37,14 +37,14 @@ def probe(opened: ProbeContext) -> None:
     from ..probes import lookback, min_k, neurons
 
     examples = opened.all_cases()
-    opened.note("all questions whose whole was judged; groups by whether the whole is right", examples)
+    opened.note("all questions whose whole was judged, grouped by whether the whole is right", examples)
     opened.save("lookback", examples, lookback.over_examples, seed=opened.settings.seed)
     opened.save("min-k", examples, min_k.over_examples, k=K, seed=opened.settings.seed)
     opened.save("neurons", examples, neurons.over_examples, **QRNCA, seed=opened.settings.seed)
 
 
 def tables(study: Study) -> list[StudyTable]:
-    """Table 2 and Fig. 5, 6 (accuracies, gap, quadrants, controls), Table 3 and 14, Fig. 7 and 8."""
+    """The paper's Table 2 and Fig. 5, 6 (accuracies, gap, quadrants, controls), Tables 3 and 14, Fig. 7 and 8."""
     accuracy = metric_rows(study, ["step:0", "step:1", "both", "composition", "gap", "press_gap", "independence_gap"])
     failures = metric_rows(study, [("quadrant", lambda g: set(g) == {"quadrant"})])
     controls = metric_rows(study, [(m, lambda g: set(g) == {"prompt"}) for m in ("step:0", "composition", "gap")])
@@ -91,10 +91,10 @@ PRESET = Preset(
     compat="agentcoma",
     notes=(
         "AgentCoMa's data are gated: `--data hub:agentcoma:test` after logging in, or `--data agentcoma:FILE.csv`.",
-        "The paper judges commonsense answers with GPT-4o; here the accepted answers decide, and `--judge` has the "
-        "second word where one is given.",
+        "The paper judges commonsense answers with GPT-4o. Here the accepted answers decide; `--judge` lets a model check "
+        "the answers that they reject.",
         "The worked examples are our own; `--few-shot FILE` takes others.",
-        "Which integration steps, thresholds and set size the paper used for its neurons it does not say.",
+        "The paper does not say which integration steps, thresholds and set size it used for its neurons.",
     ),
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""``composcope study NAME RUN...``: the papers' further analyses over runs or files of graded rows."""
+"""``composcope study NAME RUN...``: run the papers' further analyses on runs or on files of graded rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .run import find_runs, read_lines, write_json, write_lines
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """What analyses can be told; each takes its own."""
+    """Options of the analyses; each analysis uses only some of them."""
 
     reference: str | None = None
     annotations: Path | None = None
@@ -114,7 +114,7 @@ ANALYSES: Mapping[str, Callable[[Sequence[Source], AnalysisOptions], Analysis]] 
     "teachers": lambda s, o: teachers.teachers(_PAIR("teachers", s)),
     "filtering": lambda s, o: _filtering(_ONE("filtering", s)[0], o),
 }
-"""By name; what each is about stands with the commands (``cli.analyses.ABOUT``)."""
+"""The analyses by name; their descriptions are with the commands (``cli.analyses.ABOUT``)."""
 
 
 def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = AnalysisOptions()) -> Analysis:
@@ -128,7 +128,7 @@ def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = An
 
 
 def sources(path: str | Path) -> list[Source]:
-    """A run folder, a folder of runs, or a graded.jsonl (one source per model in it)."""
+    """Read a run folder, a folder of runs, or a graded.jsonl (one source per model in the file)."""
     if Path(path).is_dir():
         return [_from_run(folder) for folder in find_runs([path])]
     rows = validators.read_graded(path)
@@ -153,7 +153,7 @@ def _from_run(folder: Path) -> Source:
 
 
 def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
-    """Sheets for a human study of a benchmark; with ``sheet`` and ``key``, the answers as graded rows."""
+    """Make sheets for a human study of a benchmark; with ``sheet`` and ``key``, convert the answers to graded rows."""
     cases: list[Case] = _cases(benchmark)
     if (options.sheet is None) != (options.key is None):
         raise InputError("study human: give --sheet and --key together, or neither to assign questions")

@@ -1,11 +1,11 @@
-"""Composition collapse (arXiv 2605.26789): residual failure where every part is stably known, over depth.
+"""Composition collapse (arXiv 2605.26789): residual failure over depth when every part is stably known.
 
 ``python -m composcope.experiments.composition_collapse --model M --data d4v2/cases.jsonl --out runs/collapse``
 
-The paper's own choices: XML answers with an escape, greedy, 512 tokens, thinking off; both gates; wholes asked again
-with chain of thought (1,024 tokens). Mechanism (App. I): depth-4 successes against depth-6 failures of the successor
-and interval families, all gated, at most 16 pairs, ten layers, 40 steps. A model with another number of layers is
-patched at the same relative depths.
+The study follows the paper: XML answers with an option to abstain, greedy, 512 tokens, thinking off, and both gates. It
+asks the wholes again with chain of thought (1,024 tokens). Mechanism (App. I): depth-4 successes against depth-6
+failures of the successor and interval families, all gated, at most 16 pairs, ten layers, 40 steps. A model with another
+number of layers is patched at the same relative depths.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def probe(opened: ProbeContext) -> None:
         f"depth {FAILURE_DEPTH}, successor and interval"
     )
     if not donors or not recipients:
-        opened.note(f"{text}: nothing to contrast", [], contrast=False)
+        opened.note(f"{text}: nothing to compare", [], contrast=False)
         return
     examples = [e for e in opened.labelled(recipients, donors) if e.role == "whole"]
     opened.note(text, examples)
@@ -54,9 +54,10 @@ def probe(opened: ProbeContext) -> None:
 
 
 def patch(lm: Any, examples: Sequence[Any], layers: Sequence[int], seed: int = 0) -> Any:
-    """The prompt-end sweep over donors x recipients, each donor used before any is used twice, 16 pairs at most.
+    """The prompt-end sweep over at most 16 pairs of donor and recipient; every donor is used before any is used twice.
 
-    Continued for as long as the longest own answer, and judged by the donor's and by the recipient's gold answer.
+    Each continuation is as long as the longest of the model's own answers, and is judged by the donor's and the
+    recipient's gold answers.
     """
     from ..probes.patching import graders, new_tokens, prompt_end_sweep
 
@@ -72,14 +73,14 @@ def patch(lm: Any, examples: Sequence[Any], layers: Sequence[int], seed: int = 0
 
 
 def boundary_pairs(n_donors: int, n_recipients: int, most: int = MAX_PAIRS) -> list[tuple[int, int]]:
-    """(donor, recipient) of the donors x recipients table, diagonal by diagonal, so that no one is used too often."""
+    """Pairs (donor, recipient) from the donors x recipients table, diagonal by diagonal, so that use is even."""
     size = max(n_donors, n_recipients)
     found = [(i % n_donors, (i + k) % n_recipients) for k in range(n_recipients) for i in range(size)]
     return list(dict.fromkeys(found))[: min(most, n_donors * n_recipients)]
 
 
 def tables(study: Study) -> list[StudyTable]:
-    """Table 1, 3, 4, 9; single against double gate; recovery; the mechanism of App. I; the three channels."""
+    """Tables 1, 3, 4 and 9; single against double gate; recovery; the mechanism of App. I; the three channels."""
     knows = [("atom_stability", lambda g: set(g) == {"per"}), "double_gate", "gate_removed", "conflation", "abstention"]
     depth = _depth_key(study)
     families = metric_rows(study, [("residual_failure", lambda g: set(g) == {"family", depth})])
@@ -89,7 +90,7 @@ def tables(study: Study) -> list[StudyTable]:
               metric_rows(study, ["residual_failure", ("residual_failure", lambda g: set(g) == {depth})])),
         StudyTable("families", "Residual failure by family and depth (Table 3, Fig. 5, 6)", families),
         StudyTable("knowledge", "What is known, and what one gate would miss (Table 9)", metric_rows(study, knows),
-              "gate_removed: of the cases whose sub-questions are right, those without stable atoms; conflation: "
+              "gate_removed: cases without stable atoms, among the cases with right sub-questions; conflation: "
               "single-gate − double-gate failure."),
         StudyTable("d50", "Depth of 50 % failure (Table 4)",
               metric_rows(study, [("d50", lambda g: set(g) <= {"family"})])),
@@ -100,7 +101,7 @@ def tables(study: Study) -> list[StudyTable]:
 
 
 def _depth_key(study: Study) -> str:
-    """``depth_bin`` where the benchmark declares bins, as the published one does, else ``depth``."""
+    """``depth_bin`` if the benchmark declares bins, as the published one does, else ``depth``."""
     return "depth_bin" if any("depth_bin" in m.group for run in study.runs for m in run.run.metrics) else "depth"
 
 
@@ -123,9 +124,9 @@ PRESET = Preset(
     organism_limit={"organism:temporal": 12},
     compat="collapse",
     notes=(
-        "The benchmark is not released: `composcope build temporal` makes one of its shape from a file of dated facts.",
-        "Answers in words are matched by rules, and by `--judge` where one is given; the paper asks Gemini 2.5 Flash.",
-        "Training on compositions (Fig. 3) is `composcope intervene`; give its models here with `trained_depths`.",
+        "The benchmark is not released. `composcope build temporal` makes a similar one from a file of dated facts.",
+        "Answers in words are matched by rules, and by `--judge` if it is given; the paper asks Gemini 2.5 Flash.",
+        "To train on compositions (Fig. 3), use `composcope intervene`; give its models here with `trained_depths`.",
     ),
 )  # fmt: skip
 

@@ -1,11 +1,11 @@
-"""Compositional GSM (Hosseini et al. 2024): Q1, then a Q2 that uses its answer; is the pair worse than S1 * S2?
+"""Compositional GSM (Hosseini et al. 2024): Q1 and a Q2 that uses its answer; is the pair worse than S1 * S2?
 
 ``python -m composcope.experiments.compositional_gsm --model M --data gsm/cases.jsonl --out runs/gsm``
 
-The paper's own choices: eight worked examples, greedy, one sample; every question with and without the instruction
-(the paper prints the better one of each model: both are shown); the pair also as code (Fig. 8). Controls: Q2's original
-(Fig. 9), Q1 inside the pair (Fig. 10), Q2 given Q1 right (Fig. 11), Q2 beside an independent Q1 (Fig. 12). Pairs of
-models: ``cost`` (Fig. 4), ``tuning`` (instruct, pretrained: Fig. 5), ``specialization`` (Fig. 6).
+The study follows the paper: eight worked examples, greedy, one sample. It asks every question with and without the
+instruction (the paper prints the better result of each model; we show both), and the pair also as code (Fig. 8).
+Controls: Q2's original (Fig. 9), Q1 inside the pair (Fig. 10), Q2 given Q1 right (Fig. 11), Q2 beside an independent Q1
+(Fig. 12). Pairs of models: ``cost`` (Fig. 4), ``tuning`` (instruct, pretrained: Fig. 5), ``specialization`` (Fig. 6).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def tables(study: Study) -> list[StudyTable]:
     code = metric_rows(study, ["code_gain", ("composition", lambda g: g == {"prompt": "code"})])
     return [
         StudyTable("gap", "The pair against its questions (eq. 1, Fig. 1 and 3)", metric_rows(study, main),
-              "independence_gap = S_comp − S1·S2: a baseline, not a bound; correlated skills move it."),
+              "independence_gap = S_comp − S1·S2. This is a baseline, not a bound; correlated skills change it."),
         StudyTable("gap-bare", "The same without the instruction", [r for r in bare if r["what"] != "failed"]),
         StudyTable("controls", "Why there is a gap (Fig. 9-12)", metric_rows(study, hops),
-              "Rows with `against` are differences to Q2 alone; second_hop: the pair, given Q1 right inside it."),
+              "Rows with `against` are differences from Q2 alone; second_hop: the pair, given Q1 right inside it."),
         StudyTable("code", "Code against words (Fig. 8)", [r for r in code if r["what"] != "failed"]),
         *pairs.table(study),
     ]  # fmt: skip
@@ -67,9 +67,9 @@ PRESET = Preset(
     asking=Asking(few_shot="8", preamble="both", code=True),
     organism_limit={"organism:pairs": 100},
     notes=(
-        "The benchmark is not released: `composcope build compositional-gsm` makes one from GSM8K items with code.",
+        "The benchmark is not released. `composcope build compositional-gsm` makes one from GSM8K items with code.",
         "The worked examples are our own; `--few-shot FILE` takes others.",
-        "S1, S2 and S_comp are not printed per model, so only the gaps can stand beside ours.",
+        "The paper does not print S1, S2 and S_comp per model, so only the gaps can be compared with ours.",
         "Fine-tuning on the questions (Fig. 7): `composcope plot training-curve FILE` draws the checkpoints' "
         "accuracies.",
     ),

@@ -1,9 +1,9 @@
-"""The one configuration: what a run is told. ``config.yaml`` is this model written out; flags are made of its fields.
+"""The configuration of a run: ``config.yaml`` stores this model, and command-line flags are made from its fields.
 
     config = Config(model="organism:control", benchmark="organism:mixed", asking={"few_shot": "2"})
     config.replace(limit=20)
 
-A value that cannot be used is one ``InputError`` that names the flag, the value and the fix, wherever it comes from.
+An invalid value from any source raises one ``InputError`` that names the flag, the value and the fix.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Section(BaseModel):
 
     @classmethod
     def read(cls, raw: Any, **changes: Any) -> Self:
-        """From a run's config.yaml with some values replaced; keys of other versions are left out."""
+        """Read a run's config.yaml and replace some values; keys of other versions are left out."""
         try:
             found = cls.model_validate(raw or {}, context=RECORDED)
         except ValidationError as e:
@@ -60,7 +60,7 @@ class Section(BaseModel):
 
 
 RECORDED = {"recorded": True}
-"""Validation context of what a run holds: errors name its file elsewhere, and its plugins need not be loaded."""
+"""Validation context for values from a run: the caller names the file in errors, and plugins need not be loaded."""
 
 
 def flag(name: str) -> str:
@@ -90,13 +90,13 @@ def _explain(section: type[Section], found: ValidationError) -> str:
 
 
 class Asking(Section):
-    """How a protocol asks and counts, beyond its prompt format; the defaults are the protocol's own."""
+    """How a protocol asks and counts, except its prompt format; by default, each protocol decides."""
 
     few_shot: str | None = Field(
-        default=None, description="Worked examples: how many of our own, or a file (kind, question, answer)."
+        default=None, description="Worked examples: a number of built-in ones, or a file (kind, question, answer)."
     )
     preamble: Literal["yes", "no", "both"] = Field(
-        default="yes", description="With or without the instruction; both asks everything twice and reports both."
+        default="yes", description="Ask with the instruction (yes), without it (no), or everything in both ways (both)."
     )
     also: str | None = Field(
         default=None, description="Ask the whole again: comma-separated cot, self-ask, thinking, knowledge, ..."
@@ -106,65 +106,69 @@ class Asking(Section):
     cot_tokens: int | None = Field(default=None, ge=1, description="Token budget of the formats cot and self-ask.")
     answer_tokens: int | None = Field(default=None, ge=1, description="One token budget for all other answers.")
     reversed: bool = Field(
-        default=False, description="Also ask wholes with their steps in the other order (meta.reversed)."
+        default=False, description="Also ask wholes with their steps in reverse order (meta.reversed)."
     )
     extra_context: bool = Field(default=True, description="Also ask parts with the whole's numbers added.")
-    code: bool = Field(default=False, description="Also ask pairs for a program, run in the sandbox.")
+    code: bool = Field(
+        default=False, description="Also ask for a program that solves the pair, and run it in the sandbox."
+    )
     co_presented: bool = Field(default=True, description="Also ask Q2 beside an independent Q1.")
-    ask_all: bool = Field(default=False, description="Ask the scaffolds of solved wholes too.")
+    ask_all: bool = Field(default=False, description="Also ask the scaffolds of solved wholes.")
     placeholders: bool = Field(default=True, description="Ask scaffolds with blanked values as a control for leaks.")
     compat: Literal["agentcoma", "stad", "collapse"] | None = Field(
-        default=None, description="Grade and count as a paper does, defects included."
+        default=None, description="Grade and count as in a paper, including its defects."
     )
     judge: str | None = Field(
         default=None,
         description="A model that checks answers in words: MODEL@http://HOST:PORT/v1, a model folder or a hub id.",
     )
     exemplars: tuple[dict[str, Any], ...] = ()
-    """The worked examples of a file or of the benchmark; kept with the run, so that it can be scored again alone."""
+    """The worked examples from a file or the benchmark; kept with the run so that it can be scored again on its own."""
     may_think: bool = False
-    """The model may think before a short answer, unasked (``evaluating.asking``); kept, as it decides budgets."""
+    """Whether the model may think unasked before a short answer (``evaluating.asking``); kept, as it sets budgets."""
 
     def changed(self) -> dict[str, Any]:
-        """What differs from the defaults and decides what is asked: part of a run's identity."""
+        """Values that differ from the defaults and change what is asked; they are part of a run's identity."""
         values = self.model_dump(exclude_defaults=True, exclude={"compat", "judge"})
         return {k: v for k, v in values.items() if k != "few_shot" or not self.exemplars}
 
 
 class Serving(Section):
-    """Who answers in place of this process. Holds no secret: keys stay in the environment."""
+    """Which server or workers answer instead of this process. Holds no secrets: keys stay in the environment."""
 
     engine: Literal["transformers", "openai", "vllm", "ray"] = Field(
         default="transformers",
         description="Who answers: transformers (here), openai (a server), vllm (started here) or ray (workers).",
     )
     base_url: str | None = Field(
-        default=None, description="openai: http://HOST:PORT/v1; or give --model MODEL@http://HOST:PORT/v1."
+        default=None, description="openai: http://HOST:PORT/v1 (or give --model MODEL@http://HOST:PORT/v1)."
     )
     api_key_env: str | None = Field(
         default=None,
-        description="Environment variable with the server's key; HOST=VARIABLE for others (--judge), with commas.",
+        description="Environment variable with the server's key; for others (--judge) HOST=VARIABLE, comma-separated.",
     )
     signed_as: str | None = Field(
-        default=None, description="openai: other names of the same model that the server signs with, with commas."
+        default=None, description="openai: other names that the server reports for this model, comma-separated."
     )
-    concurrency: int | None = Field(default=None, ge=1, description="Requests in flight: 8 for openai, 64 for vllm.")
+    concurrency: int | None = Field(
+        default=None, ge=1, description="Requests at the same time (default: 8 for openai, 64 for vllm)."
+    )
     vllm_python: str | None = Field(
-        default=None, description="vllm: interpreter of the environment that holds vLLM; this one by default."
+        default=None, description="vllm: Python interpreter of the environment with vLLM (default: this one)."
     )
     vllm_args: str = Field(default="", description='vllm: further arguments, such as "--tensor-parallel-size 2".')
-    vllm_timeout: float = Field(default=1800.0, ge=1, description="vllm: seconds that it may take to start.")
+    vllm_timeout: float = Field(default=1800.0, ge=1, description="vllm: maximum seconds until it has started.")
     probe_model: str | None = Field(
         default=None, description="The served model's weights on this machine, for the probes: a folder or hub id."
     )
     workers: int | None = Field(
-        default=None, ge=1, description="ray: how many workers, each with the model; one per GPU by default."
+        default=None, ge=1, description="ray: number of workers, each with the model (default: one per GPU)."
     )
     gpus_per_worker: float | None = Field(
-        default=None, ge=0, description="ray: GPUs of each worker, 0.5 for two on one; 1 by default if there are any."
+        default=None, ge=0, description="ray: GPUs per worker; 0.5 puts two on one GPU (default: 1 if there are GPUs)."
     )
     ray_address: str | None = Field(
-        default=None, description="ray: a cluster that is running (HOST:PORT or auto); started here by default."
+        default=None, description="ray: a running cluster, HOST:PORT or auto (default: start one here)."
     )
 
     @model_validator(mode="after")
@@ -181,7 +185,7 @@ class Serving(Section):
 
     @property
     def requests(self) -> int:
-        """Requests in flight."""
+        """The number of requests at the same time."""
         return self.concurrency or _DEFAULT_CONCURRENCY.get(self.engine, 8)
 
     @property
@@ -194,11 +198,11 @@ class Serving(Section):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Other names of the model that its server may sign with."""
+        """Other names that the server may report for the model."""
         return tuple(name.strip() for name in (self.signed_as or "").split(",") if name.strip())
 
     def for_probing(self, given: Mapping[str, Any]) -> Serving:
-        """Who measures the probes of a run that was answered like this; ``given`` are the flags of ``probe``."""
+        """The serving options for probing a run that was answered with these; ``given`` are the flags of ``probe``."""
         engine = given.get("engine")
         if engine not in (None, "transformers", "ray"):
             raise InputError(f"--engine {engine}: probes run with transformers (here) or ray (workers)")
@@ -211,11 +215,11 @@ class Serving(Section):
 
 
 RAY = ("workers", "gpus_per_worker", "ray_address")
-"""Options of workers."""
+"""Options of Ray workers."""
 
 
 class Probing(Section):
-    """Which probes measure what, and where they read."""
+    """Which probes run, on how many cases, and where they read."""
 
     probes: tuple[str, ...] = Field(
         default_factory=lambda: _known_probes(),
@@ -225,18 +229,18 @@ class Probing(Section):
     probe_cases: int = Field(
         default=32,
         ge=1,
-        description="Cases per group (failures, successes) that the probes run on, the first matched ones.",
+        description="Cases per group (failures, successes) to probe; the first matched ones are used.",
     )
     case_details: int = Field(
         default=4,
         ge=0,
-        description="Cases per group whose own tokens, maps and sweeps are kept for the report; 0: none.",
+        description="Cases per group whose tokens, maps and sweeps are kept for the report; 0 for none.",
     )
     position: Literal["answer-slot", "prompt-end"] = Field(
-        default="answer-slot", description="Where neurons, patching and trajectory read."
+        default="answer-slot", description="Position that neurons, patching and trajectory read."
     )
     rows_dtype: Literal["float32"] | None = Field(
-        default=None, description="Neurons and patching compute in float32 on weights in half precision."
+        default=None, description="Compute neurons and patching in float32 if the weights are in half precision."
     )
 
     @field_validator("probes", mode="before")
@@ -266,16 +270,18 @@ def _known_probes() -> tuple[str, ...]:
 
 
 class Config(Probing):
-    """What `composcope investigate` is told: the content of ``config.yaml``."""
+    """All options of `composcope investigate`: the content of ``config.yaml``."""
 
     model: str = Field(description="organism:none|control|low|twin, a model folder, a hub id, or MODEL@URL.")
     benchmark: str = Field(
         description="world, organism:temporal, organism:mixed, organism:pairs, READER:FILE or a case file."
     )
-    protocol: str | None = Field(default=None, description="How to ask and count; the benchmark's own by default.")
+    protocol: str | None = Field(
+        default=None, description="How to ask and count (default: the benchmark's own protocol)."
+    )
     format: str | None = Field(default=None, description="Prompt format: plain, xml, xml-answer, cot, ...")
     prompting: Literal["chat", "raw"] | None = Field(
-        default=None, description="How prompts are put; chat where the tokenizer has a template, else raw."
+        default=None, description="Form of the prompts (default: chat if the tokenizer has a template, else raw)."
     )
     limit: int | None = Field(
         default=None, ge=1, description="Only the first N cases of each family x depth, in file order."
@@ -284,21 +290,21 @@ class Config(Probing):
         default=None, ge=1, description="Stop after this many new asks; the same command continues."
     )
     batch_size: int | None = Field(
-        default=None, ge=1, description="Asks per batch; chosen from the memory at hand by default."
+        default=None, ge=1, description="Asks per batch (default: chosen from the free memory)."
     )
     seed: int = Field(default=0, ge=0, description="Seed of every random choice.")
     dtype: Literal["float32", "bfloat16", "float16"] | None = Field(
         default=None,
-        description="Precision of the weights; float32 on a CPU, the checkpoint's own on a GPU by default.",
+        description="Precision of the weights (default: float32 on a CPU, the checkpoint's own on a GPU).",
     )
     device: str | None = Field(
-        default=None, description="cpu, cuda, cuda:1, ..., auto (over all GPUs); a GPU when there is one by default."
+        default=None, description="cpu, cuda, cuda:1, ..., auto for all GPUs (default: a GPU if there is one)."
     )
     pad_token: str | None = Field(
-        default=None, description="Pads batches where the tokenizer names no pad token, for example its EOS token."
+        default=None, description="Pad token for a tokenizer that has none, for example its EOS token."
     )
-    shard: str | None = Field(default=None, description="i/n: only the i-th of n parts, for job arrays; see merge.")
-    reuse: bool = Field(default=False, description="Continue with answers made under other versions, dtype or device.")
+    shard: str | None = Field(default=None, description="i/n: run only part i of n, for job arrays; see merge.")
+    reuse: bool = Field(default=False, description="Also continue with answers from other versions, dtypes or devices.")
     asking: Asking = Field(default_factory=Asking)
     serving: Serving = Field(default_factory=Serving)
 
@@ -321,7 +327,7 @@ class Config(Probing):
         return {name: values[name] for name in sorted(values, key=lambda n: n in Probing.model_fields)}
 
     def default_folder(self) -> Path:
-        """``runs/MODEL--BENCHMARK--PROTOCOL`` made of the last parts of the names, ``--shard-i-of-n`` after them."""
+        """``runs/MODEL--BENCHMARK--PROTOCOL`` from the last parts of the names, with ``--shard-i-of-n`` for a shard."""
         served = address(self.model)
         words = (served[0] if served else self.model, self.benchmark, self.protocol)
         part = [] if self.shard is None else ["shard-" + self.shard.replace("/", "-of-")]
@@ -339,7 +345,7 @@ class Shard:
         return f"{self.index}/{self.of}"
 
     def has(self, position: int) -> bool:
-        """Whether this shard's are the items at a position (from 0): every n-th one."""
+        """Whether the item at a position (from 0) belongs to this shard; a shard takes every n-th item."""
         return position % self.of == self.index - 1
 
     @classmethod

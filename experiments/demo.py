@@ -1,7 +1,8 @@
-"""``composcope demo``: the shipped dose series, investigated on both of its worlds, in one report.
+"""``composcope demo``: investigate the shipped dose series on both of its worlds, and write one report.
 
-Four organisms that know their parts equally well and saw none, a trace of, some or many compositions in training. Eight
-runs, then the validity of each probe on them, then one report. The same command continues after an interruption.
+The four organisms know their parts equally well and saw no, very few, some or many compositions in training. The demo
+makes eight runs, then tests the validity of each probe on them, then writes one report. The same command continues
+after an interruption.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from .run.provenance import machine
 from .run.reader import read_run
 
 LIMITS = {"mixed": 200, "temporal": 24}
-"""Cases per family x depth: what two cores do in about three minutes."""
+"""Cases per family x depth, chosen so that two cores need about three minutes."""
 LOOK = 0.2
-"""Seconds between two looks at the workers."""
+"""Seconds between two checks of the workers."""
 PROBE_CASES = {"mixed": 24, "temporal": 12}
-"""Pairs of failures and successes that the probes run on; temporal cases have up to eleven parts each."""
+"""Pairs of failures and successes to probe; temporal cases have up to eleven parts each."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ class DemoRun:
 def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet: bool = False) -> list[str]:
     """Run (or finish) the demo in a study folder; returns its summary: a line per run, a line per probe, the report.
 
-    What the runs have to say stands in their own ``log.txt``.
+    Each run reports its progress in its own ``log.txt``.
 
-    Raises ``ComposcopeError`` when a run fails; whatever the others did is kept.
+    Raises ``ComposcopeError`` if a run fails; the results of the other runs are kept.
     """
     start = time.monotonic()
     with locked(out) as folder:
@@ -78,9 +79,9 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
 
 
 def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
-    """All jobs, on as many processes as there are cores (four at most; one where there is a GPU to share)."""
+    """Run all jobs, with one process per core (at most four; one process if the runs share a GPU)."""
     workers = 1 if _on_gpu(jobs[0].device) else min(4, machine()["cores"] or 1)
-    # By dose: the two worlds cost differently.
+    # Split by dose, since the two worlds differ in cost.
     shares = [[job for job in jobs if DOSES.index(job.dose) % workers == k] for k in range(workers)]
     reporter.say(f"{len(jobs)} runs on {workers} {'process' if workers == 1 else 'processes'}")
     with reporter.patient_bar("runs", len(jobs)) as advance:
@@ -105,7 +106,7 @@ def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
 
 
 def _count(processes: Sequence[BaseProcess], ended: Any, advance: Advance) -> None:
-    """Count the runs that end until all workers have."""
+    """Count finished runs until all workers have ended."""
     while True:
         alive = any(p.is_alive() for p in processes)
         while not ended.empty():
@@ -125,7 +126,7 @@ def _on_gpu(device: str | None) -> bool:
 
 
 def _stop(processes: Sequence[BaseProcess]) -> None:
-    """Let each worker finish its sentence: an interruption, not a kill."""
+    """Interrupt the workers instead of killing them, so that each can finish what it is writing."""
     for process in processes:
         if process.pid is not None and process.is_alive():
             os.kill(process.pid, signal.SIGINT)
@@ -140,7 +141,7 @@ def _worker(jobs: Sequence[DemoRun], ended: Any) -> None:
         try:
             work(jobs, threads=1, done=lambda: ended.put(None))
         except KeyboardInterrupt:
-            os._exit(exits.INTERRUPTED)  # the parent says it, once
+            os._exit(exits.INTERRUPTED)  # the parent reports the interruption once
         return exits.OK
 
     raise SystemExit(exits.guarded(finish, command_line))
@@ -174,7 +175,7 @@ def work(jobs: Sequence[DemoRun], threads: int | None, done: Callable[[], None] 
 
 
 def summary(jobs: Sequence[DemoRun], validity: Sequence[Mapping[str, Any]], report: Path, seconds: float) -> list[str]:
-    """Four doses on two worlds, a line per probe on what it shows of one training, duration and report."""
+    """Lines for four doses on two worlds, one line per probe with its result on one training, duration and report."""
     mixed = [_mixed_line(job) for job in jobs if job.world == "mixed"]
     temporal = [_temporal_line(job) for job in jobs if job.world == "temporal"]
     return [*mixed, *temporal, *_validity_lines(validity), f"{seconds:.0f} s; report: {report}"]
@@ -203,7 +204,7 @@ def _rate(row: Metric | None) -> str:
 
 
 def _validity_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line per probe: how its number moves with the dose and between labels in this one training; no verdicts."""
+    """One line per probe: how its number changes with the dose and between labels in this one training; no verdicts."""
     shown: dict[str, list[str]] = {}
     for row in rows:
         if row.get("headline"):

@@ -1,7 +1,7 @@
-"""The main job, as a recipe: evaluate, keep the failures where every part is right, open the model up on them.
+"""The main job: evaluate a model, keep the failures where every part is right, and probe the model on them.
 
-Every step writes into the run folder before the next begins, and the same command continues after any interruption:
-answers come from the journal, probes whose inputs are unchanged are kept.
+Each step writes into the run folder before the next one begins. After any interruption the same command continues:
+answers come from the journal, and probes with unchanged inputs are kept.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ from .run.writer import OpenRun, open_run
 
 @dataclass(frozen=True)
 class Investigation:
-    """What a run found."""
+    """The results of a run."""
 
     path: Path
     evaluated: Evaluated
     no_contrast: str | None = None
-    """Why failures and successes could not be compared; None when they were (or nobody asked)."""
+    """Why failures and successes could not be compared; None if they were, or if no comparison was requested."""
     report: Path | None = None
     seconds: float = 0.0
-    """How long it took; answers that a crashed run left behind cost nothing again."""
+    """Duration in seconds; answers left by a crashed run take no time again."""
 
     def summary(self) -> list[str]:
-        """The headline as text, a line per probe in words, the report and the time it took last."""
+        """The headline as text, one line per probe in words, and the report with the duration."""
         written = [f"report: {self.report} ({self.seconds:.0f} s)"] if self.report else []
         return [*summary.lines(self.path), *_probes_in_words(self.path), *written]
 
     def document(self) -> dict[str, Any]:
-        """The same for machines."""
+        """The same as a document for machines."""
         report = str(self.report) if self.report else None
         return {
             **summary.document(self.path), "no_contrast": self.no_contrast, "report": report, "seconds": self.seconds
         }  # fmt: skip
 
     def diagnose(self, **options: Any) -> Any:
-        """The causes of its failures (``diagnosis.job.diagnose``)."""
+        """The causes of the run's failures (``diagnosis.job.diagnose``)."""
         from .diagnosis.job import diagnose
 
         return diagnose(self.path, **options)
 
     def exit_code(self) -> int:
-        """2 when answers without a judgement remain, else 0.
+        """2 if answers without a judgement remain, else 0.
 
-        Raises ``NoCasesError`` when there was nothing to contrast: all else is kept, but it is what was asked for.
+        Raises ``NoCasesError`` if there was nothing to compare, since the comparison was requested; the rest is kept.
         """
         if self.no_contrast is not None:
             raise NoCasesError(self.no_contrast)
@@ -73,14 +73,14 @@ class Investigation:
 def _probes_in_words(path: Path) -> list[str]:
     run = read_run(path)
     if not run.probe_names:
-        return [f"  probes: none ran; composcope probe {path} opens the model up"]
+        return [f"  probes: none ran; run composcope probe {path}"]
     from .report.landing import in_words
 
     return [f"  {line}" for line in in_words(run)]
 
 
 ProbeStep = Callable[[OpenRun, Config, Target, Evaluated, Reporter], str | None]
-"""Runs probes on an evaluated run; returns why there is no contrast, or None."""
+"""Runs probes on an evaluated run; returns the reason if there is no contrast, else None."""
 
 
 def investigate(
@@ -99,9 +99,9 @@ def investigate(
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
 
     ``contrast=False`` stops after the evaluation, ``report=False`` before the report; ``bars=False`` leaves
-    out progress bars; ``probe`` opens the model up in its own way instead; ``diagnose`` also names the cause of each
-    failure (None: where that takes less than two minutes). ``benchmark`` and ``target`` are there already where the
-    configuration only names them; such a target is left open. Raises ``ComposcopeError`` for whatever a user can mend.
+    out progress bars; ``probe`` replaces the usual probes; ``diagnose`` also names the cause of each failure (None: if
+    that takes less than two minutes). ``benchmark`` and ``target`` can be passed if they are loaded already; such a
+    target is left open. Raises ``ComposcopeError`` for any error that the user can fix.
     """
     start = time.monotonic()
     folder = Path(out) if out is not None else config.default_folder()
@@ -109,7 +109,7 @@ def investigate(
     shard = None if config.shard is None else Shard.parse(config.shard)
     mine = in_shard(benchmark, config.shard)
     config = asking.with_benchmark(config, benchmark)
-    # What is refused is refused before the run's folder is made: first what needs no model, then what does.
+    # All checks come before the run's folder is made: first those that need no model, then those that do.
     asking.what_is_asked(config, benchmark)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
     with closing(load_target(config, folder, reporter.say)) if target is None else nullcontext(target) as target:
@@ -135,19 +135,19 @@ def investigate(
 
 
 def _check(asked: AskPlan, config: Config, target: Target) -> None:
-    """Refuse, before the run's folder is made, what cannot be asked.
+    """Check that everything can be asked, before the run's folder is made.
 
     Raises ``InputError`` for cases that the protocol cannot ask and for examples that fill the model's context,
     ``ModelError`` for a chat template that cannot put the asks.
     """
     asks = [ask for case in asked.cases for ask in asked.protocol.asks(case, {})]
-    # One of each kind: a template that refuses it refuses it now.
+    # Try one ask of each kind, so that a template that fails on it fails now.
     target.engine.prompt_ids(list({(ask.prompting, ask.thinking): ask for ask in asks}.values()))
     asking.check_room(asked.protocol, asked.cases, config.asking, target.tokenizer, target.engine.context)
 
 
 def _identity(config: Config, benchmark: LoadedBenchmark, target: Target) -> Mapping[str, Any]:
-    """What makes a run this one and no other; the same on any machine."""
+    """Everything that identifies a run; the same on any machine."""
     return {
         "model": target.label,
         "weights": target.who,
@@ -181,7 +181,7 @@ def _evaluate(
     judge: Any,
     reporter: Reporter,
 ) -> Evaluated:
-    if judge is not None:  # recorded, so that the run can be scored without it
+    if judge is not None:  # recorded so that the run can be scored without the judge
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
     reporter.say(
         f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {asked.protocol.name}"
@@ -211,13 +211,13 @@ def _evaluate(
 
 
 def _own_format(protocol: Protocol) -> str | None:
-    """The prompt format of a protocol that was told none; None for one that has no such option."""
+    """The default prompt format of a protocol; None if it has no such option."""
     own = getattr(getattr(protocol, "protocol", protocol), "format", None)
     return own if isinstance(own, str) else None
 
 
 def _thinking_notice(asked: AskPlan, config: Config, target: Target) -> str | None:
-    """A notice where the chat template has a thinking switch and no flag sets it: such models often think first."""
+    """A notice if the chat template has a thinking switch that no flag sets, since such models often think first."""
     if target.tokenizer is None or config.prompting == "raw":
         return None
     if all(ask.thinking is not None for ask in asked.protocol.asks(asked.cases[0], {})):
@@ -227,14 +227,14 @@ def _thinking_notice(asked: AskPlan, config: Config, target: Target) -> str | No
     if not has_thinking_switch(target.tokenizer):
         return None
     return (
-        "the chat template can switch thinking on or off and is left to its default, where thoughts count against the "
-        "token budget of the answer and a stop string in them ends it; --no-thinking, or --thinking (with a budget of "
-        "its own, --thinking-tokens), says which"
+        "the chat template can switch thinking on or off, and no flag sets it; by default, thoughts count against the "
+        "token budget of the answer, and a stop string in them ends the answer; give --no-thinking, or --thinking "
+        "(with its own budget, --thinking-tokens)"
     )
 
 
 def _judge(config: Config) -> Any:
-    """The engine that has the second word on answers in words; None without one."""
+    """The engine that checks answers in words again; None without a judge."""
     if config.asking.judge is None:
         return None
     from .models.roles import open_role
@@ -249,7 +249,7 @@ def _judge(config: Config) -> Any:
 
 
 def _probe(run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
-    """Run the probes; returns why there is no contrast, or None."""
+    """Run the probes; returns the reason if there is no contrast, else None."""
     missing = no_contrast(found, run.path)
     if not config.probes or not any(found.ids(label) for label in ("failure", "success")):
         return missing
@@ -267,11 +267,11 @@ def _probe(run: OpenRun, config: Config, target: Target, found: Evaluated, repor
 
 
 def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = False) -> list[str]:
-    """Measure one part (``i/n``) of what the probes of an evaluated run need, into the run's store of measurements.
+    """Measure one part (``i/n``) of what the probes of an evaluated run need; keep it in the run's store of measurements.
 
-    Any number of parts may be measured at the same time; nothing else of the run is written. When all are there, the
-    same without a part puts them together. Returns a line per probe. Raises ``InputError`` for a run that is probed on
-    Ray workers, which share the work out themselves.
+    Several parts may be measured at the same time; nothing else of the run is written. When all parts are done, the
+    same command without a part combines them. Returns one line per probe. Raises ``InputError`` for a run that is
+    probed on Ray workers, which divide the work themselves.
     """
     from ..probes import examples
     from .probing import run as probing
@@ -279,8 +279,8 @@ def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = F
     shard, path = Shard.parse(part), Path(folder)
     if config.serving.engine == "ray":
         raise InputError(
-            f"--shard {part}: is measured in this process, and the engine is ray; add --engine transformers, or leave "
-            "out --shard, since workers share the work out themselves"
+            f"--shard {part}: works only in this process, and the engine is ray; add --engine transformers, or leave "
+            "out --shard, since workers divide the work themselves"
         )
     reporter = Reporter(None, quiet=quiet)
     found = read_run(path).evaluated()
@@ -291,7 +291,7 @@ def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = F
 
 
 def _diagnose(run: OpenRun, config: Config, target: Target, reporter: Reporter, wanted: bool | None) -> None:
-    """Name the causes of the failures: always where wanted, else where it is quick."""
+    """Name the causes of the failures: if requested, or else if it is quick."""
     from .diagnosis import job as diagnosis
 
     data = read_run(run.path)
@@ -300,25 +300,27 @@ def _diagnose(run: OpenRun, config: Config, target: Target, reporter: Reporter, 
         return
     reason = diagnosis.cannot(config)
     if reason is None and target.model is None:
-        reason = f"the weights are with the workers; 'composcope diagnose {run.path}' opens them here"
+        reason = f"only the workers have loaded the weights; run composcope diagnose {run.path}"
     if reason is not None:
         reporter.say(f"{run.name}: not diagnosed: {reason}")
         return
     seconds = diagnosis.estimate(target, failing)
     if wanted is None and seconds > diagnosis.QUICK:
-        reporter.say(f"{run.name}: not diagnosed, it would take about {seconds / 60:.0f} minutes; --diagnose does it")
+        reporter.say(
+            f"{run.name}: not diagnosed, because it would take about {seconds / 60:.0f} minutes; --diagnose does it"
+        )
         return
     try:
         with run.timed("diagnose"):
             found = diagnosis.diagnosed(data, config, target, failing, config.seed, reporter)
-    except ComposcopeError as e:  # all else of the run stands
+    except ComposcopeError as e:  # the rest of the run is kept
         reporter.say(f"{run.name}: not diagnosed: {e}")
     else:
         reporter.say(f"{run.name}: {found.sentence()}")
 
 
 def no_contrast(found: Evaluated, path: Path) -> str | None:
-    """One line with the counts when failures or successes are missing; None when both are there."""
+    """One line with the counts if failures or successes are missing, else None."""
     failures, successes = (found.ids(label) for label in ("failure", "success"))
     if failures and successes:
         return None
@@ -328,21 +330,21 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
     judged = "; see why answers are invalid (`--answer-tokens`, `--format`, `--no-thinking`)" if found.n_invalid else ""
     return (
         f"{path}: no contrast possible: {what} with every part right among {len(found.cases)} cases ({sets}; "
-        f"{found.n_invalid} answers invalid); the evaluation and report are kept, use more or {fix} cases{judged}"
+        f"{found.n_invalid} answers invalid); the evaluation and report are kept; use more or {fix} cases{judged}"
     )
 
 
 def _show(run: OpenRun, reporter: Reporter) -> Path:
-    """Figures and report over this run."""
+    """Write the figures and the report of this run."""
     from . import report
 
     with run.timed("report"):
-        run.record(status="complete")  # what the page is to say; a report that fails sets it back
+        run.record(status="complete")  # shown on the page; reset if the report fails
         written = Path(report.write([run.path], run.path, progress=reporter.patient_bar))
     reporter.say(f"report: {written}")
     return written
 
 
 def plan(config: Config) -> list[str]:
-    """What a run would cost: asks, tokens and forward passes. Loads the tokenizer, not the model."""
+    """The cost of a run in asks, tokens and forward passes. Loads the tokenizer, but not the model."""
     return planning.plan_lines(config)

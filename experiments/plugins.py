@@ -1,19 +1,19 @@
-"""Benchmarks, protocols, probes, figures and studies of your own: one Python file, named with ``--plugin FILE``.
+"""Load your own benchmarks, protocols, probes, figures and studies from a Python file, given with ``--plugin FILE``.
 
-The file is imported when it is named, never because a run folder says so: a run from elsewhere starts no code. It
-defines any of these, each a dictionary by the name that the command line will know, or a list of objects that say it:
+The file is imported only if the user names it, never because a run folder does, so that a run from elsewhere cannot
+start code. The file defines any of these, either as a dictionary by command-line name or as a list of objects:
 
 * ``BENCHMARKS``: ``{name: reader}``; ``--benchmark name:FILE`` calls ``reader("FILE")``, which returns cases;
 * ``PROTOCOLS``: ``{name: class}``; see ``evaluation.protocols.base.Protocol``;
 * ``PROBES``: ``{name: function}``; ``function(lm, examples)`` returns a ``probes.result.ProbeResult``;
-* ``FIGURES``: ``{id: function}``; ``function(runs)`` returns a ``figures.drawing.Drawing``, its docstring is the title;
+* ``FIGURES``: ``{id: function}``; ``function(runs)`` returns a ``figures.drawing.Drawing``; its docstring is the title;
 * ``STUDIES``: ``[study]``; see ``studies.study.Preset``;
 * ``HYPOTHESES``: ``{name: function}``; shortcuts that ``diagnose`` looks for, see ``diagnosis.hypotheses``.
 
-A list holds objects that say more of themselves: ``benchmarks.catalog.Benchmark``, protocol classes with an ``about``,
-``probes.catalog.Probe``, ``figures.figure.Figure``. Installed packages offer the same through the entry-point groups
-``composcope.benchmarks``, ``composcope.protocols``, ``composcope.probes``, ``composcope.figures`` and
-``composcope.studies``.
+The objects in a list describe themselves (name, options, roles): ``benchmarks.catalog.Benchmark``, protocol classes
+with an ``about``, ``probes.catalog.Probe``, ``figures.figure.Figure``. Installed packages offer the same through the
+entry-point groups ``composcope.benchmarks``, ``composcope.protocols``, ``composcope.probes``, ``composcope.figures``
+and ``composcope.studies``.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ KINDS = {
     "STUDIES": (".studies.study", "STUDIES"),
     "HYPOTHESES": (".diagnosis.hypotheses", "HYPOTHESES"),
 }
-"""What a file may define, and the registry that then knows it."""
+"""The names that a file may define, and the registry for each."""
 
 
 def load(path: str | Path) -> dict[str, tuple[str, ...]]:
-    """Import a plugin file and make what it defines known by name; returns the names by kind.
+    """Import a plugin file and register what it defines; returns the names by kind.
 
-    Raises ``InputError`` for a file that cannot be imported, defines nothing, or takes a name that is taken.
+    Raises ``InputError`` for a file that cannot be imported, defines nothing, or uses a name that is taken.
     """
     path = Path(path).expanduser()
     if not path.is_file():
@@ -74,7 +74,7 @@ def _imported(path: Path) -> ModuleType:
 
     spec = spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
-        raise InputError(f"--plugin {path}: is no Python file; its name has to end in .py")
+        raise InputError(f"--plugin {path}: not a Python file; its name must end in .py")
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -85,7 +85,7 @@ def _imported(path: Path) -> ModuleType:
     except Exception as e:
         del sys.modules[name]
         where = _line(e, path.resolve())
-        raise InputError(f"--plugin {path}{where}: {type(e).__name__}: {e}; the file has to import cleanly") from e
+        raise InputError(f"--plugin {path}{where}: {type(e).__name__}: {e}; the file must import without errors") from e
     return module
 
 
@@ -102,7 +102,7 @@ def _line(e: BaseException, path: Path) -> str:
 
 
 def _checked(path: Path, kind: str, items: Any) -> Mapping[str, Any]:
-    """By name what a file defines: a dictionary of functions, or a list of objects that say their name."""
+    """The definitions of a file by name, from a dictionary of functions or a list of objects with names."""
     if isinstance(items, list | tuple) and all(isinstance(getattr(item, "name", None), str) for item in items):
         return {item.name: item for item in items}
     if not isinstance(items, Mapping) or not all(isinstance(n, str) and callable(f) for n, f in items.items()):
@@ -113,6 +113,6 @@ def _checked(path: Path, kind: str, items: Any) -> Mapping[str, Any]:
 
 
 def _registry(kind: str) -> Any:
-    """Where the things of a kind are known by name; loaded only where a file defines some."""
+    """The registry of a kind; loaded only if a file defines entries of this kind."""
     module, name = KINDS[kind]
     return getattr(import_module(module, __package__), name)

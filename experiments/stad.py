@@ -2,10 +2,10 @@
 
 ``python -m composcope.experiments.stad --model M --data stad:gsm8k_final.jsonl --out runs/stad``
 
-The paper's own choices: the bare question, greedy; scaffolds of failed originals only; k, bottlenecks and skill
-combinations as in sections 2.3 and 4 (``as the paper counts``: its truncated numbers, invalid answers taken as wrong).
-One choice of its code is not repeated: originals get 1,024 tokens there and scaffolds 2,000, so that long answers count
-as solved by scaffolding; here every answer has 2,000.
+The study follows the paper: the bare question, greedy; scaffolds only for failed originals; k, bottlenecks and skill
+combinations as in sections 2.3 and 4 (``as the paper counts`` uses its truncated numbers and counts invalid answers as
+wrong). One choice of its code is not repeated: it gives originals 1,024 tokens and scaffolds 2,000, so that long
+answers count as solved by scaffolding. Here every answer has 2,000 tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .studies.results import metric_rows
 from .studies.study import Preset, Row, Study, StudyTable
 
 TOP_COMBINATIONS, TOP_BOTTLENECKS, TOP_SKILLS = 3, 5, 10
-"""How many the paper prints."""
+"""The numbers of rows that the paper prints."""
 
 
 def tables(study: Study) -> list[StudyTable]:
@@ -33,12 +33,12 @@ def tables(study: Study) -> list[StudyTable]:
     return [
         StudyTable("gain", "Originals, and solved with any scaffold (Fig. 2)", gain),
         StudyTable("k", "Smallest number of revealed steps (section 2.3)", k,
-              "mean_k is over k > 0 as published; mean_k_solvable over k ≥ 0. What no scaffold solves has no k."),
+              "mean_k is over k > 0, as published; mean_k_solvable over k ≥ 0. Cases that no scaffold solves have no k."),
         StudyTable("combinations", f"The {TOP_COMBINATIONS} most frequent skill combinations (Table 3)",
               _most(study, metric_rows(study, wanted), "combination", TOP_COMBINATIONS)),
         StudyTable("skills", f"Isolated skills, the {TOP_SKILLS} most frequent (Table 2)",
               _most(study, metric_rows(study, skills), "skill", TOP_SKILLS),
-              "Over all cases; the released code scores the steps of failed originals only."),
+              "Over all cases; the released code scores only the steps of failed originals."),
         StudyTable("bottlenecks", f"The {TOP_BOTTLENECKS} most frequent bottlenecks (Fig. 3)", _bottlenecks(study)),
         StudyTable("levels", "Success by revealed steps, and with blanked values (Table 8)",
               metric_rows(study, levels)),
@@ -51,7 +51,7 @@ def _plain(group: Mapping[str, Any]) -> bool:
 
 
 def _most(study: Study, rows: list[Row], key: str, top: int) -> list[Row]:
-    """Rows about the ``top`` most frequent values of a group key on each data set, and those of failed runs."""
+    """Rows for the ``top`` most frequent values of a group key on each data set, and the rows of failed runs."""
     kept: dict[str, set[str]] = {}
     for data in study.data:
         sizes: Counter[str] = Counter()
@@ -91,7 +91,7 @@ PRESET = Preset(
         "Scaffolded data: `--data hub:stad`, `--data stad:FILE`, or `composcope build scaffolds` from any questions "
         "with a teacher; skills come from `composcope build skills`, whose folder `composcope plot skill-coverage`, "
         "`skill-distribution` and `skill-granularity` draw.",
-        "Answers are judged by rules, and by `--judge` where one is given; the paper asks Mistral-Large.",
+        "Answers are judged by rules, and by `--judge` if it is given; the paper asks Mistral-Large.",
     ),
 )  # fmt: skip
 

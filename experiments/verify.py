@@ -1,7 +1,7 @@
-"""``composcope verify RUN``: from every cell of a run's tables back to the answers that it was counted from.
+"""``composcope verify RUN``: check that every number of a run follows from the answers in its journal.
 
-The journal is read with its checksums, a copy of the run is graded and counted again, and every row, cell and case set
-that was stored must come out again. Nothing is written into the run, which may be read-only.
+The journal is read with its checksums, and a copy of the run is graded and counted again. Every stored row, cell and
+case set must come out the same. Nothing is written into the run, which may be read-only.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .run.reader import RunData
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
 _COMPAT = re.compile(r"\(--compat (\w+)\)")
 _OUTSIDE = "human_"
-"""Metrics that are counted against a file outside the run (``--human-labels``)."""
+"""Metrics that are counted with a file from outside the run (``--human-labels``)."""
 _SHOWN = ("ask", "outcome", "answer", "gold", "reason")
 _COUNTED = ("n", "n_invalid", "count", "value")
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What was compared, and what does not follow from the answers."""
+    """The number of items compared, and the items that do not follow from the answers."""
 
     run: str
     answers: int
@@ -46,17 +46,17 @@ class Verified:
     notes: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """For people, the verdict last."""
+        """The result as lines for people, with the verdict last."""
         said = f"{self.run}: {self.answers} answers, {self.rows} graded rows, {self.cells} rows of metrics.json"
         said += f", {self.figures} tables of figures" if self.figures else ""
-        found = f"{len(self.problems)} problems" if self.problems else "every one follows from the answers"
+        found = f"{len(self.problems)} problems" if self.problems else "all of them follow from the answers"
         return [*(f"note: {n}" for n in self.notes), *(f"DIFFERS: {p}" for p in self.problems), f"{said}: {found}"]
 
 
 def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
-    """Compare everything that a run states with what its answers give.
+    """Compare everything that a run states with the results recomputed from its answers.
 
-    Raises ``InputError`` for what is no run that was counted, ``JournalError`` where answers are missing.
+    Raises ``InputError`` for a folder that is not a counted run, and ``JournalError`` if answers are missing.
     """
     run = RunData(Path(folder).resolve())
     stored, journal = run.counted_now(), read_journal(run.path / "journal")
@@ -82,7 +82,7 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
 def _rows(run: RunData, again: RunData, journal: Contents) -> Iterator[str]:
     was, now = ({(r.case, r.role, r.repeat): r for r in data.graded} for data in (run, again))
     if len(was) < len(run.graded):
-        yield f"graded.jsonl: {len(run.graded) - len(was)} rows stand twice"
+        yield f"graded.jsonl: {len(run.graded) - len(was)} rows occur twice"
     for key in {**was, **now}:
         named = f"graded.jsonl: case {key[0]!r}, role {key[1]!r}"
         if key not in now or key not in was:
@@ -99,7 +99,7 @@ def _cells(stored: Sequence[Metric], given: Sequence[Metric], notes: list[str]) 
     was, now = ({_cell(m): m.to_dict() for m in metrics} for metrics in (stored, given))
     for cell in {**was, **now}:
         if cell not in now and cell.startswith(_OUTSIDE):
-            notes.append(f"metrics.json: {cell}: counted against a file outside the run, not compared")
+            notes.append(f"metrics.json: {cell}: counted with a file from outside the run, not compared")
         elif cell not in now or cell not in was:
             yield f"metrics.json: {cell}: {'no answers give this cell' if cell not in now else 'the cell is missing'}"
         else:
@@ -123,7 +123,7 @@ def _case_sets(run: RunData, again: RunData) -> Iterator[str]:
 
 
 def _probed(run: RunData) -> Iterator[str]:
-    """Values of probes are of cases that the run asked about and of asks that were answered."""
+    """Check that the probes' values belong to cases that the run asked and to asks that were answered."""
     graded = {(r.case, r.role) for r in run.graded}
     for file in sorted((run.path / "probes").glob("*/values.csv")):
         for n, row in enumerate(read_csv(file)[1], 2):
@@ -132,7 +132,7 @@ def _probed(run: RunData) -> Iterator[str]:
 
 
 def _figures(run: RunData, progress: Bar) -> Iterator[tuple[str, str | None]]:
-    """Tables of figures by name, and what is wrong with each: they are drawn again from what was compared before."""
+    """The tables of figures by name, and the error of each; they are made again from the compared data."""
     files = sorted((run.path / "figures").glob("*.csv"))
     if not files:
         return
@@ -149,10 +149,10 @@ def _figures(run: RunData, progress: Bar) -> Iterator[tuple[str, str | None]]:
 
 
 def trace(folder: str | Path, cell: str, progress: Bar = no_bar) -> list[dict[str, Any]]:
-    """The answers that one cell of ``metrics.json`` rests on: of the cases and roles without which it is another.
+    """The answers behind one cell of ``metrics.json``: those whose removal changes the cell.
 
-    ``cell`` is a metric's name, with its group where it has one: ``composition``, ``composition[depth=2]``.
-    Raises ``InputError`` for a cell that the run does not have, and for one that is not over cases.
+    ``cell`` is a metric's name, with its group if it has one: ``composition``, ``composition[depth=2]``.
+    Raises ``InputError`` for a cell that the run does not have, and for a cell that is not counted over cases.
     """
     run = RunData(Path(folder).resolve())
     stored, journal = run.counted_now(), read_journal(run.path / "journal")
@@ -164,13 +164,13 @@ def trace(folder: str | Path, cell: str, progress: Bar = no_bar) -> list[dict[st
     def counted(rows: Sequence[Graded]) -> tuple[Any, ...] | None:
         try:
             found = protocols.metrics_from_rows(rows, run.protocol, compat, cases=run.cases).metrics
-        except ComposcopeError:  # nothing can be counted from what is left
+        except ComposcopeError:  # nothing can be counted from the remaining rows
             return None
         return next((tuple(getattr(m, n) for n in _COUNTED) for m in found if _cell(m) == cell), None)
 
     whole = counted(run.graded)
     if whole is None:
-        raise InputError(f"--cell {cell}: is counted over different answers, not over cases; see graded.jsonl")
+        raise InputError(f"--cell {cell}: counted over distinct answers, not over cases; see graded.jsonl")
     by_case: dict[str, list[Graded]] = {}
     for row in run.graded:
         by_case.setdefault(row.case, []).append(row)

@@ -70,7 +70,7 @@ def test_a_run_is_opened_again_with_what_was_probed(run: RunResults, looked: Any
     kept = again.probe_results("lookback")
     assert kept.to_df().equals(looked.to_df())
     assert kept.case_ids == looked.case_ids and set(kept.case_ids) == {"failure", "success"}
-    with pytest.raises(InputError, match="there is: lookback"):
+    with pytest.raises(InputError, match=r"'neurons'.*lookback"):
         again.probe_results("neurons")
 
 
