@@ -91,8 +91,8 @@ PRESET = Preset(
     compat="agentcoma",
     notes=(
         "AgentCoMa's data are gated: `--data hub:agentcoma:test` after logging in, or `--data agentcoma:FILE.csv`.",
-        "The paper judges commonsense answers with GPT-4o. Here the accepted answers decide; `--judge` lets a model check "
-        "the answers that they reject.",
+        "The paper judges commonsense answers with GPT-4o. Here the accepted answers decide, and `--judge` asks a "
+        "model about the answers that they reject.",
         "The worked examples are our own; `--few-shot FILE` takes others.",
         "The paper does not say which integration steps, thresholds and set size it used for its neurons.",
     ),

@@ -267,7 +267,7 @@ def _probe(run: OpenRun, config: Config, target: Target, found: Evaluated, repor
 
 
 def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = False) -> list[str]:
-    """Measure one part (``i/n``) of what the probes of an evaluated run need; keep it in the run's store of measurements.
+    """Measure one part (``i/n``) of what the probes of an evaluated run need, and keep it in the run's store.
 
     Several parts may be measured at the same time; nothing else of the run is written. When all parts are done, the
     same command without a part combines them. Returns one line per probe. Raises ``InputError`` for a run that is

@@ -33,7 +33,7 @@ def tables(study: Study) -> list[StudyTable]:
     return [
         StudyTable("gain", "Originals, and solved with any scaffold (Fig. 2)", gain),
         StudyTable("k", "Smallest number of revealed steps (section 2.3)", k,
-              "mean_k is over k > 0, as published; mean_k_solvable over k ≥ 0. Cases that no scaffold solves have no k."),
+              "mean_k is over k > 0, as published; mean_k_solvable over k ≥ 0. Cases without a solution have no k."),
         StudyTable("combinations", f"The {TOP_COMBINATIONS} most frequent skill combinations (Table 3)",
               _most(study, metric_rows(study, wanted), "combination", TOP_COMBINATIONS)),
         StudyTable("skills", f"Isolated skills, the {TOP_SKILLS} most frequent (Table 2)",
