@@ -48,7 +48,9 @@ def plant(
     torch.set_num_threads(1)  # a model this small is slower on several threads, and one thread is deterministic
     if cause and cause[0] in WRITERS:
         if cause[1:] or variant or block or appended or base != "twin":
-            raise InputError(f"--cause {cause[0]}: takes no other option than --seed, --n and --out")
+            raise InputError(
+                f"--cause {cause[0]}: only --seed, --n and --out go with this cause; leave the other options out"
+            )
         row = _make_writer(cause[0], out, seed, n, json)
         if json:
             show({"schema": 1, "plants": [row]}, True)
@@ -91,7 +93,7 @@ def _make_writer(kind: str, folder: Path, seed: int, n: int, json: bool) -> dict
 
 @contextmanager
 def _progress() -> Iterator[tuple[Any, Any]]:
-    """A bar for each training, and what says a line beside it."""
+    """A progress bar for each training, and a function that prints a line next to it."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -253,7 +253,7 @@ def bars(ax: Axes, rows: Sequence[dict[str, Any]], column: str, series: Sequence
     """
     height = len(series) + 1
     for i, name in enumerate(series):
-        ax.barh(0, 0, color=color(i), label=plain(name, 60))  # the name, also where the first bar is hollow
+        ax.barh(0, 0, color=color(i), label=plain(name, 60))  # the name for the legend, even if the first bar is hollow
         for row in (r for r in rows if r[column] == name):
             row["drawn"] = "undefined" if row.get("value") is None else weight(row.get("n"))
             if row["drawn"] == "undefined":

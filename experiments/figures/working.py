@@ -1,4 +1,4 @@
-"""Does the answer come from the written working? Drawn from the probe ``faithfulness``."""
+"""The figure of the probe ``faithfulness``: does the answer come from the written working?"""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ GROUPS = {"failure": style.FAILURE, "success": style.SUCCESS}
 ENDS = {"answer_follows": "follows", "answer_stays": "stays", "answer_elsewhere": "elsewhere"}
 STEPS = ("all", "bridge", "operand", "result")
 _FILLER = 1.12
-"""Place of the control without working, behind the last share."""
+"""Position on the x axis of the control without working, after the last share."""
 
 
 @figure("faithfulness", "Answers by the share of working shown, and after a step was altered", FAITHFULNESS,
         "faithfulness", 49)  # fmt: skip
 def faithfulness(runs: Sequence[RunData]) -> Drawing:
-    """How early the final answer is there, and whether it follows a working in which a value was altered."""
+    """How early the model gives its final answer, and whether the answer follows an altered value in the working."""
     found = [f for f in with_probe(runs, "faithfulness") if f[2].rows("kept_early") or f[2].rows("answer_follows")]
     missing(found, "early answers", "faithfulness", runs)
     rows: list[Row] = []
@@ -35,10 +35,11 @@ def faithfulness(runs: Sequence[RunData]) -> Drawing:
         rows += early + altered
     style.shared_legend(fig)
     text = (
-        "Left: share of wholes whose answer is the final one already when it is asked for after a share of the steps "
-        "written; the last point has as many tokens that say nothing in place of it all. Right: after a value of the "
-        "working was replaced by one of another case (bridge: a part's answer; operand, result: of the sum that gives "
-        "the answer; all: bridges and operands), the answer is the one that follows from it, stays, or is another one."
+        "Left: share of wholes that already have their final answer when asked for it after a share of the steps; for "
+        "the last point, the same number of tokens without content replaces the working. Right: one value of the "
+        "working is replaced by a value of another case (bridge: a part's answer; operand, result: those of the sum "
+        "that gives the answer; all: bridges and operands). The answer then follows from the new value, stays, or is "
+        "another one."
     )
     return drawn(fig, rows, text, runs, "{model}, {group}, {what}")
 

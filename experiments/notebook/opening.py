@@ -51,7 +51,7 @@ def evaluate(
     config = Config(**settings, model=name, benchmark=str(cases) if benchmark is None else benchmark.name, probes=())
     folder = Path(out) if out is not None else config.default_folder()
     if benchmark is not None:
-        benchmark = replace(benchmark, name=str(folder / "cases.jsonl"))  # where the run keeps them
+        benchmark = replace(benchmark, name=str(folder / "cases.jsonl"))  # the file in which the run keeps its cases
         config = config.replace(benchmark=benchmark.name)
     target = None if named else in_memory(model, tokenizer, config)
     investigate(config, folder, quiet=quiet, contrast=False, benchmark=benchmark, target=target)

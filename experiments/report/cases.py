@@ -95,7 +95,7 @@ def _chunks(run: RunData, cap: int, sent: Rendered) -> Iterator[dict[str, Any]]:
         texts: dict[str, int] = {}
 
         def put(text: Any, texts: dict[str, int] = texts) -> Any:
-            """Number of a text in the chunk; with the full length where it was cut."""
+            """The number of a text in the chunk, with the full length if it was cut."""
             if text is None:
                 return None
             short, length = cut(str(text), cap)
@@ -111,7 +111,7 @@ def _case(
     run: RunData, case: str, graded: Sequence[Graded], answers: Mapping[str, Response], sent: Rendered, put: Put,
     asked: dict[str, int],
 ) -> dict[str, Any]:  # fmt: skip
-    """A case with its asks as role, outcome, repeat, and the number of what was asked and said in ``asked``."""
+    """A case with its asks as role, outcome, repeat, and the number of the ask and its response in ``asked``."""
     asks = []
     for g in graded:
         key = str(g.ask)
@@ -143,7 +143,7 @@ def _ask(graded: Graded, ask: Ask | None, answer: Response | None, sent: Rendere
 
 
 def _as_sent(key: str, prompt: Any, sent: Rendered, put: Put) -> dict[str, Any]:
-    """``before`` and ``after``: what stood around the prompt; ``sent``: all of it, where the prompt is not in it."""
+    """``before`` and ``after``: the text around the prompt; ``sent``: the whole text, if the prompt is not in it."""
     how = (sent.asks or {}).get(key)
     if isinstance(how, str):
         return {"sent": put(how)}
@@ -154,5 +154,5 @@ def _as_sent(key: str, prompt: Any, sent: Rendered, put: Put) -> dict[str, Any]:
 
 
 def cut(text: str, cap: int) -> tuple[str, int | None]:
-    """A text up to a cap, and its full length where that is more."""
+    """A text cut at a cap, and its full length if it is longer."""
     return (text, None) if len(text) <= cap else (text[:cap], len(text))

@@ -57,7 +57,7 @@ def lead(runs: Sequence[RunData]) -> str:
     if not found:
         return "No headline metric in these runs."
     if not known:
-        return "No case has every part right, so a failure to compose cannot be told from a failure to know."
+        return "No case has every part right, so failures to compose cannot be distinguished from missing knowledge."
     if len(known) == 1:
         name, m = known[0]
         cases = "1 case" if m.n == 1 else f"{m.n} cases"

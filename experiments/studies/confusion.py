@@ -146,8 +146,8 @@ def lines(judged: Sequence[DiagnosedCase]) -> list[str]:
     return [
         *table(matrix(judged)),
         f"macro-F1 over the planted causes: {f1}; named right {said(s['named_right'])}",
-        f"undetermined where a cause was planted: {said(s['undetermined'])}",
-        f"a cause named where none of the list was planted: {said(s['false_causes'])}",
+        f"undetermined although a cause was planted: {said(s['undetermined'])}",
+        f"a cause named although none of the list was planted: {said(s['false_causes'])}",
     ]
 
 

@@ -289,7 +289,7 @@ def markdown(
 
 
 def _read_as(row: Row, study: Study) -> Row:
-    """The row with its models as people read them: doses of organisms with their share of compositions."""
+    """The row with readable model names: doses of organisms with their share of compositions."""
     known = {m.label: model_called(m.model, m.label, m.groups.get("dose")) for m in study.spec.models}
     said = row.get("model")
     return {**row, "model": ", ".join(known.get(m, m) for m in str(said).split(", "))} if said else row

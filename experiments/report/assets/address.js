@@ -30,7 +30,7 @@
     history.replaceState(null, "", `#${text || "cases"}`);
   };
 
-  // A run by what it is called on the page, or by the name of its folder.
+  // Find a run by its name on the page or by its folder's name.
   function runOf(index, name) {
     const called = index.runs.findIndex((r) => r.label === name);
     return called >= 0 ? called : index.runs.findIndex((r) => r.name === name);

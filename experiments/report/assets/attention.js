@@ -35,7 +35,7 @@ composcope.attention = (() => {
       step.disabled = all.checked;
       const h = e.heads.findIndex(([l, k]) => l === state.layer && k === state.head);
       if (h < 0) {
-        body.replaceChildren(el("p", { class: "absent" }, `Layer ${state.layer}, head ${state.head} was not kept for this case: ${e.heads.length} of ${e.of_heads} heads are, those in which failures and successes differ most. Choose one in the list.`));
+        body.replaceChildren(el("p", { class: "absent" }, `Layer ${state.layer}, head ${state.head} was not kept for this case. ${e.heads.length} of ${e.of_heads} heads were kept: those in which failures and successes differ most. Choose one in the list.`));
         return;
       }
       body.replaceChildren(...picture(e, h, state, (s) => { state.step = s; paint(); }));

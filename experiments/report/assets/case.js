@@ -56,7 +56,7 @@ composcope.case = (() => {
 
   // The reason for a grade: how the answer was matched, or what was wrong with it.
   function why(a, read) {
-    const plain = a.outcome === "incorrect" && a.reason === null ? "the answer that was read is not the right one" : null;
+    const plain = a.outcome === "incorrect" && a.reason === null ? "the extracted answer is not the right one" : null;
     return [a.match ? `matched: ${a.match}` : null, a.reason === null ? plain : `because: ${read(a.reason).text}`,
       a.finish && a.finish !== "stop" ? `stopped by: ${a.finish}` : null].filter(Boolean).join(" · ");
   }

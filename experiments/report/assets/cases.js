@@ -40,7 +40,7 @@ composcope.cases = (() => {
     const where = [index.runs.length > 1 && !bar.chosen.run && bar.chosen.run !== 0 ? index.runs[r.run].label : null, r.family, r.depth === null ? null : `depth ${r.depth}`, r.sets.join(", ")].filter(Boolean).join(" · ");
     const wrong = r.whole !== null && r.whole !== "correct";
     const head = el("button", { type: "button", class: "item", "aria-expanded": "false", onclick: () => toggle(head, r) },
-      el("span", { class: `badge ${r.whole || ""}` }, r.whole || "not asked"), el("span", { dir: "auto" }, picturesOf(r) ? el("span", { class: "kept", title: "kept in detail: pictures inside" }, "◫ ") : null, r.case),
+      el("span", { class: `badge ${r.whole || ""}` }, r.whole || "not asked"), el("span", { dir: "auto" }, picturesOf(r) ? el("span", { class: "kept", title: "kept in detail, with pictures" }, "◫ ") : null, r.case),
       el("span", { class: "question", dir: "auto" }, r.question),
       el("span", { class: "outcome", dir: "auto" }, el("b", { "data-answer": "" }, r.whole === null ? "–" : r.answer ?? "no answer"), wrong ? el("span", { class: "gold" }, " right: ", el("span", { "data-gold": "" }, r.gold)) : null),
       el("span", { class: "where", dir: "auto" }, [wrong ? r.origin : null, where].filter(Boolean).join(" · ")));
@@ -54,7 +54,7 @@ composcope.cases = (() => {
     const place = el("div", { class: "case" }, "loading …");
     head.after(place);
     if (dropped(r)) { place.replaceChildren(el("p", { class: "absent" }, "The texts of this case were left out to keep the report small; see the run folder.")); return; }
-    const beside = el("p", {}, el("a", { href: `#${new URLSearchParams({ run: label(r.run), case: r.case })}` }, r.twin === null ? "show this case alone, at the top" : "show this case beside its nearest success"));
+    const beside = el("p", {}, el("a", { href: `#${new URLSearchParams({ run: label(r.run), case: r.case })}` }, r.twin === null ? "show this case alone, at the top" : "show this case next to its nearest success"));
     need(r.file).then((chunk) => place.replaceChildren(beside, ...composcope.case.draw(composcope.case.read(chunk, r.case), r)),
       (error) => place.replaceChildren(el("p", { class: "absent" }, error.message)));
   }

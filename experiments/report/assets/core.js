@@ -26,7 +26,7 @@ const composcope = (() => {
     waiting.set(name, wait);
     const tag = document.createElement("script");
     tag.src = `data/${folder}${name}.js`;
-    tag.onerror = () => { waiting.delete(name); wait.reject(new Error(`data/${folder}${name}.js is missing beside this page`)); };
+    tag.onerror = () => { waiting.delete(name); wait.reject(new Error(`data/${folder}${name}.js is missing; it must be next to this page`)); };
     // A page that was copied alone has no data: say so once, at the top.
     if (!waiting.size || name === "cases") wait.promise.catch(() => { const said = document.getElementById("missing"); if (said && !loaded.size) said.hidden = false; });
     document.head.append(tag);

@@ -13,7 +13,7 @@ composcope.dossier = (() => {
     return cases.start().then((index) => {
       if (!index || !box) return null;
       const run = composcope.run.at, row = cases.find(run, name);
-      if (!row) { box.replaceChildren(el("p", { class: "absent" }, name === null ? "No whole is wrong in this run: there is no failing case to open." : `This run has no case ${JSON.stringify(name)}.`)); return null; }
+      if (!row) { box.replaceChildren(el("p", { class: "absent" }, name === null ? "No whole is wrong in this run, so there is no failing case to open." : `This run has no case ${JSON.stringify(name)}.`)); return null; }
       const twin = row.twin === null ? null : cases.find(run, row.twin);
       const mine = shown = { run, name };
       const sides = [row, twin].filter(Boolean);
@@ -73,7 +73,7 @@ composcope.dossier = (() => {
     const numbers = table(rows);
     if (numbers) views.push(numbers);
     if (files[0] && files[0].probes.trajectory) views.push(fold("Movement from token to token", () => pictures.one("trajectory", files[0])));
-    if (!views.length) return [el("p", { class: "absent" }, cases.anyKept(rows[0].run) ? "Probes kept no pictures of this case: cases marked ◫ in the list below have them." : "No probe kept pictures of single cases in this run; `composcope probe RUN --case-details 4` keeps them.")];
+    if (!views.length) return [el("p", { class: "absent" }, cases.anyKept(rows[0].run) ? "Probes kept no pictures of this case; cases marked ◫ in the list below have them." : "No probe kept pictures of single cases in this run; `composcope probe RUN --case-details 4` keeps them.")];
     return views;
   }
 
@@ -81,7 +81,7 @@ composcope.dossier = (() => {
   function table(rows) {
     const measured = rows.map((r) => cases.values(r) || {}), names = [...new Set(measured.flatMap((m) => Object.keys(m)))];
     if (!names.length) return null;
-    return el("details", { class: "numbers-of" }, el("summary", {}, `What the probes measured of ${rows.length > 1 ? "these two cases" : "this case"} (${names.length} numbers; one case is no finding)`), el("table", { class: "plain narrow" },
+    return el("details", { class: "numbers-of" }, el("summary", {}, `What the probes measured of ${rows.length > 1 ? "these two cases" : "this case"} (${names.length} numbers; a single case is not a finding)`), el("table", { class: "plain narrow" },
       el("thead", {}, el("tr", {}, el("th", {}, "quantity"), ...rows.map((r) => el("th", { class: "num", dir: "auto" }, r.case)))),
       el("tbody", {}, ...names.map((n) => el("tr", {}, el("td", {}, n), ...measured.map((m) => el("td", { class: "num" }, m[n] === undefined ? "–" : number(m[n]))))))));
   }

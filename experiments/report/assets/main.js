@@ -57,9 +57,9 @@
   }
 
   function differs(found, run, { layer, head }) {
-    if (!found.length) return el("p", { class: "fine" }, "No failing case of this run was kept in detail beside a success; `composcope probe RUN --case-details 8` keeps more.");
+    if (!found.length) return el("p", { class: "fine" }, "No failing case of this run was kept in detail together with a success; `composcope probe RUN --case-details 8` keeps more.");
     const choose = () => { composcope.head = { layer, head }; };
-    return el("div", {}, el("p", { class: "fine" }, `Where it differs most, of ${found.length} failing case${found.length === 1 ? "" : "s"} kept in detail (lookback ratio over the answer; single cases, so no finding):`),
+    return el("div", {}, el("p", { class: "fine" }, `Where it differs most, of ${found.length} failing case${found.length === 1 ? "" : "s"} kept in detail (lookback ratio over the answer; single cases are not findings):`),
       el("ol", { class: "differs" }, ...found.map((d) => el("li", { "data-differs": d.name, "data-difference": d.difference },
         el("a", { href: `#${new URLSearchParams({ run: cases.label(run), case: d.name })}`, dir: "auto", onclick: choose }, d.name), ` ${number(d.value)} against ${number(d.against)} in ${d.matched ? "its success" : "the successes"} (${d.difference < 0 ? "−" : "+"}${number(Math.abs(d.difference))})`))));
   }

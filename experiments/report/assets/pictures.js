@@ -44,20 +44,20 @@ composcope.pictures = (() => {
         kind: (i) => (inside(i) ? (lowest.has(at(i)) ? "lowest" : "") : "later"),
         color: (i) => (inside(i) && z.at(at(i)) !== null ? colors.over(z.at(at(i)) < 0 ? "fresh" : "context", 0.72 * Math.sqrt(Math.abs(z.at(at(i))) / reach)) : null),
         tell: (i) => (inside(i) ? [JSON.stringify(e.tokens[i]), z.at(at(i)) === null ? "z minus infinity" : `z ${number(z.at(at(i)))}`, `log-probability ${number(lp.at(at(i)))} nats`, lowest.has(at(i)) ? "among the lowest fifth" : ""] : [JSON.stringify(e.tokens[i]), "not scored"]),
-      }), el("p", { class: "fine" }, `Orange: less likely than the model expected at that place, blue: more likely. Underlined: the ${lowest.size} of ${n} lowest, whose mean ${mean === null ? "is undefined" : number(mean)} is the question's Min-K%++.`)];
+      }), el("p", { class: "fine" }, `Orange: less likely than the model expected at this position; blue: more likely. Underlined: the ${lowest.size} of ${n} lowest, whose mean ${mean === null ? "is undefined" : number(mean)} is the question's Min-K%++.`)];
     }));
   }
 
   const SITES = { resid_post: "residual stream after the block", attn_out: "attention output", mlp_out: "MLP output" };
   function patching(entries) {
     return el("div", { class: "picture", "data-picture": "patching" }, ...entries.map((e) => el("div", {},
-      el("h5", { dir: "auto" }, `A success's state (${e.donor}) put in`), continuations(e), e.sweep_positions ? sweep(e) : el("p", { class: "fine" }, "No sweep over positions for this pair (prompts of one length have one, for few pairs)."))));
+      el("h5", { dir: "auto" }, `A success's state (${e.donor}) put in`), continuations(e), e.sweep_positions ? sweep(e) : el("p", { class: "fine" }, "There is no sweep over positions for this pair; only a few pairs with prompts of equal length have one."))));
   }
 
   function continuations(e) {
     const row = (name, text, kind) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { dir: "auto", class: "said-text" }, text), el("td", {}, kind));
     const became = (text) => (text === e.donors_own && text !== e.unpatched ? "the donor's answer" : text === e.unpatched ? "unchanged" : "something else");
-    return el("div", { class: "scroll" }, el("table", { class: "plain" }, el("caption", {}, "What is written when the prompt's last position gets the donor's state after one block"),
+    return el("div", { class: "scroll" }, el("table", { class: "plain" }, el("caption", {}, "The model's continuation when the prompt's last position gets the donor's state after one block"),
       el("thead", {}, el("tr", {}, el("th", {}, "patched after"), el("th", {}, "continuation"), el("th", {}, "became"))),
       el("tbody", {}, row("nothing", e.unpatched, "the case itself"), row("(the donor itself)", e.donors_own, ""), ...e.patched.map((text, i) => row(`layer ${e.layers[i]}`, text, became(text))))));
   }

@@ -137,7 +137,7 @@ def test_an_undefined_headline_is_words(synthetic: ModuleType, tmp_path: Path) -
     (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
     (table,) = headline.tables(load([run]))
     assert table["rows"][0]["cells"][0]["shown"] == "undefined"
-    assert "cannot be told from a failure to know" in table["lead"]
+    assert "missing knowledge" in table["lead"]
 
 
 def test_a_run_without_probes_or_answers_still_gets_a_report(synthetic: ModuleType, tmp_path: Path) -> None:

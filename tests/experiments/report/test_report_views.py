@@ -103,7 +103,7 @@ def test_role_and_step_can_be_chosen_and_heads_that_were_not_kept_are_said(
     view.locator("[data-attention=role]").select_option("1")
     assert view.locator("[data-attention=head] option").count() == 3
     visit.page.evaluate("composcope.head = { layer: 2, head: 0 }; composcope.dossier.again()")
-    view.get_by_text("was not kept for this case: 3 of 24 heads are").wait_for()
+    view.get_by_text("3 of 24 heads were kept").wait_for()
     tokens = box.locator("[data-view=min-k] .tokens").first
     tokens.focus()
     visit.page.keyboard.press("ArrowRight")
