@@ -44,8 +44,8 @@ def member_exposures(
 ) -> list[Row]:
     """AUROC of Min-K%++ of the question, texts shown k times against ``n`` never shown, before and after the training.
 
-    Each level has ``n`` texts. The unit is the text, since chance decides how often each text is shown. The rows describe
-    one training, so an interval says nothing about other trainings.
+    Each level has ``n`` texts. The unit is the text, since chance decides how often each text is shown. The rows
+    describe one training, so an interval says nothing about other trainings.
     """
     cases, turns = drawn(n * (1 + len(EXPOSURES)), f"{seed}/validity/exposures")
     levels = _levels(cases, n)
