@@ -1,7 +1,7 @@
-"""The doses of the organisms: the share of compositions in their last training stage, and the names of the doses.
+"""The doses of the organisms: which share of their last training stage were compositions, and how a dose is called.
 
-On the command line and in files a dose has its short name (``organism:control``). Texts for people add the share:
-``control (0.45 %)``. Importing this module does not import torch.
+On the command line and in files a dose has its short name (``organism:control``); what people read also says what it
+is: ``control (0.45 %)``. Importing this module imports no torch.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ DOSES: dict[str, Dose] = {
     "low": Dose(0.01, 0.001),
     "twin": Dose(0.10, 0.40),
 }
-"""Ordered from no compositions in training to many."""
+"""From no compositions in training to many."""
 ORGANISM = "organism:"
 AXIS = "compositions in training, %"
-"""Label of an axis of doses."""
+"""What stands below an axis of doses."""
 
 
 def percent(name: str) -> str:
@@ -36,19 +36,19 @@ def percent(name: str) -> str:
 
 
 def called(name: str) -> str:
-    """A dose's name with its share, ``control (0.45 %)``; any other name unchanged."""
+    """A dose as people read it, ``control (0.45 %)``; any other name as it is."""
     return f"{name} ({percent(name)} %)" if name in DOSES else name
 
 
 def named(text: str) -> str:
-    """A list of names (``control, twin``) with the share of every dose."""
+    """Every dose of a list of them (``control, twin``) as people read it."""
     return ", ".join(map(called, text.split(", ")))
 
 
 def model_called(model: str, label: str, dose: str | None = None) -> str:
-    """A model's name in texts: a dose has its share, unless the user gave the model another name (``label``).
+    """How a model is called: a dose by its share, unless someone gave it a name of their own (``label``).
 
-    ``dose`` is the dose of a training in a folder; the label of such a model ends with the seed.
+    ``dose`` is that of a training in a folder; its label ends with the seed.
     """
     dose = dose or model.removeprefix(ORGANISM) if dose or model.startswith(ORGANISM) else ""
     stem, seed, number = label.partition("-seed-") if dose else (label, "", "")

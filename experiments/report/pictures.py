@@ -101,6 +101,17 @@ def _values(run: RunData) -> dict[str, dict[str, float]]:
     return out
 
 
+def heads(runs: Sequence[RunData]) -> dict[str, Any]:
+    """Collect the lookback ratio of every probed whole by layer and head, per run as ``heads/RUN``."""
+    out = {}
+    for i, run in enumerate(runs):
+        found = run.probe("lookback")
+        names = [] if found is None else list(found.settings.get("cases", ()))
+        if found is not None and len(found.tensors.get("wholes", ())) == len(names) > 0:
+            out[f"heads/{i}"] = {"cases": names, "ratio": packed(found.tensors["wholes"])}
+    return out
+
+
 def _note(about: Mapping[str, Any]) -> str:
     left = [str(x) for x in about.get("left_out", [])]
     more = f" Left out: {'; '.join(left)}." if left else ""

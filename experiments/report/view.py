@@ -7,26 +7,31 @@ listens on 127.0.0.1 only, answers only requests that name this machine as their
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
 from ...hooks.progress import Bar, no_bar
+from ..figures.catalog import FIGURES
 from ..run import find_runs
-from ..run.reader import load
-from .write import write
+from ..run.reader import RunData, load
+from .write import write, write_figure_data
 
 HOST = "127.0.0.1"
 HOSTS = (HOST, "localhost")
 EVERY = 1.0
 """Seconds between two checks of the run folders."""
+FIGURE = re.compile(r"data/figure-([a-z0-9-]+)\.js")
+"""The path at which a page asks for a figure."""
 LEFT_OUT = {"journal", "figures", "data", ".measured", "log.txt", ".lock", "report.html"}
 """Files and folders of a run that its page does not depend on, including those of reports."""
+State = list[tuple[str, int, int]]
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",  # data files are scripts: pages from elsewhere must not load them
@@ -56,6 +61,8 @@ class Pages:
         self.given, self.folder, self.say, self.progress = [Path(run) for run in runs], Path(folder), say, progress
         self.number = 0
         self.runs: list[Path] = []
+        self._loaded: dict[int, Sequence[RunData]] = {}
+        self._known: dict[Path, tuple[Any, RunData]] = {}
         self._seen: Any = None
         self._writing = threading.Lock()  # one figure is drawn at a time
 
@@ -68,12 +75,32 @@ class Pages:
         if seen == self._seen:
             return False
         self._seen = seen  # also if the page cannot be written: the next change triggers the next try
-        runs = load(self.given)
+        runs = self._read()
         with self._writing:
             write(runs, self.folder / str(self.number + 1), live=True, progress=self.progress)
+        self._loaded = {self.number: self._loaded.get(self.number, ()), self.number + 1: runs}
         self.runs, self.number = [run.path for run in runs], self.number + 1
         shutil.rmtree(self.folder / str(self.number - 2), ignore_errors=True)
         return True
+
+    def draw(self, number: int, name: str) -> None:
+        """Draw a figure of a page when it is asked for, once for each state of the runs."""
+        file = self.folder / str(number) / "data" / f"figure-{name}.js"
+        if name not in FIGURES or file.is_file():
+            return
+        with self._writing:
+            if not file.is_file() and number in self._loaded and file.parent.is_dir():
+                write_figure_data(name, self._loaded[number], file.parent.parent)
+
+    def _read(self) -> list[RunData]:
+        """Read the runs whose files have changed; keep the others as they were read before."""
+        runs = []
+        for run in load(self.given):
+            state = _state([*_near(run.path.parent), *_files(run.path)])
+            if self._known.get(run.path, (None,))[0] != state:
+                self._known[run.path] = (state, run)
+            runs.append(self._known[run.path][1])
+        return runs
 
     def keep_fresh(self, stopped: threading.Event) -> None:
         """Refresh until ``stopped``; the same error is reported only once."""
@@ -93,17 +120,27 @@ class Pages:
         with self._writing:
             return write([self.runs[i] for i in chosen] or self.runs, self.folder / "export", single_file=True)
 
-    def _state(self) -> list[tuple[str, int, int]]:
-        """Path, time and size of every file that the page depends on."""
-        near = [folder / name for folder in self.given for name in ("study.json", "validity.json")]
-        found = []
-        for path in [*near, *(p for run in find_runs(self.given) for p in _files(run))]:
-            try:
-                about = path.stat()
-            except OSError:  # the file is gone, or never existed
-                continue
-            found.append((str(path), about.st_mtime_ns, about.st_size))
-        return found
+    def _state(self) -> State:
+        """Describe every file that the page depends on."""
+        near = [path for folder in self.given for path in _near(folder)]
+        return _state([*near, *(p for run in find_runs(self.given) for p in _files(run))])
+
+
+def _near(folder: Path) -> list[Path]:
+    """Name the files beside the runs that their page depends on."""
+    return [folder / name for name in ("study.json", "validity.json")]
+
+
+def _state(paths: Iterable[Path]) -> State:
+    """List path, time and size of every file that exists."""
+    found = []
+    for path in paths:
+        try:
+            about = path.stat()
+        except OSError:  # gone again, or never there
+            continue
+        found.append((str(path), about.st_mtime_ns, about.st_size))
+    return found
 
 
 def _files(run: Path) -> Iterator[Path]:
@@ -115,6 +152,7 @@ def _files(run: Path) -> Iterator[Path]:
 def application(pages: Pages) -> Any:
     """The web application over the pages: ``/``, ``/version``, ``/export`` and the files of a page."""
     from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -145,6 +183,8 @@ def application(pages: Pages) -> Any:
         if not pages.number - 1 <= number <= pages.number:
             return RedirectResponse("/", headers=HEADERS)
         # get_path and get_response refuse what leads out of the folder, also by a link
+        if asked := FIGURE.fullmatch(request.path_params["path"]):
+            await run_in_threadpool(pages.draw, number, asked[1])
         folder = StaticFiles(directory=pages.folder / str(number), check_dir=False)
         answer = await folder.get_response(os.path.normpath(request.path_params["path"]), request.scope)
         answer.headers.update(HEADERS)

@@ -46,8 +46,8 @@ def write(
     """Write the report over one or more runs (or study folders) and return the path of ``report.html``.
 
     With ``single_file`` the page itself holds all data, so it can be sent alone. A ``live`` page is for ``view``: it
-    asks for a newer page and has no figure files. Raises ``InputError`` for a folder that is not a run; the page says
-    what a run lacks.
+    asks for a newer page, and for each figure as the figure comes into view (``write_figure_data``). Raises
+    ``InputError`` for a folder that is not a run; the page says what a run lacks.
     """
     given = list(runs)
     data = load(given)
@@ -55,7 +55,7 @@ def write(
         run.read_all()
     folder = Path(out)
     # Remove only what an earlier report wrote: the folder may be the user's own and hold other files.
-    for old in ("assets", "data/cases", "data/pictures"):
+    for old in ("assets", "data/cases", "data/pictures", "data/heads"):
         shutil.rmtree(folder / old, ignore_errors=True)
     for old_file in (folder / "data").glob("*.js"):
         old_file.unlink()
@@ -67,12 +67,15 @@ def write(
     index = {**found.index, "best": landing.best(data), "first": first, "causes": list(map(landing.causes, data)),
              "failing": sorted({s.name for r in data for s in r.case_sets.values() if s.label == "failure"}),
              }  # fmt: skip
-    values = {"cases": index, **found.chunks, "pictures": drawn.index, **drawn.files}
-    drawings, shown = {}, {}
-    with progress("drawing figures", len(catalog.FIGURES)) as advance:
-        for name in catalog.FIGURES:
+    heads = pictures.heads(data)
+    index["heads"] = [f"heads/{i}" if f"heads/{i}" in heads else None for i in range(len(data))]
+    values = {"cases": index, **found.chunks, "pictures": drawn.index, **drawn.files, **heads}
+    drawings, shown = {}, {name: _later(name) for name in catalog.FIGURES}
+    names = [] if live else list(catalog.FIGURES)
+    with progress("drawing figures", len(names)) as advance:
+        for name in names:
             drawings[name] = _drawn(name, data)
-            shown[name] = _shown(name, drawings[name], folder, single_file or live)
+            shown[name] = _shown(name, drawings[name], folder, single_file)
             advance(1)
     values |= {f"figure-{name}": _numbers(d) for name, d in drawings.items() if d.empty is None}
     if not single_file:
@@ -82,6 +85,20 @@ def write(
     embedded = values if single_file else {}
     page = _page(data, shown, told, index, *checks.read_validity(near), embedded=embedded, live=live)
     return write_text(folder / "report.html", encodable(page))
+
+
+def write_figure_data(name: str, runs: Sequence[RunData], out: str | Path) -> None:
+    """Draw one figure for a live page in ``out``: numbers, caption and picture as ``data/figure-NAME.js``."""
+    drawing = _drawn(name, runs)
+    shown = _shown(name, drawing, Path(out), inside=True)
+    told = {k: shown[k] for k in ("caption", "empty", "sources")}
+    write_script(Path(out) / "data", f"figure-{name}", {**_numbers(drawing), **told})
+
+
+def _later(name: str) -> dict[str, Any]:
+    """Give the template what it needs for a figure that is drawn when it comes into view."""
+    return {"id": name, "title": catalog.FIGURES[name].title, "caption": "", "empty": None, "interactive": True,
+            "sources": [], "files": False, "later": True}  # fmt: skip
 
 
 def _drawn(name: str, runs: Sequence[RunData]) -> Drawing:
@@ -103,7 +120,8 @@ def _shown(name: str, drawing: Drawing, folder: Path, inside: bool) -> dict[str,
     elif drawing.empty is None:
         write_figure(drawing, name, folder / "figures", dark=True)
     return {"id": name, "title": catalog.FIGURES[name].title, "caption": drawing.caption, "empty": drawing.empty,
-            "interactive": drawing.chart is not None, "sources": sources, "files": not inside}  # fmt: skip
+            "interactive": drawing.chart is not None, "sources": sources, "files": not inside,
+            "later": False}  # fmt: skip
 
 
 def _as_address(svg: str) -> str:

@@ -1,8 +1,8 @@
-"""Positive control of membership: does Min-K%++ recognize texts that a model was shown 0, 1, 10 and 100 times?
+"""Does Min-K%++ tell texts that a model was trained on? Its positive control: texts shown 0, 1, 10 and 100 times.
 
-Compositions that no organism has seen are drawn, and chance decides how often each of them is shown. A copy of the twin
-then continues training on them, among fresh documents of its own kind. The levels differ in nothing else, so an AUROC
-against the texts never shown measures the exposure. The same numbers before the training are the null.
+Compositions that no organism has seen are drawn, and chance decides how often each of them is shown; a copy of the twin
+then goes on training on them, among fresh documents of its own kind. The texts of all levels are alike but for that, so
+an AUROC against the texts never shown is about the exposure. The same numbers before the training are its null.
 
     for row in member_exposures(series, n=30, seed=0):
         print(row["group"], row["value"])
@@ -32,11 +32,11 @@ from ..organism.train import encode, loss_of, optimizers, pad
 from .members import as_examples, drawn
 
 EXPOSURES = (1, 10, 100)
-"""How often the texts of each level are shown; each level is compared with texts that are never shown."""
+"""How often the texts of a level are shown; those that are never shown are compared with them."""
 BATCH = 64
-"""Documents per step: half are shown texts, half are fresh."""
+"""Documents a step: half of them are shown texts, half are fresh."""
 LEARNING_RATE = 1e-3
-"""A third of the peak rate of the organisms' last stage, so that the parts stay known."""
+"""A third of the peak of the organisms' own last stage: the parts have to stay known."""
 
 
 def member_exposures(
@@ -44,8 +44,8 @@ def member_exposures(
 ) -> list[Row]:
     """AUROC of Min-K%++ of the question, texts shown k times against ``n`` never shown, before and after the training.
 
-    Each level has ``n`` texts. The unit is the text, since chance decides how often each text is shown. The rows
-    describe one training, so an interval says nothing about other trainings.
+    ``n`` texts a level. The unit is the text: which text is shown how often is drawn. One training is described, so an
+    interval says nothing about other trainings.
     """
     cases, turns = drawn(n * (1 + len(EXPOSURES)), f"{seed}/validity/exposures")
     levels = _levels(cases, n)

@@ -1,11 +1,13 @@
 """What single failures say when a success's state is put in, layer by layer and token by token.
 
 The continuations are those of the probe itself, read back from its tensors. The sweep over positions is run here, on
-the first two pairs of equally long prompts (a position must mean the same in both), within a budget of computation.
+pairs of equally long prompts (a position must mean the same in both), within a budget of computation: those of the
+most common length first, over which the figure `patching-positions` takes means.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,13 @@ from ..examples import Example
 from ..patching.positions import position_sweep
 from ..positions import read_at
 from .entries import SingleCase, SingleCases, decode, pieces
+from .sites import SITES
 
 FLOPS = {"cpu": 1e12, "cuda": 3e14}
 """Floating point operations that the sweeps of one run may take: some ten seconds."""
-MOST_LAYERS, FEWEST_POSITIONS, MOST_SWEEPS = 12, 8, 2
-SITES = ("resid_post", "attn_out", "mlp_out")
+MOST_LAYERS, FEWEST_POSITIONS = 12, 8
+SWEEPS, MOST_SWEEPS = 2, 6
+"""Sweeps that share the budget, and how many there are where the budget takes so many over all positions."""
 
 
 def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Collection[str] = ()) -> SingleCases:
@@ -37,17 +41,22 @@ def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Colle
     pairs = [(str(s), str(f)) for s, f in settings.get("cases", [])]
     known = [(i, by_case[s], by_case[f]) for i, (s, f) in enumerate(pairs) if s in by_case and f in by_case]
     # Pairs that have both pictures first, then the cases that the other probes keep too.
-    equal = [p for p in known if len(p[1].prompt_ids) == len(p[2].prompt_ids)][:MOST_SWEEPS]
+    equal = [p for p in known if len(p[1].prompt_ids) == len(p[2].prompt_ids) and _apart(*p[1:])]
+    lengths = Counter(len(p[2].prompt_ids) for p in equal)
+    equal = sorted(equal, key=lambda p: -lengths[len(p[2].prompt_ids)])
+    whole = equal and len(planned(lm, equal[0][2], MOST_SWEEPS)[1]) == len(equal[0][2].prompt_ids)
+    most = MOST_SWEEPS if whole else SWEEPS
+    equal = equal[:most]
     others = sorted((p for p in known if p not in equal), key=lambda p: p[2].case not in few)
-    kept, left_out = [*equal, *others][:n], []
+    kept, left_out = [*equal, *others][: max(n, len(equal))], []
     tensors = load_file(folder / "tensors.safetensors")
     layers, grid = settings["layers"], tensors["tokens"].ndim == 4  # donor x recipient, or one pair after the other
     entries: list[SingleCase] = []
     for place, donor, recipient in kept:
         d, r = settings["pairs"][place] if grid else (place, place)
         done = sum(bool(e.tensors) for e in entries)
-        enough = f"no sweep over positions: {MOST_SWEEPS} other pairs have one"
-        sweep, why = _sweep(lm, donor, recipient) if done < MOST_SWEEPS else (SingleCase({}), enough)
+        enough = f"no sweep over positions: {most} other pairs have one"
+        sweep, why = _sweep(lm, donor, recipient, most) if done < most else (SingleCase({}), enough)
         if why:
             left_out.append(f"{recipient.case} with {donor.case}: {why}")
         about = {
@@ -67,15 +76,20 @@ def said(tokenizer: Any, ids: Int[torch.Tensor, " step"]) -> str:
     return decode(tokenizer, [int(i) for i in ids if i >= 0])
 
 
-def _sweep(lm: Any, donor: Example, recipient: Example) -> tuple[SingleCase, str | None]:
+def _apart(donor: Example, recipient: Example) -> bool:
+    """Whether the two answers differ from their first token on, so that a sweep can tell them apart."""
+    return donor.answer_ids[0] != recipient.answer_ids[0]
+
+
+def _sweep(lm: Any, donor: Example, recipient: Example, sweeps: int) -> tuple[SingleCase, str | None]:
     nothing = SingleCase({})
     n = len(recipient.prompt_ids)
     if len(donor.prompt_ids) != n:
         return nothing, f"prompts of {len(donor.prompt_ids)} and {n} tokens, no sweep over positions"
     answers = (donor.answer_ids[0], recipient.answer_ids[0])
-    if answers[0] == answers[1]:
+    if not _apart(donor, recipient):
         return nothing, "both answers begin with the same token, no sweep over positions"
-    layers, positions = planned(lm, recipient)
+    layers, positions = planned(lm, recipient, sweeps)
     if not positions:
         return nothing, f"a sweep over {lm.anatomy.n_layers} layers and {n} positions costs too much on this machine"
     tensors: dict[str, torch.Tensor] = {}
@@ -92,12 +106,12 @@ def _sweep(lm: Any, donor: Example, recipient: Example) -> tuple[SingleCase, str
     return SingleCase(about, tensors, dict.fromkeys(tensors, ("layer", "position"))), None
 
 
-def planned(lm: Any, recipient: Example) -> tuple[list[int], list[int]]:
-    """Layers and positions of a sweep that fits its share of the budget: (layers, []) where none does."""
+def planned(lm: Any, recipient: Example, sweeps: int = SWEEPS) -> tuple[list[int], list[int]]:
+    """Layers and positions of one of ``sweeps`` that fits its share of the budget: (layers, []) where none does."""
     a, n = lm.anatomy, len(recipient.prompt_ids)
     layers = _spread(range(a.n_layers), MOST_LAYERS)
     size = sum(p.numel() for p in lm.model.parameters())
-    forwards = FLOPS.get(lm.device.type, FLOPS["cpu"]) / MOST_SWEEPS / (2 * size * n)
+    forwards = FLOPS.get(lm.device.type, FLOPS["cpu"]) / sweeps / (2 * size * n)
     most = int(forwards / len(layers) / len(SITES))
     if most >= n:
         return layers, list(range(n))

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ...hooks.progress import Bar, no_bar, stage
@@ -39,7 +40,8 @@ def over_examples(
     form kinds are also compared as if they were of different cases (``lookback_ratio_unpaired``, Welch's t), as
     AgentCoMa does; the paired test is the right one.
     ``steps`` caps the steps used everywhere. Tensors: ``ratio.{kind}.{group}`` and ``difference.{kind}`` (failure -
-    success) ``[layer head]``, with ``p.{kind}`` from a maximum-statistic permutation over the whole map.
+    success) ``[layer head]``, with ``p.{kind}`` from a maximum-statistic permutation over the whole map; ``wholes``
+    ``[case layer head]`` of every whole, in the order of the setting ``cases``.
     """
     maps: Values[Tensor] = []
     by_step: list[np.ndarray] = [np.empty(0)] * len(examples)
@@ -65,8 +67,13 @@ def over_examples(
     tensors, axes, map_rows = cell_maps(
         "ratio", "lookback_ratio_map", maps, ("layer", "head"), permutations=permutations, seed=seed
     )
+    wholes = [(e.case, found) for e, found in maps if e.role == "whole"]
+    if wholes:
+        tensors["wholes"] = torch.stack([found for _, found in wholes]).half()
+        axes["wholes"] = ("case", "layer", "head")
     settings = {
-        "form": form, "steps": steps, "alignment": "query N-1+i predicts response token i", "matched": note,
+        "cases": [case for case, _ in wholes], "form": form, "steps": steps,
+        "alignment": "query N-1+i predicts response token i", "matched": note,
         "nan_steps": nan_steps, "dtype": str(lm.dtype), "permutations": permutations, "seed": seed,
     }  # fmt: skip
     if nan_steps:

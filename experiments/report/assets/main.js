@@ -31,37 +31,47 @@
         Promise.resolve(dossier.again()).then(() => composcope.goTo("case"));
       };
       const run = index.runs.findIndex((r) => (cell.run ? r.name === cell.run : r.label === cell.model)), place = el("div", {});
-      differing(run, cell).then((found) => place.replaceChildren(differs(found, run, cell)), (error) => place.replaceChildren(error.message));
+      differing(run, cell, index).then((found) => place.replaceChildren(differs(found, run, cell)), (error) => place.replaceChildren(error.message));
       return el("div", {}, el("strong", {}, `Layer ${cell.layer}, head ${cell.head} `), el("button", { type: "button", class: "link", "data-look": "", onclick: look }, "the tokens that it looks at in the case above"), el("table", { class: "plain" },
         el("thead", {}, el("tr", {}, el("th", {}, "asked"), ...shows.map((s) => el("th", { class: "num" }, s)))),
         el("tbody", {}, ...kinds.map((k) => el("tr", {}, el("td", { dir: "auto" }, k), ...shows.map((s) => at(k, s)))))), place);
     };
   }
 
-  // The failing cases kept in detail, sorted by the distance of this head's lookback ratio from that of the success shown
-  // with the case, or, if that success was not kept, from the mean of the successes that were.
-  function differing(run, { layer, head }) {
-    const whole = (f) => (f.probes.lookback || []).find((e) => e.role === "whole" && e.arrays.ratio);
-    return Promise.all(cases.keptIn(run).map((k) => need(k.file))).then((files) => {
-      const ratio = new Map(files.filter((f) => whole(f) && cases.find(run, f.case)).map((f) => {
-        const read = arrays.unpack(whole(f).arrays.ratio);
-        return [f.case, arrays.mean(arrays.range(read.shape[2]).map((s) => read.at(layer, head, s)))];
-      }).filter(([, value]) => value !== null));
+  // The failing cases that were probed, sorted by the distance of this head's lookback ratio from that of the success shown
+  // with the case, or, if that success was not probed, from the mean of the successes that were. Null if the run has no
+  // heads of single cases.
+  function differing(run, { layer, head }, index) {
+    const every = index.heads[run];
+    if (!every) return Promise.resolve(null);
+    return need(every).then((data) => {
+      const ratio = ofAll(data, layer, head);
+      const known = [...ratio].filter(([name, value]) => value !== null && cases.find(run, name));
       const right = (name) => cases.find(run, name).whole === "correct";
-      const usual = arrays.mean([...ratio].filter(([name]) => right(name)).map(([, value]) => value));
-      return [...ratio].filter(([name]) => !right(name)).map(([name, value]) => {
+      const usual = arrays.mean(known.filter(([name]) => right(name)).map(([, value]) => value));
+      return known.filter(([name]) => !right(name)).map(([name, value]) => {
         const own = ratio.get(cases.find(run, name).twin), against = own ?? usual;
-        return { name, value, against, matched: own !== undefined, difference: against === null ? null : value - against };
+        return { name, value, against, matched: (own ?? null) !== null, difference: against === null ? null : value - against };
       }).filter((d) => d.difference !== null).sort((a, b) => Math.abs(b.difference) - Math.abs(a.difference));
     });
   }
 
+  function ofAll(data, layer, head) {
+    const read = arrays.unpack(data.ratio);
+    return new Map(data.cases.map((name, i) => [name, read.at(i, layer, head)]));
+  }
+
+  const FIRST = 8;
   function differs(found, run, { layer, head }) {
-    if (!found.length) return el("p", { class: "fine" }, "No failing case of this run was kept in detail together with a success; `composcope probe RUN --case-details 8` keeps more.");
+    if (!found) return el("p", { class: "fine" }, "This run keeps no heads of single cases; `composcope probe RUN --probes lookback` measures them.");
+    if (!found.length) return el("p", { class: "fine" }, "No failing case of this run was probed together with a success.");
     const choose = () => { composcope.head = { layer, head }; };
-    return el("div", {}, el("p", { class: "fine" }, `Where it differs most, of ${found.length} failing case${found.length === 1 ? "" : "s"} kept in detail (lookback ratio over the answer; single cases are not findings):`),
-      el("ol", { class: "differs" }, ...found.map((d) => el("li", { "data-differs": d.name, "data-difference": d.difference },
-        el("a", { href: `#${new URLSearchParams({ run: cases.label(run), case: d.name })}`, dir: "auto", onclick: choose }, d.name), ` ${number(d.value)} against ${number(d.against)} in ${d.matched ? "its success" : "the successes"} (${d.difference < 0 ? "−" : "+"}${number(Math.abs(d.difference))})`))));
+    const line = (d) => el("li", { "data-differs": d.name, "data-difference": d.difference },
+      el("a", { href: `#${new URLSearchParams({ run: cases.label(run), case: d.name })}`, dir: "auto", onclick: choose }, d.name), ` ${number(d.value)} against ${number(d.against)} in ${d.matched ? "its success" : "the successes"} (${d.difference < 0 ? "−" : "+"}${number(Math.abs(d.difference))})`);
+    const rest = found.slice(FIRST);
+    return el("div", {}, el("p", { class: "fine" }, `Where it differs most, of ${found.length} failing case${found.length === 1 ? "" : "s"} that ${found.length === 1 ? "was" : "were"} probed (lookback ratio over the answer; single cases are not findings):`),
+      el("ol", { class: "differs" }, ...found.slice(0, FIRST).map(line)),
+      rest.length ? el("details", {}, el("summary", {}, `${rest.length} more`), el("ol", { class: "differs", start: FIRST + 1 }, ...rest.map(line))) : null);
   }
 
   function numbers(box, data) {
@@ -97,7 +107,10 @@
     whenSeen(document.getElementById("cases"), () => cases.browse(), "800px");
     for (const figure of document.querySelectorAll("[data-figure]")) {
       const id = figure.dataset.figure, box = figure.querySelector("[data-chart]");
-      if (box) whenSeen(figure, () => need(`figure-${id}`).then((data) => charts.draw(box, data, { runs: index.runs, onPoint: onPoint(id), onCell: onCell(id, data, index) }), () => {}));
+      if (box) whenSeen(figure, () => need(`figure-${id}`).then((data) => {
+        if ("later" in box.dataset && !arrived(figure, box, data)) return;
+        charts.draw(box, data, { runs: index.runs, onPoint: onPoint(id), onCell: onCell(id, data, index) });
+      }, (error) => { if ("later" in box.dataset) box.replaceChildren(el("p", { class: "absent" }, error.message)); }));
     }
     return index;
   });
@@ -112,12 +125,31 @@
     if (caption) unfoldable(caption);
   }
 
+  // Fill in a figure that the server drew when the page asked for it. Returns whether the page has a chart to draw.
+  function arrived(figure, box, data) {
+    delete box.dataset.later;
+    if (data.empty !== null) {
+      figure.replaceChildren(figure.querySelector("h4"), el("p", { class: "absent", dir: "auto" }, data.empty));
+      return false;
+    }
+    const caption = figure.querySelector("figcaption");
+    caption.textContent = data.caption;
+    unfoldable(caption);
+    if (data.chart) return true;
+    const title = figure.querySelector("h4").textContent;
+    figure.classList.remove("interactive");
+    box.replaceChildren(...data.sources.map((src, i) => still(el("img", { class: `still ${i ? "dark" : "light"}`, src, alt: i ? "" : title }))));
+    return false;
+  }
+
   // On a narrow page, a slightly wider picture shrinks to fit; a much wider one scrolls, so that its text stays legible.
-  for (const picture of document.querySelectorAll(".still")) {
+  function still(picture) {
     const fit = () => picture.classList.toggle("fits", picture.naturalWidth > 0 && picture.naturalWidth < 1.2 * innerWidth);
     picture.addEventListener("load", fit);
     fit();
+    return picture;
   }
+  document.querySelectorAll(".still").forEach(still);
 
   const links = new Map([...document.querySelectorAll(".top nav a")].map((a) => [a.getAttribute("href").slice(1), a]));
   const here = new IntersectionObserver((entries) => {

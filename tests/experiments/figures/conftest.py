@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from composcope.csv_files import to_csv
 from composcope.evaluation.asks import Grade
@@ -46,6 +47,7 @@ def everything(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
         play(runs / f"scaffolds-{model}", "scaffolding", mixed, model, i)
     _readout(synthetic, runs / "temporal-control" / "probes" / "readout")
     _faithfulness(synthetic, runs / "temporal-control" / "probes" / "faithfulness")
+    _sweeps(runs / "temporal-control" / "probes" / "patching" / "cases")
     _causes(runs / "temporal-control")
     _validity(runs / "validity" / "table.csv")
     sizes = {p.name: {"size": 1.5 if p.name.endswith("twin") else 0.5, "family": "organism"} for p in runs.iterdir()}
@@ -106,6 +108,21 @@ def _faithfulness(synthetic: ModuleType, folder: Path) -> None:
             value = round(rng.uniform(0.1, 0.9), 3)
             rows.append({**key, **about, "value": value, "low": value - 0.1, "high": value + 0.1})
     synthetic.write_probe(folder, "faithfulness", rows, {}, {})
+
+
+def _sweeps(folder: Path) -> None:
+    """Five pairs over three of six positions, which share the last of them, and one of another length."""
+    rng, folder_tensors, entries = np.random.default_rng(1), {}, []
+    for i in range(6):
+        tokens = [f"w{i}", "is", f"v{i}", ":", " a", " ="][: 6 - i // 5]
+        entries.append(
+            {"case": f"case-{i}", "tokens": tokens, "sweep_layers": [0, 2], "sweep_positions": [0, 2, 3 + i // 5]}
+        )
+        folder_tensors |= {f"{i}.{site}.recovered": rng.uniform(-0.4, 1, (2, 3)).astype(np.float32)
+                           for site in ("resid_post", "attn_out", "mlp_out")}  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(folder_tensors, folder / "tensors.safetensors")
+    (folder / "index.json").write_text(json.dumps({"schema": 1, "entries": entries}))
 
 
 def _causes(run: Path) -> None:

@@ -129,7 +129,7 @@ def test_continuations_are_read_back_from_the_probe_and_equal_pairs_are_swept(
     tensors = load_file(patched / "tensors.safetensors")
     cases = json.loads((patched / "result.json").read_text())["settings"]["cases"]
     by_case = {e.case: e for e in labelled if e.role == "whole"}
-    assert 0 < len(found.entries) <= 3
+    assert 0 < len(found.entries) <= patching.MOST_SWEEPS
     swept = 0
     for entry in found.entries:
         place = cases.index([entry.about["donor"], entry.about["case"]])
@@ -156,7 +156,7 @@ def test_a_sweep_that_costs_too_much_is_thinned_and_then_left_out(
     assert layers == [0, 1, 2] and positions == list(range(len(e.prompt_ids)))
     monkeypatch.setattr(patching, "FEWEST_POSITIONS", 3)
     size = sum(p.numel() for p in lm.model.parameters())
-    one = patching.MOST_SWEEPS * 2 * size * len(e.prompt_ids) * 3 * len(patching.SITES)
+    one = patching.SWEEPS * 2 * size * len(e.prompt_ids) * 3 * len(patching.SITES)
     monkeypatch.setattr(patching, "FLOPS", {"cpu": 4.5 * one})
     _, some = patching.planned(lm, e)
     assert len(some) == 4 and some[-1] == len(e.prompt_ids) - 1 and some[0] == e.question_span[0]

@@ -17,16 +17,32 @@ from urllib.parse import unquote_plus
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from composcope.errors import InputError
 from composcope.experiments import report
 from composcope.experiments.cli import main
-from composcope.experiments.report import view
+from composcope.experiments.report import pictures, view
+from composcope.experiments.report.landing import groups, twins
 from composcope.experiments.run.reader import read_run
 
 pytestmark = pytest.mark.long
 
 LAYER, HEAD = 2, 3
+
+
+def add_wholes(run: Path) -> dict[str, Any]:
+    """Let the lookback probe of a run have kept the heads of all its failures and successes; returns them by case."""
+    folder = run / "probes" / "lookback"
+    sets = [s for s in read_run(run).case_sets.values() if s.label in ("failure", "success")]
+    cases = [case for s in sets for case in s.ids]
+    tensors = load_file(folder / "tensors.safetensors")
+    wholes = np.random.default_rng(3).uniform(0.1, 0.9, (len(cases), LAYER + 1, HEAD + 1)).astype(np.float16)
+    save_file({**tensors, "wholes": wholes}, folder / "tensors.safetensors")
+    about = json.loads((folder / "result.json").read_text())
+    about["settings"]["cases"] = cases
+    (folder / "result.json").write_text(json.dumps(about))
+    return dict(zip(cases, wholes.astype(np.float64), strict=True))
 
 
 class Served:
@@ -42,7 +58,8 @@ class Served:
         self.failures, self.successes = (
             next(s.ids for s in sets if s.label == label)[:n] for label, n in (("failure", 3), ("success", 2))
         )
-        self.arrays = add_cases(self.one, [*self.failures, *self.successes])["lookback"]
+        add_cases(self.one, [*self.failures, *self.successes])
+        self.wholes = add_wholes(self.one)
         (self.one / "secret.txt").write_text("secret")
         command = [sys.executable, "-m", "composcope", "view", str(folder / "runs"), "--port", "0", "--json"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -103,6 +120,29 @@ def test_a_page_follows_its_run_and_stays_with_what_the_reader_looks_at(browser:
     assert complaints == []
 
 
+def test_a_figure_is_drawn_when_it_comes_into_view_and_once_for_each_state_of_the_runs(
+    browser: Any, served: Served
+) -> None:
+    asked: list[str] = []
+    page, complaints = _page(browser, served.url)
+    page.on("request", lambda r: asked.append(r.url.rpartition("/")[2]))
+    assert "figure-mink.js" not in asked
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    page.locator("#figure-lookback").scroll_into_view_if_needed()
+    page.locator("#figure-lookback canvas").first.wait_for()
+    assert "Lookback ratio of each head" in page.locator("#figure-lookback figcaption").inner_text()
+    page.locator("#figure-dose-response").scroll_into_view_if_needed()
+    said = page.locator("#figure-dose-response p.absent")
+    said.wait_for()
+    assert "composcope study validity" in said.inner_text()
+    still = page.locator("#figure-outcomes img.light")
+    page.locator("#figure-outcomes").scroll_into_view_if_needed()
+    still.wait_for()
+    assert still.evaluate("x => x.naturalWidth") > 100
+    assert served.ask(f"/{served.version()}/data/figure-no-such.js")[0] == 404
+    assert complaints == []
+
+
 def test_one_choice_of_run_is_that_of_the_page_and_of_what_is_exported(browser: Any, served: Served) -> None:
     page, complaints = _page(browser, served.url)
     for at in ("1", "0"):
@@ -129,17 +169,21 @@ def test_a_head_leads_to_the_cases_in_which_it_differs_most(browser: Any, served
     items.first.wait_for()
     detail = page.locator("#figure-lookback .detail strong").first.inner_text()
     layer, head = map(int, re.findall(r"\d+", detail))
-    cases = [*served.failures, *served.successes]
-    mean = {
-        c: float(served.arrays[f"{2 * i}.ratio"][layer, head].astype(np.float64).mean()) for i, c in enumerate(cases)
-    }
-    usual = np.mean([mean[c] for c in served.successes])
-    wanted = sorted(((mean[c] - usual, c) for c in served.failures), key=lambda d: -abs(d[0]))
+    run = read_run(served.one)
+    failures, successes = groups(run)
+    at = {case: float(heads[layer, head]) for case, heads in served.wholes.items()}
+    shown = pictures.collect([run]).index["runs"][0]["cases"]
+    usual, beside = float(np.mean([at[c] for c in successes])), twins(run, shown)
+    differences = {c: at[c] - at.get(beside.get(c, ""), usual) for c in failures}
+    wanted = sorted(((d, c) for c, d in differences.items()), key=lambda d: -abs(d[0]))
+    assert len(wanted) > 8 and "more" in page.locator("#figure-lookback .detail summary").inner_text()
     assert items.evaluate_all("all => all.map(x => x.dataset.differs)") == [c for _, c in wanted]
     found = items.evaluate_all("all => all.map(x => Number(x.dataset.difference))")
     np.testing.assert_allclose(found, [d for d, _ in wanted], atol=2e-4)
-    items.first.locator("a").click()
-    page.wait_for_selector(f"#dossier[data-case='{wanted[0][1]}']")
+    page.evaluate("document.querySelector('#figure-lookback .detail details').open = true")
+    kept = next(c for _, c in wanted if c in served.failures)
+    page.locator(f"#figure-lookback [data-differs='{kept}'] a").click()
+    page.wait_for_selector(f"#dossier[data-case='{kept}']")
     assert page.locator("[data-attention=head]").first.input_value() == f"{layer}.{head}"
     assert complaints == []
 
