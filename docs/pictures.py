@@ -17,7 +17,7 @@ from composcope.experiments import figures
 from composcope.experiments.figures import style
 
 DOCS = Path(__file__).resolve().parent
-RUN, LABEL, CASE = "control--mixed", "control · mixed", "mixed-0003"
+RUN, CASE = "control--mixed", "mixed-0003"
 MOST = 400_000
 """Bytes of a notebook with its outputs."""
 
@@ -27,11 +27,11 @@ def overview(demo: Path, out: Path) -> None:
     runs = [r for r in figures.load([demo]) if r.protocol == "compositionality-gap"]
     drawing = figures.draw("gap-slopes", runs)
     fig = drawing.figure
-    fig.axes[0].set_title("Four models that know the same parts", loc="left", fontsize=10, fontweight="bold")
+    fig.axes[0].set_title("Four models (share of compositions in training)", loc="left", fontsize=10)
     fig.set_size_inches(10.5, 3.9)
     for row in (r for r in drawing.rows if r["step"] == "whole"):
         fig.axes[0].text(3.18, row["value"], f"{row['model']}: {100 * row['value']:.0f} %", va="center", fontsize=9)
-    fig.axes[0].set_xlim(-0.2, 3.95)
+    fig.axes[0].set_xlim(-0.2, 4.8)
     fig.legends[0].remove()
     fig.get_layout_engine().set(rect=(0, 0, 0.5, 1))  # pyright: ignore
     run = cs.open_run(demo / RUN)
@@ -72,7 +72,7 @@ def screenshots(report: Path, out: Path) -> None:
             page.wait_for_timeout(500)
             page.screenshot(path=out / f"report-{scheme}.png")
         page.emulate_media(color_scheme="light")
-        page.goto(f"{report.resolve().as_uri()}#{urlencode({'run': LABEL, 'case': CASE})}")
+        page.goto(f"{report.resolve().as_uri()}#{urlencode({'run': RUN, 'case': CASE})}")
         page.wait_for_selector(f"#dossier[data-case='{CASE}'] [data-view=lookback]")
         page.wait_for_timeout(800)  # pictures of the case are drawn as they come into view
         page.locator("#dossier [data-view=lookback]").first.screenshot(path=out / "report-tokens.png")
