@@ -8,12 +8,16 @@ that the suite stays fast and the project's own errors about bad input are still
 from __future__ import annotations
 
 import ast
+import marshal
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
+from hashlib import sha256
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from typing import Any
 
 from beartype import beartype
@@ -57,7 +61,7 @@ class _Marker(ast.NodeTransformer):
 
     def _visit(self, node: Any, hints: Sequence[ast.expr | None], dataclass: bool = True) -> Any:
         self.generic_visit(node)
-        if dataclass and any(h is not None and any(s in ast.unparse(h) for s in SHAPED) for h in hints):
+        if dataclass and any(s in text for text in (ast.unparse(h) for h in hints if h is not None) for s in SHAPED):
             mark = ast.parse("__import__('sys').modules['shapes'].checked", mode="eval").body
             where = 0 if isinstance(node, ast.ClassDef) else len(node.decorator_list)
             node.decorator_list.insert(where, ast.copy_location(mark, node))
@@ -72,13 +76,30 @@ class _Marker(ast.NodeTransformer):
         return self._visit(node, [x.annotation for x in node.body if isinstance(x, ast.AnnAssign)], is_dataclass)
 
 
+_VERSION = Path(__file__).read_bytes() + sys.version.encode()
+
+
 class _Loader(SourceFileLoader):
     def path_stats(self, path: str) -> Any:
         raise OSError("always from source: compiled files are those without checks")
 
     def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:  # type: ignore[override]
+        """The code with checks, kept beside Python's own compiled files under a digest of all that it depends on."""
+        digest = sha256(_VERSION + str((path, _optimize)).encode() + data).digest()
+        kept = Path(path).parent / "__pycache__" / f"{Path(path).stem}.checked"
+        with suppress(OSError):
+            found = kept.read_bytes()
+            if found[: len(digest)] == digest:
+                return marshal.loads(found[len(digest) :])
         tree = ast.fix_missing_locations(_Marker().visit(ast.parse(data)))
-        return compile(tree, path, "exec", dont_inherit=True, optimize=_optimize)
+        code = compile(tree, path, "exec", dont_inherit=True, optimize=_optimize)
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                kept.parent.mkdir(exist_ok=True)
+                made = kept.with_suffix(f".{os.getpid()}")  # other processes read while this one writes
+                made.write_bytes(digest + marshal.dumps(code))
+                made.replace(kept)
+        return code
 
 
 class _Finder(MetaPathFinder):

@@ -223,6 +223,7 @@ def test_a_later_state_goes_in_earlier() -> None:
     assert all(torch.equal(e.value, own[3, i]) for i, e in enumerate(rows[0]) if isinstance(e, Patch))
     noise = noise_like(own, own + 1, seed=0)
     assert torch.allclose((noise - own).norm(dim=-1), torch.full((4, 2), lm.anatomy.d_model**0.5))
+    assert torch.equal(noise, noise_like(own, own + 1, seed=0)) != torch.equal(noise, noise_like(own, own + 1, seed=1))
     with pytest.raises(InputError, match="late"):
         back_patches(own, [6, 9], [(0, 0)])
 

@@ -82,6 +82,16 @@ def test_variants_that_agree_run_once_up_to_where_they_differ() -> None:
     assert sizes == [1, 2, 3] + [1 + layer for layer in range(n_layers)] * 3
 
 
+def test_a_variant_that_ought_to_change_nothing_is_decoded_where_it_does() -> None:
+    lm = load_model(tiny("llama"))
+    site, prompt = Site(1, "resid_post"), PROMPTS[0]
+    prefix = prefill(lm, [prompt], read=[site])
+    states = torch.stack([f * prefix.states[site][0] for f in FACTORS])
+    tokens, _ = decode(lm, prefix, Variants([0] * 3, [1] * 3, states, same=[True] * 3), 4, [])
+    assert tokens[1:].tolist() == [recomputed(lm, prompt, 1, f, 4, []) for f in FACTORS]
+    assert tokens[0].tolist() == tokens[1].tolist() != tokens[3].tolist()
+
+
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])
 def test_any_position_of_any_prompt_can_be_asked_for(name: str) -> None:
     lm = load_model(tiny(name))

@@ -106,4 +106,7 @@ def test_tags_and_cues_say_where_to_look() -> None:
     where = extract(response, "plain", "stop")
     span = answer_span(response, "4", "number", segments=where.segments, cued=where.cued)
     assert span is not None and span[0] == response.rindex("4")
+    said = "The answer is 4; and 4 it stays"
+    for cued, span in ((True, (14, 15)), (False, (21, 22))):
+        assert answer_span(said, "4", "number", segments=["4; and 4 it stays"], cued=cued) == span
     assert found("<reasoning>9 then 4</reasoning><answer>4</answer>", "4", "number", format="xml-answer") == "4"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,8 @@ def test_shared_clusters_widen_intervals_and_weaken_p() -> None:
     assert robust["effect"] == naive["effect"] and robust["effect_high"] > naive["effect_high"]
     with pytest.raises(InputError, match="share clusters"):
         contrast.between(groups, clusters=near, test="mann-whitney")
+    one, of = validity.auroc(values[:60], values[60:]), validity.auroc(values[:60], values[60:], (near["a"], near["b"]))
+    assert of.interval == "cluster bootstrap" and of.high - of.low > 1.7 * (one.high - one.low)
 
 
 def test_below_five_clusters_a_side_neither_interval_nor_p_is_claimed() -> None:
@@ -168,6 +171,8 @@ def test_map_test_keeps_clusters_together() -> None:
     naive = contrast.map_test(x[:60], x[60:])
     kept = contrast.map_test(x[:60], x[60:], clusters=(near[:60], near[60:]))
     assert naive.p.min() < 0.01 < kept.p.min()
+    own = {"first": x[:60], "second": np.zeros((60, 4)), "paired": True}
+    assert contrast.map_test(**own).p.min() < 0.01 < contrast.map_test(**own, clusters=(near[:60], None)).p.min()
     both = contrast.map_test(x[:65], x[65:], clusters=(near[:65], near[65:]))
     assert np.isfinite(both.p).all()
     with pytest.raises(NoCasesError, match="clusters a side"):
@@ -190,6 +195,11 @@ def test_matching_may_answer_that_no_contrast_is_possible() -> None:
 def test_auroc_equals_the_rank_statistic_and_its_interval_covers() -> None:
     e = validity.auroc(A, B)
     assert e.value == pytest.approx(stats.mannwhitneyu(A, B).statistic / (A.size * B.size))
+    assert validity.auroc([1, 2, 2, 3], [2, 1, 0]).value == pytest.approx((0.5 + 1 + 2 * (0.5 + 1 + 1) + 3) / 12)
+    parts = [np.mean(a > B) for a in A], [np.mean(A > b) for b in B]
+    error = np.sqrt(sum(np.var(p, ddof=1) / len(p) for p in parts))
+    logit = [np.log(v / (1 - v)) for v in (e.low, e.value, e.high)]
+    assert np.diff(logit) == pytest.approx(stats.norm.ppf(0.975) * error / (e.value * (1 - e.value)))
     rng, truth = np.random.default_rng(2), float(stats.norm.cdf(0.8 / np.sqrt(2)))
     covered = 0
     for _ in range(300):
@@ -261,14 +271,35 @@ def test_the_p_of_a_map_is_that_of_its_largest_layer() -> None:
         assert row["p_map"] > row["p"]
 
 
+def test_labels_are_permuted_over_clusters_and_not_over_their_cases() -> None:
+    x = np.repeat(np.random.default_rng(4).normal(size=(12, 6)), 5, axis=0)
+    x += 0.01 * np.random.default_rng(5).normal(size=x.shape)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    row = separation.separation_rows("cosine", (x @ x.T)[None], 30, [i // 5 for i in range(60)], permutations=200)[-1]
+    matrix, side, near = x @ x.T, np.arange(60) < 30, np.repeat(np.arange(12), 5)
+
+    def apart(donors: set[int]) -> float:
+        mine = np.isin(near, list(donors))
+        other = near[:, None] != near
+        means = [matrix[np.outer(a, b) & other].mean() for a, b in ((mine, mine), (~mine, ~mine), (mine, ~mine))]
+        return (means[0] + means[1]) / 2 - means[2]
+
+    null = np.array([apart(set(some)) for some in combinations(range(12), 6)])
+    z = (apart(set(near[side].tolist())) - null.mean()) / null.std()
+    assert row["effect"] == pytest.approx(z, rel=0.2)
+
+
 def test_a_dose_series_is_described_without_p_and_verdict() -> None:
     rng = np.random.default_rng(6)
     up = {name: rng.normal(i, 1, 30) for i, name in enumerate(("none", "control", "low", "twin"))}
     row = validity.dose_series(up).table[-1]
     assert row["monotone"] and row["low"] > 0 and not {"p", "verdict"} & set(row)
     assert not validity.dose_series(up, expected="decreasing").table[-1]["monotone"]
-    assert [r["n"] for r in validity.dose_series(up).table] == [30, 30, 30, 30, 120]
-    assert "p" not in validity.model_auroc(up["twin"], up["none"]).table[0]
+    table = validity.dose_series(up, seed=1).table
+    assert [r["n"] for r in table] == [30, 30, 30, 30, 120] and table[-1]["low"] != row["low"]
+    for expected, group, above in (("increasing", "twin - control", True), ("decreasing", "control - twin", False)):
+        row = validity.model_auroc(up["twin"], up["none"], expected=expected).table[0]
+        assert "p" not in row and row["group"] == group and (row["value"] > 0.5) == above
 
 
 def test_shuffled_labels_give_uniform_p_for_no_difference_and_small_p_for_one() -> None:
@@ -304,7 +335,10 @@ def test_the_seed_decides_which_signs_and_labels_are_drawn() -> None:
         pairs = contrast.paired({"a": a.tolist(), "b": b[:12].tolist()}, test="permutation", resamples=200, seed=seed)
         found = contrast.map_test(a[:, None], b[:, None], permutations=200, seed=seed)
         p = validity.shuffled_p(a, b, permutations=200, seed=seed)
-        return [table[-1]["p"], pairs.table[0]["p"], float(found.p[0]), p]
+        near = [i // 2 for i in range(12)], [6 + i // 2 for i in range(14)]
+        clustered = validity.auroc(a, b, near, resamples=200, seed=seed).low
+        planted = validity.planted_recovery(a, n=6, effects=(0.8,), trials=40, seed=seed).table[0]["value"]
+        return [table[-1]["p"], pairs.table[0]["p"], float(found.p[0]), p, clustered, planted]
 
     assert drawn(5) == drawn(5)
     assert all(len(set(column)) > 1 for column in zip(*(drawn(seed) for seed in range(4)), strict=True))

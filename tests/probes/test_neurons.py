@@ -293,21 +293,21 @@ def test_common_neurons_leave_before_the_cut_so_that_the_sets_stay_full() -> Non
     for q in range(5):
         shared[q, 1, 2 * q : 2 * q + 2] = 0.9
     assert all(len(s) == 2 for s in neurons.select(list(shared), v=2).neurons)
-    kept = neurons.select(list(shared), v=2, remove_common=False)
+    kept = neurons.select(list(shared), v=5, remove_common=False)
     assert kept.neurons == neurons.select(list(shared), v=2).neurons  # ICA of a neuron in every query is negative
 
 
 def test_overlap_knows_its_baselines() -> None:
     a = [[(0, 1), (0, 2)], [(1, 5)], []]
-    b = [[(0, 2), (0, 3)], [(1, 5)], [(1, 1)]]
+    b = [[(0, 2), (0, 3), (0, 4)], [(1, 5)], [(1, 1)]]
     got = neurons.overlap(a, b, 40)
     assert [s.overlap for s in got.matched[:2]] == [0.5, 1.0] and math.isnan(got.matched[2].overlap)
-    assert got.mean() == 0.75 and got.mean(measure="jaccard") == pytest.approx((1 / 3 + 1) / 2)
+    assert got.mean() == 0.75 and got.mean(measure="jaccard") == pytest.approx((1 / 4 + 1) / 2)
     assert got.mean("mismatched") == 0.0 and got.empty == 1
     assert got.pooled.overlap == pytest.approx(2 / 3)
-    assert got.chance == pytest.approx((2 + 1) / 2 / 40)
+    assert got.chance == pytest.approx((3 + 1) / 2 / 40)
     counts = neurons.location_map(b, 2, 8, bins=4)
-    assert counts.tolist() == [[0, 2 / 3, 0, 0], [1 / 3, 0, 1 / 3, 0]]
+    assert counts.tolist() == [[0, 2 / 3, 1 / 3, 0], [1 / 3, 0, 1 / 3, 0]]
 
 
 def test_scaling_neurons_by_rows_is_scaling_them_in_a_full_pass() -> None:
@@ -352,6 +352,18 @@ def test_scaling_neurons_of_experts_is_scaling_columns_of_their_down_projection(
         assert float(field[0]) == pytest.approx(expected, abs=1e-4)
     assert abs(float(got.suppressed[0] - got.base[0])) > 1e-3
     assert bool((got.random_suppressed != got.base[:, None]).any())
+
+
+def test_random_neurons_are_none_of_the_chosen_and_follow_the_seed() -> None:
+    lm = load_model(tiny("llama"))
+    half, some = [(1, i) for i in range(0, 56, 2)], [(0, 3), (2, 11)]
+
+    def drawn(seed: int) -> Tensor:
+        return neurons.causal_check(lm, PROMPTS[:2], ANSWERS[:2], [half, some], draws=3, seed=seed).random_suppressed
+
+    first, second = drawn(0), drawn(1)
+    assert torch.equal(first, drawn(0)) and not torch.allclose(first[1], second[1], atol=1e-4)
+    assert torch.allclose(first[0], second[0, 0].expand(3), atol=1e-4)  # there are no others than the other half
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral"])

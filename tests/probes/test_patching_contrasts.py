@@ -14,6 +14,7 @@ from tiny_models import tiny
 from composcope.hooks import Model
 from composcope.probes import patching
 from composcope.probes.patching.outcomes import QUANTITIES, Outcome, against_controls
+from composcope.probes.patching.prompt_end import _plan, _sources
 
 
 def _outcome(source: str, donor: int | None, recipient: int, values: Any) -> Outcome:
@@ -31,9 +32,10 @@ def test_donors_of_a_recipient_are_averaged_and_compared_with_its_control() -> N
     expected: Any = stats.ttest_rel(donor.mean(0), control)
     assert [r["p"] for r in rows] == pytest.approx(expected.pvalue)
     assert [r["value"] for r in rows] == pytest.approx((donor.mean(0) - control).mean(0))
-    assert all(
-        r["p_adjusted"] >= r["p"] and r["family"] == "logit_difference: donor - random, all layers" for r in rows
-    )
+    by_p = sorted(rows, key=lambda r: r["p"])
+    steps = np.minimum(1, np.maximum.accumulate([r["p"] * n for r, n in zip(by_p, (3, 2, 1), strict=True)]))
+    assert [r["p_adjusted"] for r in by_p] == pytest.approx(steps.tolist())
+    assert all(r["family"] == "logit_difference: donor - random, all layers" for r in rows)
 
 
 def test_what_is_undefined_is_left_out_and_rates_are_permuted() -> None:
@@ -45,6 +47,25 @@ def test_what_is_undefined_is_left_out_and_rates_are_permuted() -> None:
     assert row["p"] == pytest.approx(2 / 16, abs=0.03) and row["group"] == "donor - noise"
     undefined = [_outcome("donor", 0, 0, [math.nan]), _outcome("noise", None, 0, [0.0])]
     assert against_controls(undefined, [0]) == []
+
+
+def test_controls_are_other_states_as_far_away_as_the_donor_and_follow_the_seed() -> None:
+    generator = torch.Generator().manual_seed(0)
+    own, donors = torch.randn(4, 3, 8, generator=generator), 5 * torch.randn(2, 3, 8, generator=generator)
+
+    def made(seed: int) -> dict[str, torch.Tensor]:
+        states, names = _sources(own, donors, _plan(2, 4, None), ("identity", "random", "noise"), seed)
+        assert names == ["donor", "donor", "identity", "random", "noise"]
+        return dict(zip(names, states.unbind(1), strict=True))
+
+    for seed in range(6):
+        found = made(seed)
+        assert torch.equal(found["identity"], own)
+        for i, state in enumerate(found["random"]):
+            assert any(torch.equal(state, own[j]) for j in range(4) if j != i)
+        away = (found["noise"] - own).norm(dim=-1)
+        assert torch.allclose(away, (donors[0] - own).norm(dim=-1), rtol=1e-4)
+        assert torch.equal(found["noise"], made(seed)["noise"]) != torch.equal(found["noise"], made(seed + 1)["noise"])
 
 
 def test_a_sweep_says_what_its_donors_do_beyond_other_states() -> None:

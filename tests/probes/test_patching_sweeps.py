@@ -127,6 +127,8 @@ def test_the_agreement_of_screen_and_patching_is_in_the_table() -> None:
     known = ~few.tensors["patched"].isnan()
     assert known.sum((1, 2)).tolist() == [10, 10] and few.settings["verified_cells"] == 10
     assert torch.allclose(few.tensors["patched"][known], got.tensors["patched"][known], atol=1e-5)
+    other = patching.attribution_patching(lm, near, [DONOR, RECIPIENT], [(4, 9), (30, 7)], verify=10, seed=1)
+    assert not torch.equal(~other.tensors["patched"].isnan(), known)
 
 
 def test_small_changes_are_screened_well() -> None:

@@ -153,6 +153,8 @@ def test_z_is_zero_for_the_certain_token_and_never_nan() -> None:
     log_prob, mean, variance = np.array([0.0, -9.0, -1.0]), np.array([0.0, 0.0, -2.0]), np.array([0.0, 0.0, 4.0])
     assert min_k.standardize(log_prob, mean, variance).tolist() == [0.0, -np.inf, 0.5]
     assert min_k.standardize(log_prob, mean, variance, sigma_floor=3.0).tolist() == [0.0, -3.0, 1 / 3]
+    delicate = min_k.TokenScores(log_prob, mean, np.array([0.0, 0.009**2, 0.011**2]), log_prob, (1, 2, 3))
+    assert delicate.small_sigma == 2
 
 
 def test_length_matching_takes_away_the_advantage_of_a_longer_text() -> None:
@@ -165,6 +167,8 @@ def test_length_matching_takes_away_the_advantage_of_a_longer_text() -> None:
     assert abs(np.mean(short) - np.mean(long)) < 0.12
     assert min_k.length_matched(x, 40, 0.2) == pytest.approx(min_k.lowest(x, 0.2))
     assert np.isnan(min_k.length_matched(x, 4, 0.2))
+    drawn = [min_k.length_matched(x, 7, 0.2, draws=20, seed=seed) for seed in (0, 1, 2, 0)]
+    assert len(set(drawn)) == 3 and drawn[0] == drawn[3]
 
 
 def test_int_of_n_times_k_is_the_references_count() -> None:

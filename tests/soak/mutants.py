@@ -2,9 +2,9 @@
 
 ``python tests/soak/mutants.py`` goes through the table in ``mutant_table.py``. Each mutant is a snippet that stands in
 exactly one file of the product, what stands there instead, and the tests to run; files are found by the snippet, also
-when they were moved. A mutant is *killed* where a test fails, and *survived* where all pass. First the same tests run
-without any mutant, and have to pass. Prints a table and the share of killed mutants per package, and exits with 1 where
-a package has less than 95 %, or a mutant could not be put to the test.
+when they were moved. A mutant is *killed* where a test fails, and *survived* where all pass. The tests that failed run
+once more without any mutant, and have to pass. Prints a table and the share of killed mutants per package, and exits
+with 1 where a package has less than 95 %, or a mutant could not be put to the test.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,10 +40,20 @@ WRONG_TREE = 70
 """Exit status where the product would be imported from elsewhere than the copy."""
 PATIENCE = 900
 """Seconds after which tests that hang count as having noticed."""
+TOGETHER = 10
+"""Mutants whose tests run together once more, without any mutant, before their results are kept."""
 LEFT_OUT = ("build", "dist", "runs", "models")
 """Folders of the root that are not copied, beside those whose name begins with a dot."""
 ORDINARY = "not slow and not gpu and not vllm and not real"
 """Which of the tests run: the long ones too."""
+LIBRARIES = (
+    "torch", "transformers.modeling_utils", "transformers.tokenization_utils_tokenizers", "transformers.generation",
+    "transformers.models.auto.modeling_auto", "transformers.models.auto.tokenization_auto", "scipy.stats",
+    "scipy.optimize", "scipy.sparse.csgraph", "pandas", "hypothesis", "matplotlib.figure", "einops", "jaxtyping",
+    "beartype", "safetensors.torch", "openai", "typer", "jinja2", "rich.progress",
+)  # fmt: skip
+MODELS = ("llama", "qwen3", "mistral", "gemma2", "gpt2", "mixtral")
+"""Architectures of which most tests make a small model."""
 EXAMPLES = """
 examples:
   python tests/soak/mutants.py                         the whole table (about half an hour on two cores)
@@ -130,42 +140,60 @@ def tested(tree: Path, words: Sequence[str]) -> tuple[int, str]:
 def _pytest(tree: Path, words: Sequence[str]) -> int:
     signal.alarm(PATIENCE)  # ends the process
     os.chdir(tree)
-    sys.dont_write_bytecode = True
-    os.environ |= {"PYTHONPATH": str(tree / ".site"), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = False  # the tree is a copy, and what is compiled once saves a second each time
+    os.environ["PYTHONPATH"] = str(tree / ".site")
     sys.path[:] = [str(tree / ".site"), *(p for p in sys.path if not Path(p, "composcope").exists())]
     found = find_spec("composcope")
     if found is None or Path(str(found.origin)).resolve().parent != tree:
         return WRONG_TREE
-    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", ORDINARY, *words]))
+    return int(pytest.main(["-q", "-p", "no:cacheprovider", "-m", ORDINARY, *words]))
 
 
 def loaded() -> None:
     """Load what most tests need and takes seconds to load."""
-    for name in (
-        "torch",
-        "transformers",
-        "scipy.stats",
-        "pandas",
-        "hypothesis",
-        "matplotlib.figure",
-    ):
+    for name in (*LIBRARIES, *(f"transformers.models.{m}.modeling_{m}" for m in MODELS)):
         if find_spec(name.partition(".")[0]) is not None:
             import_module(name)
 
 
-def tried(mutant: Mutant, path: Path, tree: Path) -> Found:
-    """Put the mutant in, run its tests, take it out again."""
-    text = path.read_text(encoding="utf-8")
+def tried(mutant: Mutant, path: Path, tree: Path, number: int) -> Found:
+    """Put the mutant in, run its tests, take it out again; no two mutants of a run have the same number."""
+    text, times = path.read_text(encoding="utf-8"), path.stat()
     began = time.monotonic()
     try:
         path.write_text(text.replace(mutant.was, mutant.now), encoding="utf-8")
-        code, said = tested(tree, shlex.split(mutant.tests))
+        # Compiled files stay in the tree, and are told by these seconds.
+        os.utime(path, (times.st_atime, times.st_mtime + 60 * (1 + number)))
+        code, said = tested(tree, ["-x", *shlex.split(mutant.tests)])
     finally:
         path.write_text(text, encoding="utf-8")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     results = {0: "survived", 1: "killed", -signal.SIGALRM: "killed"}
     result = results.get(code, f"pytest ended with {code}: {said.strip().splitlines()[-1:]}")
-    failed = next((line.split(" - ")[0] for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))), "")
+    failed = next(iter(_failed(said)), "")
     return Found(mutant, result, str(path.relative_to(tree)), round(time.monotonic() - began, 1), failed)
+
+
+def _failed(said: str) -> list[str]:
+    """The tests that failed, as pytest names them."""
+    lines = (line.partition(" ") for line in said.splitlines())
+    return [rest.split(" - ")[0] for first, _, rest in lines if first in ("FAILED", "ERROR")]
+
+
+def sound(found: Sequence[Found], tree: Path) -> list[Found]:
+    """What was found, less where the test that noticed a mutant fails without any, too."""
+    killed = [f for f in found if f.result == "killed"]
+    names, failing = sorted({f.noticed for f in killed if f.noticed}), set[str]()
+    if names:
+        code, said = tested(tree, names)
+        if code not in (0, 1):
+            raise SystemExit(f"{said}\npytest ended with {code} on {', '.join(names)}, without any mutant")
+        failing |= set(_failed(said))
+    for f in killed:
+        if not f.noticed and tested(tree, shlex.split(f.mutant.tests))[0] != 0:
+            failing.add(f.noticed)
+    bad = "its test fails without any mutant, too"
+    return [replace(f, result=bad) if f in killed and f.noticed in failing else f for f in found]
 
 
 def chosen(only: str | None, package: str | None) -> list[Mutant]:
@@ -186,20 +214,20 @@ def judged(mutants: Sequence[Mutant], tree: Path, results: Path, again: bool, ou
         else:
             todo.append((mutant, place, key))
     results.parent.mkdir(parents=True, exist_ok=True)
-    sound: set[str] = set()
-    for mutant, place, key in track(todo, "mutants", console=out):
-        if mutant.tests not in sound:
-            code, said = tested(tree, shlex.split(mutant.tests))
-            if code != 0:
-                raise SystemExit(f"{said}\n{mutant.tests}: fails without any mutant; mend that first")
-            sound.add(mutant.tests)
-        found = tried(mutant, place, tree)
+    waiting: list[tuple[str, Found]] = []
+    for i, (mutant, place, key) in enumerate(track(todo, "mutants", console=out)):
+        found = tried(mutant, place, tree, i)
         out.print(f"{found.result:9} {found.seconds:6.1f} s  {mutant.package}: {mutant.name}", highlight=False)
-        done.append(found)
-        if found.judged:
-            row = {"key": key, **{k: getattr(found, k) for k in ("result", "where", "seconds", "noticed")}}
-            with results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+        waiting.append((key, found))
+        if len(waiting) < TOGETHER and i + 1 < len(todo):
+            continue
+        for (known_as, _), f in zip(waiting, sound([f for _, f in waiting], tree), strict=True):
+            done.append(f)
+            if f.judged:
+                row = {"key": known_as, **{k: getattr(f, k) for k in ("result", "where", "seconds", "noticed")}}
+                with results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+        waiting.clear()
     return done
 
 
