@@ -56,7 +56,7 @@ MODELS = ("llama", "qwen3", "mistral", "gemma2", "gpt2", "mixtral")
 """Architectures of which most tests make a small model."""
 EXAMPLES = """
 examples:
-  python tests/soak/mutants.py                         the whole table (about half an hour on two cores)
+  python tests/soak/mutants.py                         the whole table (a quarter of an hour on two cores)
   python tests/soak/mutants.py --package probes        one package
   python tests/soak/mutants.py --only holm             mutants with these words in their name
   python tests/soak/mutants.py --list                  the table, without running anything
