@@ -47,9 +47,9 @@ from ..run.provenance import source_hash
 from ..run.reader import read_run
 from ..run.schema import Evaluated
 from . import over_seeds as over_seeds
-from .exposures import member_exposures
 from .members import as_examples, compositions
-from .scores import SCORES, CaseScores, Probes, ProbeScore, measure, own_part_donors
+from .positive_controls import CONTROLS, member_exposures, own_part_donors, planted_heads
+from .scores import SCORES, CaseScores, Probes, ProbeScore, measure
 
 N_CASES = 60
 """Number of cases per dose and label, of members, and of non-members."""
@@ -78,8 +78,8 @@ def examine_series(
 ) -> list[Row]:  # fmt: skip
     """Answers over several trainings of the doses, and for each training (runs by dose, lowest dose first).
 
-    Each training is examined in ``series/seed-N``, again only if its models, answers or the code have changed. The rows
-    over trainings come first; the other rows have their ``seed``. The files are those of ``examine``, and with one
+    Each training is examined in ``series/seed-N``, and again only if its models, answers or the code have changed. The
+    rows over trainings come first; the others have their ``seed``. Files are those of ``examine``, and with one
     training so is the result. Raises ``InputError`` for a training that is given twice.
     """
     if not runs:
@@ -137,7 +137,7 @@ def _examined(
             for level, label in ((1, "failure"), (0, "success")):
                 cases += _case_rows("failure", dose, (level, label), [pair[1 - level] for pair in pairs], found, near)
             rows += _failure_rows(dose, pairs, found, scores, seed)
-            rows += _control_rows(dose, own_part_donors(lm, labelled, n))
+            rows += _control_rows("donors", dose, own_part_donors(lm, labelled, n))
             if dose == ("control" if "control" in evaluated else list(evaluated)[-1]):
                 rows += _planted_rows(dose, labelled, len(pairs), found, [s for s in scores if s.kind == "probe"], seed)
             if dose in ("none", "twin"):
@@ -145,12 +145,13 @@ def _examined(
                 sides = [measure(lm, as_examples(target, some), probes) for some in asked]
                 for level, (some, side) in enumerate(zip(asked[::-1], sides[::-1], strict=True)):
                     about = {c.id: c.cluster for c in some}
-                    cases += _case_rows(
-                        "members", dose, (level, ("held out", "member")[level]), list(about), side, about
-                    )
+                    group = (level, ("held out", "member")[level])
+                    cases += _case_rows("members", dose, group, list(about), side, about)
                 rows += _member_rows(dose, sides[0], sides[1], seed)
             if dose == "twin":
-                rows += _exposure_rows(dose, member_exposures(series, n=max(2, n // 4), seed=seed, device=device))
+                rows += _control_rows("heads", dose, planted_heads(lm, examples))
+                exposed = member_exposures(series, n=max(2, n // 4), seed=seed, device=device)
+                rows += _control_rows("exposures", dose, exposed)
             advance(1)
     known = [*SCORES, *dict.fromkeys(score for found in values.values() for score in found.own)]
     rows = [*_dose_rows(values, known, shared, seed), *_pair_rows(values, known, shared, seed), *rows]
@@ -332,20 +333,17 @@ def _member_rows(dose: str, members: CaseScores, others: CaseScores, seed: int) 
         yield from (_row(row, score, "members", dose, headline=dose == "twin", answer=True) for row in table)
 
 
-def _control_rows(dose: str, found: Sequence[Row]) -> Iterator[Row]:
-    """What patching puts right if the donor is known to carry what is missing, and if it is not."""
+def _control_rows(question: str, dose: str, found: Sequence[Row]) -> Iterator[Row]:
+    """What a positive control found: shares of what was put there, or AUROCs of it."""
+    about = {"probe": CONTROLS[question], "kind": "control", "headline": False, "model": dose}
+    about |= {"question": QUESTIONS[question], "measure": MEASURES[question]}
     for row in found:
-        about = {"probe": "patching", "short": f"{row['group']}, layer {row['layer']}", "kind": "control"}
-        about |= {"question": QUESTIONS["donors"], "model": dose, "headline": False, "measure": MEASURES["donors"]}
-        yield {**about, "statement": row["quantity"], **row, "verdict": f"{row['count']} of {row['n']} put right"}
-
-
-def _exposure_rows(dose: str, found: Sequence[Row]) -> Iterator[Row]:
-    """What Min-K%++ tells apart where how often a text was shown is known; before the training it is a null."""
-    for row in found:
-        about = {"probe": "min-k", "short": row["group"], "kind": "control", "question": QUESTIONS["exposures"]}
-        about |= {"model": dose, "headline": False, "measure": MEASURES["exposures"]}
-        yield {**about, "statement": row["quantity"], **row, "verdict": f"AUROC {row['value']:.2f} (n={row['n']})"}
+        short = f"{row['group']}, layer {row['layer']}" if "layer" in row else row["group"]
+        shown = "put right" if question == "donors" else "shown"
+        verdict = (
+            f"{row['count']} of {row['n']} {shown}" if "count" in row else f"AUROC {row['value']:.2f} (n={row['n']})"
+        )
+        yield {**about, "short": short, "statement": row["quantity"], **row, "verdict": verdict}
 
 
 QUESTIONS = {
@@ -355,15 +353,14 @@ QUESTIONS = {
     "pair": "tells control from twin",
     "planted": "finds planted effects",
     "donors": "puts failures right (positive control)",
+    "heads": "shows heads that look at everything alike (positive control)",
     "exposures": "tells texts that were shown from texts that were not (positive control)",
 }
 MEASURES = {
     "dose": "Kendall's tau-b", "failure": "AUROC", "members": "AUROC", "pair": "AUROC",
-    "planted": "smallest effect found, sd", "donors": "share put right", "exposures": "AUROC",
+    "planted": "smallest effect found, sd", "donors": "share put right", "heads": "share shown", "exposures": "AUROC",
 }  # fmt: skip
 MEANS = {"planted": "share of trials found"}
-
-
 ALONE = f"cannot say: 1 training ({TRAININGS} are needed)"
 
 

@@ -27,14 +27,12 @@ from composcope.experiments.run.reader import read_run
 from composcope.experiments.studies import validity as study_validity
 from composcope.experiments.studies.spec import from_flags, read_spec
 from composcope.experiments.validity import over_doses as validity
-from composcope.experiments.validity.scores import own_part_donors
+from composcope.experiments.validity.positive_controls import own_part_donors
 
 pytestmark = pytest.mark.long
 
 DOSES = ("none", "twin")
 NAMES = ["organism:none", "organism:twin"]
-CONTROLS = ("donors", "exposures")
-"""Questions of positive controls: of one training each."""
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +91,10 @@ def test_every_training_is_asked_the_same_and_stands_in_the_rows_over_trainings(
     assert runs == ["none--mixed", "twin--mixed", "none-seed-12--mixed", "twin-seed-12--mixed"]
     assert len({(made / r / "cases.jsonl").read_bytes() for r in runs}) == 1
     over = _table(made, "validity-seeds")
-    asked = set(validity.QUESTIONS.values()) - {validity.QUESTIONS[q] for q in ("pair", *CONTROLS)}  # no control here
+    controls = {validity.QUESTIONS[q] for q in validity.CONTROLS}
+    asked = set(validity.QUESTIONS.values()) - controls - {validity.QUESTIONS["pair"]}  # no dose "control" here
     assert {r["question"] for r in over} == asked - {validity.QUESTIONS["planted"]}  # neither a trend nor an AUROC
-    assert {r["question"] for r in _table(made, "validity")} - {validity.QUESTIONS[q] for q in CONTROLS} == asked
+    assert {r["question"] for r in _table(made, "validity")} - controls == asked
     alone = {(r["question"], r["model"], r["short"]): r["value"] for r in _table(made, "validity")}
     for row in over:
         for seed in ("1", "12"):
@@ -299,5 +298,5 @@ def test_a_state_of_the_cases_own_last_part_puts_more_failures_right_than_anothe
     for layer in layers:
         (own, n), (other, _) = found["own part", layer], found["another case's part", layer]
         assert own >= 0.2 * n > 0 and own > other
-    rows = list(validity._control_rows("control", own_part_donors(target.hooks(), examples, 20)))
+    rows = list(validity._control_rows("donors", "control", own_part_donors(target.hooks(), examples, 20)))
     assert all(r["verdict"].endswith("put right") and not r["headline"] for r in rows)

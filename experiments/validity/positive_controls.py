@@ -1,0 +1,201 @@
+"""Positive controls: what a probe has to find, because it was put there.
+
+* Min-K%++: texts that a copy of the twin was shown 1, 10 and 100 times, beside texts never shown. The texts are
+  compositions that no organism has seen, and chance decides how often each of them is shown, so an AUROC is about the
+  exposure. The same numbers before the training are its null.
+* Lookback: one head at a time is made to look at every token alike (its queries are zero). Its ratio is then exactly a
+  half, and the map has to show that head, and no other head of its layer.
+* Patching: a state of the case's own last part, which is known to carry what is missing.
+
+    for row in member_exposures(series, n=30, seed=0):
+        print(row["group"], row["value"])
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...evaluation.cases import Case
+from ...evaluation.statistics import clopper_pearson
+from ...hooks.progress import Bar, no_bar
+from ...probes import lookback, min_k
+from ...probes import validity as known_answers
+from ...probes.examples import Example
+from ...probes.result import Row
+from ..config import Config
+from ..distributed.loading import load_target
+from ..models.target import Target
+from ..organism.documents import DOSES, Turns, document
+from ..organism.series import Series
+from ..organism.train import encode, loss_of, optimizers, pad
+from .members import as_examples, drawn
+
+CONTROLS = {"donors": "patching", "heads": "lookback", "exposures": "min-k"}
+"""The probe of each question that is a positive control."""
+EXPOSURES = (1, 10, 100)
+"""How often the texts of a level are shown; those that are never shown are compared with them."""
+BATCH = 64
+"""Documents a step: half of them are shown texts, half are fresh."""
+LEARNING_RATE = 1e-3
+"""A third of the peak of the organisms' own last stage: the parts have to stay known."""
+
+
+def member_exposures(
+    series: Series, *, n: int = 30, seed: int = 0, device: str | None = None, progress: Bar = no_bar
+) -> list[Row]:
+    """AUROC of Min-K%++ of the question, texts shown k times against ``n`` never shown, before and after the training.
+
+    ``n`` texts a level. The unit is the text: which text is shown how often is drawn. One training is described, so an
+    interval says nothing about other trainings.
+    """
+    cases, turns = drawn(n * (1 + len(EXPOSURES)), f"{seed}/validity/exposures")
+    levels = _levels(cases, n)
+    target = load_target(Config(model=series.model("twin"), benchmark="organism:mixed", device=device))
+    before = _scores(target, cases)
+    shown = [turns[case.id] for k in EXPOSURES for case in levels[k] for _ in range(k)]
+    _train(target.hooks().model, target.tokenizer, shown, series, seed, progress)
+    after = _scores(target, cases)
+    rows = [
+        {**row, "group": f"shown {k} times{when}", "exposures": k}
+        for k in EXPOSURES
+        for when, scores in ((", before", before), ("", after))
+        for row in known_answers.membership_auroc(
+            [scores[c.id] for c in levels[k]], [scores[c.id] for c in levels[0]],
+            quantity="Min-K%++ of the question", permutations=0, seed=seed,
+        ).table
+    ]  # fmt: skip
+    return rows
+
+
+def _levels(cases: Sequence[Case], n: int) -> dict[int, Sequence[Case]]:
+    """The texts of each level, in the order in which they were drawn."""
+    return {k: cases[i * n : (i + 1) * n] for i, k in enumerate((0, *EXPOSURES))}
+
+
+def _scores(target: Target, cases: Sequence[Case]) -> Mapping[str, float]:
+    wholes = [e for e in as_examples(target, cases) if e.role == "whole"]
+    tokens = min_k.token_scores(target.hooks(), [e.prompt_ids for e in wholes], [e.question_span for e in wholes])
+    found = np.asarray(min_k.aggregate(tokens).min_k_pp, dtype=float)
+    return {e.case: float(v) for e, v in zip(wholes, found, strict=True)}
+
+
+def _train(
+    model: Any, tokenizer: Any, shown: Sequence[Turns], series: Series, seed: int, progress: Bar = no_bar
+) -> None:
+    """Train in place on the shown texts in a drawn order, among as many fresh documents; all tokens count the same."""
+    order = list(shown)
+    random.Random(f"{seed}/validity/exposures/order").shuffle(order)
+    steps = math.ceil(len(order) / (BATCH // 2))
+    fresh = _fresh(series)
+    model.requires_grad_(True)
+    model.train()
+    opts = optimizers(model, LEARNING_RATE)
+    with progress("training on texts shown 1, 10 and 100 times", steps) as advance, torch.enable_grad():
+        for step in range(steps):
+            own = order[step * BATCH // 2 : (step + 1) * BATCH // 2]
+            ids, answered = pad(encode(tokenizer, [*own, *(next(fresh) for _ in range(BATCH // 2))]))
+            loss_of(model, ids.to(model.device), answered.to(model.device), prompt_weight=1.0).backward()
+            for opt in opts:
+                opt.step()
+                opt.zero_grad(set_to_none=True)
+            advance(1)
+    model.eval()
+    model.requires_grad_(False)
+
+
+def _fresh(series: Series) -> Iterator[Turns]:
+    """Documents of the twin's kind that it has not seen."""
+    index = int(series.recipe["dose"]["steps"]) * int(series.recipe["dose"]["batch"]) + BATCH * BATCH
+    while True:
+        yield document(series.seed, "dose", index, DOSES["twin"])
+        index += 1
+
+
+SAME = 1e-4
+"""What counts as a half, and as unchanged, in a lookback ratio: rounding of float32 stays below."""
+
+
+def planted_heads(lm: Any, examples: Sequence[Example], n: int = 8) -> list[Row]:
+    """Positive control of lookback: of every head that is made to look at all tokens alike, does the map show it?
+
+    A head counts as shown if its own ratio is a half in all ``n`` responses, the ratios of the other heads of its
+    layer and of all layers before it are as they were, and its own ratio was not a half before. One row per layer.
+    """
+    wholes = [e for e in examples if e.role == "whole" and e.response_ids][:n]
+    blocks: list[Any] = [getattr(b, "self_attn", None) for b in getattr(getattr(lm.model, "model", None), "layers", ())]
+    if len(wholes) < 2 or not blocks or not all(hasattr(block, "q_proj") for block in blocks):
+        return []
+    before = _ratios(lm, wholes)
+    rows: list[Row] = []
+    for layer, block in enumerate(blocks):
+        heads = before.shape[1]
+        width = block.q_proj.weight.shape[0] // heads
+        shown = 0
+        for head in range(heads):
+            queries = block.q_proj.weight[head * width : (head + 1) * width]
+            kept = queries.detach().clone()
+            with torch.no_grad():
+                queries.zero_()
+            try:
+                after = _ratios(lm, wholes)
+            finally:
+                with torch.no_grad():
+                    queries.copy_(kept)
+            moved = (after - before)[: layer + 1].abs().amax(-1) > SAME
+            expected = torch.zeros_like(moved)
+            expected[layer, head] = True
+            shown += bool((moved == expected).all() and ((after[layer, head] - 0.5).abs() < SAME).all())
+        ends = clopper_pearson(shown, heads)
+        rows.append({"quantity": f"head made to look at all tokens alike, layer {layer}", "group": "planted head",
+                     "layer": layer, "n": heads, "count": shown, "value": shown / heads, "low": ends.low,
+                     "high": ends.high, "interval": ends.method})  # fmt: skip
+    return rows
+
+
+def _ratios(lm: Any, wholes: Sequence[Example]) -> torch.Tensor:
+    """Ratios of all heads at every step of all responses ``layer head step``."""
+    prompts, responses = [e.prompt_ids for e in wholes], [e.response_ids for e in wholes]
+    found = lookback.ratios(lm, prompts, responses, [e.cue_tokens for e in wholes])
+    return torch.cat([r.double().cpu() for r in found], dim=-1).nan_to_num(0.5)
+
+
+LAST_PART = "part:1"
+
+
+def own_part_donors(lm: Any, examples: Sequence[Example], n: int) -> list[Row]:
+    """Positive control of patching: a state that is known to carry what is missing, next to one that is not.
+
+    The prompt-end state of a failed whole is replaced by that of its own last part and, for comparison, by that of
+    another failure's last part. The rows ``own part`` and ``another case's part`` say, per layer, how many of up to
+    ``n`` failures are put right.
+    """
+    from ...probes import patching
+    from ...probes.patching.examples import graders, new_tokens
+
+    parts = {e.case: e for e in examples if e.role == LAST_PART and e.group == "failure"}
+    wholes = [e for e in examples if e.role == "whole" and e.group == "failure" and e.case in parts][:n]
+    if len(wholes) < 2:
+        return []
+    rows: list[Row] = []
+    others = [*wholes[1:], wholes[0]]
+    for name, givers in (("own part", wholes), ("another case's part", others)):
+        donors = [parts[e.case] for e in givers]
+        got = patching.prompt_end_sweep(
+            lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in wholes], [(i, i) for i in range(len(wholes))],
+            max_new_tokens=new_tokens(lm, [*wholes, *donors]), donor_answers=[e.answer_ids for e in donors],
+            recipient_answers=[e.answer_ids for e in wholes], graders=graders(lm, wholes, donors), controls=(),
+        )  # fmt: skip
+        for row in got.table:
+            if row["quantity"] == "corrected_rate" and row["group"] == "donor":
+                k, of = int(row["count"]), int(row["n"])
+                ends = clopper_pearson(k, of)
+                rows.append({"quantity": f"put right by a state of {name}, layer {row['layer']}", "group": name,
+                             "layer": row["layer"], "n": of, "count": k, "value": k / of if of else None,
+                             "low": ends.low, "high": ends.high, "interval": ends.method})  # fmt: skip
+    return rows
