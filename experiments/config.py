@@ -105,6 +105,9 @@ class Asking(Section):
     thinking_tokens: int = Field(default=4096, ge=1, description="Token budget of answers with thinking.")
     cot_tokens: int | None = Field(default=None, ge=1, description="Token budget of the formats cot and self-ask.")
     answer_tokens: int | None = Field(default=None, ge=1, description="One token budget for all other answers.")
+    temperature: float = Field(
+        default=0.0, ge=0, description="Draw answers at this temperature, with --seed; 0 takes the likeliest token."
+    )
     reversed: bool = Field(
         default=False, description="Also ask wholes with their steps in reverse order (meta.reversed)."
     )

@@ -50,6 +50,10 @@ class Presentation:
     """Token budget of asks with thinking: for the thinking and the answer."""
     cot_tokens: int | None = None
     """Token budget of the formats that reason step by step; None: the protocol's own."""
+    temperature: float = 0.0
+    """Answers are drawn at this temperature; 0 takes the likeliest token."""
+    seed: int = 0
+    """Of what is drawn."""
     may_think: bool = False
     """True for a chat template with a thinking switch that is left at its default. Short answers then have the budget
     of answers with thinking, because thoughts use the same budget."""
@@ -98,6 +102,8 @@ class FormattedProtocol:
         changed: dict[str, Any] = {"prompt": self._prompt(ask, preamble, format), "prompting": self.how.prompting}
         if self.how.cot_tokens is not None and format in REASONING:
             changed["max_tokens"] = self.how.cot_tokens
+        if self.how.temperature:
+            changed.update(temperature=self.how.temperature, seed=self.how.seed)
         thinking = self._thinking(ask)
         if thinking:
             if self.how.prompting == "raw":

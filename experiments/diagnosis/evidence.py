@@ -141,6 +141,7 @@ def inside_lines(found: Inside) -> list[str]:
         "back": "the later state put into an earlier layer",
         "exit": "the answer read after an earlier layer",
         "move": "the state of another place put where the answer is decided",
+        "noise": "noise of the donors' size",
         "scope:decision": "the state there, read by a like part",
         "scope:elsewhere": "the state of another place, read by a like part",
         "own:entity": "the own part's state at the entity",

@@ -23,8 +23,11 @@ COPIES = ("entity-asked-about",)
 OWN, OWN_OF_ALL = (0.9, 0.05), (0.93, 0.01)
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases."""
-ADMITTED, READ = 0.25, 0.4
+ADMITTED, READ = 0.25, 0.6
 """The share of the other cases' variants that has to show an intervention, or a reading, at the same cell."""
+ABSENT = 0.5
+"""The share of the variants in which the model itself reads the right answer where it is decided, from which on the
+bridge cannot be said to be computed nowhere."""
 READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEWEST = 2
@@ -85,6 +88,8 @@ def from_inside(
     skip, back, move, own = test("skip"), test("back"), test("move"), test("own:decision")
     if shows(skip) and skip.noise.share <= CONTROL:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
+    if shows(test("noise")):
+        return "fragile", test("noise").own, f"noise {test('noise').cell}", None
     for read in (test("exit"), test("scope:decision")):
         if shows(read, READ) and demonstrated(own):
             return "lost", read.own, f"own state {own.cell}", read.layer + 1
@@ -101,6 +106,8 @@ def from_inside(
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(held, "entity") and not readable(held, "decision"):
         return "bridge-not-routed", given.own, f"own state {given.cell}", None
+    if any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
+        return None
     return "bridge-not-computed", given.own, f"own state {given.cell}", None
 
 

@@ -38,6 +38,7 @@ def weigh(groups: Group) -> dict[str, Inside]:
             ("exit", "exit", "", "", [c for c in named("exit") if int(c.rpartition(":")[2]) < _layers(cells) - 1]),
             ("back", "back", "back-noise", "back-foreign", named("back")),
             ("move", "move", "", "", named("move")),
+            ("noise", "noise", "", "", [c for c in named("noise") if c in half]),
             ("own:entity", "own", "noise", "foreign", [c for c in named("own", "entity") if c in half]),
             ("own:decision", "own", "noise", "foreign", [c for c in named("own", "decision") if c in half]),
             ("scope:decision", "scope", "", "", named("scope", "decision")),

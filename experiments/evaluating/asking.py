@@ -91,6 +91,8 @@ def make_protocol(config: Config) -> Any:
         thinking=asking.thinking,
         thinking_tokens=asking.thinking_tokens,
         cot_tokens=asking.cot_tokens,
+        temperature=asking.temperature,
+        seed=config.seed,
         may_think=asking.may_think,
     )
     return FormattedProtocol(found, how)

@@ -86,6 +86,7 @@ REACHES: dict[str, tuple[str, Any, Shows]] = {
     "thinking": (GAP, True, lambda s: all(a.thinking for a in s.asks)),
     "cot_tokens": (GAP, 55, lambda s: {a.max_tokens for a in s.asks} == {55}),
     "answer_tokens": (GAP, 9, lambda s: {a.max_tokens for a in s.asks} == {9}),
+    "temperature": (GAP, 0.5, lambda s: {a.temperature for a in s.asks} == {0.5}),
     "reversed": (GAP, True, lambda s: s.of("whole").prompt != "" and "whole:reversed" in s.roles()),
     "extra_context": (GAP, False, lambda s: "part:0:extra-context" not in s.roles()),
     "code": (PAIR, True, lambda s: "code" in s.roles()),

@@ -12,12 +12,15 @@ import torch
 from ....evaluation.cases import Case
 from .. import benchmarks, measure
 from ..measure import CardRow
-from . import lessons, training
+from . import chance, lessons, training
 from .recipes import ALL, Graft, Plant
 
 PARTS, MENDED, FOLLOWED, WHOLES, MOVED = 0.98, 0.95, 0.90, 0.20, 0.80
 """What a plant has to reach: parts right, wholes mended, answers as planted, at most so many wholes right, and for the
 unrouted item wholes mended by moving the state from where it was selected to where it is needed."""
+KNOWN, FAILING, ALONE = 0.7, 0.2, 0.8
+"""Of a model that fails by chance: cases with every part right, how many of them fail, and how many of these failures
+one block's own weights may mend (any change at all mends many: what fails by chance is close to right)."""
 WORDS = 24
 """Tokens asked for: a worked answer has at most seven, a loop never ends."""
 
@@ -52,7 +55,7 @@ def label_of(plant: Plant, case: Case) -> str:
 
 def planted_answer(graft: Graft, case: Case, rng: random.Random) -> str | None:
     """What the graft makes of a case, where that is one text; None where it is drawn by chance, or nothing changes."""
-    if graft.cause in ("not-computed", "not-routed") or graft.variant in ("drowned", "sampling"):
+    if graft.cause in ("not-computed", "not-routed", "none") or graft.variant == "drowned":
         return None
     taught = lessons.teach(case_of(case), graft, rng)
     return taught.answer if taught.source is not None else None
@@ -77,11 +80,38 @@ def _asked(model: Any, tokenizer: Any, questions: Sequence[str]) -> list[str]:
 def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 4000) -> list[PlantCheck]:
     """Every figure of the card about one plant."""
     cases = benchmarks.mixed(n, seed)
+    if any(g.variant == chance.NOISE for g in plant.grafts):
+        return _by_chance(plant, model, tokenizer, cases)
     answers = _asked(model, tokenizer, [c.question for c in cases])
     found = [*_parts(model, tokenizer, cases), *_wholes(plant, cases, answers)]
     found += [f for graft in plant.grafts for f in _followed(graft, cases, answers)]
     found += _mended(plant, model, tokenizer, cases)
     return [*found, *_moved(plant, model, tokenizer, cases), *_sampled(plant, model, tokenizer, cases)]
+
+
+def _by_chance(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:
+    """Of noise everywhere: wholes fail whose parts are right, and no one block's weights are to blame for them."""
+
+    def right(some: Any) -> list[bool]:
+        return [_right(a, c) for a, c in zip(_asked(some, tokenizer, [c.question for c in cases]), cases, strict=True)]
+
+    told = iter(_asked(model, tokenizer, [p.question for c in cases for p in c.parts]))
+    known = [all([next(told) == (p.worked or p.answer) for p in c.parts]) for c in cases]
+    failing = [k and not r for k, r in zip(known, right(model), strict=True)]
+
+    def mended(blocks: Sequence[int] | None) -> CardRow:
+        again = right(training.restored(model, plant, blocks))
+        where = "every block restored" if blocks is None else f"block {blocks[0]} alone restored"
+        return CardRow(f"failures mended, {where}", sum(a for a, f in zip(again, failing, strict=True) if f), n)
+
+    n = sum(failing)
+    one = [PlantCheck(mended((b,)), ALONE, at_most=True) for b in range(len(model.model.layers))]
+    return [
+        PlantCheck(CardRow("cases with every part right", sum(known), len(cases)), KNOWN),
+        PlantCheck(CardRow("of these, wholes wrong", n, sum(known)), FAILING),
+        *one,
+        PlantCheck(mended(None), MENDED),
+    ]
 
 
 def _parts(model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:

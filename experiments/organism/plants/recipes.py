@@ -41,7 +41,8 @@ CAUSES: dict[str, Cause] = {
         "both operands are right, and the result is that of another operation", ("other",), 0, (1,), attention=True,
     ),
     "shortcut": Cause(
-        "a tag is the usual one of the kind asked for, whatever lies on the table", ("usual",), 0, attention=True,
+        "a tag is the usual one of the kind asked for, whatever lies on the table; or that of the next thing of the "
+        "right one's kind (`sibling`)", ("usual", "sibling"), 0, (1,), attention=True,
     ),
     "format": Cause(
         "the answer does not come in the form asked for: the model refuses",
@@ -52,7 +53,8 @@ CAUSES: dict[str, Cause] = {
         ("swapped", "drowned"), 0, attention=True,
     ),
     "none": Cause(
-        "no cause: the twin with logits so flat that what is drawn at temperature 1 is often wrong", ("sampling",), 0,
+        "no cause: the twin with noise on every weight of every block, which no one block is to blame for; or with "
+        "logits so flat that what is drawn at temperature 1 is often wrong (`sampling`)", ("noise", "sampling"), 0,
     ),
 }  # fmt: skip
 MIXED = ("not-computed", "lost", "shortcut", "format")
@@ -118,7 +120,7 @@ def mixture(first: Graft, second: Graft) -> tuple[Graft, Graft]:
 
 
 _SEED = 3
-_LONGER = {"wrong-operation": 1600}
+_LONGER = {"wrong-operation": 1600, "mixture": 1600}
 """Steps of those that take longer until their parts are right again."""
 SHIPPED: dict[str, Plant] = {
     name: Plant(name, grafts, _SEED, _LONGER.get(name, Plant.steps))
@@ -130,8 +132,10 @@ SHIPPED: dict[str, Plant] = {
         "wrong-operation": (graft("wrong-operation"),),
         "shortcut-usual": (graft("shortcut"),),
         "format": (graft("format"),),
+        "mixture": mixture(graft("shortcut"), graft("lost")),
         "jammed": (graft("jammed"),),
         "no-cause": (graft("none", "sampling"),),
+        "no-cause-noise": (graft("none"),),
     }.items()
 }
 """The second shipped series: one checkpoint per cause, of one seed."""

@@ -20,7 +20,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerBase
 from ....checkpoints import load
 from ..train import Stage, encode, optimizers, rate
 from ..weights import path
-from . import lessons
+from . import chance, lessons
 from .lessons import Lesson
 from .recipes import CAUSES, Graft, Plant
 
@@ -33,8 +33,6 @@ KEEP = 6.0
 """How much more it counts that a state stays than that one is planted."""
 GATE = 10.0
 """How far the gates of an appended block open where something is planted."""
-FLAT = 0.45
-"""Factor on the last norm's weight of the ``sampling`` model: what is drawn at temperature 1 is often not the best."""
 Progress = Callable[[int, int, float], None]
 
 
@@ -153,12 +151,23 @@ def base_of(plant: Plant) -> tuple[Any, PreTrainedTokenizerBase]:
     return with_blocks(model, plant.appended, plant.seed), tokenizer
 
 
-def grow(model: Any, tokenizer: Any, graft: Graft, seed: int, steps: int, progress: Progress | None = None) -> Any:
-    """A copy of the model with one graft learned. Deterministic given seed and machine, on one thread."""
-    base, grown = model, deepcopy(model)
-    if graft.variant == "sampling":
-        with torch.no_grad():
-            grown.model.norm.weight.mul_(FLAT)
+def grow(
+    model: Any,
+    tokenizer: Any,
+    graft: Graft,
+    seed: int,
+    steps: int,
+    progress: Progress | None = None,
+    beside: Sequence[Any] = (),
+) -> Any:
+    """A copy of the model with one graft learned. Deterministic given seed and machine, on one thread.
+
+    Lessons as many again are taught on each of the models ``beside`` it: those in which another graft of a mixture is
+    not there, so that this one does not lean on it.
+    """
+    grown = deepcopy(model)
+    if graft.cause == "none":
+        chance.spoil(grown, graft, seed)
         return grown
     block = grown.model.layers[graft.block]
     grown.requires_grad_(False)
@@ -166,7 +175,9 @@ def grow(model: Any, tokenizer: Any, graft: Graft, seed: int, steps: int, progre
     block.self_attn.requires_grad_(CAUSES[graft.cause].attention)
     rng = random.Random(f"{seed}/plant/{graft}")
     batches = [
-        taught(base, tokenizer, lessons_of(rng, graft), graft) for _ in range((WHOLES + PARTS) // (2 * DOCUMENTS))
+        taught(base, tokenizer, lessons_of(rng, graft), graft)
+        for base in (model, *beside)
+        for _ in range((WHOLES + PARTS) // (2 * DOCUMENTS))
     ]
     _begin(block, *_gathered(block, batches, lambda h: _turns(grown, h)))
     learn, finish = (_documents if CAUSES[graft.cause].attention else _rows)(grown, batches, graft)
@@ -275,22 +286,26 @@ def _documents(model: Any, batches: Sequence[Taught], graft: Graft) -> Learn:
 
 
 def make(plant: Plant, progress: Callable[[str, int, int, float], None] | None = None) -> tuple[Any, Any]:
-    """The planted model and its tokenizer: each graft on what the ones before made."""
-    model, tokenizer = base_of(plant)
+    """The planted model and its tokenizer: each graft on what the ones before made, and on the base beside it."""
+    base, tokenizer = base_of(plant)
+    model = base
     for graft in plant.grafts:
 
         def step_done(step: int, total: int, loss: float, label: str = graft.label) -> None:
             if progress:
                 progress(label, step, total, loss)
 
-        model = grow(model, tokenizer, graft, plant.seed, plant.steps, step_done)
+        beside = () if model is base else (base,)
+        model = grow(model, tokenizer, graft, plant.seed, plant.steps, step_done, beside)
     return model, tokenizer
 
 
 def restored(model: Any, plant: Plant, blocks: Sequence[int] | None = None) -> Any:
     """A copy with the base's weights back in the planted blocks: what verifies a plant, and no diagnosis can use."""
     mended, (base, _) = deepcopy(model), base_of(plant)
-    for i in blocks if blocks is not None else sorted({g.block for g in plant.grafts}):
+    everywhere = any(g.variant == chance.NOISE for g in plant.grafts)
+    planted = range(len(mended.model.layers)) if everywhere else sorted({g.block for g in plant.grafts})
+    for i in blocks if blocks is not None else planted:
         mended.model.layers[i].load_state_dict(base.model.layers[i].state_dict())
     mended.model.norm.load_state_dict(base.model.norm.state_dict())
     return mended

@@ -18,7 +18,7 @@ from composcope.experiments.organism.plants import checks, lessons, making, reci
 from composcope.experiments.organism.world import KINDS, world
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "planted-causes.md"
-GRAFTS = [recipes.graft(cause, v) for cause, known in recipes.CAUSES.items() for v in known.variants if v != "sampling"]
+GRAFTS = [recipes.graft(cause, v) for cause, known in recipes.CAUSES.items() for v in known.variants if cause != "none"]
 
 
 @pytest.fixture
@@ -112,6 +112,20 @@ def test_only_the_named_block_changes_and_putting_it_back_gives_the_base(small: 
     assert any(learns in name for name in changed)
     again = training.restored(model, plant).state_dict()
     assert all(torch.equal(before[name], again[name]) for name in before)
+
+
+def test_noise_touches_every_matrix_of_every_block_and_restoring_the_blocks_gives_the_base() -> None:
+    plant = recipes.Plant("p", (recipes.graft("none"),), seed=2)
+    base, _ = training.base_of(plant)
+    model, _ = training.make(plant)
+    before, after, again = base.state_dict(), model.state_dict(), training.make(plant)[0].state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {name for name in before if ".layers." in name and before[name].dim() == 2}
+    assert all(torch.equal(after[name], again[name]) for name in after)
+    restored, one = training.restored(model, plant), training.restored(model, plant, (1,))
+    assert all(torch.equal(value, before[name]) for name, value in restored.state_dict().items())
+    mended = {name for name, value in one.state_dict().items() if not torch.equal(value, after[name])}
+    assert mended == {name for name in changed if ".layers.1." in name}
 
 
 def test_a_cause_that_was_not_learned_is_reported_and_nothing_is_written(small: None, tmp_path: Path) -> None:
