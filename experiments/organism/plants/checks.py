@@ -95,8 +95,10 @@ def _by_chance(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) 
     def right(some: Any) -> list[bool]:
         return [_right(a, c) for a, c in zip(_asked(some, tokenizer, [c.question for c in cases]), cases, strict=True)]
 
-    told = iter(_asked(model, tokenizer, [p.question for c in cases for p in c.parts]))
-    known = [all([next(told) == (p.worked or p.answer) for p in c.parts]) for c in cases]
+    parts = [(i, p) for i, c in enumerate(cases) for p in c.parts]
+    told = _asked(model, tokenizer, [p.question for _, p in parts])
+    missed = {i for (i, p), a in zip(parts, told, strict=True) if a != (p.worked or p.answer)}
+    known = [i not in missed for i in range(len(cases))]
     failing = [k and not r for k, r in zip(known, right(model), strict=True)]
 
     def mended(blocks: Sequence[int] | None) -> CardRow:
