@@ -39,7 +39,15 @@ FROM = {
     ),
 }  # fmt: skip
 """Which figures each study has something for."""
-ELSEWHERE = {"skill-coverage", "training-curve", "dose-response", "causes", "readout"}
+ELSEWHERE = {
+    "skill-coverage",
+    "training-curve",
+    "dose-response",
+    "causes",
+    "readout",
+    "faithfulness",
+    "patching-positions",
+}
 
 
 @pytest.fixture(scope="session")
@@ -300,7 +308,7 @@ def test_checkpoints_that_cannot_be_read_name_their_row(rows: Any, said: str, tm
 
 
 def test_folders_without_checkpoints_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no training_curve\.json there"):
+    with pytest.raises(InputError, match=r"training_curve\.json"):
         figures.draw("training-curve", [tmp_path])
 
 
