@@ -26,15 +26,22 @@ NEUTRAL, RELATION, BRIDGE, GIVEN = "whole:neutral", "whole:relation", "whole:bri
 REPEATED, FILLER = "whole:repeated", "whole:filler"
 _NEUTRAL_TEXT = "The answer is"
 _FILLER_TEXT = " ".join("." * 16)
+_NOUN, _CLAUSE = r"(\w+(?: \w+){0,2}?)", r"(?!.* (?:where|that|who|whose|which) )"
 _QUESTIONS = (
     (r"what do you call (.+)", r"\1 is called"),
+    (r"what do (.+)", r"what \1 is"),
+    (rf"(?:what|which) {_NOUN} do (.+)", r"the \1 that \2 is"),
+    (rf"(?:what|which) {_NOUN} (?:does|did) (.+?) (?:have|use|belong to|come from|lie in)", r"the \1 of \2 is"),
+    (r"what (is|are) (.+) called", r"\2 \1 called"),
     (r"(?:what|which|who) (is|are|was|were) (.+)", r"\2 \1"),
-    (r"(?:what|which) ([\w ]+?) (is|are|was|were) (.+)", r"the \1 that \2 \3 is"),
-    (r"(?:on|in|at|to|from) which ([\w ]+?) (is|are|was|were) (.+)", r"the \1 of \3 is"),
-    (r"(?:which|what) ([\w ]+?) (?:does|do|did) (.+?) (\w+)(?: (to|from|in))?", r"the \1 of \2 is"),
-    (r"how many ([\w ]+?) (?:does|do) (.+?) have", r"the number of \1 of \2 is"),
-    (r"how many ([\w ]+?) are there in (.+)", r"the number of \1 in \2 is"),
-    (r"(?:what|which) (\w+) (\w+s) (.+)", r"the \1 that \2 \3 is"),
+    (rf"(?:what|which) {_NOUN} (?:is|are|was|were) (.+) in", r"the \1 of \2 is"),
+    (rf"(?:what|which) {_NOUN} (is|are|was|were) (.+)", r"the \1 that \2 \3 is"),
+    (rf"(on|in|at|to|from) which {_NOUN} can you (.+)", r"the \2 \1 which you can \3 is"),
+    (rf"(on|in|at|to|from) which {_NOUN} (is|are|was|were) {_CLAUSE}(.+) (\w+ed)", r"the \2 \1 which \4 \3 \5 is"),
+    (rf"(?:on|in|at|to|from) which {_NOUN} (?:is|are|was|were) (.+)", r"the \1 of \2 is"),
+    (rf"how many {_NOUN} (?:does|do) (.+?) have", r"the number of \1 of \2 is"),
+    (rf"how many {_NOUN} are there in (.+)", r"the number of \1 in \2 is"),
+    (r"(?:what|which) (\w+) (?!does |is |was )(\w+s) (.+)", r"the \1 that \2 \3 is"),
 )  # fmt: skip
 """Patterns that turn a question into the beginning of its answer; the first match is used."""
 
@@ -45,6 +52,7 @@ def relation_of(case: Case) -> str | None:
     if isinstance(given, str):
         return given
     question = case.question.strip().rstrip("?")
+    question = question[:1].lower() + question[1:]
     for pattern, written in _QUESTIONS:
         if (found := re.fullmatch(pattern, question, re.IGNORECASE)) is not None:
             text = found.expand(written)

@@ -47,10 +47,13 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behav
 
 
 def _mended(failing: Sequence[Heard], role: str | None) -> Tally:
-    """How many are right with a role's text; if ``role`` is None, with all operands of the working stated."""
-    found = [one.right(role or GIVEN.format(operands(one.case))) for one in failing]
-    known = [r for r in found if r is not None]
-    return Tally(sum(known), len(known))
+    """How many are right with a role's text; if ``role`` is None, with all operands of the working stated.
+
+    An answer that cannot be judged (a loop, an ambiguous name) counts as not right, as in the whole itself.
+    """
+    asked = [(one, role or GIVEN.format(operands(one.case))) for one in failing]
+    found = [one.right(name) for one, name in asked if name in one.grades]
+    return Tally(sum(r is True for r in found), len(found), found.count(None))
 
 
 def wrong_operands(one: Heard) -> list[int]:

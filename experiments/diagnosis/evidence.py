@@ -16,13 +16,15 @@ class Tally:
 
     k: int = 0
     n: int = 0
+    unjudged: int = 0
+    """How many of the others show neither, because their answer cannot be judged."""
 
     @property
     def share(self) -> float:
         return self.k / self.n if self.n else 0.0
 
     def __str__(self) -> str:
-        return f"{self.k} of {self.n}"
+        return f"{self.k} of {self.n}" + (f" ({self.unjudged} cannot be judged)" if self.unjudged else "")
 
 
 class Followed(NamedTuple):
@@ -154,5 +156,6 @@ def inside_lines(found: Inside) -> list[str]:
         foreign = f", {other} {test.foreign}" if test.foreign.n else ""
         same = f", a state with the same answer mends {test.same}" if test.same.n else ""
         does = "is right in" if name.startswith(("scope", "exit")) else "mends"
-        out.append(f"{words[name]} ({test.cell}): {does} {test.own}{noise}{foreign}{same}")
+        elsewhere = f"; in the other cases {test.pool}" if test.pool.n else ""
+        out.append(f"{words[name]} ({test.cell}): {does} {test.own}{noise}{foreign}{same}{elsewhere}")
     return out

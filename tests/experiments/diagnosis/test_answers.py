@@ -56,6 +56,14 @@ def wrote(case: Case, *operands: str) -> dict[str, str]:
     return texts
 
 
+def test_a_forced_answer_that_cannot_be_judged_mends_nothing_and_is_counted() -> None:
+    wrong, looping = {"whole": "euro", "whole:relation": " krone"}, {"whole:neutral": ""}
+    group = [heard(OSLO, wrong | {"whole:neutral": " krone"}), heard(OSLO, wrong | looping), heard(OSLO, wrong)]
+    found = behaviour.behaviour(group)
+    assert (found.mended["neutral"], found.mended["relation"]) == (Tally(1, 2, 1), Tally(3, 3))
+    assert any("1 of 2 (1 cannot be judged)" in line for line in behaviour_lines(found))
+
+
 def test_variants_of_a_shipped_case_keep_the_gold_or_swap_a_thing_for_one_of_its_kind() -> None:
     found = variants.of(MIXED[2], [])
     assert [v.keeps_gold for v in found] == [True, True, False, True, False]
@@ -124,6 +132,14 @@ def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused(
         ("How many legs does a spider have?", "The number of legs of a spider is"),
         ("What do you call the young of a goat?", "The young of a goat is called"),
         ("Which month comes right after August?", "The month that comes right after August is"),
+        ("What do people pay with in Norway?", "What people pay with in Norway is"),
+        ("Which language do most people speak in Norway?", "The language that most people speak in Norway is"),
+        (
+            "Which continent does the country where the city of Milan is belong to?",
+            "The continent of the country where the city of Milan is is",
+        ),
+        ("In which country was the company Boeing founded?", "The country in which the company Boeing was founded is"),
+        ("In which country can you find the Louvre?", "The country in which you can find the Louvre is"),
         ("Say it.", None),
     ],
 )
