@@ -35,12 +35,11 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behav
     own = shows(original) if original.fails else None
     written = [on_the_table(one) for one in working]
     operation = Tally(sum(_operation_wrong(one) for one in right), len(right))
-    asked = [role for role in original.grades if role.startswith("part:") and role.count(":") > 1]
     return Behaviour(
         original.fails, n, len(group) - 1, answers, own[0] if own else None, said,
         {k: t for k, t in mended.items() if t.n},
         Tally(len(right), len(working)), operation, wrong, shortcut,
-        tuple(role for role in asked if original.right(role) is False), len(asked),
+        _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
     )  # fmt: skip
@@ -54,6 +53,15 @@ def _mended(failing: Sequence[Heard], role: str | None) -> Tally:
     asked = [(one, role or GIVEN.format(operands(one.case))) for one in failing]
     found = [one.right(name) for one, name in asked if name in one.grades]
     return Tally(sum(r is True for r in found), len(found), found.count(None))
+
+
+def _unavailable(one: Heard) -> dict[str, Tally]:
+    """For each part with other wordings, how many of these are wrong (and how many cannot be judged)."""
+    found: dict[str, list[bool | None]] = {}
+    for role in sorted(one.grades):
+        if role.startswith("part:") and role.count(":") > 1:
+            found.setdefault(":".join(role.split(":")[:2]), []).append(one.right(role))
+    return {part: Tally(said.count(False), len(said), said.count(None)) for part, said in found.items()}
 
 
 def wrong_operands(one: Heard) -> list[int]:

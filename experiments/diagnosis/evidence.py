@@ -62,10 +62,8 @@ class Behaviour:
     wrong_operands: Sequence[int] = ()
     """Positions of the operands that are wrong in most of the variants."""
     shortcut: Followed | None = None
-    unavailable: Sequence[str] = ()
-    """Wordings of the case's parts that were not answered correctly."""
-    wordings: int = 0
-    """Number of wordings of parts that were asked besides the plain one."""
+    unavailable: Mapping[str, Tally] = field(default_factory=dict)
+    """For each part (``part:0``, ...), how many of its wordings besides the plain one are not answered correctly."""
     exchanged: Tally = Tally()
     """Variants in which the operands have changed places."""
     from_case: Tally = Tally()
@@ -128,8 +126,7 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         out.append(f"the operands have changed places in {found.exchanged}")
     if found.from_case.n:
         out.append(f"{found.from_case} written operands belong to an item of the case")
-    if found.wordings:
-        out.append(f"other wordings of parts not answered: {len(found.unavailable)} of {found.wordings}")
+    out += [f"other wordings of {part} not answered: {t}" for part, t in found.unavailable.items()]
     return out
 
 

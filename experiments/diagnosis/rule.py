@@ -14,8 +14,10 @@ from .readings import Held
 
 MOST = 0.6
 """The share of the failing variants that has to show a cause."""
-CONTROL = 0.3
-"""The largest share that a control may reach."""
+CONTROL, SKIPPED = 0.3, 0.2
+"""The largest share that a control may reach: of the variants; of the other blocks, each left out in each variant."""
+FOREIGN = 0.5
+"""The share of the variants in which a foreign state has to give its own answer, which chance seldom gives."""
 FOLLOWED, TELLING = 0.8, 3
 """The share of the telling edits that has to follow a shortcut, and the smallest number of such edits."""
 COPIES = ("entity-asked-about",)
@@ -65,8 +67,9 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
         return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
         return "wrong-operation", found.operation_wrong
-    if len(found.unavailable) >= FEWEST and 2 * len(found.unavailable) > found.wordings:
-        return "part-unavailable", Tally(len(found.unavailable), found.wordings)
+    worst = max(found.unavailable.values(), key=lambda t: (t.share, t.n), default=Tally())
+    if worst.k >= FEWEST and 2 * worst.k > worst.n:
+        return "part-unavailable", worst
     return None
 
 
@@ -86,7 +89,7 @@ def from_inside(
         return found.tests.get(name, none)
 
     skip, back, move, own = test("skip"), test("back"), test("move"), test("own:decision")
-    if shows(skip) and skip.noise.share <= CONTROL:
+    if shows(skip) and skip.noise.share <= SKIPPED:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(test("noise")):
         return "fragile", test("noise").own, f"noise {test('noise').cell}", None
@@ -155,4 +158,4 @@ def open_question(found: Behaviour, inside: Inside | None) -> str:
 
 def demonstrated(test: Found) -> bool:
     """Whether the own state mends, a foreign one gives its own answer, and noise does not mend."""
-    return mostly(test.own) and test.foreign.share >= MOST and test.noise.share <= CONTROL
+    return mostly(test.own) and test.foreign.share >= FOREIGN and test.noise.share <= CONTROL

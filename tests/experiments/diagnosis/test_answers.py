@@ -279,7 +279,9 @@ TABLE = [
     (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 4, 4, True)), "shortcut:x"),
     (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 4, 5, False)), None),
     (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("entity-asked-about", 3, 4)), "shortcut:entity-asked-about"),
-    (Behaviour(True, 4, 4, unavailable=("part:0:paraphrase:0", "part:0:paraphrase:1"), wordings=3), "part-unavailable"),
+    (Behaviour(True, 4, 4, unavailable={"part:0": Tally(0, 2), "part:1": Tally(2, 3)}), "part-unavailable"),
+    (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 2), "part:1": Tally(1, 2)}), None),
+    (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 1)}), None),
 ]
 
 

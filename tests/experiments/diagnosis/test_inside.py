@@ -31,6 +31,7 @@ SHOWN = found(4)
 TABLE = [
     ({"skip": found(4, cell="decision:3")}, "lost", 3),
     ({"skip": found(4, noise=3, cell="decision:3")}, None, None),
+    ({"skip": found(4, noise=1, cell="decision:3")}, None, None),
     ({"skip": found(4, cell="decision:3", pool=4)}, None, None),
     ({"skip": found(2, cell="everywhere:3")}, None, None),
     ({"exit": found(4, cell="decision:2"), "own:decision": SHOWN}, "lost", 3),
@@ -50,6 +51,7 @@ TABLE = [
     ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1", pool=4)}, "bridge-not-computed", None),
     ({"own:decision": SHOWN}, "bridge-not-computed", None),
     ({"own:decision": found(4, foreign=1), "move": found(4)}, None, None),
+    ({"own:decision": found(4, foreign=2)}, "bridge-not-computed", None),
     ({"own:decision": found(1)}, None, None),
     ({"own:decision": found(4, noise=2)}, None, None),
     ({"own:decision": found(1), "own:entity": found(4, cell="entity:1")}, "bridge-not-computed", None),
