@@ -18,7 +18,7 @@ from ..engines.base import Engine, ask_all
 from ..grading.grade import grade
 from ..journal import Journal
 from ..judging import AnswerToJudge, agree
-from . import scaffold_prompts as requests
+from . import scaffold_requests as requests
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from ..grading.grade import grade
 from ..journal import Journal
 from ..judging import AnswerToJudge, agree
 from . import scaffold_parsing as parsing
-from . import scaffold_prompts as requests
+from . import scaffold_requests as requests
 
 T = TypeVar("T")
 STAGES = ("decompose", "answer", "consistency", "scaffold", "verify", "stand-alone")

@@ -1,4 +1,4 @@
-"""The prompts of scaffold generation. The wordings are ours; the stages are those of STaD, section 2.1.
+"""The requests to the teacher that writes scaffolds. The wordings are ours; the stages are those of STaD, section 2.1.
 
 Every request names the shape of the reply, with one worked example of another kind of task.
 """
