@@ -115,7 +115,7 @@ def intervene(
             made, model, data, out, TrainerOptions(seed, device, dtype, save_every, max_steps), reporter
         )
         if curve:
-            from ..interventions.curve import measure
+            from ..interventions.training_curve import measure
 
             measure(out, model, limit=limit, device=device, reporter=reporter)
     facts = {"model": str(done.model), "adapter": str(done.adapter), "steps": done.steps, "seconds": done.seconds}

@@ -19,7 +19,7 @@ from ..config import Asking, Config
 from ..console.progress import Reporter
 from ..organism.weights import DOSES
 from ..run import locked
-from . import curve, study_tables, study_text, training
+from . import study_tables, study_text, training, training_curve
 from .data import ORGANISM, training_set
 from .recipes import PRESETS, AdapterRecipe
 from .study_tables import Findings
@@ -216,7 +216,7 @@ def _do(job: TrainingJob, folder: Path, size: Size, device: str | None, reporter
     run = run_folder(folder, job.base, job.variant.name, job.seed)
     _evaluate(str(trained.model), run, size, device, reporter, job.variant.format)
     if job.variant.curve and not job.base.startswith(SECOND):
-        curve.measure(job.folder, job.model, limit=size.curve_limit, device=device, reporter=reporter)
+        training_curve.measure(job.folder, job.model, limit=size.curve_limit, device=device, reporter=reporter)
 
 
 def _finish(study: InterventionStudy, folder: Path, reporter: Reporter) -> Findings:
@@ -234,7 +234,7 @@ def _finish(study: InterventionStudy, folder: Path, reporter: Reporter) -> Findi
     doses = {d: run_folder(folder, "dose", d, None) for d in DOSES}
     rows = [r for p in sorted((folder / "trained").glob("*")) for r in _curve_rows(p)]
     if rows:
-        curve.write(rows, folder)
+        training_curve.write(rows, folder)
     found = study_tables.collect(study, done, {b: p for b, p in baselines.items() if p.is_dir()}, doses, rows, folder)
     study_text.write(found, folder)
     reporter.say(f"{len(done)} trained models evaluated; tables: {folder / 'study.md'}")
@@ -244,7 +244,7 @@ def _finish(study: InterventionStudy, folder: Path, reporter: Reporter) -> Findi
 def _curve_rows(path: Path) -> Sequence[dict[str, Any]]:
     from ..run import read_json
 
-    file = path / curve.FILE
+    file = path / training_curve.FILE
     return read_json(file)["rows"] if file.is_file() else []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols.base import Graded
-from composcope.experiments.interventions import curve, inside, study, study_tables
+from composcope.experiments.interventions import inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_text import markdown
 
 
@@ -89,7 +89,7 @@ def test_a_checkpoint_counts_each_sub_question_once_and_wholes_by_depth() -> Non
     cases = [Case(f"c{d}", f"q{d}", "1", (part, part), depth=d) for d in (2, 4, 6)]
     rows = [_graded(c.id, f"part:{i}", "correct", "a") for c in cases for i in (0, 1)]
     rows += [_graded("c2", "whole", "correct"), _graded("c4", "whole", "incorrect"), _graded("c6", "whole", "invalid")]
-    found = {r["metric"]: (r["k"], r["n"]) for r in curve.counts(rows, cases, (2, 4))}
+    found = {r["metric"]: (r["k"], r["n"]) for r in training_curve.counts(rows, cases, (2, 4))}
     assert found == {
         "parts": (1, 1),
         "composition": (1, 3),

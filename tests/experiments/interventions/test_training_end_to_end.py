@@ -19,12 +19,12 @@ from composcope.experiments.cli import root as cli
 from composcope.experiments.console.progress import Reporter
 from composcope.experiments.interventions import (
     adapters,
-    curve,
     data,
     inference,
     study,
     trainers,
     training,
+    training_curve,
 )
 from composcope.experiments.interventions.recipes import AdapterRecipe, resolve
 from composcope.experiments.interventions.reward import score
@@ -225,12 +225,12 @@ def test_an_adapter_is_put_on_its_own_base_only(traced: training.Trained, tmp_pa
 
 
 def test_checkpoints_are_asked_parts_and_wholes(traced: training.Trained) -> None:
-    rows = curve.measure(traced.folder, BASE, limit=1, device="cpu")
+    rows = training_curve.measure(traced.folder, BASE, limit=1, device="cpu")
     assert {r["step"] for r in rows} == {0, 1, 2}
     assert {r["recipe"] for r in rows} == {"sft-trace (written)"}
     parts = [r for r in rows if r["metric"] == "parts"]
     assert all(0 <= r["k"] <= r["n"] for r in rows) and parts[0]["k"] == parts[0]["n"], "the base knows its parts"
-    assert curve.measure(traced.folder, BASE, limit=1, device="cpu") == rows
+    assert training_curve.measure(traced.folder, BASE, limit=1, device="cpu") == rows
 
 
 def test_the_exported_model_is_a_plain_folder_for_every_command(
