@@ -12,6 +12,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from ...csv_files import to_csv
+from ...evaluation.metrics import Metric
 from ..run import write_text
 from ..run.provenance import write_beside
 from ..run.reader import Row, RunData
@@ -85,6 +86,12 @@ def caption(
     few = style.few_cases(rows, cell, mark) if cell else ""
     parts = [text, style.counts(rows), few, intervals or style.interval_methods(rows), source(runs)]
     return " ".join(p for p in parts if p)
+
+
+def point(run: RunData, label: str, metric: Metric, **keys: Any) -> Row:
+    """One row of a figure from one metric."""
+    fields = ("n", "n_invalid", "count", "value", "interval", "low", "high", "bound_low", "bound_high")
+    return {"run": run.name, "model": label, **keys, **{k: getattr(metric, k) for k in fields}}
 
 
 def curves(x: str, series: str, **more: Any) -> dict[str, Any]:

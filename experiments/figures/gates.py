@@ -12,8 +12,7 @@ from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Graded
 from ..run.reader import Row, RunData
 from . import style
-from .behaviour import point
-from .drawing import Drawing, drawn, need
+from .drawing import Drawing, drawn, need, point
 from .figure import EVALUATE, GAP, GATE, SCAFFOLDS, figure
 from .grouping import grouped, having, labels
 from .heatmaps import panels_of

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from composcope.evaluation.cases import Case
 from composcope.experiments import figures
-from composcope.experiments.figures import behaviour
+from composcope.experiments.figures import depth_curves
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,6 @@ def test_depths_that_a_benchmark_counts_in_another_bin_are_said() -> None:
         cases = {str(d): Case(str(d), "q", "a", benchmark=benchmark, depth=d) for d in depths}
         return SimpleNamespace(cases=cases)
 
-    binned = behaviour._bins([run("organism-temporal", 2, 4, 7), run("organism-temporal", 9, 7)])
+    binned = depth_curves._bins([run("organism-temporal", 2, 4, 7), run("organism-temporal", 9, 7)])
     assert "4 includes 7; 6 includes 9" in binned
-    assert behaviour._bins([run("mine", 2, 4, 7)]) == ""
+    assert depth_curves._bins([run("mine", 2, 4, 7)]) == ""

@@ -1,0 +1,173 @@
+"""Figures of residual failure over depth: curves, families side by side, one depth against the stability of atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+
+from ..run.reader import Row, RunData
+from . import style
+from .drawing import Drawing, curves, drawn, need, point
+from .figure import GATE, figure
+from .grouping import having, labels
+from .heatmaps import table
+from .scatters import marks
+
+
+@figure("collapse-curve", "Residual failure over depth", GATE, "first", 1)
+def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) -> Drawing:
+    """Residual failure P(whole wrong | both gates) over depth, one line per model (Composition collapse, Fig. 2).
+
+    ``bands`` gives trained depths to shade (Fig. 3); an empty ``bands`` shades the ``trained_depths`` that the study
+    gives for its models. With ``bands``, models that the study marks as ``baseline`` are dotted.
+    """
+    rows = _over_depth(runs)
+    need(rows, "No run here has residual failure over depth; the protocol double-gate measures it.")
+    runs = having(runs, "residual_failure")
+    fig, ax = style.one_panel(6.2, 3.9)
+    shaded = _shaded(runs, bands)
+    dotted = {m for r, m in labels(runs).items() if bands is not None and _find(runs, r).about.get("baseline")}
+    _depth_panel(ax, rows, "Wrong although every part is known", dotted=dotted)
+    for i, depth in enumerate(shaded):
+        ax.axvspan(depth - 0.45, depth + 0.45, color=style.MUTED, alpha=0.14, linewidth=0, zorder=0,
+                   label="trained depth" if i == 0 else "_nolegend_")  # fmt: skip
+    style.shared_legend(fig)
+    text = "Residual failure: share of wholes answered wrong among cases that passed both gates, by depth." + _bins(
+        runs
+    )
+    if shaded:
+        text += f" Shaded: trained depths ({', '.join(map(str, shaded))}){'; dotted: baseline' if dotted else ''}."
+    elif bands is not None:
+        text += " The study gives no trained depths for any model."
+    chart = curves("depth", "model", xlabel="depth", ylabel="residual failure", percent=True)
+    return drawn(fig, rows, text, runs, "{model}, depth {depth}", chart)
+
+
+@figure("family-curves", "Residual failure over depth, by family", GATE, "first", 5)
+def family_curves(runs: Sequence[RunData]) -> Drawing:
+    """The collapse curve with one panel per family (Composition collapse, Fig. 6)."""
+    rows = _over_depth(runs, "family")
+    families = sorted({r["family"] for r in rows})
+    need(families, "No run here has residual failure by family and depth.")
+    runs = having(runs, "residual_failure")
+    fig, panels = style.grid_of(1, len(families), 3.3, 3.3, sharey=True)
+    for i, (ax, family) in enumerate(zip(panels[0], families, strict=True)):
+        _depth_panel(
+            ax, [r for r in rows if r["family"] == family], family, y="" if i else "residual failure", runs=rows
+        )
+    style.shared_legend(fig)
+    text = "Residual failure by depth, one panel per family; all panels have the same axes." + _bins(runs)
+    chart = curves(
+        "depth", "model", panel="family", xlabel="depth", ylabel="residual failure", percent=True, shared=True
+    )
+    return drawn(fig, rows, text, runs, "{model}, {family}, depth {depth}", chart)
+
+
+@figure("family-heatmap", "Residual failure by family and depth", GATE, "behavior", 8)
+def family_heatmap(runs: Sequence[RunData]) -> Drawing:
+    """Residual failure by model x family x depth as a colored table (Composition collapse, Fig. 5)."""
+    rows = _over_depth(runs, "family")
+    need(rows, "No run here has residual failure by family and depth.")
+    runs = having(runs, "residual_failure")
+    columns = sorted({(r["family"], r["depth"]) for r in rows})
+    models = list(dict.fromkeys(r["model"] for r in rows))
+    fig, ax = style.one_panel(1.6 + 0.62 * len(columns), 1.5 + 0.42 * len(models))
+    table(ax, rows, models, columns, lambda r: (r["model"], (r["family"], r["depth"])))
+    ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
+    style.dress(ax, "Residual failure, %", "depth, family", grid=None)
+    _depths_of_families(ax, columns)
+    text = "Residual failure in percent." + _bins(runs)
+    return drawn(fig, rows, text, runs, "{model}, {family}, depth {depth}", mark="Starred")
+
+
+def _depths_of_families(ax: Axes, columns: Sequence[tuple[str, int]]) -> None:
+    """Write depths below the columns, and each family's full name once below its depths, on several lines if needed."""
+    ax.set_xticks(range(len(columns)), [str(depth) for _, depth in columns])
+    places: dict[str, list[int]] = {}
+    for x, (family, _) in enumerate(columns):
+        places.setdefault(family, []).append(x)
+    names = [style.broken(family, 8 * len(xs)) for family, xs in places.items()]
+    ax.xaxis.remove_overlapping_locs = False
+    ax.set_xticks([sum(xs) / len(xs) for xs in places.values()], names, minor=True)
+    ax.tick_params(axis="x", which="minor", length=0, pad=16, labelsize=8, labelcolor=style.MUTED)
+    for xs in list(places.values())[1:]:
+        ax.axvline(xs[0] - 0.5, color=style.GRID, linewidth=0.8)
+
+
+@figure("stability-scatter", "Failure against atom stability", GATE, "behavior", 12)
+def stability_scatter(runs: Sequence[RunData]) -> Drawing:
+    """Residual failure at depth 4 against atom stability (Composition collapse, Fig. 4)."""
+    chosen = having(runs, "atom_stability", "residual_failure")
+    names = labels(chosen)
+    rows = []
+    for run in chosen:
+        stable = run.one("atom_stability", per="fact") or run.one("atom_stability")
+        failed = run.one("residual_failure", depth_bin=4) or run.one("residual_failure", depth=4)
+        if stable and failed and stable.value is not None:
+            known = {"atom_stability": stable.value, "x": stable.value, "n_x": stable.n}
+            ends = {"x_low": stable.low, "x_high": stable.high}
+            rows.append({**point(run, names[run.path], failed), **known, **ends})
+    need(rows, "No run here has both atom stability and residual failure at depth 4.")
+    fig, ax = style.one_panel(4.4, 3.8)
+    marks(ax, rows, "Knowing is not composing", "atoms right in every wording", "residual failure at depth 4")
+    style.shared_legend(fig)
+    text = "Residual failure at depth 4 against the share of atoms answered right in every wording."
+    return drawn(fig, rows, text, chosen, "{model}")
+
+
+def _over_depth(runs: Sequence[RunData], *by: str) -> list[Row]:
+    runs = having(runs, "residual_failure")
+    names = labels(runs)
+    rows = []
+    for run in runs:
+        metrics = run.select("residual_failure", "depth_bin", *by) or run.select("residual_failure", "depth", *by)
+        for m in metrics:
+            depth = m.group.get("depth_bin", m.group.get("depth"))
+            keys = {k: m.group[k] for k in by}
+            rows.append(point(run, names[run.path], m, **keys, depth=depth))
+    return sorted(rows, key=lambda r: ([str(r[k]) for k in by], r["depth"]))
+
+
+def _bins(runs: Sequence[RunData]) -> str:
+    """A sentence on depths that share a bin, if the benchmark declares bins; begins with a space."""
+    held: dict[int, set[int]] = {}
+    for case in (case for run in runs for case in run.cases.values()):
+        if case.depth is not None and case.depth_bin not in (None, case.depth):
+            held.setdefault(int(case.depth_bin), set()).add(case.depth)
+    if not held:
+        return ""
+    said = "; ".join(f"{at} includes {' and '.join(map(str, sorted(depths)))}" for at, depths in sorted(held.items()))
+    return f" Depths are grouped in bins declared by the benchmark: {said}."
+
+
+def _depth_panel(
+    ax: Axes,
+    rows: Sequence[Row],
+    title: str,
+    y: str = "residual failure",
+    runs: Sequence[Row] = (),
+    dotted: Collection[str] = (),
+) -> None:
+    models = list(dict.fromkeys(r["model"] for r in runs or rows))
+    depths = sorted({r["depth"] for r in runs or rows})
+    for i, model in enumerate(models):
+        mine = [r for r in rows if r["model"] == model]
+        nudge = (i - (len(models) - 1) / 2) * 0.07
+        line = ":" if model in dotted else style.dash(i)
+        style.points(ax, mine, [r["depth"] + nudge for r in mine], style.color(i), model, style=line)
+    ax.set_xticks(depths)
+    ax.set_xlim(min(depths) - 0.6, max(depths) + 0.6)
+    style.percent(ax)
+    style.dress(ax, title, "depth", y)
+
+
+def _shaded(runs: Sequence[RunData], bands: Sequence[int] | None) -> list[int]:
+    if bands is None:
+        return []
+    return sorted(set(bands) or {int(d) for r in runs for d in r.about.get("trained_depths") or ()})
+
+
+def _find(runs: Sequence[RunData], path: Path) -> RunData:
+    return next(r for r in runs if r.path == path)
