@@ -1,7 +1,12 @@
 """A run folder: everything that one evaluation did. It is enough to repeat, resume, re-score, re-probe and re-plot it.
 
-``folder`` reads and writes files, ``schema`` defines what they contain, ``reader`` reads a run, and ``writer`` creates
-one. ``rescore``, ``compare``, ``merge`` and ``summary`` work on existing runs.
+Files: ``folder`` reads and writes them under a lock, ``schema`` says what they contain, ``writer`` creates a run,
+``reader`` gives a run as typed data, ``diagnosis`` keeps a run's causes, ``provenance`` records what made a run, and
+``memory`` its peak memory.
+Results: ``summary`` (headline metrics as text), ``compare`` (two runs on the same cases), ``checks`` (unusable answers,
+second opinions, labels by people).
+Not here: ``evaluating`` fills a run with answers, and grades (``rescore``) and joins (``merge``) existing runs;
+``probing`` adds probes.
 """
 
 from .folder import (
