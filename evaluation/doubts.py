@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from . import statistics
 from .asks import Ask
+from .graded import Graded
 from .metrics import Metric
-from .protocols.base import Graded
 
 _Answer = tuple[str | None, str | None]
 

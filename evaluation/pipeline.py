@@ -16,10 +16,11 @@ from ..errors import InputError
 from .asks import Ask, Grade, Response
 from .cases import Case
 from .engines.base import THINKING_OPENED, Engine
+from .graded import Graded
 from .grading.lists import stopped_at_a_part
 from .journal import Journal, ask_identity
 from .judging import JudgedGrades, second_opinions
-from .protocols.base import Graded, Protocol
+from .protocols.base import Protocol
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 from ..errors import InputError
 from . import reading
+from .graded import Graded
 from .metrics import Metric
-from .protocols.base import Graded
 
 _FLAGS = ("correct", "is_correct", "is_right", "right", "acc", "exact_match")
 _ROUNDING = 1e-9

@@ -24,7 +24,8 @@ from ..evaluation.protocols.presenting import examples_in
 from .slots import AT_ONCE, Asked, Said, Slot, in_worked_form, locate
 
 if TYPE_CHECKING:
-    from ..evaluation.protocols.base import CaseSet, Graded
+    from ..evaluation.graded import Graded
+    from ..evaluation.protocols.base import CaseSet
 
 AnswerText = Literal["worked", "answer", "written"]
 Ids = tuple[int, ...]

@@ -78,17 +78,34 @@ def test_no_imports_go_in_circles() -> None:
     TopologicalSorter(graph).prepare()  # CycleError names the modules of a circle
 
 
-def test_the_rooms_of_experiments_stand_on_at_most_eight_floors_and_no_import_runs_up() -> None:
-    """A room is a folder of ``experiments`` or a module that stands flat in it; it stands above all that it imports."""
-    top = ROOT / "experiments"
+def _floors(package: str) -> dict[str, int]:
+    """The floor of each room of a package: it stands above all rooms that it imports.
+
+    A room is a folder of the package, or a module that stands flat in it. Raises ``CycleError``, which names the rooms
+    of a circle.
+    """
+    top = ROOT / package
     rooms: dict[str, set[str]] = {}
     for path in top.rglob("*.py"):
         room = path.relative_to(top).parts[0]
         used = {p.relative_to(top).parts[0] for p in _imported_modules(path) if p.is_relative_to(top)}
         rooms.setdefault(room, set()).update(used - {room, "__init__.py"})
     floor: dict[str, int] = {}
-    for room in TopologicalSorter(rooms).static_order():  # CycleError names the rooms of a circle
+    for room in TopologicalSorter(rooms).static_order():
         floor[room] = 1 + max((floor[used] for used in rooms.get(room, ())), default=0)
+    return floor
+
+
+def test_no_import_between_the_rooms_of_a_package_runs_up() -> None:
+    floor = {package: _floors(package) for package in PACKAGES}
+    evaluation, hooks, probes = floor["evaluation"], floor["hooks"], floor["probes"]
+    assert evaluation["graded.py"] < evaluation["validators.py"] < evaluation["protocols"] < evaluation["analyses"]
+    assert hooks["anatomy.py"] < hooks["model.py"] < hooks["interchange.py"]
+    assert probes["examples.py"] < probes["patching"]
+
+
+def test_the_rooms_of_experiments_stand_on_at_most_eight_floors() -> None:
+    floor = _floors("experiments")
     assert floor["config.py"] < floor["run"] < floor["investigate.py"] < floor["cli"]
     assert max(floor.values()) <= 8, sorted(floor.items(), key=lambda item: item[1])
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from ...errors import InputError, NoCasesError
 from .. import statistics
+from ..graded import Graded
 from ..grading.text import normalize
 from ..metrics import Metric, mark
-from ..protocols.base import Graded
 from .base import Analysis, Source
 
 _LABELS = {"right": True, "wrong": False, "yes": True, "no": False, "1": True, "0": False, "true": True, "false": False}

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case
+from ..graded import Graded
 from ..metrics import Metric
-from ..protocols.base import Graded
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from itertools import combinations
 
 from ...errors import InputError, NoCasesError
 from .. import prompts
+from ..graded import Graded
 from ..grading.text import normalize
 from ..metrics import Metric
 from ..protocols import counting
-from ..protocols.base import Graded
 from ..protocols.double_gate import gate_cases
 from .base import Analysis, Source, distinct
 

@@ -13,8 +13,8 @@ from typing import Any
 from ...errors import InputError, NoCasesError
 from ..asks import Ask, Grade
 from ..cases import Case
+from ..graded import Graded
 from ..grading.grade import grade
-from ..protocols.base import Graded
 from .base import Analysis
 
 

@@ -15,13 +15,12 @@ from .. import statistics
 from ..metrics import Metric
 from ..protocols import counting
 from ..protocols.scaffold_metrics import Scaffolded
-from ..protocols.scaffolding import _scaffolded
 from .base import Analysis, Source
 
 
 def scaffolded_items(source: Source) -> list[Scaffolded]:
     """Every item of a run with its minimum scaffolding."""
-    return [_scaffolded(item, source.cases or None) for item in counting.items(source.rows)]
+    return [Scaffolded.of(item, source.cases or None) for item in counting.items(source.rows)]
 
 
 def bottlenecks_by_size(sources: Sequence[Source], seed: int = 0) -> Analysis:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .. import statistics
+from ..graded import Graded
 from ..metrics import Metric
 from ..protocols import counting
-from ..protocols.base import Graded
 from ..protocols.collapse_depth import Gated
 from ..protocols.double_gate import gate_cases
 from .base import Analysis, Source

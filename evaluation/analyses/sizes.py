@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...errors import InputError
+from ..graded import Graded
 from ..metrics import Metric
-from ..protocols.base import Graded
 from ..protocols.compositionality_gap import CompositionalityGap
 from .base import Analysis, Source
 

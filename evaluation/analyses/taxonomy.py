@@ -15,10 +15,10 @@ from typing import Any
 from ...errors import InputError, NoCasesError
 from .. import statistics
 from ..cases import Case
+from ..graded import Graded
 from ..grading import dates
 from ..metrics import Metric, mark
 from ..protocols import counting
-from ..protocols.base import Graded
 from ..protocols.collapse_depth import Gated
 from ..protocols.double_gate import gate_cases
 from .base import Analysis, Source

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from ..graded import Graded
 from ..metrics import Metric
 from ..protocols import counting
-from ..protocols.base import Graded
 from ..protocols.double_gate import gate_cases
 from .base import Analysis, Source
 from .taxonomy import ARTEFACTS, rule_label

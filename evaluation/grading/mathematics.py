@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..protocols.base import Graded
+from ..graded import Graded
 
 SECONDS = 5
 

@@ -17,7 +17,7 @@ from typing import Any
 from ...errors import InputError
 from .. import reading
 from ..asks import Outcome
-from ..protocols.base import Graded
+from ..graded import Graded
 from .base import Imported, Options, Stored, contradiction
 
 WHAT = "Bamboogle results: {summary, per_question_results: [{STYLE, ..., subquestions_result}]}"

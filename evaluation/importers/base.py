@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..gold import type_of_words
-from ..protocols.base import Graded
+from ..graded import Graded
 
 
 @dataclass(frozen=True)

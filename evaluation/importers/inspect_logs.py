@@ -18,7 +18,7 @@ from typing import Any
 from ...errors import InputError
 from .. import reading
 from ..asks import Outcome
-from ..protocols.base import Graded
+from ..graded import Graded
 from .base import Imported, Options, Stored, contradiction, place, refuse_twice
 
 WHAT = "a log of inspect_ai (.json or .eval)"

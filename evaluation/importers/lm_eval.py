@@ -16,8 +16,8 @@ from typing import Any
 from ...errors import InputError
 from .. import reading
 from ..asks import Outcome
+from ..graded import Graded
 from ..grading.text import normalize
-from ..protocols.base import Graded
 from ..reading import objects
 from .base import Imported, Options, Stored, contradiction, described, place, refuse_twice
 

@@ -21,8 +21,8 @@ from .. import reading
 from ..asks import OUTCOMES, Outcome
 from ..cases import ANSWER_TYPES
 from ..gold import typed_answer
+from ..graded import Graded
 from ..prompts import FORMATS
-from ..protocols.base import Graded
 from ..reading import number_text, objects
 from .base import Imported, Options, Stored, described, place, refuse_twice
 from .regrading import check, graded

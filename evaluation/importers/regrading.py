@@ -13,9 +13,9 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import ANSWER_TYPES
+from ..graded import Graded
 from ..grading import grade
 from ..prompts import FORMATS
-from ..protocols.base import Graded
 from .base import Imported, Options, Stored, type_of_golds
 
 _SHOWN = 100

@@ -14,7 +14,7 @@ from ...errors import InputError
 from ..asks import Outcome
 from ..benchmarks.stad import WHAT, StadItem, item_from_record, score
 from ..gold import typed_answer
-from ..protocols.base import Graded
+from ..graded import Graded
 from ..reading import objects
 
 

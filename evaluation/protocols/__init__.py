@@ -7,7 +7,10 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case
-from .base import About, CaseSet, Entry, Evidence, Graded, Protocol, Reduction
+from ..graded import Graded
+from ..grading.compat import MODES
+from ..validators import check_metrics, check_rows
+from .base import About, CaseSet, Entry, Evidence, Protocol, Reduction
 from .catalog import PROTOCOLS, get, reduce
 
 __all__ = ["About", "CaseSet", "Entry", "Evidence", "Graded", "Protocol", "Reduction", "PROTOCOLS", "get",
@@ -28,9 +31,6 @@ def metrics_from_rows(
 
     Raises ``InputError`` for rows that cannot be used, and for an unknown protocol or mode.
     """
-    from ..grading.compat import MODES
-    from ..validators import check_metrics, check_rows
-
     if compat is not None and compat not in MODES:
         raise InputError(f"--compat {compat!r} is not known; use one of {', '.join(MODES)}")
     graded = [row if isinstance(row, Graded) else Graded.from_dict(row, f"row {n}") for n, row in enumerate(rows, 1)]

@@ -14,8 +14,9 @@ from typing import Any
 from ...errors import InputError, did_you_mean
 from ...registry import Registry
 from ..cases import Case
+from ..graded import Graded
 from ..metrics import Metric
-from .base import About, Graded, Protocol, Reduction
+from .base import About, Protocol, Reduction
 
 PROTOCOLS: Registry[Callable[..., Protocol]] = Registry(
     "protocols", lambda value: isinstance(value, type) and isinstance(getattr(value, "about", None), About), __package__

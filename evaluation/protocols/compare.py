@@ -16,9 +16,9 @@ import numpy as np
 from ...errors import InputError
 from .. import statistics
 from ..cases import Case
+from ..graded import Graded
 from ..metrics import Metric, find, mark
 from . import counting
-from .base import Graded
 from .collapse_depth import Gated
 from .counting import Item
 from .double_gate import DoubleGate, gate_cases

@@ -20,10 +20,11 @@ from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
+from ..graded import Graded
 from ..metrics import Metric
 from . import counting
 from .asking import ask_again, ask_part, ask_whole, check_formats, pending
-from .base import About, CaseSet, Entry, Graded, Reduction
+from .base import About, CaseSet, Entry, Reduction
 from .counting import Item, Truth
 from .presenting import Exemplar
 

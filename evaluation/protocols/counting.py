@@ -12,8 +12,9 @@ import numpy as np
 from ...errors import InputError
 from .. import dependence, statistics
 from ..cases import Case
+from ..graded import Graded
 from ..metrics import Metric, mark
-from .base import Evidence, Graded
+from .base import Evidence
 
 Truth = bool | None
 """True, False, or None where an invalid answer leaves it undecided."""

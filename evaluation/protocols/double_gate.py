@@ -17,10 +17,11 @@ import numpy as np
 
 from ..asks import Ask, Grade
 from ..cases import Case
+from ..graded import Graded
 from ..metrics import Metric
 from . import collapse_depth, counting
 from .asking import ask_again, ask_part, ask_whole, check_formats, pending
-from .base import About, CaseSet, Entry, Evidence, Graded, Reduction
+from .base import About, CaseSet, Entry, Evidence, Reduction
 from .collapse_depth import Gated
 from .counting import Item, Truth
 

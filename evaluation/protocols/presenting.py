@@ -23,9 +23,10 @@ from .. import prompts, reading
 from ..asks import Ask, Grade
 from ..benchmarks.catalog import READERS
 from ..cases import Case
+from ..graded import Graded
 from ..grading.extract import CODE
 from .asking import THINKING
-from .base import Graded, Protocol, Reduction
+from .base import Protocol, Reduction
 from .catalog import BARE, PROTOCOLS, about, reduce
 from .counting import part_index
 

@@ -24,13 +24,14 @@ from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
+from ..graded import Graded
 from ..grading.extract import CODE, PAIR_Q1
 from ..metrics import Metric
 from ..sandbox.results import NOT_RUN, REASONS
 from . import compositionality_gap as gap
 from . import counting
 from .asking import MAX_TOKENS, ask_part, ask_whole, pending
-from .base import About, CaseSet, Entry, Graded, Reduction
+from .base import About, CaseSet, Entry, Reduction
 from .counting import Item, Truth
 from .presenting import Exemplar
 

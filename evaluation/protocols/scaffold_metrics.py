@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import statistics
+from ..cases import Case
 from ..metrics import Metric
 from . import counting
 from .counting import Item, Truth
@@ -27,6 +28,20 @@ class Scaffolded:
     """By level 1..K-1."""
     possible: frozenset[int]
     """The possible values of k: one where all answers are judged, none where a failed item has no scaffold."""
+
+    @staticmethod
+    def of(item: Item, cases: Mapping[str, Case] | None) -> Scaffolded:
+        """The item with every k that its rows allow; steps and skills are its case's where ``cases`` has it."""
+        levels = [int(role.partition(":")[2]) for role in item.rows if role.startswith("scaffold:")]
+        case = None if cases is None else cases.get(item.case)
+        skills = item.first.skills
+        if case is not None and any(part.skill for part in case.parts):
+            skills = tuple(part.skill or "" for part in case.parts)
+        steps = len(case.parts) if case is not None and case.parts else len(skills)
+        steps = max(steps, max(levels, default=0) + 1, item.n_parts)
+        outcomes = {j: item.truth(f"scaffold:{j}") for j in range(1, steps)}
+        possible = minimum_k(item.truth("whole"), [outcomes[j] for j in range(1, steps)])
+        return Scaffolded(item, steps, skills, outcomes, possible)
 
     @property
     def k(self) -> int | None:

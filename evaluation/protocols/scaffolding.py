@@ -17,12 +17,12 @@ from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
 from ..cases import Case
+from ..graded import Graded
 from ..metrics import Metric
 from . import counting, scaffold_metrics
 from .asking import ask_part, ask_whole, pending
-from .base import About, CaseSet, Entry, Graded, Reduction
-from .counting import Item
-from .scaffold_metrics import Scaffolded, minimum_k
+from .base import About, CaseSet, Entry, Reduction
+from .scaffold_metrics import Scaffolded
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Scaffolding:
         warnings: list[str] = []
         entries: dict[str, list[Entry]] = {"scaffold-k": [], "intractable": [], "unaided": []}
         for group, chosen in counting.by_model(counting.published(rows, self.compat)):
-            judged = [_scaffolded(item, cases) for item in counting.items(chosen)]
+            judged = [Scaffolded.of(item, cases) for item in counting.items(chosen)]
             found = scaffold_metrics.all_metrics(judged, self.seed, stad=self.compat == "stad")
             metrics += [replace(m, group={**group, **m.group}) for m in found]
             warnings += _warnings(judged)
@@ -122,19 +122,6 @@ def scaffolded(case: Case, level: int) -> str:
             )
         return str(given[level - 1])
     return prompts.scaffold(case.question, _solved_steps(case, level))
-
-
-def _scaffolded(item: Item, cases: Mapping[str, Case] | None) -> Scaffolded:
-    levels = [int(role.partition(":")[2]) for role in item.rows if role.startswith("scaffold:")]
-    case = None if cases is None else cases.get(item.case)
-    skills = item.first.skills
-    if case is not None and any(part.skill for part in case.parts):
-        skills = tuple(part.skill or "" for part in case.parts)
-    steps = len(case.parts) if case is not None and case.parts else len(skills)
-    steps = max(steps, max(levels, default=0) + 1, item.n_parts)
-    outcomes = {j: item.truth(f"scaffold:{j}") for j in range(1, steps)}
-    possible = minimum_k(item.truth("whole"), [outcomes[j] for j in range(1, steps)])
-    return Scaffolded(item, steps, skills, outcomes, possible)
 
 
 def _entry(s: Scaffolded) -> Entry:

@@ -27,9 +27,10 @@ from ...evaluation.asks import Ask, Response
 from ...evaluation.cases import Case
 from ...evaluation.engines.base import BaseEngine
 from ...evaluation.engines.local import LocalEngine
+from ...evaluation.graded import Graded
 from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
-from ...evaluation.protocols.base import Graded, Reduction
+from ...evaluation.protocols.base import Reduction
 from ...hooks.progress import Bar, no_bar
 from ..config import Config
 from ..evaluating.asking import make_protocol

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation import importers, validators
+from ...evaluation.graded import Graded
 from ...evaluation.importers import regrading
 from ...evaluation.importers.base import refuse_twice
-from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.catalog import uncounted
 from ..run import write_json, write_lines
 

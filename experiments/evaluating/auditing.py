@@ -19,8 +19,8 @@ from ...errors import InputError
 from ...evaluation import statistics
 from ...evaluation.asks import Ask
 from ...evaluation.engines.base import Engine
+from ...evaluation.graded import Graded
 from ...evaluation.grading import judge as judging
-from ...evaluation.protocols.base import Graded
 from ..run import write_text
 from .evaluate import Evaluated
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from matplotlib.ticker import MaxNLocator
 
+from ...evaluation.graded import Graded
 from ...evaluation.metrics import Metric
-from ...evaluation.protocols.base import Graded
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, drawn, need, point

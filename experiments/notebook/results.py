@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, NoCasesError, did_you_mean
 from ...evaluation.cases import Case
-from ...evaluation.protocols.base import Graded
+from ...evaluation.graded import Graded
 from ..run.reader import Row, RunData
 from .shown import ProbeResults, Table, frame_html, heading
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import ComposcopeError
 from ...evaluation.asks import OUTCOMES, Ask, Response
-from ...evaluation.protocols.base import Graded
+from ...evaluation.graded import Graded
 from ..run import read_json
 from ..run.reader import RunData
 from .index import Told, by_case, index

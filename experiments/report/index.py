@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...evaluation.asks import OUTCOMES
-from ...evaluation.protocols.base import Graded
+from ...evaluation.graded import Graded
 from ..figures.grouping import labels
 from ..run.reader import RunData
 from .gates import GATES, gates, ladder_k

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...evaluation.asks import Response
 from ...evaluation.cases import Case
-from ...evaluation.protocols.base import Graded
+from ...evaluation.graded import Graded
 from ..run.reader import RunData
 
 LOOP, BRIDGE, STOPPED, OPERAND, RESULT, LISTED = "loop", "bridge", "stopped", "operand", "result", "listed"

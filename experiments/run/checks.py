@@ -13,10 +13,10 @@ from ...evaluation import reading, statistics
 from ...evaluation.asks import Ask, Response
 from ...evaluation.engines import replies
 from ...evaluation.engines.base import THINKING_OPENED
+from ...evaluation.graded import Graded
 from ...evaluation.grading import judge, mathematics
 from ...evaluation.judging import JudgedGrades
 from ...evaluation.metrics import Metric, mark
-from ...evaluation.protocols.base import Graded
 
 MOST = 1000
 """The largest number of different answers that are judged again. Each one takes about a millisecond."""

@@ -18,8 +18,8 @@ from ...csv_files import read_csv
 from ...errors import InputError
 from ...evaluation import statistics
 from ...evaluation.cases import Case, Part, shares
+from ...evaluation.graded import Graded
 from ...evaluation.metrics import mark
-from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
 from ...evaluation.validators import read_graded
 from ...hooks.progress import Bar, no_bar

@@ -21,8 +21,9 @@ from pydantic_core import PydanticCustomError
 from ...errors import InputError
 from ...evaluation.asks import Ask, Response
 from ...evaluation.cases import Case
+from ...evaluation.graded import Graded
 from ...evaluation.metrics import Metric
-from ...evaluation.protocols.base import Graded, Reduction
+from ...evaluation.protocols.base import Reduction
 from ..config import RECORDED
 
 AGAIN = "restore the file, or make the run again"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from ...evaluation.graded import Graded
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols import counting
-from ...evaluation.protocols.base import Graded
 from ...evaluation.protocols.compare import compare
 from .published import beside, pair_name
 from .results import described

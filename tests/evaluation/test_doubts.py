@@ -10,8 +10,8 @@ from scipy.stats import beta
 
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.doubts import MEASURED, in_doubt, with_grader_bounds
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric, to_document
-from composcope.evaluation.protocols.base import Graded
 
 KIND = "number"
 

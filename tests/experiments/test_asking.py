@@ -12,8 +12,8 @@ import yaml
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import find
-from composcope.evaluation.protocols.base import Graded
 from composcope.experiments.config import Asking, Config
 from composcope.experiments.evaluating.asking import make_protocol, prepare, with_examples
 from composcope.experiments.evaluating.benchmark import load_benchmark

@@ -10,7 +10,8 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.protocols.base import Graded, Reduction
+from composcope.evaluation.graded import Graded
+from composcope.evaluation.protocols.base import Reduction
 from composcope.experiments.evaluating.auditing import FILE, audited, draw, estimate
 from composcope.experiments.run.schema import Evaluated
 

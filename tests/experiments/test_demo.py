@@ -9,8 +9,9 @@ import pytest
 
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
-from composcope.evaluation.protocols.base import Graded, Reduction
+from composcope.evaluation.protocols.base import Reduction
 from composcope.experiments import demo
 from composcope.experiments.cli import main
 from composcope.experiments.organism import documents, weights, world

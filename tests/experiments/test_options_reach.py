@@ -13,7 +13,7 @@ import pytest
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.cases import Case, Part, write_cases
-from composcope.evaluation.protocols.base import Graded
+from composcope.evaluation.graded import Graded
 from composcope.experiments.config import Asking, Config, Probing, Section, Serving
 from composcope.experiments.evaluating.asking import what_is_asked, with_benchmark
 from composcope.experiments.evaluating.benchmark import load_benchmark

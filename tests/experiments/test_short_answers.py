@@ -9,7 +9,7 @@ import pytest
 
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
-from composcope.evaluation.protocols.base import Graded
+from composcope.evaluation.graded import Graded
 from composcope.experiments.config import Asking, Config
 from composcope.experiments.evaluating.asking import make_protocol, with_target
 from composcope.experiments.evaluating.benchmark import load_benchmark

@@ -10,8 +10,8 @@ from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.analyses import formats, joint, recovery, taxonomy, tiers
 from composcope.evaluation.analyses.base import Analysis, Source
 from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
-from composcope.evaluation.protocols.base import Graded
 
 MARKS = {"+": "correct", "-": "incorrect", "0": "abstained", "?": "invalid"}
 

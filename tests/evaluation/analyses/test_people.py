@@ -10,7 +10,7 @@ from composcope.errors import InputError
 from composcope.evaluation.analyses import adjudicator, human_study
 from composcope.evaluation.analyses.base import Source
 from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.protocols.base import Graded
+from composcope.evaluation.graded import Graded
 
 # Adjudicator
 

@@ -7,8 +7,8 @@ import pytest
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.analyses import lengths, profiles, sizes
 from composcope.evaluation.analyses.base import Source
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import find
-from composcope.evaluation.protocols.base import Graded
 
 
 def _rows(model: str, outcomes: dict[str, str], skills: tuple[str, ...] = ()) -> list[Graded]:

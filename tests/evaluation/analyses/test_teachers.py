@@ -9,7 +9,7 @@ from composcope.evaluation.analyses import teachers
 from composcope.evaluation.analyses.base import Source
 from composcope.evaluation.benchmarks.stad import StadItem
 from composcope.evaluation.cases import Case
-from composcope.evaluation.protocols.base import Graded
+from composcope.evaluation.graded import Graded
 
 
 def _run(name: str, teacher: str, model: str, skills: dict[str, str]) -> Source:

@@ -9,8 +9,8 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric, find
-from composcope.evaluation.protocols.base import Graded
 from composcope.evaluation.protocols.compositionality_gap import CompositionalityGap
 from composcope.evaluation.protocols.double_gate import DoubleGate
 from composcope.evaluation.protocols.reasoning_gap import ReasoningGap

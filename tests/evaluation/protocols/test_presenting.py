@@ -11,10 +11,10 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols import get, presenting
-from composcope.evaluation.protocols.base import Graded
 from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation, examples_in
 from composcope.evaluation.protocols.reasoning_gap import co_present
 

@@ -12,9 +12,9 @@ from composcope.evaluation.asks import Grade
 from composcope.evaluation.benchmarks.stad import case_from_item
 from composcope.evaluation.builders import scaffolds
 from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols import get
 from composcope.evaluation.protocols.asking import recommended_format
-from composcope.evaluation.protocols.base import Graded
 from composcope.evaluation.protocols.reasoning_gap import NO_LEAKAGE
 
 PARTS = (Part("How many are 2 and 3?", "5", "math", "number"), Part("What is 5 times 2?", "10", "math", "number"))

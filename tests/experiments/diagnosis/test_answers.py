@@ -15,8 +15,8 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade, lists
-from composcope.evaluation.protocols.base import Graded
 from composcope.experiments import figures, plugins
 from composcope.experiments.config import Config
 from composcope.experiments.diagnosis import asks, behaviour, hypotheses, rule, variants

@@ -17,8 +17,8 @@ from safetensors.numpy import save_file
 from composcope.csv_files import to_csv
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case, write_cases
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols import catalog
-from composcope.evaluation.protocols.base import Graded
 from composcope.evaluation.protocols.reasoning_gap import co_present
 from composcope.experiments.evaluating.benchmark import load_benchmark
 from composcope.experiments.run import diagnosis as results

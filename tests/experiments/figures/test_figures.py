@@ -17,7 +17,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from composcope.errors import InputError
-from composcope.evaluation.protocols.base import Graded
+from composcope.evaluation.graded import Graded
 from composcope.experiments import figures
 from composcope.experiments.figures import catalog, gates, style
 from composcope.experiments.figures.drawing import Drawing

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.protocols.base import Graded
+from composcope.evaluation.graded import Graded
 from composcope.experiments.interventions import inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_text import markdown
 

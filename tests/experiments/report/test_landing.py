@@ -16,7 +16,7 @@ from browsing import Visit
 
 from composcope.evaluation.asks import Response
 from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.protocols.base import Graded
+from composcope.evaluation.graded import Graded
 from composcope.experiments import report
 from composcope.experiments.report import cases, index, landing
 from composcope.experiments.report.origins import origin, origins

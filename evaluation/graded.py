@@ -1,0 +1,169 @@
+"""One graded ask: a line of ``graded.jsonl``, the exchange format that anybody's results can come in.
+
+Graded.from_dict({"case": "c1", "role": "whole", "outcome": "correct"})
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from ..errors import InputError
+from .asks import OUTCOMES, Ask, Grade, Outcome
+from .cases import Case, declared_bin, shares
+
+GRADED_SCHEMA = 1
+_NUMBERED = re.compile(r"(?:no-preamble/)?(part|scaffold|placeholder):")
+_NUMBER = re.compile(r"[0-9]{1,3}(?=:|$)")
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One graded ask: a line of the exchange format ``graded.jsonl``. Only case, role and outcome are required."""
+
+    case: str
+    role: str
+    outcome: Outcome
+    benchmark: str | None = None
+    family: str | None = None
+    depth: int | None = None
+    cluster: str | None = None
+    atom: str | None = None
+    """Shared fact that a ``part:i:paraphrase:j`` row probes: its probes count once over all cases."""
+    skills: tuple[str, ...] = ()
+    """The case's ordered skills, one per step."""
+    kind: str | None = None
+    repeat: int = 0
+    model: str | None = None
+    run: str | None = None
+    ask: str | None = None
+    reason: str | None = None
+    answer: str | None = None
+    gold: str | None = None
+    match: str | None = None
+    """How the answer was matched (``exact``, ``numeric``, ``consistency``, ``judge``, ...)."""
+    domain: str | None = None
+    operation: str | None = None
+    prompt: str | None = None
+    """Name of the prompt format."""
+    unknowable: bool = False
+    """True where no model can know the answer; abstaining is then right."""
+    chance: float | None = None
+    """Probability that a guess in the right format is right."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Unknown fields of the file, kept as they are."""
+    depth_bin: int | None = None
+    """As of the case: there only where the benchmark declares bins."""
+    crossed: tuple[str, ...] = ()
+    """What the case shares with others beside its cluster."""
+
+    def __post_init__(self) -> None:
+        if self.depth_bin is None:
+            object.__setattr__(self, "depth_bin", declared_bin(self.benchmark, self.depth))
+
+    @property
+    def shares(self) -> Hashable:
+        """What the case shares with others, as ``dependence`` takes it; None where it stands alone."""
+        return shares(self.cluster, self.crossed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of the row: the exchange fields always, the others where they are set."""
+        row: dict[str, Any] = {"schema": GRADED_SCHEMA}
+        for name in _FIELDS:
+            value = getattr(self, name)
+            if name in _ALWAYS or value not in (None, False, ()):
+                row[name] = list(value) if isinstance(value, tuple) else value
+        return {**row, **self.extra}
+
+    @staticmethod
+    def from_dict(raw: Any, where: str = "graded row") -> Graded:
+        """Read one row; ``where`` (file:line) leads every error message.
+
+        Raises ``InputError`` for a missing field, an unknown outcome or a value of the wrong type.
+        """
+        if not isinstance(raw, Mapping):
+            raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}")
+        if raw.get("schema", GRADED_SCHEMA) != GRADED_SCHEMA:
+            raise InputError(f"{where}: schema is {raw['schema']!r}; this version reads schema {GRADED_SCHEMA}")
+        known = {k: v for k, v in raw.items() if k in _FIELDS and v is not None}
+        for name in ("case", "role", "outcome"):
+            if name not in known:
+                raise InputError(f"{where}: field {name!r} is missing; every row needs case, role and outcome")
+        if known["outcome"] not in OUTCOMES:
+            raise InputError(f"{where}: outcome is {known['outcome']!r}; use one of {', '.join(OUTCOMES)}")
+        for name, value in known.items():
+            known[name] = _typed(name, value, where)
+        extra = {k: v for k, v in raw.items() if k not in _FIELDS and k != "schema"}
+        return Graded(**known, extra=extra)
+
+    @staticmethod
+    def of(case: Case, ask: Ask, grade: Grade, *, ask_id: str | None, model: str | None, run: str | None) -> Graded:
+        """The row of one graded ask."""
+        skills = tuple(part.skill or "" for part in case.parts)
+        return Graded(
+            case=case.id,
+            role=ask.role,
+            outcome=grade.outcome,
+            benchmark=case.benchmark,
+            family=case.family,
+            depth=case.depth,
+            depth_bin=case.depth_bin,
+            cluster=case.cluster,
+            crossed=case.crossed,
+            atom=ask.atom,
+            skills=skills if any(skills) else (),
+            kind=ask.kind,
+            repeat=ask.repeat,
+            model=model,
+            run=run,
+            ask=ask_id,
+            reason=grade.reason,
+            answer=grade.answer,
+            gold=ask.gold,
+            match=grade.match,
+            domain=case.domain,
+            operation=case.operation,
+            prompt=ask.format,
+            unknowable=case.unknowable,
+            chance=case.chance,
+        )
+
+
+_FIELDS = tuple(f.name for f in fields(Graded) if f.name != "extra")
+_ALWAYS = frozenset(
+    "case benchmark family depth cluster atom skills role kind repeat model run ask outcome reason answer gold".split()
+)
+
+
+def _typed(name: str, value: Any, where: str) -> Any:
+    if name in ("skills", "crossed"):
+        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+            raise InputError(f"{where}: {name} is {value!r}; give a list of strings")
+        return tuple(value)
+    if name in ("depth", "depth_bin", "repeat"):
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InputError(f"{where}: {name} is {value!r}; give a whole number of at least 0")
+        return value
+    if name == "unknowable":
+        if not isinstance(value, bool):
+            raise InputError(f"{where}: unknowable is {value!r}; give true or false")
+        return value
+    if name == "chance":
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise InputError(f"{where}: chance is {value!r}; give a probability between 0 and 1")
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InputError(f"{where}: {name} is {value!r}; give a string")
+    text = str(value)
+    if name in ("case", "role") and not text.strip():
+        raise InputError(f"{where}: {name} is empty; give a non-empty string")
+    if name == "role" and (kind := _NUMBERED.match(text)):
+        least = 0 if kind[1] == "part" else 1
+        number = _NUMBER.match(text, kind.end())
+        if number is None or int(number[0]) < least:
+            raise InputError(f"{where}: role is {text!r}; after {kind[1]!r} give a number from {least} to 999")
+    return text
