@@ -9,9 +9,8 @@ import typer
 
 from ..console import exits
 from ..console.printing import show
-from .flags import bound
+from .flags import AsJson, Seed, bound
 from .help import Command, example
-from .options import AsJson, Seed
 
 ABOUT = {
     "formats": "Prompt formats on one gate-passing set: accuracy, abstention, closing tags, agreement.",

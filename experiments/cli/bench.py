@@ -9,8 +9,8 @@ import typer
 
 from ...errors import InputError
 from ..console.printing import show
+from .flags import AsJson, Quiet
 from .help import Command, Commands, example
-from .options import AsJson, Quiet
 
 app = typer.Typer(cls=Commands, help="Measure what asking costs on this machine.", no_args_is_help=True)
 

@@ -8,9 +8,8 @@ import typer
 
 from ..console import exits
 from ..console.printing import show
-from .flags import with_plugins
+from .flags import AsJson, Quiet, RunArg, Seed, with_plugins
 from .help import Command, example
-from .options import AsJson, Quiet, RunArg, Seed
 
 
 def register(app: typer.Typer) -> None:

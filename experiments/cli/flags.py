@@ -1,4 +1,4 @@
-"""Make command-line flags from the configuration: the fields of some sections become a command's options.
+"""The flags of commands: those that several commands share, and those made from the configuration's sections.
 
     @with_config(Config, Asking, leave_out=("shard",))
     def command(given: dict[str, Any], out: Out = None) -> int: ...
@@ -10,7 +10,7 @@ Flags arrive as text, and only the model checks them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -18,8 +18,23 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 from pydantic.fields import FieldInfo
 
+from ...errors import InputError
 from .. import plugins
 from ..config import RAY, Asking, Config, Probing, Section, Serving, flag
+
+# Shared by several commands, with the help text of each.
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder (default: runs/MODEL--BENCHMARK).")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print the number of asks, tokens and forward passes.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; the log file still has it.")]
+RunArg = Annotated[Path, typer.Argument(help="A run folder.")]
+RunArgs = Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold several.")]
+Compat = Annotated[str | None, typer.Option(help="Grade and count as in a paper: agentcoma, stad or collapse.")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="YAML file of options (`composcope init` writes one); flags override it."),
+]
 
 SECTIONS = {Asking: "asking", Serving: "serving"}
 """The field of ``Config`` that holds a section's values; the values of other sections are at the top level."""
@@ -64,6 +79,28 @@ def with_config(
         return {"given": given}
 
     return lambda command: _with_parameters(command, added, collect)
+
+
+def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a file, overridden by those given. Raises ``InputError`` for a file without options."""
+    import yaml
+
+    from ...evaluation import reading
+
+    if path is None:
+        return dict(given)
+    try:
+        found = yaml.safe_load(reading.text(path, "`composcope init` writes one"))
+    except yaml.YAMLError as e:
+        raise InputError(f"--config {path}: not valid YAML ({' '.join(str(e).split())[:200]})") from e
+    if not isinstance(found, dict):
+        raise InputError(f"--config {path}: holds no options; give lines such as 'model: organism:control'")
+    found.pop("schema", None)
+    merged = {**found, **given}
+    for section in ("asking", "serving"):
+        if isinstance(found.get(section), dict) and section in given:
+            merged[section] = {**found[section], **given[section]}
+    return merged
 
 
 def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,8 +10,8 @@ import typer
 from ...errors import InputError
 from ..console.printing import show
 from ..organism.weights import DOSES
+from .flags import AsJson, Quiet
 from .help import Command, Commands, example
-from .options import AsJson, Quiet
 from .plants import plant
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ...errors import InputError
 from ..console.printing import show
 from ..organism.plants import recipes
 from ..organism.weights import WRITERS
-from .options import AsJson
+from .flags import AsJson
 
 _CAUSES = (
     f"One of {', '.join(recipes.CAUSES)}; give it twice for a mixture. {' or '.join(WRITERS)}: a model that writes "

@@ -19,11 +19,9 @@ from ..console.printing import show
 from . import build, diagnosis, interventions, start, studies
 from . import runs as run_commands
 from .bench import app as bench
-from .flags import with_config, with_plugins
+from .flags import AsJson, ConfigFile, DryRun, Out, Quiet, RunArg, Seed, with_config, with_file, with_plugins
 from .help import Command, Commands, example
-from .options import AsJson, DryRun, Out, Quiet, RunArg, Seed
 from .organism import app as organism
-from .start import ConfigFile, with_file
 
 
 class Root(Commands):

@@ -12,9 +12,8 @@ import typer
 from ...errors import InputError
 from ..console import exits
 from ..console.printing import show
-from .flags import with_plugins
+from .flags import AsJson, Compat, Out, Quiet, RunArg, RunArgs, with_plugins
 from .help import Command, example, under
-from .options import AsJson, Compat, Out, Quiet, RunArg, RunArgs
 
 SCORE = {"Graded rows": ("protocol", "cases"),
          "Checks of the grades": ("labels", "audit", "judge", "api_key_env", "seed")}  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +11,9 @@ import typer
 from ...errors import InputError
 from ..console import exits
 from ..console.printing import show
+from .flags import AsJson
 from .help import Command, example
-from .options import AsJson
 
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", help="YAML file of options (`composcope init` writes one); flags override it."),
-]
 N_CASES = 12
 _CASES = """\
 # One case per line, as JSON. A line that begins with # is a comment.
@@ -94,25 +89,3 @@ def write(folder: Path) -> list[Path]:
 def _short(case: dict[str, Any]) -> dict[str, Any]:
     """A case without the fields that a first case file does not need."""
     return {k: v for k, v in case.items() if k not in ("domain", "operation", "benchmark", "evidence")}
-
-
-def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a file, overridden by those given. Raises ``InputError`` for a file without options."""
-    import yaml
-
-    from ...evaluation import reading
-
-    if path is None:
-        return dict(given)
-    try:
-        found = yaml.safe_load(reading.text(path, "`composcope init` writes one"))
-    except yaml.YAMLError as e:
-        raise InputError(f"--config {path}: not valid YAML ({' '.join(str(e).split())[:200]})") from e
-    if not isinstance(found, dict):
-        raise InputError(f"--config {path}: holds no options; give lines such as 'model: organism:control'")
-    found.pop("schema", None)
-    merged = {**found, **given}
-    for section in ("asking", "serving"):
-        if isinstance(found.get(section), dict) and section in given:
-            merged[section] = {**found[section], **given[section]}
-    return merged

@@ -16,9 +16,8 @@ from .. import plugins
 from ..config import Asking, Config, Serving
 from ..console.printing import show
 from . import analyses, interventions
-from .flags import bound, with_config, with_plugins
+from .flags import AsJson, Quiet, Seed, bound, with_config, with_plugins
 from .help import WHOLE, Command, Commands, example, under
-from .options import AsJson, Quiet, Seed
 
 if TYPE_CHECKING:
     from ..studies.study import Preset

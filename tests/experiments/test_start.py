@@ -11,7 +11,8 @@ from exit_codes import done
 from composcope.errors import InputError
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import main
-from composcope.experiments.cli.start import with_file, write
+from composcope.experiments.cli.flags import with_file
+from composcope.experiments.cli.start import write
 
 
 def test_what_init_writes_runs_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
