@@ -27,7 +27,7 @@ from ...terminal import to_stderr
 from ..asks import Ask
 from .http import HttpEngine
 
-KEEPER = Path(__file__).with_name("keeper.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 CRASHES_PER_ASK = 3
 """An ask that is in flight during more crashes than this is given up: it may be what kills the server."""
 _SAY_SECONDS = 15.0
@@ -60,7 +60,7 @@ class Launch:
 class ManagedServer:
     """The process behind a ``Launch``. Use as a context manager, or call ``close``.
 
-    It dies with this process, however this process ends (see ``keeper``). Thread-safe.
+    It dies with this process, however this process ends (see ``supervisor``). Thread-safe.
     """
 
     def __init__(self, launch: Launch) -> None:
@@ -132,7 +132,7 @@ class ManagedServer:
         with launch.log.open("ab") as log:
             self._log_start = log.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(KEEPER), str(launch.grace), *launch.command(self.port)],
+                [sys.executable, "-I", "-S", str(SUPERVISOR), str(launch.grace), *launch.command(self.port)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

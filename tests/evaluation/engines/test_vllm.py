@@ -79,15 +79,15 @@ def metric(engine: vllm.VllmEngine, name: str) -> float:
 
 def processes(engine: vllm.VllmEngine) -> dict[int, tuple[int, str]]:
     """pid -> (resident kB, command) of the server and its children: they share a process group."""
-    keeper = engine.server._process
-    assert keeper is not None
+    supervisor = engine.server._process
+    assert supervisor is not None
     rows = [
         line.split(None, 4)
         for line in subprocess.run(
             ["ps", "-eo", "pid,ppid,pgid,rss,args", "--no-headers"], capture_output=True, text=True, check=True
         ).stdout.splitlines()
     ]
-    [group] = [row[2] for row in rows if int(row[1]) == keeper.pid]
+    [group] = [row[2] for row in rows if int(row[1]) == supervisor.pid]
     return {int(row[0]): (int(row[3]), row[4]) for row in rows if row[2] == group}
 
 

@@ -1,8 +1,8 @@
-"""Runs one command for as long as its parent lives: ``python keeper.py GRACE COMMAND...``, with a pipe as stdin.
+"""Runs one command for as long as its parent lives: ``python supervisor.py GRACE COMMAND...``, with a pipe as stdin.
 
 The parent holds the other end of the pipe. When it closes (the parent stopped, crashed or was killed, whatever the
 signal), the command's whole process group gets SIGTERM and, ``GRACE`` seconds later, SIGKILL. When the command ends by
-itself, its remaining processes are killed and the keeper exits with its exit code. It is a script in a new session,
+itself, its remaining processes are killed and the supervisor exits with its exit code. It is a script in a new session,
 so that Ctrl-C in a terminal reaches the parent only; standard library only, because it starts without site-packages.
 """
 
@@ -19,7 +19,7 @@ POLL_SECONDS = 0.2
 _REAP_SECONDS = 5.0
 
 
-def keep(command: list[str], grace: float) -> int:
+def supervise(command: list[str], grace: float) -> int:
     """Run ``command`` until it ends or the parent does; returns its exit code (128 + signal where one ended it)."""
     told: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -59,4 +59,4 @@ def _wait(child: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(keep(sys.argv[2:], float(sys.argv[1])))
+    sys.exit(supervise(sys.argv[2:], float(sys.argv[1])))
