@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
-from ..cases import Case
+from ..cases import Case, Part
 from ..options import Choices, listed
 from .catalog import about
 
@@ -29,38 +29,28 @@ def question(case: Case, text: str, options: Choices = ()) -> str:
 def ask_part(case: Case, i: int, role: str, text: str, format: str, max_tokens: int | None) -> Ask:
     """An ask about part ``i``, in the words of ``text``."""
     part = case.parts[i]
-    asked = question(case, text, part.options)
-    return Ask(
-        case=case.id,
-        role=role,
-        prompt=prompts.render(asked, format),
-        gold=part.answer,
-        answer_type=part.answer_type,
-        format=format,
-        aliases=part.aliases,
-        max_tokens=max_tokens or MAX_TOKENS.get(format, 512),
-        stop=prompts.FORMATS[format].stop,
-        kind=part.kind,
-        atom=part.atom,
-        options=part.options,
-        question=asked,
-    )
+    return replace(_ask(case, part, role, text, format, max_tokens), kind=part.kind, atom=part.atom)
 
 
 def ask_whole(case: Case, role: str, text: str, format: str, max_tokens: int | None) -> Ask:
     """An ask whose answer is the case's answer."""
-    asked = question(case, text, case.options)
+    return _ask(case, case, role, text, format, max_tokens)
+
+
+def _ask(case: Case, of: Case | Part, role: str, text: str, format: str, max_tokens: int | None) -> Ask:
+    """An ask whose answer is that of the case, or of one of its parts."""
+    asked = question(case, text, of.options)
     return Ask(
         case=case.id,
         role=role,
         prompt=prompts.render(asked, format),
-        gold=case.answer,
-        answer_type=case.answer_type,
+        gold=of.answer,
+        answer_type=of.answer_type,
         format=format,
-        aliases=case.aliases,
+        aliases=of.aliases,
         max_tokens=max_tokens or MAX_TOKENS.get(format, 512),
         stop=prompts.FORMATS[format].stop,
-        options=case.options,
+        options=of.options,
         question=asked,
     )
 
