@@ -13,8 +13,8 @@ every call checks that it does.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -337,29 +337,39 @@ def step(
     if check and first:
         unchanged = len(prefix.queries)
         row = (lambda x: x[:, 0]) if rows is None else (lambda x: x[0, :unchanged])
-        added.append(ModuleHook(blocks[-1], "out", lambda x: _check(lm, prefix, row(x).detach())))
+        added.append(ModuleHook(blocks[-1], "out", lambda x: check_unchanged(lm, prefix, row(x).detach())))
     for layer, fn in (grow or {}).items():
         added.append(ModuleHook(blocks[layer], "out", fn) if layer >= 0 else ModuleHook(blocks[0], "in", fn))
     in_order = nullcontext() if rows is None else inputs_reordered(blocks, rows, ids.shape[1])
     interposed = attention.interpose(lm.model, attend, without_mask=True)
     with interposed, hooked(added, ids.shape[0]), in_order, keep_rotary_angles(lm.model):
         mask = torch.ones_like(ids)  # unused: the callback decides what is visible; keeps models from warning
-        try:
+        with rows_refused(lm, "suffix recomputation is"):
             logits = lm.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
-        except (RuntimeError, TypeError) as e:
-            if is_out_of_memory(e) or not re.search(r"shape|view|size|NoneType", str(e)):
-                raise
-            raise ModelError(
-                f"{type(lm.model).__name__}: its forward pass does not take rows added on the way; suffix "
-                "recomputation is not available for it"
-            ) from e
     logits = logits.reshape(ids.shape[0], -1, logits.shape[-1])
     if torch.isnan(logits.detach()).any():
         raise ModelError(f"{type(lm.model).__name__}: NaN logits in recomputed rows; check weights, dtype and edits")
     return Step(logits, keys, values)
 
 
-def _check(lm: Model, prefix: Prefix, row: Float[Tensor, "query d_model"]) -> None:
+@contextmanager
+def rows_refused(lm: Model, lost: str) -> Iterator[None]:
+    """Around a forward pass with rows added on the way: errors about shapes become a ``ModelError`` that names what is
+    lost (``lost``: subject and verb).
+    """
+    try:
+        yield
+    except (RuntimeError, TypeError) as e:
+        if is_out_of_memory(e) or not re.search(r"shape|view|size|NoneType", str(e)):
+            raise
+        raise ModelError(
+            f"{type(lm.model).__name__}: its forward pass does not take rows added on the way; {lost} not available "
+            "for it"
+        ) from e
+
+
+def check_unchanged(lm: Model, prefix: Prefix, row: Float[Tensor, "query d_model"]) -> None:
+    """Raises ``ModelError`` if the recomputed unchanged rows differ from the full forward pass."""
     error = float((row - prefix.final).abs().max() / prefix.final.abs().max().clamp_min(1e-30))
     limit = 1e-3 if prefix.final.dtype in (torch.float32, torch.float64) else 0.1
     if not error <= limit:

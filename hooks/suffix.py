@@ -8,7 +8,6 @@ The first row of the batch is the unchanged sequence. It must reproduce the full
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ..devices import is_out_of_memory
 from ..errors import InputError, ModelError
 from ..interrupts import held
 from . import attention
@@ -27,7 +25,7 @@ from .edits import HEADS, Edits, Knockout, Patch, edits_of, first_cut
 from .length_limits import check_suffix, keep_rotary_angles
 from .model import Model
 from .parts import decoder_of
-from .rows import Prefix, _check
+from .rows import Prefix, check_unchanged, rows_refused
 from .sites import Site
 
 
@@ -117,20 +115,14 @@ def suffix(lm: Model, ids: Sequence[int], prefix: Prefix, rows: Sequence[Edits],
             visit = _inside(plan, site, tokens.shape[1], lm.anatomy.heads(site.layer))
             stack.callback(install(at, visit, lm.anatomy.heads(site.layer)).remove)
         stack.enter_context(interposed)
-        try:
+        with rows_refused(lm, "rows of edits are"):
             decoder_of(lm.model)(
                 input_ids=tokens, attention_mask=torch.ones_like(tokens), position_ids=positions, use_cache=False
             )
-        except (RuntimeError, TypeError) as e:
-            if is_out_of_memory(e) or not re.search(r"shape|view|size|NoneType", str(e)):
-                raise
-            raise ModelError(
-                f"{type(lm.model).__name__}: its forward pass does not take rows added on the way; rows of edits are "
-                "not available for it"
-            ) from e
     (x,) = final
     if again := [i for i, q in enumerate(prefix.queries) if start <= q.position < stop]:
-        _check(lm, prefix.select(again), x[0, torch.tensor([prefix.queries[i].position - start for i in again])])
+        places = torch.tensor([prefix.queries[i].position - start for i in again])
+        check_unchanged(lm, prefix.select(again), x[0, places])
     if not torch.isfinite(x).all():
         bad = int((~torch.isfinite(x)).flatten(1).any(1).nonzero()[0])
         raise ModelError(f"{type(lm.model).__name__}: row {bad - 1} of edits gives NaN or infinite activations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import torch
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.decode import Variants, decode
-from composcope.hooks.rows import _check, prefill, step
+from composcope.hooks.rows import check_unchanged, prefill, step
+from composcope.hooks.suffix import suffix
 
 from ..tiny_models import CONFIGS, tiny
 
@@ -131,8 +133,27 @@ def test_rows_that_differ_in_half_precision_may_have_been_routed_otherwise(
     lm = load_model(tiny(name).to(dtype))  # type: ignore[arg-type]
     prefix = prefill(lm, [[5, 6, 7]])
     with pytest.raises(ModelError, match=r"differs from the full forward pass by 5\.0e-01") as error:
-        _check(lm, prefix, prefix.final * 1.5)
+        check_unchanged(lm, prefix, prefix.final * 1.5)
     assert ("routers choose other experts by the rounding of torch.bfloat16" in str(error.value)) is routed
+
+
+@pytest.mark.parametrize(("said", "kind"), [("size mismatch, got 3", ModelError), ("the device is gone", RuntimeError)])
+def test_only_errors_about_shapes_mean_that_a_model_takes_no_rows(said: str, kind: type[Exception]) -> None:
+    lm = load_model(tiny("llama"))
+    prefix = prefill(lm, [PROMPTS[0]])
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError(said)
+
+    lm.anatomy.layers[0].block.register_forward_pre_hook(fail)
+    tries: dict[str, Callable[[], Any]] = {
+        "suffix recomputation": lambda: step(lm, prefix),
+        "rows of edits": lambda: suffix(lm, PROMPTS[0], prefix, [], start=3, stop=len(PROMPTS[0])),
+    }
+    for lost, attempt in tries.items():
+        with pytest.raises(kind) as error:
+            attempt()
+        assert type(error.value) is kind and (lost in str(error.value)) is (kind is ModelError)
 
 
 def test_prompts_and_suffixes_past_the_context_are_refused() -> None:
