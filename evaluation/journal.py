@@ -27,7 +27,7 @@ from typing import Any
 from ..errors import JournalError
 from ..files import sync_folder
 from .asks import Ask, Response
-from .chain import Chain, seal
+from .checksums import Chain, seal
 from .locking import acquire, is_locked
 
 SCHEMA = 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.chain import seal
+from composcope.evaluation.checksums import seal
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 
 ENGINE = {"weights": "w"}
