@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import zip_longest
@@ -138,7 +138,9 @@ def diagnosed(
     held = opening.readable(target, heard, settings)
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
     verdicts = [_verdict(id, behaviours[id], opened.get(id), held.get(id, ())) for id in groups]
-    about = {**_of_how_many(data), **_about(data, target, seed, behaviours.values(), time.monotonic() - start)}
+    mended = {"mended": _sums(b.mended for b in behaviours.values()),
+              "interventions": _sums({n: t.own for n, t in i.tests.items()} for i in opened.values())}  # fmt: skip
+    about = {**_of_how_many(data), **_about(data, target, seed, time.monotonic() - start), **mended}
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)
     return found
@@ -198,14 +200,17 @@ def _of_how_many(data: RunData) -> dict[str, int]:
     return {"failures": len(failing), "unjudged": len(failing & unjudged)}
 
 
-def _about(data: RunData, target: Target, seed: int, behaviours: Any, seconds: float) -> dict[str, Any]:
-    total: dict[str, Tally] = {}
-    for found in behaviours:
-        for name, tally in found.mended.items():
-            total[name] = Tally(total.get(name, Tally()).k + tally.k, total.get(name, Tally()).n + tally.n)
+def _about(data: RunData, target: Target, seed: int, seconds: float) -> dict[str, Any]:
     made_with = {**data.manifest.made_with(), "composcope": provenance.code(), "versions": provenance.libraries(),
                  "numerics": dict(target.numerics())}  # fmt: skip
-    return {
-        "seed": seed, "model": target.label, "seconds": round(seconds, 2), "made_with": made_with,
-        "mended": {name: {"count": t.k, "n": t.n} for name, t in total.items()},
-    }  # fmt: skip
+    return {"seed": seed, "model": target.label, "seconds": round(seconds, 2), "made_with": made_with}
+
+
+def _sums(found: Iterable[Mapping[str, Tally]]) -> dict[str, dict[str, int]]:
+    """Over all cases: how many failing variants each change mends (or shows the right answer), of how many."""
+    total: dict[str, dict[str, int]] = {}
+    for tallies in found:
+        for name, tally in tallies.items():
+            before = total.get(name, {"count": 0, "n": 0})
+            total[name] = {"count": before["count"] + tally.k, "n": before["n"] + tally.n}
+    return total

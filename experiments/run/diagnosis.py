@@ -84,7 +84,8 @@ class Diagnosis:
     verdicts: Sequence[Verdict]
     shares: Sequence[CauseShare]
     about: Mapping[str, Any] = field(default_factory=dict)
-    """Model, data, code, seed, versions, settings, seconds, and how often each forced text mends (``mended``)."""
+    """Model, data, code, seed, versions, settings, seconds, and over all failing variants how often each forced text
+    (``mended``) and each intervention on an opened decision (``interventions``) mends."""
 
     def of(self, case: str) -> Verdict | None:
         """The verdict on a case."""

@@ -2,15 +2,16 @@
 
 A plant is a model with one cause, with two (each for half of the kinds), or with no cause from the list, such as a
 jammed model. For a plant without such a cause the diagnosis must refuse, and every cause that it names is false.
+Beside the matrix stand what mends the failures of each plant, and the score of guesses that open nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...csv_files import to_csv
 from ...errors import InputError
@@ -19,10 +20,13 @@ from ...evaluation.statistics import clopper_pearson
 from ...hooks.progress import Bar, no_bar
 from .. import investigate as work
 from ..config import Config
+from ..console.printing import table
 from ..diagnosis.job import diagnose, labelled_failures
 from ..run import read_json, write_json, write_text
 from ..run.diagnosis import Diagnosis
 from ..run.reader import read_run
+from . import guessing
+from .guessing import Cheap
 
 REFUSED = "undetermined"
 MERGED = {"near-miss": "format", "too-late": "lost"}
@@ -84,19 +88,27 @@ def truth_of(grafts: Sequence[Mapping[str, Any]]) -> Callable[[Case], str]:
     return truth
 
 
-def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> tuple[list[DiagnosedCase], Diagnosis | None]:
-    """Evaluate a plant, diagnose up to ``cases`` failures and add the truth; None if no case fails."""
+class Judged(NamedTuple):
+    """A plant's failing cases with the diagnosis of each, and what is known of them without opening the model."""
+
+    cases: Sequence[DiagnosedCase] = ()
+    diagnosis: Diagnosis | None = None
+    cheap: Sequence[Cheap] = ()
+
+
+def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> Judged:
+    """Evaluate a plant, diagnose up to ``cases`` failures and add the truth; empty if no case fails."""
     out = folder / planted.name
     options = {"model": planted.model, "benchmark": "organism:mixed", "limit": 2 * cases, "seed": seed, "probes": []}
     work.investigate(Config.read(options), out, quiet=True, contrast=False)
     run = read_run(out)
     if not labelled_failures(run):
-        return [], None
+        return Judged()
     found = diagnose(out, cases=cases, seed=seed, quiet=True)
     named = [(v, run.cases[v.case], MERGED.get(v.kind, v.kind)) for v in found.verdicts]
-    return [
-        DiagnosedCase(planted.name, v.case, planted.truth(c), n, v.mended_by is not None) for v, c, n in named
-    ], found
+    judged = [DiagnosedCase(planted.name, v.case, planted.truth(c), n, v.mended_by is not None) for v, c, n in named]
+    cheap = guessing.cheap(out, planted.model, [j.case for j in judged])
+    return Judged(judged, found, [cheap[j.case] for j in judged])
 
 
 def scores(judged: Sequence[DiagnosedCase]) -> dict[str, Any]:
@@ -133,22 +145,46 @@ def matrix(judged: Sequence[DiagnosedCase]) -> list[dict[str, Any]]:
     return rows
 
 
+def guessed(judged: Sequence[DiagnosedCase], known: Sequence[Cheap]) -> dict[str, float | None]:
+    """Macro-F1 over the planted causes of guesses that open nothing, by what they are made from."""
+    found = guessing.guesses(known, [j.truth for j in judged]) if len(judged) > 1 else {}
+    return {
+        name: scores([replace(j, named=g) for j, g in zip(judged, causes, strict=True)])["macro_f1"]
+        for name, causes in found.items()
+    }
+
+
+READ = ("exit", "scope:decision", "scope:elsewhere")
+"""Tests that read a state and change nothing."""
+
+
+def mends(found: Mapping[str, Diagnosis]) -> list[dict[str, Any]]:
+    """One row per plant: how many of its failing variants each change mends; inside, of those that were opened."""
+    rows = []
+    for plant, diagnosis in found.items():
+        every = {**diagnosis.about["mended"], **diagnosis.about["interventions"]}
+        rows.append({"plant": plant} | {n: f"{t['count']}/{t['n']}" for n, t in every.items() if n not in READ})
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return [{name: row.get(name, "") for name in names} for row in rows]
+
+
 def lines(judged: Sequence[DiagnosedCase]) -> list[str]:
     """The matrix and its scores as text."""
-    from ..console.printing import table
-
     s = scores(judged)
-    f1 = "undefined" if s["macro_f1"] is None else f"{s['macro_f1']:.2f}"
 
     def said(share: Mapping[str, Any]) -> str:
         return f"{share['count']} of {share['n']}" + ("" if not share["n"] else f" ({100 * share['share']:.0f} %)")
 
     return [
         *table(matrix(judged)),
-        f"macro-F1 over the planted causes: {f1}; named right {said(s['named_right'])}",
+        f"macro-F1 over the planted causes: {_two(s['macro_f1'])}; named right {said(s['named_right'])}",
         f"undetermined although a cause was planted: {said(s['undetermined'])}",
         f"a cause named although none of the list was planted: {said(s['false_causes'])}",
     ]
+
+
+def _two(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.2f}"
 
 
 REAL = "world:city-capital,city-currency,city-language,company-capital,company-currency"
@@ -160,7 +196,7 @@ def run_study(
 ) -> list[str]:
     """Judge the plants of these folders, diagnose the models, and return the results as text.
 
-    Writes ``confusion.csv`` and ``confusion.json``. Raises ``InputError`` without any plant or model.
+    Writes ``confusion.csv``, ``mended.csv`` and ``confusion.json``. Raises ``InputError`` without any plant or model.
     """
     shipped = Path(__file__).parents[1] / "organism" / "plants" / "weights"
     folders = series or ([shipped] if shipped.is_dir() and not models else [])
@@ -168,27 +204,35 @@ def run_study(
     if not plants and not models:
         raise InputError("study why: give --series FOLDER with plants (`composcope organism plant`), or --model FOLDER")
     judged: list[DiagnosedCase] = []
-    seconds: dict[str, float] = {}
+    known: list[Cheap] = []
+    diagnoses: dict[str, Diagnosis] = {}
     with progress("diagnosing models", len(plants) + len(models)) as advance:
         for planted in plants:
-            found, diagnosis = judge(planted, out, cases, seed)
-            judged += found
-            if diagnosis is not None:
-                seconds[planted.name] = diagnosis.about["seconds"] / max(1, len(found))
+            found = judge(planted, out, cases, seed)
+            judged += found.cases
+            known += found.cheap
+            if found.diagnosis is not None:
+                diagnoses[planted.name] = found.diagnosis
             advance(1)
-        said = lines(judged) if judged else []
+        said, beaten = lines(judged) if judged else [], guessed(judged, known)
+        said += [
+            f"macro-F1 of a guess from the {n}: {'undefined' if f is None else f'{f:.2f}'}" for n, f in beaten.items()
+        ]
         for model in models:
             folder = out / Path(model).name.replace(":", "-")
             benchmark = "organism:mixed" if model.startswith("organism:") else REAL
             options = {"model": model, "benchmark": benchmark, "limit": cases, "seed": seed, "probes": []}
             work.investigate(Config.read(options), folder, quiet=True, contrast=False)
             if labelled_failures(read_run(folder)):
-                diagnosis = diagnose(folder, cases=cases, seed=seed, quiet=True)
-                seconds[folder.name] = diagnosis.about["seconds"] / len(diagnosis.verdicts)
+                diagnoses[folder.name] = diagnosis = diagnose(folder, cases=cases, seed=seed, quiet=True)
                 said += diagnosis.lines()
             advance(1)
+    said += ["failing variants that each change mends:", *table(mends(diagnoses))] if diagnoses else []
+    seconds = {name: d.about["seconds"] / max(1, len(d.verdicts)) for name, d in diagnoses.items()}
     said += [f"{name}: {s:.1f} s per case" for name, s in seconds.items()]
     write_text(out / "confusion.csv", to_csv(matrix(judged)))
-    document = {"seed": seed, "scores": scores(judged), "matrix": matrix(judged), "seconds_per_case": seconds}
+    write_text(out / "mended.csv", to_csv(mends(diagnoses)))
+    document = {"seed": seed, "scores": scores(judged), "guesses": beaten, "matrix": matrix(judged),
+                "mended": mends(diagnoses), "seconds_per_case": seconds}  # fmt: skip
     write_json(out / "confusion.json", {**document, "cases": [vars(j) for j in judged], "lines": said})
     return said

@@ -64,7 +64,7 @@ def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) 
     wholes, found = [e for e in examples if e.role == "whole"], CaseScores()
     if len(wholes) < 2:
         return found
-    for probe in (_min_k, _lookback, _neurons, _trajectory, _baselines, _nulls):
+    for probe in (_min_k, _lookback, _neurons, _trajectory, baselines, _nulls):
         found.values.update(probe(lm, wholes, examples))
     for name, function in (probes or {}).items():
         own = _own(name, function(lm, examples), examples)
@@ -113,7 +113,7 @@ def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -
     }
 
 
-def _baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
+def baselines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example] = ()) -> ValuesByCase:
     """Numbers that are cheaper than any probe: confidence, length, and the likelihood of the question."""
     from ...probes import min_k
 

@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,7 +17,8 @@ from composcope.experiments.diagnosis import asks, inside, places, readings, rul
 from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.run import diagnosis as results
-from composcope.experiments.studies import confusion
+from composcope.experiments.studies import confusion, guessing
+from composcope.experiments.validity import scores as validity
 from composcope.hooks import load_model
 from composcope.hooks.interchange import states
 
@@ -247,6 +249,33 @@ def test_the_confusion_matrix_counts_named_and_refused_causes(tmp_path: Path) ->
         confusion.planted_in(tmp_path)
     (tmp_path / "organism.json").write_text(json.dumps({"plant": {"grafts": grafts}}))
     assert [p.model for p in confusion.planted_in(tmp_path)] == [str(tmp_path)]
+
+
+def test_guesses_are_taken_from_the_nearest_other_cases_and_scored_like_the_diagnosis() -> None:
+    numbers = list(validity.BASELINES.values())
+    rng = np.random.default_rng(0)
+    judged, known = [], []
+    for i in range(40):
+        cause = ("lost", "format")[i % 2]
+        judged.append(confusion.DiagnosedCase("a", str(i), cause, cause, False))
+        noise = {q: float(rng.normal()) for q in numbers}
+        known.append(guessing.Cheap("no answer" if cause == "format" else f"{i} is 3", noise | {numbers[1]: i % 2}))
+    found = confusion.guessed(judged, known)
+    assert list(found) == [*validity.BASELINES, guessing.ALL, guessing.TEXT]
+    assert found[list(validity.BASELINES)[1]] == found[guessing.TEXT] == 1.0
+    assert all(f is not None and f < 0.8 for n, f in found.items() if n in ("confidence", "likelihood"))
+    assert guessing.by_neighbours(np.zeros((6, 1)), ["x", "x", "x", "x", "y", "x"])[4] == "x"  # itself left out
+
+
+def test_what_mends_a_plant_is_counted_over_its_failing_variants_and_readings_change_nothing() -> None:
+    about = {"mended": {"neutral": {"count": 1, "n": 9}},
+             "interventions": {"skip": {"count": 8, "n": 9}, "exit": {"count": 3, "n": 9}}}  # fmt: skip
+    one = results.Diagnosis(Path("x"), (), (), about)
+    other = results.Diagnosis(Path("y"), (), (), {"mended": {}, "interventions": {"move": {"count": 2, "n": 3}}})
+    assert confusion.mends({"a": one, "b": other}) == [
+        {"plant": "a", "neutral": "1/9", "skip": "8/9", "move": ""},
+        {"plant": "b", "neutral": "", "skip": "", "move": "2/3"},
+    ]
 
 
 def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
