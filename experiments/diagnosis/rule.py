@@ -14,8 +14,10 @@ from .readings import Held
 
 MOST = 0.6
 """The share of the failing variants that has to show a cause."""
-CONTROL, SKIPPED = 0.3, 0.2
-"""The largest share that a control may reach: of the variants; of the other blocks, each left out in each variant."""
+CONTROL = 0.3
+"""The largest share that a control may reach."""
+EXCESS = 0.5
+"""How much larger the share that a left-out block mends has to be than the share that other left-out blocks mend."""
 FOREIGN = 0.5
 """The share of the variants in which a foreign state has to give its own answer, which chance seldom gives."""
 FOLLOWED, TELLING = 0.8, 3
@@ -25,7 +27,7 @@ COPIES = ("entity-asked-about",)
 OWN, OWN_OF_ALL = (0.9, 0.05), (0.93, 0.01)
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases."""
-ADMITTED, READ = 0.25, 0.6
+ADMITTED, READ = 0.25, 0.8
 """The share of the other cases' variants that has to show an intervention, or a reading, at the same cell."""
 ABSENT = 0.5
 """The share of the variants in which the model itself reads the right answer where it is decided, from which on the
@@ -89,7 +91,7 @@ def from_inside(
         return found.tests.get(name, none)
 
     skip, back, move, own = test("skip"), test("back"), test("move"), test("own:decision")
-    if shows(skip) and skip.noise.share <= SKIPPED:
+    if shows(skip) and skip.own.share - skip.noise.share > EXCESS:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(test("noise")):
         return "fragile", test("noise").own, f"noise {test('noise').cell}", None

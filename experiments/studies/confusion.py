@@ -29,8 +29,8 @@ from . import guessing
 from .guessing import Cheap
 
 REFUSED = "undetermined"
-MERGED = {"near-miss": "format", "too-late": "lost"}
-"""Causes that count as the same cause: an answer's form, and a bridge that comes too late to be used."""
+MERGED = {"near-miss": "format", "too-late": "lost", "fragile": REFUSED}
+"""Causes that count as the same: an answer's form; a bridge that comes too late to be used. ``fragile`` names none."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class DiagnosedCase:
 CALLED = {"not-computed": "bridge-not-computed", "not-routed": "bridge-not-routed", "jammed": REFUSED, "none": REFUSED}
 """Names used here for some planted causes; the other causes keep their names."""
 ABOUT = "organism.json"
+ASKED = 5
+"""Cases asked of a plant for each failure to diagnose: in some plants few cases with right parts fail."""
 
 
 def planted_in(folder: str | Path) -> list[Planted]:
@@ -99,7 +101,8 @@ class Judged(NamedTuple):
 def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> Judged:
     """Evaluate a plant, diagnose up to ``cases`` failures and add the truth; empty if no case fails."""
     out = folder / planted.name
-    options = {"model": planted.model, "benchmark": "organism:mixed", "limit": 2 * cases, "seed": seed, "probes": []}
+    asked = {"benchmark": "organism:mixed", "limit": ASKED * cases, "seed": seed, "probes": []}
+    options = {"model": planted.model, **asked}
     work.investigate(Config.read(options), out, quiet=True, contrast=False)
     run = read_run(out)
     if not labelled_failures(run):

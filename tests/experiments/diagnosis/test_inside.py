@@ -33,12 +33,18 @@ SHOWN = found(4)
 TABLE = [
     ({"skip": found(4, cell="decision:3")}, "lost", 3),
     ({"skip": found(4, noise=3, cell="decision:3")}, None, None),
-    ({"skip": found(4, noise=1, cell="decision:3")}, None, None),
+    ({"skip": found(4, noise=2, cell="decision:3")}, None, None),
+    ({"skip": found(4, noise=1, cell="decision:3")}, "lost", 3),
     ({"skip": found(4, cell="decision:3", pool=4)}, None, None),
     ({"skip": found(2, cell="everywhere:3")}, None, None),
-    ({"exit": found(4, cell="decision:2"), "own:decision": SHOWN}, "lost", 3),
-    ({"scope:decision": found(4, cell="decision:1"), "own:decision": SHOWN, "back": found(4, foreign=0)}, "lost", 2),
+    ({"exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, "lost", 3),
+    (
+        {"scope:decision": found(4, cell="decision:1", pool=32), "own:decision": SHOWN, "back": found(4, foreign=0)},
+        "lost",
+        2,
+    ),
     ({"exit": found(4, cell="decision:2")}, None, None),
+    ({"exit": found(4, cell="decision:2", pool=31), "own:decision": SHOWN}, None, None),
     ({"back": found(3, foreign=0, cell="decision:4>0")}, "too-late", None),
     ({"back": found(3, foreign=2, cell="decision:4>0")}, None, None),
     ({"own:decision": found(4, noise=4)}, "fragile", None),
@@ -226,6 +232,7 @@ def test_the_bridge_as_an_answer_is_not_counted_as_a_matter_of_form() -> None:
     assert set(results.CAUSES) - {confusion.MERGED.get(cause, cause) for cause in results.CAUSES} == {
         "near-miss",
         "too-late",
+        "fragile",
     }
 
 
