@@ -1,7 +1,7 @@
 // A figure's interactive form, drawn from its own rows: panels of curves or maps, with a choice of model.
 "use strict";
 composcope.charts = (() => {
-  const { el, number, colors, heatmap, lines } = composcope;
+  const { el, number, colors, heatmap, lines, stops } = composcope;
   const unique = (values) => [...new Set(values)];
 
   function objects(data) {
@@ -21,6 +21,7 @@ composcope.charts = (() => {
     }
     const body = el("div", {}), said = el("p", { class: "fine", dir: "auto" });
     box.replaceChildren(controls, said, body);
+    stops.listen(body);
     // Show the page's run; if this chart has no data for it, show the run with the most numbers and say so.
     function follow() {
       const name = about.runs[composcope.run.at], own = rows.find((r) => name && r.run === name.name);
@@ -29,7 +30,9 @@ composcope.charts = (() => {
     }
     function paint() {
       const shown = rows.filter((r) => ["facet", "switch"].every((k) => !chart[k] || state[k] === undefined || r[chart[k]] === state[k]));
+      const held = stops.held(body);
       body.replaceChildren(...(chart.kind === "heatmap" ? heatmaps : curves)(shown, chart, state, paint, about));
+      stops.join(body, held, held >= 0);
       box.dataset.painted = state.facet ?? "";
     }
     if (facets.length) { follow(); composcope.onRun(() => { follow(); paint(); }); }

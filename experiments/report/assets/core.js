@@ -82,7 +82,8 @@ const composcope = (() => {
     run.listeners.forEach((tell) => tell(at));
   }
 
-  let tip = null;
+  let tip = null, about = null;
+  // event: where to show it, and the node (target) that it is about.
   function showTip(event, lines) {
     if (!tip) { tip = el("div", { id: "tip", role: "status" }); document.body.append(tip); }
     tip.textContent = lines.filter(Boolean).join("\n");
@@ -91,8 +92,18 @@ const composcope = (() => {
     const y = event.clientY + 18 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18;
     tip.style.left = `${Math.max(4, x)}px`;
     tip.style.top = `${Math.max(4, y)}px`;
+    about = { node: event.target, ...placeOf(event.target) };
   }
-  function hideTip() { if (tip) tip.style.display = "none"; }
+  function hideTip() { if (tip) tip.style.display = "none"; about = null; }
+  function placeOf(node) { const b = node.getBoundingClientRect(); return { left: b.left, top: b.top }; }
+
+  // The tooltip stays on the screen while what it is about scrolls away, so it goes. A scroll that ended before it was
+  // shown may be told only now, so what counts is whether the node has moved since.
+  addEventListener("scroll", () => {
+    if (!about) return;
+    const now = placeOf(about.node);
+    if (Math.hypot(now.left - about.left, now.top - about.top) > 2) hideTip();
+  }, { capture: true, passive: true });
 
   // Escape hides the tooltip and closes the case that has the focus.
   document.addEventListener("keydown", (e) => {

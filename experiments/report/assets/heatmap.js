@@ -1,7 +1,7 @@
 // One map of cells on a canvas, for mouse and arrow keys.
 "use strict";
 composcope.heatmap = (() => {
-  const { el, showTip, hideTip, colors } = composcope;
+  const { el, showTip, hideTip, colors, stops } = composcope;
   // Pixels: browsers draw nothing on a wider canvas, and a map of a long prompt has a column for each token.
   const WIDEST = 16000;
   const short = (v, most = 14) => { const s = String(v).replace(/\s/g, " ").trim(); return s.length > most ? `${s.slice(0, most - 1)}…` : s; };
@@ -20,12 +20,18 @@ composcope.heatmap = (() => {
     canvas.addEventListener("mouseleave", hideTip);
     canvas.addEventListener("blur", () => { hideTip(); here = null; paint(); });
     canvas.addEventListener("click", (e) => { const cell = find(e, canvas, about, size); if (cell && about.pick) about.pick(cell.i, cell.j); });
+    const show = (i, j) => {
+      here = { i: clamp(i, about.ys), j: clamp(j, about.xs) };
+      paint();
+      reveal(canvas, size, here);
+      tell(corner(canvas, size, here), here);
+    };
+    canvas.addEventListener("entered", (e) => show(e.detail.row ?? 0, e.detail.by > 0 ? 0 : about.xs.length - 1));
     canvas.addEventListener("keydown", (e) => {
       const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
       if (step) {
-        here = here ? { i: clamp(here.i + step[0], about.ys), j: clamp(here.j + step[1], about.xs) } : { i: 0, j: 0 };
-        paint();
-        tell(corner(canvas, size, here), here);
+        const [i, j] = here ? [here.i + step[0], here.j + step[1]] : [0, 0];
+        if ((j >= 0 && j < about.xs.length) || !stops.leave(canvas, step[1], here.i)) show(i, j);
         e.preventDefault();
       } else if ((e.key === "Enter" || e.key === " ") && here && about.pick) { about.pick(here.i, here.j); e.preventDefault(); }
     });
@@ -110,7 +116,17 @@ composcope.heatmap = (() => {
 
   function corner(canvas, { left, wide, tall, width }, cell) {
     const b = canvas.getBoundingClientRect(), scale = b.width / width;
-    return { clientX: b.left + (left + (cell.j + 1) * wide) * scale, clientY: b.top + (cell.i + 1) * tall * scale };
+    return { clientX: b.left + (left + (cell.j + 1) * wide) * scale, clientY: b.top + (cell.i + 1) * tall * scale, target: canvas };
+  }
+
+  // A map that is wider than its place scrolls to the marked cell.
+  function reveal(canvas, { left, wide, width }, cell) {
+    canvas.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
+    const frame = canvas.closest(".scroll");
+    if (!frame) return;
+    const scale = canvas.getBoundingClientRect().width / width, [from, to] = [left + cell.j * wide, left + (cell.j + 1) * wide].map((x) => x * scale);
+    if (from < frame.scrollLeft) frame.scrollLeft = cell.j ? from : 0;
+    else if (to > frame.scrollLeft + frame.clientWidth) frame.scrollLeft = to - frame.clientWidth;
   }
 
   return { draw };

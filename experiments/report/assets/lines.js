@@ -1,7 +1,7 @@
 // One panel of curves: points with intervals, joined by lines if they rest on enough cases.
 "use strict";
 composcope.lines = (() => {
-  const { svg, showTip, hideTip, number } = composcope;
+  const { svg, showTip, hideTip, number, stops } = composcope;
   const unique = (values) => [...new Set(values)];
   const percent = (v) => `${(100 * v).toFixed(Math.abs(v) < 0.1 && v !== 0 ? 1 : 0)} %`;
 
@@ -77,12 +77,19 @@ composcope.lines = (() => {
     });
     ["mouseleave", "blur"].forEach((kind) => root.addEventListener(kind, leave));
     root.addEventListener("click", (e) => { const i = nearest(e); if (pick && i >= 0) pick(spots[i].row); });
+    const show = (i) => {
+      if (!spots.length) return;
+      mark(Math.min(Math.max(i, 0), spots.length - 1));
+      root.scrollIntoView({ block: "nearest", behavior: "instant" });
+      const { node, row } = spots[here], b = node.getBoundingClientRect();
+      showTip({ clientX: b.right, clientY: b.top, target: node }, tell(row));
+    };
+    root.addEventListener("entered", (e) => show(e.detail.by > 0 ? 0 : spots.length - 1));
     root.addEventListener("keydown", (e) => {
-      const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
-      if (by && spots.length) {
-        mark(here < 0 ? 0 : Math.min(Math.max(here + by, 0), spots.length - 1));
-        const b = spots[here].node.getBoundingClientRect();
-        showTip({ clientX: b.right, clientY: b.top }, tell(spots[here].row));
+      const by = stops.STEPS[e.key];
+      if (by) {
+        const next = here < 0 && by > 0 ? 0 : here + by;
+        if ((next >= 0 && next < spots.length) || !stops.leave(root, by)) show(next);
         e.preventDefault();
       } else if (e.key === "Enter" && here >= 0 && pick) pick(spots[here].row);
     });

@@ -33,8 +33,9 @@ composcope.tokens = (() => {
         if (here >= 0) spans[here].classList.remove("here");
         here = Math.min(Math.max(here + by, 0), spans.length - 1);
         spans[here].classList.add("here");
+        spans[here].scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
         const b = spans[here].getBoundingClientRect();
-        showTip({ clientX: b.right, clientY: b.top }, about.tell(here));
+        showTip({ clientX: b.right, clientY: b.top, target: spans[here] }, about.tell(here));
         event.preventDefault();
       } else if (event.key === "Enter" || event.key === " ") { pick(here); event.preventDefault(); }
     });

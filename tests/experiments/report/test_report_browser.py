@@ -218,6 +218,53 @@ def test_the_page_can_be_used_with_the_keyboard_alone(browser: Any, study: Path)
     visit.check()
 
 
+def test_a_chart_is_one_tab_stop_and_its_arrow_keys_reach_every_part(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    visit.scroll()
+    page = visit.page
+    stops = "f => f.querySelectorAll('[data-chart] :is(button, svg, canvas)[tabindex=\"0\"]').length"
+    charts = page.locator("[data-figure]:has([data-chart] [tabindex])")
+    assert charts.count() > 6 and set(charts.evaluate_all(f"all => all.map({stops})")) == {1}
+
+    parts = "#figure-{} [data-chart] :is(button, svg, canvas)[tabindex]"
+    where = "all => [all.indexOf(document.activeElement), (document.getElementById('tip') || {}).innerText]"
+
+    def reached(figure: str, key: str) -> list[int]:
+        """The parts that have the focus one after the other, until a press changes nothing."""
+        seen: list[list[Any]] = []
+        while not seen[1:] or seen[-1] != seen[-2]:
+            page.keyboard.press(key)
+            seen.append(page.locator(parts.format(figure)).evaluate_all(where))
+        return list(dict.fromkeys(at for at, _ in seen))
+
+    page.locator("#figure-lookback [data-chart] [tabindex='0']").focus()
+    maps = page.locator("#figure-lookback [data-chart] canvas[tabindex]").count()
+    assert reached("lookback", "ArrowRight") == list(range(maps)) and maps > 1
+    page.locator("#figure-collapse-curve [data-chart] [tabindex='0']").focus()
+    buttons = page.locator("#figure-collapse-curve .legend button").count()
+    assert reached("collapse-curve", "ArrowRight") == [buttons]  # the panel after the legend
+    assert reached("collapse-curve", "ArrowLeft") == list(range(buttons, -1, -1))
+    page.keyboard.press("Enter")  # the curve goes, and the focus stays where it was
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "false"
+    assert set(charts.evaluate_all(f"all => all.map({stops})")) == {1}
+    visit.check()
+
+
+def test_the_tooltip_goes_when_its_chart_is_scrolled_away(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.scroll()
+    page = visit.page
+    for figure, part in (("lookback", "canvas"), ("collapse-curve", "svg")):
+        page.locator(f"#figure-{figure} [data-chart] {part}[tabindex='0']").focus()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(100)
+        assert page.locator("#tip").is_visible(), figure
+        page.evaluate("scrollBy({top: 150, behavior: 'instant'})")
+        page.locator("#tip").wait_for(state="hidden")
+    visit.check()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark_follow_the_system_and_the_button(browser: Any, study: Path, scheme: str) -> None:
     visit = Visit(browser, study, color_scheme=scheme)
