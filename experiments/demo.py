@@ -21,10 +21,11 @@ from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric
 from ..probes.verdicts import TRAININGS
 from .console import exits
-from .console.progress import Advance, Reporter
+from .console.progress import PATIENCE, Advance, Reporter
 from .organism.doses import called, named
 from .organism.weights import DOSES
 from .run import command_line, locked, write_json
+from .run.diagnosis import Diagnosis, read_diagnosis
 from .run.provenance import machine
 from .run.reader import read_run
 
@@ -34,6 +35,8 @@ LOOK = 0.2
 """Seconds between two checks of the workers."""
 PROBE_CASES = {"mixed": 24, "temporal": 12}
 """Pairs of failures and successes to probe; temporal cases have up to eleven parts each."""
+DIAGNOSED = {"control": 12}
+"""Failures of the mixed world to diagnose: of the dose on whose run the report opens."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,10 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
         jobs = [DemoRun(dose, world, str(folder), seed, device) for dose in DOSES for world in LIMITS]
         _run_jobs(jobs, reporter)
         runs = [job.folder for job in jobs]
+        for job in jobs:
+            if job.world == "mixed" and job.dose in DIAGNOSED and read_diagnosis(job.folder) is None:
+                reporter.say(f"causes of {DIAGNOSED[job.dose]} failures of {called(job.dose)}")
+                _diagnose(job, quiet)
         from . import report
         from .validity import over_doses as validity
 
@@ -115,6 +122,22 @@ def _count(processes: Sequence[BaseProcess], ended: Any, advance: Advance) -> No
         if not alive:
             return
         time.sleep(LOOK)
+
+
+def _diagnose(job: DemoRun, quiet: bool) -> None:
+    """Name the causes of a run's first failures; without failures there is nothing to name."""
+    from contextlib import closing
+
+    from .diagnosis.job import diagnosed, in_turn, labelled_failures
+    from .models.target import load_local
+
+    data = read_run(job.folder)
+    failing = in_turn(labelled_failures(data))[: DIAGNOSED[job.dose]]
+    if not failing or data.config is None:
+        return
+    reporter = Reporter(job.folder / "log.txt", quiet=quiet, patience=PATIENCE)
+    with closing(load_local(data.config, reporter.note)) as target, locked(job.folder):
+        diagnosed(data, data.config, target, failing, job.seed, reporter)
 
 
 def _on_gpu(device: str | None) -> bool:
@@ -175,10 +198,17 @@ def work(jobs: Sequence[DemoRun], threads: int | None, done: Callable[[], None] 
 
 
 def summary(jobs: Sequence[DemoRun], validity: Sequence[Mapping[str, Any]], report: Path, seconds: float) -> list[str]:
-    """Lines for four doses on two worlds, one line per probe with its result on one training, duration and report."""
+    """Lines for four doses on two worlds, causes, one line per probe on one training, duration and report."""
     mixed = [_mixed_line(job) for job in jobs if job.world == "mixed"]
     temporal = [_temporal_line(job) for job in jobs if job.world == "temporal"]
-    return [*mixed, *temporal, *_validity_lines(validity), f"{seconds:.0f} s; report: {report}"]
+    causes = [f"causes   {called(job.dose):16} {found.sentence()}" for job, found in _causes(jobs)]
+    return [*mixed, *temporal, *causes, *_validity_lines(validity), f"{seconds:.0f} s; report: {report}"]
+
+
+def _causes(jobs: Sequence[DemoRun]) -> list[tuple[DemoRun, Diagnosis]]:
+    """Each run that was diagnosed, with what was found."""
+    found = [(job, read_diagnosis(job.folder)) for job in jobs]
+    return [(job, diagnosis) for job, diagnosis in found if diagnosis is not None]
 
 
 def _mixed_line(job: DemoRun) -> str:

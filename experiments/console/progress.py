@@ -27,10 +27,12 @@ class Reporter:
         quiet: bool = False,
         bars: bool = True,
         waits: bool = False,
+        patience: float | None = None,
         stream: TextIO | None = None,
     ) -> None:
         """``bars=False`` reports only finished work, for several processes that share one stderr.
 
+        ``patience`` is that of every bar without its own, for work that is one step of a longer command.
         ``waits`` makes no folder for the log: lines are held until the log's run has begun.
         """
         self.log = log
@@ -38,6 +40,7 @@ class Reporter:
         self._held: list[str] = []
         self.quiet = quiet
         self.bars = bars
+        self.patience = patience
         self._stream = stream
         self._live: Callable[[str], None] | None = None
 
@@ -83,6 +86,7 @@ class Reporter:
         if not self.bars:
             yield lambda n: None
             return
+        patience = self.patience if patience is None else patience
         if self.quiet or total <= 0 or not self.stream.isatty():
             yield _tenths(title, total, self.say) if patience is None else _paced(title, total, self.say, patience)
             return

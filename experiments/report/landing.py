@@ -18,7 +18,7 @@ from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
 from ...probes.families import PRIMARY, is_primary
 from ..figures.grouping import labels
-from ..run.diagnosis import read_diagnosis
+from ..run.diagnosis import Diagnosis, meaning, read_diagnosis
 from ..run.reader import Row, RunData
 from . import checks, headline
 from .origins import ABSTAINED, INVALID, KINDS, UNCLEAR, Origin
@@ -28,6 +28,8 @@ PATCHED = "corrected_rate"
 SAYS = {**PRIMARY, PATCHED: "wholes righted by a success's state, beyond a random one's"}
 """What each quantity measures, in words: one finding per probe."""
 ALPHA, FEWEST = 0.05, 5
+UNNAMED = ("fragile", "undetermined")
+"""Results of a diagnosis that name no cause."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Finding:
     """The smallest difference that this number of cases could have shown."""
     test: str
     """Whether the probe passed its own test, in words."""
+    trust: str
+    """The same as the answer to whether it can be trusted."""
     passed: str
     """The same as a CSS class: ``yes``, ``no`` or ``open``."""
 
@@ -60,8 +64,11 @@ class Landing:
     about: str
     title: str
     lead: str
-    causes: str
-    """The result of `composcope diagnose` for the failing cases; empty if they were not diagnosed."""
+    because: str
+    """The most frequent cause of failure, in words; empty if none was shown."""
+    causes: Sequence[tuple[str, int, str, str]]
+    """Causes that `composcope diagnose` found: in words, number of cases, the address of those cases, and the name."""
+    n_diagnosed: int
     reasons: Sequence[tuple[str, int, str]]
     """Origins of the failing cases' wrong answers: name, number of cases, and the address of those cases."""
     n_failures: int
@@ -92,8 +99,12 @@ def landings(
         only = {"run": names[run.path], **({"set": sets[0]} if len(sets) == 1 else {})}
         about = " · ".join(filter(None, (run.benchmark, run.protocol, f"{len(run.cases)} cases")))
         diagnosis = read_diagnosis(run.path)
+        counts = diagnosis.causes() if diagnosis else []
         found.append(Landing(
-            names[run.path], about, _title(run), headline.lead([run]), diagnosis.sentence() if diagnosis else "",
+            names[run.path], about, _title(run), _lead(run), _because(diagnosis),
+            [(meaning(s.cause), s.count, urlencode({"run": names[run.path], "cause": s.cause}), s.cause)
+             for s in counts],
+            len(diagnosis.verdicts) if diagnosis else 0,
             [(KINDS[kind], n, urlencode({**only, "origin": KINDS[kind]}, errors="replace"))
              for kind, n in counted.most_common()],
             len(failures),
@@ -105,7 +116,7 @@ def landings(
 def causes(run: RunData) -> dict[str, Any]:
     """The cause that `composcope diagnose` found for each case, with its evidence; empty without a diagnosis."""
     found = read_diagnosis(run.path)
-    return {v.case: {"cause": v.cause, "evidence": list(v.evidence)} for v in found.verdicts} if found else {}
+    return {v.case: {"means": v.means, **v.row()} for v in found.verdicts} if found else {}
 
 
 def groups(run: RunData) -> tuple[list[str], list[str]]:
@@ -153,28 +164,60 @@ def _nearest(ordered: Sequence[tuple[int, str]], length: int) -> str:
 def first_case(
     run: RunData, came_from: Mapping[str, Origin], kept: Sequence[Mapping[str, Any]], beside: Mapping[str, str]
 ) -> str | None:
-    """The failing case to open on; without one, any case whose whole is wrong; None if all are right."""
+    """The failing case to open on; without one, any case whose whole is wrong; None if all are right.
+
+    A case with the most frequent cause comes first, so that the page opens on what is typical.
+    """
     details = {str(c["case"]): c for c in kept}
+    diagnosis = read_diagnosis(run.path)
+    named = {v.case: v.cause for v in diagnosis.verdicts if v.cause not in UNNAMED} if diagnosis else {}
+    usual = next((s.cause for s in diagnosis.causes() if s.cause not in UNNAMED), None) if diagnosis else None
     failures = groups(run)[0] or list(came_from)
 
     def tells(case: str) -> tuple[bool, ...]:
         detail = details.get(case, {})
         known = case in came_from and came_from[case].kind not in (UNCLEAR, INVALID, ABSTAINED)
         wrong = case in came_from and came_from[case].kind not in (INVALID, ABSTAINED)
-        return wrong, bool(detail.get("attention")), bool(detail.get("sweep")), known, case in beside
+        why = case in named, usual is not None and named.get(case) == usual
+        return wrong, *why, bool(detail.get("attention")), bool(detail.get("sweep")), known, case in beside
 
     return max(failures, key=tells, default=None)
 
 
+def _because(diagnosis: Diagnosis | None) -> str:
+    """The most frequent cause, with the number of cases that show it, of all that were diagnosed."""
+    if diagnosis is None or not diagnosis.verdicts:
+        return ""
+    most = next((s for s in diagnosis.causes() if s.cause not in UNNAMED), None)
+    n = len(diagnosis.verdicts)
+    if most is None:
+        return f"Why: no cause is shown in {n} of {n} diagnosed failures."
+    return f"Why: {meaning(most.cause)} ({most.count} of {n} diagnosed failures)."
+
+
 def _title(run: RunData) -> str:
     """One sentence that says whether the model fails by composition."""
-    found = next((m for name in ("residual_failure", "press_gap") if (m := run.one(name))), None)
+    found = _gap(run)
     if found is not None:
         return _gap_title(found)
     alone = run.one("composition")
     if alone is None or alone.value is None:
         return "No whole could be judged."
     return f"{alone.n - int(alone.count or 0)} of {alone.n} wholes are wrong."
+
+
+def _gap(run: RunData) -> Metric | None:
+    return next((m for name in ("residual_failure", "press_gap") if (m := run.one(name))), None)
+
+
+def _lead(run: RunData) -> str:
+    """The rate behind the title, with its interval; a sentence of its own for a run with scaffolds."""
+    found = _gap(run)
+    if found is None or found.value is None or run.one("any_scaffold"):
+        return headline.lead([run])
+    unknown = f"; {found.n_invalid} more wholes could not be graded" if found.n_invalid else ""
+    rate, ends = headline.shown(found, "rate"), headline.interval(found, "rate")
+    return f"Wrong wholes where every part is right: {rate} {ends}{unknown}."
 
 
 def _gap_title(found: Metric) -> str:
@@ -205,7 +248,7 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row]) -> Finding | None
         f"[{low}, {high}]" if low and high else "no interval", n,
         {"yes": "differs", "no": "no difference shown", "open": "cannot say"}[kind], kind,
         f"p {number_text('p_adjusted', p)}" if p is not None else "", more,
-        f"own test: {tested if tests else 'none'}",
+        f"own test: {tested if tests else 'none'}", _trust(len(tests), good, bad),
         "no" if bad else "yes" if tests and good == len(tests) else "open",
     )  # fmt: skip
 
@@ -215,6 +258,21 @@ def _tested(n: int, good: int, bad: int) -> str:
         return f"{bad} of {n} failed" if bad else f"{good} of {n} passed"
     left = f"{n - good} cannot say"
     return f"{good} of {n} passed, {left}" if good else left
+
+
+def _trust(n: int, good: int, bad: int) -> str:
+    """Whether a probe's checks support what it says.
+
+    >>> _trust(12, 4, 0)
+    'partly: 4 of 12 checks passed'
+    """
+    if not n:
+        return "unknown: no check here"
+    if bad:
+        return f"no: {bad} of {n} checks failed"
+    if not good:
+        return f"unknown: {n} check{'' if n == 1 else 's'} cannot say"
+    return f"{'yes' if good == n else 'partly'}: {good} of {n} checks passed"
 
 
 def in_words(run: RunData) -> list[str]:

@@ -17,12 +17,25 @@ from .provenance import write_beside
 FOLDER = "diagnosis"
 GROUPS = ("all", "family", "depth")
 AGAIN = "run `composcope diagnose RUN` again"
-CAUSES = (
-    "format", "near-miss", "order-error", "item-missing", "answers-bridge", "relation-lost", "wrong-operation",
-    "shortcut", "part-unavailable", "bridge-not-computed", "bridge-not-routed", "lost", "too-late", "fragile",
-    "undetermined",
-)  # fmt: skip
-"""Listed in the order in which the rule considers them."""
+MEANS = {
+    "format": "the answer has the wrong form",
+    "near-miss": "the right answer stands among others",
+    "order-error": "all items are there, in another order",
+    "item-missing": "items of the list are missing or replaced",
+    "answers-bridge": "it answers an earlier part and stops",
+    "relation-lost": "it loses the relation that is asked for",
+    "wrong-operation": "the operands come out right, the operation or its result does not",
+    "shortcut": "it follows a shortcut",
+    "part-unavailable": "a part is not known in other words, or not inside the whole question",
+    "bridge-not-computed": "it never computes the intermediate result",
+    "bridge-not-routed": "it computes the intermediate result, which does not reach the place of the answer",
+    "lost": "a later block loses the right value",
+    "too-late": "the right value comes too late, after the layers that need it",
+    "fragile": "any disturbance mends it, so no cause is shown",
+    "undetermined": "no cause is shown",
+}
+"""Each cause in plain words, in the order in which the rule considers them."""
+CAUSES = tuple(MEANS)
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,11 @@ class Verdict:
     def kind(self) -> str:
         """The cause without the shortcut's name."""
         return self.cause.partition(":")[0]
+
+    @property
+    def means(self) -> str:
+        """The cause in plain words."""
+        return meaning(self.cause)
 
     def row(self) -> dict[str, Any]:
         """The line of ``cases.jsonl``."""
@@ -129,6 +147,16 @@ class Diagnosis:
             "schema": 1, "run": self.path.name, "sentence": self.sentence(), "n": len(self.verdicts),
             "shares": [vars(s) for s in self.shares], **self.about,
         }  # fmt: skip
+
+
+def meaning(cause: str) -> str:
+    """A cause in plain words.
+
+    >>> meaning("shortcut:last-item")
+    'it follows a shortcut: last item'
+    """
+    kind, _, name = cause.partition(":")
+    return MEANS[kind] + (f": {name.replace('-', ' ')}" if name else "")
 
 
 def count(verdicts: Sequence[Verdict], cases: Mapping[str, Case]) -> list[CauseShare]:

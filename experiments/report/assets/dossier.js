@@ -34,7 +34,7 @@ composcope.dossier = (() => {
     const head = el("header", {}, el("h2", {}, row.whole === "correct" ? "Case " : "A failing case: ", el("span", { dir: "auto" }, row.case)), el("span", { class: "muted", dir: "auto" }, [row.family, row.depth === null ? null : `depth ${row.depth}`, row.operation].filter(Boolean).join(" · ")),
       el("span", { class: "steps" }, step(-1, "‹"), el("span", { class: "muted" }, at < 0 ? `${failing.length} failing` : `failing case ${at + 1} of ${failing.length}`), step(1, "›")),
       el("a", { class: "fine", href: `#${new URLSearchParams({ run: index.runs[row.run].label, case: row.case })}` }, "link to this case"));
-    box.replaceChildren(head, el("div", { class: "twins" }, ...rows.map((r, i) => side(r, found[i][0], i))), ...seen(rows, found), ...everything(rows, found));
+    box.replaceChildren(head, because(row), el("div", { class: "twins" }, ...rows.map((r, i) => side(r, found[i][0], i))), ...seen(rows, found), ...everything(rows, found));
     box.dataset.case = row.case;
   }
 
@@ -56,7 +56,17 @@ composcope.dossier = (() => {
       el("p", { class: "verdict-line" }, mark(r.whole), el("span", {}, el("b", {}, "whole "), "answered ", el("b", { class: "answered", "data-answer": "", dir: "auto" }, r.answer ?? "nothing that could be read"), ", right: ", el("b", { class: "gold", "data-gold": "", dir: "auto" }, r.gold))),
       whole && of(whole.response) ? el("p", { class: "wrote" }, el("span", { class: "muted" }, "it wrote "), el("q", { dir: "auto" }, of(whole.response).trim())) : null,
       why ? el("p", { class: "origin", "data-origin": why }, el("b", {}, why), r.detail ? el("span", { dir: "auto" }, `: ${r.detail}`) : null) : null,
-      cause ? el("div", { class: "origin", "data-cause": cause.cause }, el("b", {}, `cause: ${cause.cause}`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
+      cause ? el("details", { class: "evidence" }, el("summary", {}, `Evidence for the cause (${cause.evidence.length})`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
+  }
+
+  // What a failing case answered, and why, as far as interventions show it.
+  function because(r) {
+    if (!cases.failing(r.run).includes(r.case)) return "";
+    const found = cases.cause(r), from = r.origin ? ` (${r.origin}${r.detail ? `: ${r.detail}` : ""})` : "";
+    const said = [r.answer === null ? "With every part right, no answer to the whole could be read; right is " : el("span", {}, "With every part right it answered ", el("b", { dir: "auto" }, r.answer), ", not "), el("b", { class: "gold", dir: "auto" }, r.gold), el("span", { dir: "auto" }, `${from}. `)];
+    if (!found) return el("p", { class: "because", "data-cause": "" }, ...said, el("span", { class: "fine" }, "Why was not asked: ", el("code", {}, `composcope diagnose RUN${cases.diagnosed(r.run) ? ` --case ${r.case}` : ""}`), " names the cause."));
+    const name = found.cause === "undetermined" ? "" : ` ${found.cause}${found.block === null ? "" : `, block ${found.block}`}, confidence ${number(found.confidence)}${found.mended_by ? `, mended by ${found.mended_by}` : ""}`;
+    return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}.`), name ? el("span", { class: "fine" }, name) : null, found.settle ? el("span", { class: "fine", dir: "auto" }, ` ${found.settle}`) : null);
   }
 
   // The probes' pictures, with failing case and success side by side if both were kept.

@@ -14,11 +14,13 @@ composcope.filters = (() => {
       return {
         ...r, number, outcome: of, whole: of("whole"), family: r.family === null ? null : index.families[r.family],
         sets: r.sets.map((s) => index.sets[s]), skills: r.skills.map((s) => index.skills[s]), gate: r.gate === null ? null : index.gates[r.gate],
-        origin: r.origin === null ? null : index.origins[r.origin],
+        origin: r.origin === null ? null : index.origins[r.origin], cause: causeOf(index, r),
         file: `cases/${r.run}-${Math.floor(number / index.chunk)}`,
       };
     });
   }
+
+  const causeOf = (index, r) => (((index.causes || [])[r.run] || {})[r.case] || { cause: null }).cause;
 
   // Roles that are filtered together, then every role by itself (wordings of atoms only together).
   function groups(index) {
@@ -53,7 +55,8 @@ composcope.filters = (() => {
     pick("gate", "gate", said(index.gates.filter((g) => all.some((r) => r.gate === g))));
     pick("role", "role", said([...roles.keys()]), roles.size > 0);
     pick("outcome", "is", said(index.outcomes), true);
-    pick("origin", "wrong because", said(values(all, "origin")));
+    pick("origin", "wrong because", said(values(all, "origin")), all.some((r) => r.origin !== null));
+    pick("cause", "cause", said(values(all, "cause")), all.some((r) => r.cause !== null));
     pick("depth", "depth", said(values(all, "depth")));
     pick("family", "family", said(values(all, "family")));
     pick("skill", "skill", said(values(all, "skills")));
@@ -61,7 +64,7 @@ composcope.filters = (() => {
     bar.append(el("label", {}, "find", el("input", { type: "search", "data-filter": "find", size: 14, placeholder: "in id or question", oninput: (e) => { chosen.find = e.target.value.toLowerCase(); tell(); } })));
     bar.append(el("button", { type: "button", class: "link", "data-filter-reset": "", onclick: () => { go({}); tell(); } }, "clear"));
     const tests = {
-      run: (r, v) => String(r.run) === v, set: (r, v) => r.sets.includes(v), gate: (r, v) => r.gate === v, origin: (r, v) => r.origin === v, depth: (r, v) => String(r.depth) === v,
+      run: (r, v) => String(r.run) === v, set: (r, v) => r.sets.includes(v), gate: (r, v) => r.gate === v, origin: (r, v) => r.origin === v, cause: (r, v) => r.cause === v, depth: (r, v) => String(r.depth) === v,
       family: (r, v) => r.family === v, skill: (r, v) => r.skills.includes(v), k: (r, v) => String(r.k) === v, role: () => true,
       outcome: (r, v) => (roles.get(chosen.role) || []).some((role) => r.outcome(role) === v),
       find: (r, v) => `${r.case} ${r.question}`.toLowerCase().includes(v),

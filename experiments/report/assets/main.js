@@ -151,11 +151,19 @@
   }
   document.querySelectorAll(".still").forEach(still);
 
+  // The bar at the top has as many lines as it needs; what is gone to stops below it.
+  const bar = document.querySelector(".top");
+  new ResizeObserver(() => { document.documentElement.style.scrollPaddingTop = `${bar.offsetHeight + 15}px`; }).observe(bar);
+
   const links = new Map([...document.querySelectorAll(".top nav a")].map((a) => [a.getAttribute("href").slice(1), a]));
   const here = new IntersectionObserver((entries) => {
     for (const e of entries) {
       const link = links.get(e.target.id);
-      if (link) link.classList.toggle("here", e.isIntersecting);
+      if (!link) continue;
+      link.classList.toggle("here", e.isIntersecting);
+      // On a narrow page the sections scroll sideways: the present one stays in view.
+      const list = link.parentNode;
+      if (e.isIntersecting && list.scrollWidth > list.clientWidth) list.scrollLeft = link.offsetLeft - list.offsetLeft - 40;
     }
   }, { rootMargin: "-45% 0px -50% 0px" });
   document.querySelectorAll("main > section").forEach((s) => here.observe(s));

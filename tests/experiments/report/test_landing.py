@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +20,9 @@ from composcope.evaluation.graded import Graded
 from composcope.experiments import report
 from composcope.experiments.report import cases, index, landing
 from composcope.experiments.report.origins import origin, origins
-from composcope.experiments.run.reader import load
+from composcope.experiments.run import diagnosis as results
+from composcope.experiments.run.diagnosis import Verdict, meaning
+from composcope.experiments.run.reader import RunData, load
 from composcope.probes.catalog import described
 
 AddCases = Callable[..., dict[str, Any]]
@@ -110,6 +112,71 @@ def two(synthetic: ModuleType, add_cases: AddCases, tmp_path_factory: pytest.Tem
     return report.write([folder], folder)
 
 
+def diagnose(run: Path, named: Sequence[tuple[str, str]]) -> None:
+    verdicts = [Verdict(case, cause, ("the operands forced: right in 3 of 3",), 0.75, "operands", None,
+                        "more variants" if cause == "undetermined" else None) for case, cause in named]  # fmt: skip
+    results.write(results.Diagnosis(run, verdicts, results.count(verdicts, RunData(run).cases), {"failures": 30}))
+
+
+def test_a_diagnosed_run_opens_on_a_case_with_its_most_frequent_cause(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=48, failure=0.8, seed=2, probes=())
+    mine = failing(folder)
+    assert landing.first_case(load([folder])[0], {}, [], {}) == mine[0]
+    diagnose(folder, [(mine[0], "undetermined"), (mine[1], "lost"), (mine[2], "shortcut:last-item"),
+                      (mine[3], "shortcut:last-item")])  # fmt: skip
+    run = load([folder])[0]
+    assert landing.first_case(run, {}, [], {}) == mine[2]
+    (page,) = landing.landings([run], [{}], [{}], described())
+    assert "shortcut: last item (2 of 4 " in page.because and page.n_diagnosed == 4
+    assert [(n, name) for _, n, _, name in page.causes] == [(2, "shortcut:last-item"), (1, "lost"), (1, "undetermined")]
+    diagnose(folder, [(mine[0], "undetermined"), (mine[1], "fragile")])
+    (page,) = landing.landings(load([folder]), [{}], [{}], described())
+    assert "2 of 2" in page.because and "no cause" in page.because
+
+
+@pytest.mark.parametrize(
+    ("kinds", "trust"),
+    [
+        (["yes", "yes"], "yes"),
+        (["yes", "no"], "no"),
+        (["yes", "open"], "partly"),
+        (["open"], "unknown"),
+        ([], "unknown"),
+    ],
+)
+def test_whether_a_probe_can_be_trusted_is_answered(kinds: list[str], trust: str) -> None:
+    good, bad = kinds.count("yes"), kinds.count("no")
+    assert landing._trust(len(kinds), good, bad).split(":")[0] == trust
+
+
+def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_that_share_it(
+    browser: Any, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=48, failure=0.8, seed=2, probes=())
+    mine = failing(folder)
+    diagnose(folder, [(mine[0], "undetermined"), *((case, "bridge-not-computed") for case in mine[1:4])])
+    visit = Visit(browser, report.write([folder], tmp_path / "out"))
+    page = visit.page
+    said = page.locator("#dossier[data-case] [data-cause]")
+    said.wait_for()
+    row = whole(folder, mine[1])
+    assert page.locator("#dossier").get_attribute("data-case") == mine[1]
+    assert said.get_attribute("data-cause") == "bridge-not-computed"
+    assert all(word in said.inner_text() for word in (row["answer"], row["gold"], meaning("bridge-not-computed")))
+    assert said.bounding_box()["y"] < page.locator("#dossier .twin").first.bounding_box()["y"] < 900
+    assert page.locator("[data-because]").is_visible()
+    page.locator("[data-step='-1']").click()
+    page.wait_for_function(f"document.getElementById('dossier').dataset.case === {json.dumps(mine[0])}")
+    assert "more variants" in said.inner_text()  # what would settle it
+    page.locator("[data-step='-1']").click()  # the last failing case, which was not diagnosed
+    page.wait_for_function(f"document.getElementById('dossier').dataset.case === {json.dumps(mine[-1])}")
+    assert f"composcope diagnose RUN --case {mine[-1]}" in said.inner_text()
+    page.locator("[data-causes] a").first.click()
+    page.wait_for_function("document.querySelector('[data-filter=cause]')?.value === 'bridge-not-computed'")
+    assert page.locator("#browser [data-count]").get_attribute("data-count") == "3"
+    visit.check()
+
+
 def whole(run: Path, case: str) -> dict[str, Any]:
     rows = map(json.loads, (run / "graded.jsonl").read_text().splitlines())
     return next(r for r in rows if r["case"] == case and r["role"] == "whole")
@@ -197,7 +264,7 @@ def test_each_chart_is_one_tab_stop_and_the_first_leads_past_the_header(browser:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     stops = "[...document.querySelectorAll('.canvas svg, .canvas canvas, .tokens')].filter(c => c.checkVisibility())"
-    assert page.evaluate(f"{stops}.filter(c => c.tabIndex === 0).length") > 3
+    assert page.evaluate(f"{stops}.filter(c => c.tabIndex === 0).length") > 2
     assert page.evaluate(f"{stops}.flatMap(c => [...c.querySelectorAll('*')]).filter(c => c.tabIndex >= 0).length") == 0
     chart = page.locator("#figure-collapse-curve svg").first
     chart.focus()

@@ -156,7 +156,8 @@ def test_links_to_a_section_end_at_it_though_figures_above_are_drawn_meanwhile(
         page.wait_for_timeout(1500)
         return page.evaluate(f"document.getElementById('{name}').getBoundingClientRect().top")
 
-    below = 96 if width == 390 else 64  # the bar at the top has a second line on a phone
+    # What is gone to stops below the bar at the top, which has as many lines as it needs.
+    below = page.evaluate("document.querySelector('.top').offsetHeight") + 15
     for name in ("patching", "lookback", "cases"):
         page.click(f".top nav a[href='#{name}']")
         assert abs(top(name) - below) < 4, name
@@ -285,6 +286,31 @@ def test_nothing_is_wider_than_the_screen(browser: Any, study: Path, width: int)
     visit.page.locator("#browser .item").first.click()
     visit.page.locator("#browser .ask").first.wait_for()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    visit.check()
+
+
+def test_the_bar_at_the_top_shows_every_section_and_the_whole_name_of_the_run(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    page = visit.page
+    cut = """() => {
+        const list = document.getElementById("run"), pen = document.createElement("canvas").getContext("2d");
+        pen.font = getComputedStyle(list).font;
+        return pen.measureText(list.selectedOptions[0].text).width - (list.clientWidth - 24); }"""
+    boxes = "all => all.map(a => a.getBoundingClientRect()).map(b => [b.left, b.right, b.top, b.bottom])"
+    for width in (390, 800, 1024, 1200, 1280, 1440):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(50)
+        assert page.evaluate(cut) <= 0, width
+        ((left, _, _, low),) = page.locator("#theme").evaluate_all(boxes)
+        links = page.locator(".top nav a").evaluate_all(boxes)
+        assert len(links) == 11 and all(right <= left or top >= low - 8 for _, right, top, _ in links)
+        if width > 390:  # on a phone the sections are one line that scrolls
+            assert all(0 <= start and right <= width for start, right, _, _ in links), width
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.click(".top nav a[href='#cases']")
+    inside = "a => { const b = a.getBoundingClientRect(); return b.left >= 0 && b.right <= innerWidth; }"
+    page.locator(".top nav a.here[href='#cases']").wait_for()
+    assert page.locator(".top nav a.here[href='#cases']").evaluate(inside)
     visit.check()
 
 
