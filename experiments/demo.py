@@ -201,7 +201,9 @@ def summary(jobs: Sequence[DemoRun], validity: Sequence[Mapping[str, Any]], repo
     """Lines for four doses on two worlds, causes, one line per probe on one training, duration and report."""
     mixed = [_mixed_line(job) for job in jobs if job.world == "mixed"]
     temporal = [_temporal_line(job) for job in jobs if job.world == "temporal"]
-    causes = [f"causes   {called(job.dose):16} {found.sentence()}" for job, found in _causes(jobs)]
+    causes = [
+        f"causes   {called(job.dose):16} {found.sentence().removeprefix('Causes of ')}" for job, found in _causes(jobs)
+    ]
     return [*mixed, *temporal, *causes, *_validity_lines(validity), f"{seconds:.0f} s; report: {report}"]
 
 

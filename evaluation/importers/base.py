@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +69,8 @@ class Options:
     """How gold answers are compared when graded again, where rows do not say it."""
     format: str | None = None
     """Prompt format of the responses when graded again, where rows do not say it."""
+    each: Callable[[], None] = lambda: None
+    """Called after each row that is graded here, which takes most of the time."""
 
 
 def type_of_golds(golds: tuple[str, ...]) -> str:

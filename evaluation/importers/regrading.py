@@ -72,6 +72,7 @@ def graded(row: Graded, stored: Stored, options: Options) -> Graded:
     format = stored.format if options.format is None else options.format
     gold, *aliases = stored.golds
     found = grade(stored.response, stored.finish_reason, gold, kind, aliases=aliases, format=format)
+    options.each()
     return replace(
         row, outcome=found.outcome, answer=found.answer, match=found.match, reason=found.reason,
         gold=" | ".join(stored.golds),

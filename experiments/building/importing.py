@@ -16,6 +16,7 @@ from ...evaluation.graded import Graded
 from ...evaluation.importers import regrading
 from ...evaluation.importers.base import refuse_twice
 from ...evaluation.protocols.catalog import uncounted
+from ...hooks.progress import Bar, no_bar, stage, tick
 from ..run import write_json, write_lines
 
 
@@ -77,6 +78,7 @@ def import_files(
     out: str | Path,
     kind: str | None = None,
     options: importers.Options | None = None,
+    progress: Bar = no_bar,
 ) -> Summary:
     """Read result files and write ``out`` (graded.jsonl), with ``contradictions.jsonl`` and ``import.json`` next to it.
 
@@ -84,17 +86,19 @@ def import_files(
     have our verdicts, and ``disagreements.jsonl`` has the rows whose stored verdict differs. Raises ``InputError`` for
     files that cannot be read and for rows that occur in two files.
     """
-    options = options or importers.Options()
+    options = replace(options or importers.Options(), each=lambda: tick(1))
     read: list[Graded] = []
     kinds, contradictions, warnings, disagreements = [], [], [], []
     table: Counter[str] = Counter()
     for path in files:
         kinds.append(kind or importers.detect(path))
-        found = importers.read(path, kinds[-1], options)
+        with stage(progress, f"reading {Path(path).name}", _lines(path)):
+            found = importers.read(path, kinds[-1], options)
         contradictions += found.contradictions
         warnings += found.warnings
         if options.regrade:
-            ours = regrading.regrade(found, options)
+            with stage(progress, f"grading {Path(path).name} again", len(found.rows)):
+                ours = regrading.regrade(found, options)
             found = replace(found, rows=ours.rows)
             disagreements += ours.disagreements
             table.update(ours.table)
@@ -114,3 +118,12 @@ def import_files(
     )  # fmt: skip
     write_json(out.with_name("import.json"), summary.to_dict())
     return summary
+
+
+def _lines(path: str | Path) -> int:
+    """About as many rows as a file can have; a reader says what is wrong with a file that cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            return max(sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")), 1)
+    except OSError:
+        return 1

@@ -10,6 +10,7 @@ import typer
 
 from ..console import exits
 from ..console.printing import show
+from .flags import Silent
 from .help import Command, Commands, example, under
 
 app = typer.Typer(
@@ -284,15 +285,17 @@ def import_(
     ] = None,
     format: Annotated[str | None, typer.Option(help="Prompt format of the responses when graded here.")] = None,
     json: AsJson = False,
+    quiet: Silent = False,
 ) -> int:
     """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, rows into graded.jsonl."""
     from ...evaluation.importers import Options
     from ..building.importing import import_files
+    from ..console.progress import Reporter
 
     options = Options(
         model, scorer, filter, whole, role, case_field, role_field, response_field=response_field,
         gold_field=gold_field, regrade=regrade, answer_type=answer_type, format=format,
     )  # fmt: skip
-    found = import_files(files, out, kind, options)
+    found = import_files(files, out, kind, options, Reporter(quiet=quiet).patient_bar)
     show(found.to_dict() if json else found.lines(), json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK

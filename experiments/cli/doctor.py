@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ...hooks.progress import Bar, no_bar
 from ..models.resolve import offline, resolve_model
 from ..organism.weights import DOSES
 from ..run import provenance
@@ -20,7 +21,7 @@ EXTRAS = {"transformer_lens": "lens", "nnsight": "lens", "starlette": "view", "d
 _ENOUGH = 1 << 30
 
 
-def examine() -> list[dict[str, Any]]:
+def examine(progress: Bar = no_bar) -> list[dict[str, Any]]:
     """One row per check: ``check``, ``ok``, ``required``, ``value`` and, if the check fails, ``fix``."""
     checks: tuple[Callable[[], list[dict[str, Any]]], ...] = (
         _python,
@@ -31,7 +32,12 @@ def examine() -> list[dict[str, Any]]:
         _disk,
         _organisms,
     )
-    return [row for check in checks for row in check()]
+    rows: list[dict[str, Any]] = []
+    with progress("checking this machine", len(checks)) as advance:
+        for check in checks:
+            rows += check()
+            advance(1)
+    return rows
 
 
 def _row(check: str, ok: bool, value: Any, fix: str | None = None, *, required: bool = True) -> dict[str, Any]:

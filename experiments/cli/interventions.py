@@ -12,6 +12,7 @@ from ...errors import InputError
 from ..console import exits
 from ..console.printing import show
 from ..interventions.recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, check_options, parse_depths, resolve
+from .flags import Silent
 from .help import Command, example, under
 
 HEADINGS = {
@@ -31,7 +32,6 @@ Evaluation = Annotated[str | None, typer.Option(help="Evaluation cases (default:
 Preset = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRESETS)}.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of data, adapter and sampling.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... (default: a GPU if there is one).")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +82,7 @@ def intervene(
     dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16 (default on a CPU: float32).")] = None,
     device: Device = None,
     json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
-    quiet: Quiet = False,
+    quiet: Silent = False,
 ) -> int:
     """Teach a model to compose (LoRA; SFT or GRPO), or steer and patch the failures of a run without training."""
     check_options(recipe, locals())
@@ -178,7 +178,7 @@ def study(
     ] = "train",
     device: Device = None,
     json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
-    quiet: Quiet = False,
+    quiet: Silent = False,
 ) -> Any:
     """Compare a baseline with three recipes and four depth mixes, on two base models, with probes before and after."""
     _offline(model)

@@ -12,7 +12,7 @@ import typer
 from ...errors import InputError
 from ..console import exits
 from ..console.printing import show
-from .flags import AsJson, Compat, Out, Quiet, RunArg, RunArgs, with_plugins
+from .flags import AsJson, Compat, Out, Quiet, RunArg, RunArgs, Silent, with_plugins
 from .help import Command, example, under
 
 SCORE = {"Graded rows": ("protocol", "cases"),
@@ -196,8 +196,10 @@ def plot(
     style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching instead of colors.")] = "color",
     list_: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
     json: AsJson = False,
+    quiet: Silent = False,
 ) -> int:
     """Draw one figure (pdf, svg, png and the csv behind it) from one or more runs."""
+    from ..console.progress import Reporter
     from ..figures.plotting import draw, figure_names, look
 
     if list_ or figure is None:
@@ -206,8 +208,9 @@ def plot(
         show({"schema": 1, "figures": rows} if json else [f"{n}: {t}" for n, t in found.items()], json)
         return exits.OK
     files = draw(
-        figure, runs or [], out, group_by=group_by, bands=bands, only=only, look=look(width, not no_title, style)
-    )
+        figure, runs or [], out, group_by=group_by, bands=bands, only=only, look=look(width, not no_title, style),
+        progress=Reporter(quiet=quiet).patient_bar,
+    )  # fmt: skip
     show({"schema": 1, "figure": figure, "files": files} if json else [str(f) for f in files], json)
     return exits.OK
 
@@ -282,11 +285,12 @@ def merge(
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
 
 
-def doctor(json: AsJson = False) -> int:
+def doctor(json: AsJson = False, quiet: Silent = False) -> int:
     """Check this machine: versions, device, offline flags, disk, shipped organisms; say what to fix."""
+    from ..console.progress import Reporter
     from .doctor import check_lines, examine
 
-    found = examine()
+    found = examine(Reporter(quiet=quiet).patient_bar)
     ok = all(c["ok"] for c in found if c["required"])
     show({"schema": 1, "ok": ok, "checks": found} if json else check_lines(found), json)
     return exits.OK if ok else exits.USER_ERROR

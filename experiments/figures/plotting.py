@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InputError, did_you_mean
+from ...hooks.progress import Bar, no_bar
 from ..run import find_runs, is_run
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def draw(
     bands: str | None = None,
     only: str | None = None,
     look: Look | None = None,
+    progress: Bar = no_bar,
 ) -> list[Path]:
     """Draw a figure into ``out`` (default: the run's own ``figures`` folder, or ``figures`` here for several runs).
 
@@ -45,12 +47,17 @@ def draw(
         raise InputError(f"plot {figure}: no run given; give one or more run folders")
     single = len(runs) == 1 and is_run(runs[0])
     where = out or (runs[0] / "figures" if single else Path("figures"))
-    drawing = catalog.draw(figure, runs if only is None else _named(runs, only), group_by=group_by, bands=_bands(bands))
-    if drawing.empty is not None:
-        reason, command = drawing.empty.rstrip("."), catalog.FIGURES[figure].command
-        how = f"; to make the data, run: {command}" if command else ""
-        raise InputError(f"plot {figure}: nothing to draw from {', '.join(map(str, runs))}: {reason}{how}")
-    return write(drawing, figure, where, pdf=True, look=look)
+    chosen = runs if only is None else _named(runs, only)
+    with progress(f"drawing {figure}", 2) as advance:
+        drawing = catalog.draw(figure, chosen, group_by=group_by, bands=_bands(bands))
+        advance(1)
+        if drawing.empty is not None:
+            reason, command = drawing.empty.rstrip("."), catalog.FIGURES[figure].command
+            how = f"; to make the data, run: {command}" if command else ""
+            raise InputError(f"plot {figure}: nothing to draw from {', '.join(map(str, runs))}: {reason}{how}")
+        files = write(drawing, figure, where, pdf=True, look=look)
+        advance(1)
+    return files
 
 
 def _named(runs: Sequence[Path], only: str) -> list[Path]:

@@ -192,7 +192,9 @@ def _because(diagnosis: Diagnosis | None) -> str:
     n = len(diagnosis.verdicts)
     if most is None:
         return f"Why: no cause is shown in {n} of {n} diagnosed failures."
-    return f"Why: {meaning(most.cause)} ({most.count} of {n} diagnosed failures)."
+    ends = "" if most.low is None or most.high is None else f" [{100 * most.low:.0f}, {100 * most.high:.0f}]"
+    share = f"{100 * most.share:.0f}\u00a0%{ends}"
+    return f"Why: {meaning(most.cause)} ({most.count} of {n} diagnosed failures: {share})."
 
 
 def _title(run: RunData) -> str:

@@ -12,12 +12,13 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
-from ...hooks.progress import Bar, no_bar
+from ...hooks.progress import Advance, Bar, no_bar
 from ..figures.catalog import FIGURES
 from ..run import find_runs
 from ..run.reader import RunData, load
@@ -61,6 +62,8 @@ class Pages:
         self.given, self.folder, self.say, self.progress = [Path(run) for run in runs], Path(folder), say, progress
         self.number = 0
         self.runs: list[Path] = []
+        self.exported: float | None = None
+        """The share of an export that is done; None between exports."""
         self._loaded: dict[int, Sequence[RunData]] = {}
         self._known: dict[Path, tuple[Any, RunData]] = {}
         self._seen: Any = None
@@ -118,7 +121,25 @@ class Pages:
     def export(self, chosen: Sequence[int]) -> Path:
         """The page of the chosen runs (by default all) as one file, as with ``composcope report --single-file``."""
         with self._writing:
-            return write([self.runs[i] for i in chosen] or self.runs, self.folder / "export", single_file=True)
+            given = [self.runs[i] for i in chosen] or self.runs
+            try:
+                return write(given, self.folder / "export", single_file=True, progress=self._counted)
+            finally:
+                self.exported = None
+
+    @contextmanager
+    def _counted(self, title: str, total: int) -> Iterator[Advance]:
+        """The bar, which also keeps the share that is done for the page."""
+        done, self.exported = 0.0, 0.0
+        with self.progress(title, total) as advance:
+
+            def both(n: float) -> None:
+                nonlocal done
+                done += n
+                self.exported = min(done / max(total, 1), 1.0)
+                advance(n)
+
+            yield both
 
     def _state(self) -> State:
         """Describe every file that the page depends on."""
@@ -165,7 +186,7 @@ def application(pages: Pages) -> Any:
         return RedirectResponse(f"/{pages.number}/report.html", headers=HEADERS)
 
     def version(request: Request) -> Response:
-        return JSONResponse({"version": pages.number}, headers=HEADERS)
+        return JSONResponse({"version": pages.number, "exported": pages.exported}, headers=HEADERS)
 
     def export(request: Request) -> Response:
         said = request.query_params.getlist("run")

@@ -9,6 +9,7 @@ import pytest
 
 from composcope.evaluation.validators import read_graded
 from composcope.experiments.cli import main
+from composcope.experiments.console import progress
 
 
 def _inspect(path: Path, verdicts: str) -> Path:
@@ -68,6 +69,22 @@ def test_stored_responses_are_graded_again_and_the_differences_written(
     assert main(["import", str(path), "--out", str(out), "--regrade"]) == 0
     shown = capsys.readouterr().out
     assert "1 verdicts differ" in shown and f"{path}:2, whole: stored incorrect, ours correct" in shown
+
+
+@pytest.mark.parametrize(("stored", "wanted"), [(True, "grading log.jsonl again"), (False, "reading log.jsonl")])
+def test_rows_that_are_graded_here_move_a_bar_and_quiet_silences_it(
+    stored: bool, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    path = tmp_path / "log.jsonl"
+    rows = [{"case": f"c{i}", "response": "It is 4.", "gold": "4"} | ({"right": True} if stored else {}) for i in "abc"]
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    command = ["import", str(path), "--out", str(tmp_path / "graded.jsonl"), "--regrade"]
+    assert main(command) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if line.startswith(wanted)][-1] == f"{wanted}: 100 % (3/3)"
+    assert main([*command, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_fields_of_plain_rows_are_named_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -148,6 +148,8 @@ def test_a_cell_that_is_not_there_is_said(run: Path) -> None:
         (["compare", "RUN", "RUN"], {"comparing what was asked: 100 % (2/2)"}),
         (["merge", "RUN", "--out", "OUT"], {"grading again: 100 % (36/36)"}),
         (["score", "RUN"], {"grading again: 100 % (36/36)"}),
+        (["plot", "outcomes", "RUN", "--out", "OUT"], {"drawing outcomes: 100 % (2/2)"}),
+        (["doctor"], {"checking this machine: 100 % (7/7)"}),
         (["report", "RUN"], {f"drawing figures: 100 % ({len(FIGURES)}/{len(FIGURES)})"}),
     ],
 )

@@ -19,8 +19,8 @@
 
   async function look() {
     try {
-      const newest = (await (await fetch("/version")).json()).version;
-      said.textContent = "live";
+      const { version: newest, exported } = await (await fetch("/version")).json();
+      said.textContent = exported === null ? "live" : `exporting, ${Math.round(100 * exported)} %`;
       if (newest === number) return;
       const index = await composcope.ready;
       try { sessionStorage.setItem(KEPT, JSON.stringify({ run: index && index.runs[composcope.run.at].label, top: scrollY })); } catch { /* storage can be switched off */ }

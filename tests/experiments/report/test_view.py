@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -215,6 +216,21 @@ def test_an_export_is_what_report_writes_into_one_file(chosen: tuple[int, ...], 
     status, body = served.ask(f"/export{''.join(f'?run={i}' for i in chosen)}")
     written = report.write([runs[i] for i in chosen] or [served.folder / "runs"], tmp_path, single_file=True)
     assert status == 200 and body == written.read_bytes()
+
+
+def test_the_server_and_the_page_tell_how_far_an_export_is(synthetic: ModuleType, tmp_path: Path) -> None:
+    run, told = synthetic.make_run(tmp_path / "a", n=8, probes=()), []
+
+    @contextmanager
+    def bar(title: str, total: int) -> Iterator[Any]:
+        yield lambda n: told.append((n / total, pages.exported))
+
+    pages = view.Pages([run], tmp_path / "pages", print, bar)
+    pages.refresh()
+    assert told == [] and pages.exported is None  # figures of a live page are drawn later
+    pages.export([0])
+    assert len(told) > 20 and pages.exported is None
+    assert [said for _, said in told] == pytest.approx(np.cumsum([share for share, _ in told]))
 
 
 def test_a_run_that_cannot_be_read_leaves_the_page_as_it_was(synthetic: ModuleType, tmp_path: Path) -> None:
