@@ -18,7 +18,8 @@ from ...evaluation.asks import Ask, Grade, Response
 from ...evaluation.cases import Case
 from ...evaluation.pipeline import Evaluation
 from ...evaluation.protocols.asking import ask_part, ask_whole, pending
-from ...evaluation.protocols.base import Graded, Reduction
+from ...evaluation.graded import Graded
+from ...evaluation.protocols.base import Reduction
 from ...evaluation.protocols.presenting import FormattedProtocol
 from .variants import MARK, Variant
 
