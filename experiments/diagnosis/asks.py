@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from ...evaluation import prompts
 from ...evaluation.asks import Ask, Grade, Response
 from ...evaluation.cases import Case
+from ...evaluation.graded import Graded
 from ...evaluation.pipeline import Evaluation
 from ...evaluation.protocols.asking import ask_part, ask_whole, pending
-from ...evaluation.graded import Graded
 from ...evaluation.protocols.base import Reduction
 from ...evaluation.protocols.presenting import FormattedProtocol
 from .variants import MARK, Variant

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from ...evaluation.benchmarks.world.tables import holds, plain
@@ -110,11 +111,17 @@ def _is_a_part(case: Case, answer: str) -> bool:
 
 
 def _names(answer: str, name: str) -> bool:
-    """Whether an answer gives a name, and does not only mention it ("Porto is the capital of Portugal")."""
-    words, wanted = plain(answer).split(), plain(name).split()
+    """Whether an answer gives a name, and does not only mention it.
+
+    "Porto is the capital of Portugal" mentions Portugal. In "Bahasa Indonesia" and "in Manchester, UK" the word before
+    it makes it part of another name.
+    """
+    raw, wanted = list(re.finditer(r"\w+", answer := unicodedata.normalize("NFC", answer))), plain(name).split()
+    words = [plain(w.group()) for w in raw]
     for at in (i for i in range(len(words)) if wanted and words[i : i + len(wanted)] == wanted):
         before = [w for w in words[:at] if w not in ("the", "country")]
-        if before[-1:] not in (["of"], ["in"], ["from"]):
+        other = at > 1 and raw[at - 1].group()[0].isupper() and answer[raw[at - 1].end()] not in ".:\n"
+        if before[-1:] not in (["of"], ["in"], ["from"]) and not other:
             return True
     return False
 

@@ -196,11 +196,13 @@ def followed(
 def _answered(one: Heard) -> list[str]:
     """The possible answers in a response: all of it, or for a sentence the words before or after its verb.
 
-    "The capital of the country where Porto is is Porto" and "Porto is the capital of Portugal" both answer Porto.
+    "The capital of the country where Porto is is Porto", "It is called El Porto" and "Porto is the capital of Portugal"
+    all answer Porto.
     """
     said = (one.grades["whole"].answer or one.text()).strip()
     pieces = re.split(r"\b(?:is|are|was|were)\b", said)
-    return [piece.strip() for piece in (said, pieces[0], pieces[-1]) if piece.strip()]
+    bare = re.sub(r"^\s*(?:(?:called|named|the|el|la|le)\s+)+", "", pieces[-1], flags=re.IGNORECASE)
+    return [piece.strip() for piece in (said, pieces[0], pieces[-1], bare) if piece.strip()]
 
 
 def _same(a: str | None, b: str | None) -> bool:

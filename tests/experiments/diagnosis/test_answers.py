@@ -151,6 +151,9 @@ def test_the_relation_is_made_of_the_question(question: str, begun: str | None) 
     ("text", "cause"),
     [
         ("The country is Norway.", "answers-bridge"),
+        ("The answer: Norway.", "answers-bridge"),
+        ("The currency of Oslo is the Bahasa Norway.", None),
+        ("Its seat is in Bergen, Norway, and it is old.", None),
         ("So Oslo is the currency of Norway", None),
         ("Oslo Oslo Oslo Oslo Oslo Oslo Oslo Oslo", "format"),
         ("I cannot help with that.", "format"),
@@ -229,6 +232,7 @@ def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed:
         (OSLO, "The currency of the country whose capital is Oslo is Oslo.", "Oslo", 1),
         (OSLO, "Oslo", "Oslo", 1),
         (OSLO, "Oslo is the currency of Norway.", "Oslo", 1),
+        (OSLO, "The currency of that country is called El Oslo.", "Oslo", 1),
         (OSLO, "The currency of Oslo is the dollar.", "Oslo", 0),
         (OSLO, "The currency of the country whose capital is Oslo is the dollar.", "Oslo", 0),
         (next(c for c in WORLD if "Santo Domingo" in c.question), "Santo Domingo.", "Santo Domingo", 1),
