@@ -32,6 +32,9 @@ ADMITTED, READ = 0.25, 0.8
 ABSENT = 0.5
 """The share of the variants in which the model itself reads the right answer where it is decided, from which on the
 bridge cannot be said to be computed nowhere."""
+ROUTED = 0.5
+"""The share of the variants, of the case and of the other cases, in which the state of another place has to be enough:
+among many places and layers, one of them mends a quarter by chance."""
 READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEWEST = 2
@@ -107,7 +110,7 @@ def from_inside(
     if given is None or foreign_to(seen):
         return None
     for read in (move, test("scope:elsewhere")):
-        if shows(read):
+        if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(held, "entity") and not readable(held, "decision"):
         return "bridge-not-routed", given.own, f"own state {given.cell}", None
