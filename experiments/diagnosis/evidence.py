@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..run.diagnosis import TEXTS
+
 SHOWN = ("format", "near-miss", "order-error", "item-missing", "answers-bridge")
 """Causes that an answer's own text can show."""
 
@@ -112,10 +114,7 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     """The evidence from the answers, one statement per line."""
     out = [f"{found.n} of {found.variants + 1} settings fail (the case and its variants whose parts are right)"]
     out += [f"{found.answers[c]} answers: {said}" for c, said in found.said.items()]
-    names = {"neutral": "a neutral beginning forced", "relation": "the relation forced as text",
-             "bridge": "the parts' answers stated", "operands": "the operands forced",
-             "repeated": "the question put twice", "filler": "filler before the answer"}  # fmt: skip
-    out += [f"{names[k]}: right in {t}" for k, t in found.mended.items()]
+    out += [f"{TEXTS[k]}: right in {t}" for k, t in found.mended.items()]
     if found.operands_right.n:
         wrong = f"operation or result wrong in {found.operation_wrong}"
         out.append(f"every operand right in {found.operands_right}; of these, {wrong}")

@@ -137,7 +137,11 @@ def diagnosed(
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
-    verdicts = [_verdict(id, behaviours[id], opened.get(id), held.get(id, ())) for id in groups]
+    verdicts = [
+        replace(_verdict(id, behaviours[id], opened.get(id), held.get(id, ())), question=one.case.question,
+                said=one.grades["whole"].answer or one.text().strip()[:200], gold=one.case.answer)
+        for id, (one, *_) in heard.items()
+    ]  # fmt: skip
     mended = {"mended": _sums(b.mended for b in behaviours.values()),
               "interventions": _sums({n: t.own for n, t in i.tests.items()} for i in opened.values())}  # fmt: skip
     about = {**_of_how_many(data), **_about(data, target, seed, time.monotonic() - start), **mended}

@@ -18,7 +18,7 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation.benchmarks.world.tables import plain
+from ...evaluation.benchmarks.world.tables import holds, plain
 from ...evaluation.cases import Case, case_from_dict, case_to_dict
 
 MOST = 4
@@ -44,8 +44,9 @@ class Variant:
 def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> list[Variant]:
     """The case and up to ``most`` variants, in turn with the same and another gold; ``mates``: like cases of its run.
 
-    Raises ``InputError`` if ``meta.variants`` cannot be used.
+    Raises ``InputError`` if ``meta.variants`` or ``meta.relation`` cannot be used.
     """
+    _check_relation(case)
     rng = random.Random(f"{seed}/variants/{case.id}")
     if "variants" in case.meta:
         found = _stated(case)
@@ -58,13 +59,26 @@ def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> li
     return [original, *(replace(v, case=replace(v.case, id=f"{case.id}{MARK}{i}")) for i, v in enumerate(chosen, 1))]
 
 
+def _check_relation(case: Case) -> None:
+    """Refuse a relation that gives an answer away: forced as text it would mend any failure."""
+    relation = case.meta.get("relation")
+    golds = {"the answer": (case.answer, *case.aliases)}
+    golds |= {f"the answer of part {i}": (p.answer, *p.aliases) for i, p in enumerate(case.parts)}
+    for what, names in golds.items():
+        for name in names:
+            if isinstance(relation, str) and holds(relation, name) and not holds(case.question, name):
+                said = f"case {case.id!r}: meta.relation is {relation!r} and contains {name!r}, {what}"
+                fix = "give the beginning of an answer that gives nothing away ('The currency of that country is')"
+                raise InputError(f"{said}; {fix}")
+
+
 def _stated(case: Case) -> Iterator[Variant]:
     given = case.meta["variants"]
     where = f"case {case.id!r}: meta.variants"
     if not isinstance(given, list):
         raise InputError(f"{where} is {given!r}; give a list of objects with the fields that differ")
     base = {k: v for k, v in case_to_dict(case).items() if k != "depth_bin"}
-    base["meta"] = {k: v for k, v in case.meta.items() if k != "variants"}
+    base["meta"] = {k: v for k, v in case.meta.items() if k not in ("variants", "relation")}  # of another question
     for i, fields in enumerate(given):
         if not isinstance(fields, Mapping) or "question" not in fields:
             raise InputError(f"{where}[{i}] is {fields!r}; give an object with the field 'question'")
@@ -105,6 +119,7 @@ def _of_chain(case: Case, mates: Sequence[Case], rng: random.Random) -> Iterator
     rng.shuffle(like)
     swapped = [Variant(m, f"the case {m.id} instead", False) for m in like]
     meta = {**case.meta, "phrase": phrase_of(case)}  # the other wordings contain it too
+    meta.pop("relation", None)
     reworded = [Variant(replace(case, question=text, meta=meta), "other words") for text in reworded_wholes(case)]
     for pair in zip_longest(reworded[:2], swapped):
         yield from (v for v in pair if v is not None)

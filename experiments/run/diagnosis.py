@@ -17,6 +17,14 @@ from .provenance import write_beside
 FOLDER = "diagnosis"
 GROUPS = ("all", "family", "depth")
 AGAIN = "run `composcope diagnose RUN` again"
+SHOWN = 3
+"""Cases shown in the summary."""
+TEXTS = {
+    "neutral": "a neutral beginning forced", "relation": "the relation forced as text",
+    "bridge": "the parts' answers stated", "operands": "the operands forced",
+    "repeated": "the question put twice", "filler": "filler before the answer",
+}  # fmt: skip
+"""What each forced or stated text is, in words."""
 MEANS = {
     "format": "the answer has the wrong form",
     "near-miss": "the right answer stands among others",
@@ -54,6 +62,12 @@ class Verdict:
     """Only for ``lost``: the block, counted from 0, from which on the value is lost."""
     settle: str | None = None
     """Only for ``undetermined``: what would settle it."""
+    question: str | None = None
+    """The whole of the case."""
+    said: str | None = None
+    """The answer to it."""
+    gold: str | None = None
+    """The right answer."""
 
     @property
     def kind(self) -> str:
@@ -67,7 +81,8 @@ class Verdict:
 
     def row(self) -> dict[str, Any]:
         """The line of ``cases.jsonl``."""
-        more = {"settle": self.settle} if self.settle else {}
+        known = {"settle": self.settle, "question": self.question, "said": self.said, "gold": self.gold}
+        more = {name: text for name, text in known.items() if text is not None}
         return {"case": self.case, "cause": self.cause, "block": self.block, "confidence": self.confidence,
                 "mended_by": self.mended_by, "evidence": list(self.evidence), **more}  # fmt: skip
 
@@ -137,8 +152,15 @@ class Diagnosis:
             out.append(
                 f"  {unjudged} of the run's {self.about['failures']} failures have a whole that could not be judged"
             )
-        for name, tally in self.about.get("mended", {}).items():
-            out.append(f"  over all failing settings, {name} mends {tally['count']} of {tally['n']}")
+        if mended := self.about.get("mended", {}):
+            found = (f"{TEXTS.get(name, name)} {t['count']} of {t['n']}" for name, t in mended.items())
+            out.append("  what mends the failing cases and variants: " + "; ".join(found))
+        for v in self.verdicts[:SHOWN]:
+            out += [f"  case {v.case}: {v.question}", f"    said {v.said!r}, right is {v.gold!r}"] if v.question else []
+            out.append(f"    why: {v.means}" + (f" (mended by {v.mended_by})" if v.mended_by else ""))
+            out += [f"    to settle it: {v.settle}"] if v.settle else []
+        if (more := len(self.verdicts) - SHOWN) > 0:
+            out.append(f"  {more} more cases, and the evidence of each, in {self.path / FOLDER / 'cases.jsonl'}")
         return out
 
     def document(self) -> dict[str, Any]:
@@ -209,7 +231,7 @@ def _verdict(row: Mapping[str, Any], file: Path) -> Verdict:
             raise ValueError(f"field 'cause' is {row['cause']!r}; the causes are {', '.join(CAUSES)}")
         return Verdict(
             str(row["case"]), str(row["cause"]), tuple(map(str, row["evidence"])), float(row["confidence"]),
-            row["mended_by"], row["block"], row.get("settle"),
+            row["mended_by"], row["block"], *(row.get(name) for name in ("settle", "question", "said", "gold")),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as e:
         raise InputError(f"{file}: {type(e).__name__}: {e}; {AGAIN}") from e

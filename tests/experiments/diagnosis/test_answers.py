@@ -124,6 +124,21 @@ def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused(
         variants.of(replace(OSLO, meta={"variants": [{"answer": "krone"}]}), WORLD)
 
 
+@pytest.mark.parametrize("relation", ["The krone of that country is", "In Norway the currency is"])
+def test_a_stated_relation_that_gives_an_answer_away_is_refused(relation: str) -> None:
+    with pytest.raises(InputError, match=r"capital-currency-oslo.*meta\.relation.*(krone|Norway)"):
+        variants.of(replace(OSLO, meta={**OSLO.meta, "relation": relation}), WORLD)
+
+
+def test_variants_do_not_take_the_relation_of_another_question() -> None:
+    relation = "The currency of the country whose capital is Oslo is"
+    stated = [{"question": "What do people pay with in Bern's country?", "answer": "franc"}]
+    for more in ({}, {"variants": stated}):
+        original, *others = variants.of(replace(OSLO, meta={**OSLO.meta, "relation": relation, **more}), WORLD)
+        assert asks.relation_of(original.case) == relation
+        assert others and all(asks.relation_of(v.case) != relation for v in others)
+
+
 @pytest.mark.parametrize(
     ("question", "begun"),
     [
@@ -328,6 +343,17 @@ def test_a_diagnosis_is_written_read_back_and_repeated_without_asking(run: Path)
     assert sum(s.count for s in found.causes()) == len(found.verdicts)
     assert sum(s.share for s in found.causes("family", "mixed")) == pytest.approx(1)
     assert {"run", "model", "data", "seed", "versions"} <= set(found.about["made_with"])
+
+
+def test_the_summary_of_a_diagnosis_shows_cases_with_what_they_said_and_why(run: Path) -> None:
+    found = diagnose(run, cases=1, quiet=True)
+    (verdict,) = found.verdicts
+    shown = " ".join(found.lines())
+    assert verdict.question and verdict.said and verdict.gold
+    for said in (verdict.case, verdict.question, repr(verdict.said), repr(verdict.gold), verdict.means):
+        assert said in shown
+    again = results.read_diagnosis(run)
+    assert again is not None and list(again.verdicts) == [verdict]
 
 
 def test_a_diagnosis_of_some_failures_says_of_how_many(run: Path) -> None:
