@@ -45,7 +45,7 @@ class Investigation:
     def summary(self) -> list[str]:
         """The headline as text, one line per probe in words, and the report with the duration."""
         written = [f"report: {self.report} ({self.seconds:.0f} s)"] if self.report else []
-        return [*summary.lines(self.path), *_probes_in_words(self.path), *written]
+        return [*summary.lines(self.path), *_findings_in_words(self.path), *written]
 
     def document(self) -> dict[str, Any]:
         """The same as a document for machines."""
@@ -70,13 +70,14 @@ class Investigation:
         return exits.INVALID_REMAINS if self.evaluated.n_invalid else exits.OK
 
 
-def _probes_in_words(path: Path) -> list[str]:
-    run = read_run(path)
-    if not run.probe_names:
-        return [f"  probes: none ran; run composcope probe {path}"]
+def _findings_in_words(path: Path) -> list[str]:
+    """One line per probe, and one for the causes of the failures."""
     from .report.landing import in_words
+    from .run.diagnosis import read_diagnosis
 
-    return [f"  {line}" for line in in_words(run)]
+    run, causes = read_run(path), read_diagnosis(path)
+    probes = in_words(run) if run.probe_names else [f"probes: none ran; run composcope probe {path}"]
+    return [f"  {line}" for line in (*probes, *([causes.sentence()] if causes is not None else []))]
 
 
 ProbeStep = Callable[[OpenRun, Config, Target, Evaluated, Reporter], str | None]

@@ -124,7 +124,7 @@ def test_the_same_command_asks_nothing_and_keeps_the_probes(
     assert "composition: 50.0 %" in out
     assert out.splitlines()[-1].startswith("report: ")
     words = [line.split(":")[0].strip() for line in out.splitlines()[:-1]]
-    assert words[-5:] == ["neurons", "lookback", "patching", "trajectory", "min-k"]
+    assert words[-6:] == ["neurons", "lookback", "patching", "trajectory", "min-k", "Causes of 6 failures"]
     details = "failures matched to"
     assert details not in err and details in (investigated / "log.txt").read_text()
 
