@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .evaluation.cases import Case, read_cases, write_cases
+    from .evaluation.case_files import read_cases
+    from .evaluation.cases import Case, write_cases
     from .experiments.diagnosis.job import diagnose
     from .experiments.investigate import investigate
     from .experiments.notebook import evaluate, open_run, plot
@@ -24,7 +25,7 @@ _LAZY = {
     "load_model": ".hooks",
     "open_run": ".experiments.notebook",
     "plot": ".experiments.notebook",
-    "read_cases": ".evaluation.cases",
+    "read_cases": ".evaluation.case_files",
     "write_cases": ".evaluation.cases",
 }
 __all__ = [

@@ -1,9 +1,9 @@
 """Case and Part: one compositional question, its gold answer and its sub-questions.
 
-    cases = read_cases("cases.jsonl")
+    Case("a", "What is 2 times 3, plus 1?", "7", (Part("What is 2 times 3?", "6"), Part("What is 6 plus 1?", "7")))
 
-On disk a benchmark is JSON lines, one case a line, with the field names of the dataclasses below. This module
-reads, checks and writes them; it knows nothing about models.
+On disk a benchmark is JSON lines, one case a line, with the field names of the dataclasses below. This module makes
+cases of JSON objects and writes them; ``case_files`` reads files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, did_you_mean
-from . import options, reading
+from . import options
 
 SCHEMA = 1
 COLLAPSE_BINS = {7: 4, 9: 6, 11: 8}
@@ -107,9 +107,23 @@ _PART_FIELDS = {f.name: f for f in fields(Part)}
 _TUPLES = {"aliases", "paraphrases", "evidence"}
 
 
+_OBJECTS = {
+    "case": 'write {"id": "...", "question": "...", "answer": "..."}',
+    "part": 'write {"question": "...", "answer": "..."}',
+}
+_SHOWN = 60
+
+
+def _short(value: Any) -> str:
+    """A value as JSON, cut where it is long."""
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
 def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], where: str) -> dict[str, Any]:
     if not isinstance(raw, dict):
-        raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}")
+        what = "case" if allowed is _CASE_FIELDS else "part"
+        raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}: {_short(raw)}; {_OBJECTS[what]}")
     for name in raw:
         if name not in allowed:
             raise InputError(f"{where}: {_unknown(name, allowed)}")
@@ -188,31 +202,21 @@ def case_to_dict(case: Case) -> dict[str, Any]:
     return {k: v for k, v in raw.items() if v not in (None, (), {}, False)}
 
 
-def check_cases(cases: Iterable[Case], where: str) -> list[Case]:
-    """Refuse duplicate ids and an empty benchmark."""
+def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -> list[Case]:
+    """Refuse duplicate ids and an empty benchmark; ``places`` are the file:line of each case, where they are known."""
     seen: dict[str, int] = {}
     out: list[Case] = []
-    for i, case in enumerate(cases, 1):
+    for i, case in enumerate(cases):
         if case.id in seen:
-            raise InputError(
-                f"{where}: id {case.id!r} of case {i} was already used by case {seen[case.id]}; ids are unique"
-            )
+            at, this, first = where, f" of case {i + 1}", f"case {seen[case.id] + 1}"
+            if places:
+                at, this, first = places[i], "", f"line {places[seen[case.id]].rpartition(':')[2]}"
+            raise InputError(f"{at}: id {case.id!r}{this} was already used by {first}; give each case an id of its own")
         seen[case.id] = i
         out.append(case)
     if not out:
         raise InputError(f"{where}: no cases; give at least one JSON line with id, question and answer")
     return out
-
-
-def read_cases(path: str | Path) -> list[Case]:
-    """Read a benchmark file (JSON lines, UTF-8); lines that begin with ``#`` are comments.
-
-    Raises ``InputError`` naming file, line and field for anything that cannot be used.
-    """
-    if not Path(path).exists():
-        raise InputError(f"{path}: no such benchmark file; give a JSON-lines file with one case a line")
-    found = reading.lines(path, "give a JSON-lines file with one case a line", comments=True)
-    return check_cases([case_from_dict(raw, where) for where, raw in found], str(path))
 
 
 def write_cases(cases: Iterable[Case], path: str | Path) -> None:

@@ -188,7 +188,7 @@ def _evaluate(
         f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {asked.protocol.name}"
         + asking.format_notice(config.format, benchmark, _own_format(asked.protocol))
     )
-    for line in asking.parts_notice(asked.cases, asked.protocol.name):
+    for line in (*asking.parts_notice(asked.cases, asked.protocol.name), *asking.depth_notice(asked.cases)):
         reporter.say(f"{run.name}: {line}")
     if (notice := _thinking_notice(asked, config, target)) is not None:
         reporter.say(f"{run.name}: {notice}")

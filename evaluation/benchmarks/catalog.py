@@ -20,7 +20,8 @@ from typing import Any
 
 from ...errors import InputError, did_you_mean
 from ...registry import Registry
-from ..cases import Case, check_cases, read_cases
+from ..case_files import read_cases
+from ..cases import Case, check_cases
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Any
 
 from ...errors import InputError
+from ...evaluation import case_files
 from ...evaluation.benchmarks.world.tables import holds, plain
-from ...evaluation.cases import Case, case_from_dict, case_to_dict
+from ...evaluation.cases import Case, case_to_dict
 
 MOST = 4
 MARK = "~"
@@ -73,18 +74,7 @@ def _check_relation(case: Case) -> None:
 
 
 def _stated(case: Case) -> Iterator[Variant]:
-    given = case.meta["variants"]
-    where = f"case {case.id!r}: meta.variants"
-    if not isinstance(given, list):
-        raise InputError(f"{where} is {given!r}; give a list of objects with the fields that differ")
-    base = {k: v for k, v in case_to_dict(case).items() if k != "depth_bin"}
-    base["meta"] = {k: v for k, v in case.meta.items() if k not in ("variants", "relation")}  # of another question
-    for i, fields in enumerate(given):
-        if not isinstance(fields, Mapping) or "question" not in fields:
-            raise InputError(f"{where}[{i}] is {fields!r}; give an object with the field 'question'")
-        edit = str(fields.get("edit", "as the case file has it"))
-        changed = {k: v for k, v in fields.items() if k != "edit"}
-        made = case_from_dict({**base, **changed, "id": case.id}, f"{where}[{i}]")
+    for edit, made in case_files.stated(case, f"case {case.id!r}"):
         yield Variant(made, edit, made.answer == case.answer)
 
 

@@ -158,6 +158,22 @@ def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
     return [f"{len(bare)} of {len(cases)} cases have no parts and are not counted in any gate: {first}{more}"]
 
 
+def depth_notice(cases: Sequence[Case]) -> list[str]:
+    """One line that names the cases whose depth is not the number of their parts; empty if there are none.
+
+    Benchmarks with bins of depths count otherwise: a part of theirs is a fact, and a step compares two.
+    """
+    odd = [c for c in cases if c.parts and c.depth_bin is None and c.depth not in (None, len(c.parts))]
+    if not odd:
+        return []
+    first = ", ".join(f"{c.id} (depth {c.depth}, parts: {len(c.parts)})" for c in odd[:_SHOWN])
+    more = ", ..." if len(odd) > _SHOWN else ""
+    return [
+        f"warning: in {len(odd)} of {len(cases)} cases the depth is not the number of parts: {first}{more}; correct "
+        "the field 'depth' or leave it out"
+    ]
+
+
 def format_notice(format: str | None, benchmark: LoadedBenchmark, own: str | None = None) -> str:
     """A phrase that says which prompt format is used and why; ``own`` is the protocol's own format, if it has one."""
     if format is None:

@@ -45,6 +45,7 @@ def plan_lines(config: Config) -> list[str]:
         f"cases: {len(asked.cases)} of {benchmark.name}, protocol {config.protocol}, prompting {prompting}"
         + asking.format_notice(config.format, benchmark),
         *asking.parts_notice(asked.cases, str(config.protocol)),
+        *asking.depth_notice(asked.cases),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
     ]
     if source is None:

@@ -15,7 +15,8 @@ from ...errors import InputError
 from ...evaluation import metrics as metric_rows
 from ...evaluation import pipeline, protocols, sandbox, validators
 from ...evaluation.asks import Grade
-from ...evaluation.cases import Case, read_cases
+from ...evaluation.case_files import read_cases
+from ...evaluation.cases import Case
 from ...evaluation.doubts import with_grader_bounds
 from ...evaluation.engines.base import ReplayEngine
 from ...evaluation.grading import grade

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.cases import Case, Part, read_cases, write_cases
+from composcope.evaluation.case_files import read_cases
+from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.evaluation.prompts import ABSTENTION
 
 LINE: dict[str, Any] = {"id": "a", "question": "q", "answer": "1", "parts": [{"question": "p", "answer": "2"}]}
 
@@ -99,9 +101,16 @@ def test_a_bin_that_a_case_declares_survives_the_file(tmp_path: Path) -> None:
         ([{**LINE, "chance": 3}], r":1: chance is 3; give a probability"),
         ([{**LINE, "meta": [1]}], r":1: field 'meta' is \[1\]; give an object"),
         ([{**LINE, "schema": 2}], r":1: schema is 2; this version reads schema 1"),
-        ([LINE, LINE], r"id 'a' of case 2 was already used by case 1"),
+        ([LINE, "", LINE], r":3: id 'a' was already used by line 1; give"),
         (["{"], r":1: not valid JSON"),
-        (["[1]"], r":1: expected a JSON object, got list"),
+        (["3"], r":1: expected a JSON object, got int: 3; write \{"),
+        ([[LINE]], r": a JSON array, .* write one object a line"),
+        (json.dumps([LINE], indent=1).split("\n"), r": a JSON array, .* write one object a line"),
+        ([LINE, [LINE]], r":2: a JSON array, .* write one object a line"),
+        (
+            [{**LINE, "parts": ["two times"]}],
+            r":1, parts\[0\]: expected a JSON object, got str: \"two times\"; write \{",
+        ),
         (["", ""], "no cases"),
     ],
 )
@@ -110,6 +119,73 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, lines: list[Any], s
     with pytest.raises(InputError, match=said) as error:
         read_cases(path)
     assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
+
+
+PART: dict[str, Any] = LINE["parts"][0]
+
+
+@pytest.mark.parametrize(
+    ("over", "said"),
+    [
+        ({"answer_type": "number", "answer": "lots"}, r":1: field 'answer' is 'lots', and answer_type is 'number'"),
+        ({"answer_type": "boolean", "answer": "perhaps"}, r":1: field 'answer' is 'perhaps'.*yes or no"),
+        ({"answer_type": "date", "answer": "long ago"}, r":1: field 'answer' is 'long ago'.*a date"),
+        ({"answer_type": "list", "answer": ","}, r":1: field 'answer' is ','"),
+        ({"parts": [PART, {**PART, "answer_type": "number", "answer": "a few"}]}, r":1, parts\[1\]: .*'a few'"),
+        (
+            {"meta": {"variants": [{"question": "r", "answer": "lots", "answer_type": "number"}]}},
+            r"variants\[0\]: .*lots",
+        ),
+        ({"meta": {"variants": [{"qestion": "r"}]}}, r":1, meta.variants\[0\]: .*did you mean 'question'"),
+        ({"meta": {"variants": [{"answer": "2"}]}}, r":1, meta.variants\[0\]: .*field 'question'"),
+        ({"meta": {"variants": ["r"]}}, r":1, meta.variants\[0\]: .*'r'"),
+        ({"meta": {"variants": "r"}}, r":1, meta.variants: .*'r'; give a list"),
+        ({"meta": {"relation": 3}}, r":1: meta.relation is 3; give a text"),
+        ({"meta": {"relaton": "The price is"}}, r":1: meta has the key 'relaton'; did you mean 'relation'"),
+        ({"meta": {"variant": [{"question": "r"}]}}, r":1: meta has the key 'variant'; did you mean 'variants'"),
+    ],
+)
+def test_what_would_pass_for_a_failing_model_or_be_found_late_is_refused_on_reading(
+    tmp_path: Path, over: dict[str, Any], said: str
+) -> None:
+    path = write(tmp_path / "c.jsonl", {**LINE, **over})
+    with pytest.raises(InputError, match=said) as error:
+        read_cases(path)
+    assert str(error.value).startswith(f"{path}:1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "answers"),
+    [
+        (
+            "number",
+            ["12", "-3.5", "1,250", "12 apples", "twelve", "none", "3/4", "$x$", r"\pi", "x", "2x+1", "(1, 2)", "75%"],
+        ),
+        ("boolean", ["yes", "No", "True", "false", "nein"]),
+        ("date", ["1876", "44 BC", "1876-03-10", "March 10, 1876", "10 March"]),
+        ("list", ["hen", "hen and fox", '["hen", "fox"]']),
+        ("text", ["lots", "long ago", "12"]),
+        ("number", [ABSTENTION]),
+    ],
+)
+def test_golds_that_fit_their_type_are_read_and_other_keys_of_meta_are_free(
+    tmp_path: Path, kind: str, answers: list[str]
+) -> None:
+    meta = {
+        "relation_type": "price",
+        "relation": "The price is",
+        "variant": "B",
+        "source": 1,
+        "variants": [{"question": "r"}],
+    }
+    lines = [{**LINE, "id": str(i), "answer": a, "answer_type": kind, "meta": meta} for i, a in enumerate(answers)]
+    found = read_cases(write(tmp_path / "c.jsonl", *lines))
+    assert [c.answer for c in found] == answers
+
+
+def test_a_question_that_nobody_can_answer_needs_no_gold_of_its_type(tmp_path: Path) -> None:
+    line = {**LINE, "answer": "nobody knows", "answer_type": "number", "unknowable": True}
+    assert read_cases(write(tmp_path / "c.jsonl", line))[0].unknowable
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -15,12 +15,22 @@ from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import find
 from composcope.experiments.config import Asking, Config
-from composcope.experiments.evaluating.asking import make_protocol, prepare, with_examples
+from composcope.experiments.evaluating.asking import depth_notice, make_protocol, prepare, with_examples
 from composcope.experiments.evaluating.benchmark import load_benchmark
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
 
 CHAIN = (Part("Q one?", "6", "math", "number"), Part("Q two with 6?", "8", "math", "number"))
+
+
+def test_a_depth_that_is_not_the_number_of_parts_is_named_unless_the_benchmark_has_bins() -> None:
+    def case(name: str, depth: int | None, n: int = 2, **other: Any) -> Case:
+        return Case(name, "Q?", "8", CHAIN[:n], depth=depth, **other)
+
+    fits = [case("two", 2), case("one", 1, 1), case("none", None), case("bare", 3, 0), case("bin", 3, depth_bin=2)]
+    assert depth_notice(fits) == depth_notice(load_benchmark("organism:temporal", limit=2).cases) == []
+    (line,) = depth_notice([*fits, case("long", 3), case("short", 2, 1)])
+    assert "warning" in line and "2 of 7" in line and "long" in line and "short" in line and "'depth'" in line
 
 
 def configured(protocol: str, **options: Any) -> Config:

@@ -137,7 +137,7 @@ def test_a_tokenizer_without_chat_template_is_asked_raw_and_chat_is_refused(
             '{"id": "a", "question": "q", "answer": "1", "parts": [{"question": "p"}]}\n',
             "cases.jsonl:1, parts[0]: field 'answer' is missing",
         ),
-        ('{"id": "a", "question": "q", "answer": "1"}\n' * 2, "id 'a' of case 2 was already used by case 1"),
+        ('{"id": "a", "question": "q", "answer": "1"}\n' * 2, "cases.jsonl:2: id 'a' was already used by line 1"),
         ('{"id": "a",\n', "cases.jsonl:1: not valid JSON"),
         ("\n", "no cases; give at least one JSON line"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from exit_codes import done
 
 from composcope.errors import InputError
-from composcope.evaluation.cases import read_cases
+from composcope.evaluation.case_files import read_cases
 from composcope.experiments.cli import main
 from composcope.experiments.cli.flags import with_file
 from composcope.experiments.cli.start import write

@@ -1,0 +1,152 @@
+"""Reading of case files, and what is checked only there: golds that fit their type, and fields of ``meta`` that count.
+
+    cases = read_cases("cases.jsonl")
+
+``cases`` makes a case of any JSON object; published files and runs hold cases that were made by rules. A file that
+somebody wrote by hand is held against more, since a gold that nothing can match would pass for a failing model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from . import reading
+from .cases import Case, Part, case_from_dict, case_to_dict, check_cases
+from .grading import booleans, dates, lists, numbers, text
+from .prompts import ABSTENTION
+
+ONE_A_LINE = "give a JSON-lines file with one case a line"
+_FORMULA = re.compile(r"[\d\\\\$^=+*/<>()\[\]\u221e\u221a]|\bpi\b", re.IGNORECASE)
+"""Marks of a number that is written as a formula, which math-verify compares."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_META: Mapping[str, type | tuple[type, ...]] = {
+    "variants": (list, Mapping), "relation": str, "phrase": str, "crossed": (str, list)
+}  # fmt: skip
+"""Keys of ``meta`` that any case may have, and what a value of theirs looks like."""
+_ALIKE = 0.85
+"""Likeness from which a key is taken for a misspelled one ("relaton"); "relation_type" is another word."""
+
+
+def read_cases(path: str | Path) -> list[Case]:
+    """Read a benchmark file (JSON lines, UTF-8); lines that begin with ``#`` are comments.
+
+    Raises ``InputError`` naming file, line and field for anything that cannot be used.
+    """
+    if not Path(path).exists():
+        raise InputError(f"{path}: no such benchmark file; {ONE_A_LINE}")
+    places: list[str] = []
+    found: list[Case] = []
+    try:
+        for where, raw in reading.lines(path, ONE_A_LINE, comments=True):
+            if isinstance(raw, list):
+                raise InputError(f"{where}: a JSON array, not a case; {_FLAT}")
+            case = case_from_dict(raw, where)
+            check(case, where)
+            places.append(where)
+            found.append(case)
+    except InputError as e:
+        # an array on many lines: its first line is not valid JSON
+        if not found and isinstance(e.__cause__, json.JSONDecodeError) and _is_array(path):
+            raise InputError(f"{path}: a JSON array, and a case file is JSON lines; {_FLAT}") from None
+        raise
+    return check_cases(found, str(path), places)
+
+
+_FLAT = "write one object a line, without the brackets around them and the commas between them"
+
+
+def _is_array(path: str | Path) -> bool:
+    """Whether a file begins as a JSON array."""
+    return re.sub(r"(?m)^[ \t]*#.*$", "", reading.text(path, ONE_A_LINE)).lstrip().startswith("[")
+
+
+def check(case: Case, where: str) -> None:
+    """Raises ``InputError`` for a gold that is not of its type, and for what ``meta`` says in a wrong way."""
+    _check_golds(case, where)
+    for key, value in case.meta.items():
+        meant = _meant(key)
+        if meant is not None and isinstance(value, _META[meant]):
+            raise InputError(
+                f"{where}: meta has the key {key!r}; did you mean {meant!r}? (if not, give it a name less alike)"
+            )
+    relation = case.meta.get("relation", "")
+    if not isinstance(relation, str) or ("relation" in case.meta and not relation.strip()):
+        raise InputError(f"{where}: meta.relation is {relation!r}; give a text, the beginning of an answer")
+    for i, (_, variant) in enumerate(stated(case, where)):
+        _check_golds(variant, f"{where}, meta.variants[{i}]")
+
+
+def _check_golds(case: Case, where: str) -> None:
+    if not case.unknowable:
+        _check_gold(case, where)
+    for i, part in enumerate(case.parts):
+        _check_gold(part, f"{where}, parts[{i}]")
+
+
+def _check_gold(asked: Case | Part, where: str) -> None:
+    known = _FITS.get(asked.answer_type)
+    if known is None or text.normalize(asked.answer) == text.normalize(ABSTENTION) or known[0](asked.answer):
+        return
+    raise InputError(
+        f"{where}: field 'answer' is {asked.answer!r}, and answer_type is {asked.answer_type!r}; give {known[1]}, or "
+        "the answer_type 'text'"
+    )
+
+
+def _is_number(answer: str) -> bool:
+    """Whether an answer is a number, a formula or a symbol ("x"), as the grading of numbers reads golds."""
+    return numbers.parse(answer) is not None or bool(_FORMULA.search(answer)) or not _WORD.search(answer)
+
+
+def _is_date(answer: str) -> bool:
+    return dates.parse(answer) is not None
+
+
+_FITS: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "number": (_is_number, "a number such as 12 or 3.5"),
+    "boolean": (lambda answer: booleans.value(answer) is not None, "yes or no"),
+    "date": (_is_date, "a date such as 1876-03-10 or 1876"),
+    "list": (lambda answer: bool(lists.split(answer)), "items such as 'hen and fox'"),
+    "ordered-list": (lambda answer: bool(lists.split(answer)), "items such as 'hen, then fox'"),
+}
+"""Whether a gold can be read as its type, and what to write; a ``choice`` is held against its options by ``options``,
+and any words are a ``text``."""
+
+
+@lru_cache(maxsize=4096)
+def _meant(key: str) -> str | None:
+    """The known key of ``meta`` that a key misspells; None for a known one, and for any other."""
+    if key in _META:
+        return None
+    return next(iter(get_close_matches(key.lower(), list(_META), n=1, cutoff=_ALIKE)), None)
+
+
+def stated(case: Case, where: str) -> Sequence[tuple[str, Case]]:
+    """The variants in ``meta.variants``: the edit in words, and the case with it (under the same id).
+
+    Raises ``InputError`` naming the variant for one that is no object, has an unknown field, or asks no question.
+    """
+    given = case.meta.get("variants", [])
+    where = f"{where}, meta.variants"
+    if not isinstance(given, list):
+        raise InputError(f"{where}: the value is {given!r}; give a list of objects with the fields that differ")
+    base = {k: v for k, v in case_to_dict(case).items() if k != "depth_bin"} if given else {}
+    base["meta"] = {k: v for k, v in case.meta.items() if k not in ("variants", "relation")}  # of another question
+    return [_stated(base, case.id, fields, f"{where}[{i}]") for i, fields in enumerate(given)]
+
+
+def _stated(base: Mapping[str, Any], id: str, fields: Any, where: str) -> tuple[str, Case]:
+    if not isinstance(fields, Mapping):
+        raise InputError(f"{where}: the variant is {fields!r}; give an object with the field 'question'")
+    changed = {k: v for k, v in fields.items() if k != "edit"}
+    made = case_from_dict({**base, **changed, "id": id}, where)
+    if "question" not in fields:
+        raise InputError(f"{where}: the variant is {fields!r}; give an object with the field 'question'")
+    return str(fields.get("edit", "as the case file has it")), made
