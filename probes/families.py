@@ -34,6 +34,8 @@ CIRCULAR = {
 PRIMARY_FAMILY, EXPLORATORY = "primary, Holm", "exploratory, Benjamini-Hochberg"
 
 
+FEWEST_PAIRS = 2
+"""Matched pairs of a failure and a success without which there is no contrast."""
 FEWEST_SHOWN = 5
 """A contrast with fewer cases a side (or pairs) than this is sorted after all others."""
 

@@ -26,6 +26,7 @@ from scipy.optimize import linear_sum_assignment
 from ..errors import InputError
 from .effects import smallest_detectable
 from .examples import Example
+from .families import FEWEST_PAIRS
 
 EXACT = ("family",)
 PER_LENGTH, OTHER_TOKEN = math.log(1.25), 0.5
@@ -79,7 +80,7 @@ class Matched:
     @property
     def possible(self) -> bool:
         """Whether there is common support enough for a contrast (two pairs)."""
-        return len(self.pairs) >= 2
+        return len(self.pairs) >= FEWEST_PAIRS
 
     @property
     def note(self) -> str:

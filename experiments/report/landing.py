@@ -16,9 +16,10 @@ from urllib.parse import urlencode
 from ...evaluation.cases import Case
 from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
-from ...probes.families import PRIMARY, is_primary
+from ...probes.families import FEWEST_PAIRS, PRIMARY, is_primary
 from ..figures.grouping import labels
 from ..run.diagnosis import Diagnosis, meaning, read_diagnosis
+from ..run.folder import read_json
 from ..run.reader import Row, RunData
 from . import checks, headline
 from .origins import ABSTAINED, INVALID, KINDS, UNCLEAR, Origin
@@ -280,21 +281,38 @@ def _trust(n: int, good: int, bad: int) -> str:
 def in_words(run: RunData) -> list[str]:
     """One line per probe: what it found between failures and matched successes, with n, and if its own test passed.
 
+    Probes that had nothing to compare share one line, which says why.
+
     >>> in_words(read_run("runs/demo/control--mixed"))[1]
     "lookback: no difference shown: how much heads look back at the prompt: failures - successes 0.031 [...], n=24 ..."
     """
     answers = [v for v in checks.read_validity([run.path, run.path.parent])[0] if v["headline"]]
-    out = []
+    out, without = [], []
     for probe in (p for p in described() if run.probe(p.name) is not None):
         f = _finding(run, probe, checks.tests_of(answers, [run], probe))
         if f is None:
-            out.append(f"{probe.name}: nothing to compare: failures, successes or numbers per case are missing")
+            without.append(probe.name)
         else:
             side = "" if f.says.startswith(SAYS[PATCHED]) else "failures - successes "
             more = f", {f.p}" if f.p else ""
             found = f"{f.says}: {side}{f.value} {f.interval}, n={f.n}{more}"
             out.append(f"{probe.name}: {f.answer}: {found}; {f.test}")
-    return out
+    return out + ([f"{', '.join(without)}: nothing to compare: {_lacking(run)}"] if without else [])
+
+
+def _lacking(run: RunData) -> str:
+    """Why probes had nothing to compare: too few failures or successes, too few of them alike, or no numbers."""
+    failures, successes = (len(found) for found in groups(run))
+    chosen = run.path / "probes" / "examples.json"
+    matched = read_json(chosen).get("contrast") is not False if chosen.is_file() else True
+    if matched and min(failures, successes) >= FEWEST_PAIRS:
+        return "numbers of matched failures and successes are missing"
+    have = f"{failures} failure{'' if failures == 1 else 's'} and {successes} success{'' if successes == 1 else 'es'}"
+    alike = "" if min(failures, successes) < FEWEST_PAIRS else ", and too few of them are alike"
+    return (
+        f"{have} with every part right{alike}; at least {FEWEST_PAIRS} failures are needed, each with a success of "
+        "its own family and of like depth and length: ask more cases"
+    )
 
 
 def _patched(table: Sequence[Row]) -> Row | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import ComposcopeError, InputError
 from ...evaluation.metrics import Metric, quoted
+from ...evaluation.protocols.base import Entry
 from ...evaluation.protocols.catalog import about
 from .folder import is_run
 from .reader import RunData
@@ -23,6 +24,8 @@ _DIFFERENCES = (
     "delta_depth",
     "independence_gap",
 )
+_CASES, _WIDTH = 3, 40
+"""Failing cases that are shown of each set, and characters of an answer."""
 _PLAIN = ("d50", "mean_k", "mean_k_solvable")
 
 
@@ -36,8 +39,28 @@ def lines(folder: str | Path) -> list[str]:
     out += [f"  {metric_line(row)}" for row in counted.metrics if row.metric == "judge_agreement"]
     if run.chance is not None:
         out.append(f"  chance level of the whole: {100 * run.chance:.1f} %")
-    out += [f"  case set {name}: {len(found.entries)}" for name, found in run.case_sets.items()]
+    for name, found in run.case_sets.items():
+        out.append(f"  case set {name}: {len(found.entries)}")
+        out += [f"    {entry_line(e)}" for e in found.entries[:_CASES] if found.label == "failure"]
     return out + [f"  warning: {w}" for w in counted.warnings]
+
+
+def entry_line(entry: Entry) -> str:
+    """A failing case in short: its id, what was answered where it failed, and what is right.
+
+    >>> entry_line(Entry("oslo", (Evidence("whole", "incorrect", "euro", "krone"),)))
+    "oslo: answered 'euro', right is 'krone'"
+    """
+    wrong = next((e for e in entry.evidence if e.outcome != "correct"), None)
+    if wrong is None:
+        return entry.case
+    answered = str(wrong.outcome) if wrong.answer is None else f"answered {_cut(wrong.answer)}"
+    return f"{entry.case}: {answered}" + ("" if wrong.gold is None else f", right is {_cut(wrong.gold)}")
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= _WIDTH else f"{text[:_WIDTH]}...")
 
 
 def state(manifest: Manifest) -> str:

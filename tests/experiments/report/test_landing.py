@@ -24,6 +24,7 @@ from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import Verdict, meaning
 from composcope.experiments.run.reader import RunData, load
 from composcope.probes.catalog import described
+from composcope.probes.families import FEWEST_PAIRS
 
 AddCases = Callable[..., dict[str, Any]]
 TAGS = Case(
@@ -102,6 +103,28 @@ def test_no_finding_stands_without_n_interval_and_the_probes_own_test(
     tests = [{"lookback": [{"kind": k} for k in kinds]}]
     (finding,) = landing.landings(runs, [origins(runs[0])], tests, described())[0].findings
     assert (finding.n, finding.interval, finding.kind, finding.passed) == (12, "[-0.3, -0.1]", "yes", passed)
+
+
+@pytest.mark.parametrize(
+    ("failures", "successes", "said"),
+    [(1, 2, "1 failure and 2 successes"), (3, 1, "3 failures and 1 success"), (2, 2, "too few of them are alike"),
+     (2, 2, "missing")],
+)  # fmt: skip
+def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
+    synthetic: ModuleType, tmp_path: Path, failures: int, successes: int, said: str
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=4, probes=(), protocol="compositionality-gap")
+    for name, label, n in (("both-right-whole-wrong", "failure", failures),
+                           ("both-right-whole-right", "success", successes)):  # fmt: skip
+        rows = [{"schema": 1, "set": name, "label": label, "case": f"{label}-{i}", "evidence": []} for i in range(n)]
+        (folder / "casesets" / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    for probe in ("neurons", "lookback", "min-k"):
+        synthetic.write_probe(folder / "probes" / probe, probe, [{"quantity": "other", "n": 1, "value": 1.0}], {}, {})
+    if said != "missing":
+        (folder / "probes" / "examples.json").write_text(json.dumps({"note": "", "contrast": False, "groups": {}}))
+    (line,) = landing.in_words(RunData(folder))
+    assert all(p in line for p in ("neurons", "lookback", "min-k")) and said in line
+    assert (f"at least {FEWEST_PAIRS} failures" in line) == (said != "missing")
 
 
 @pytest.fixture(scope="module")

@@ -99,6 +99,23 @@ def test_headline_has_value_interval_count_and_chance_level(synthetic: ModuleTyp
     assert f"every part of {row.n} cases right" in table["lead"]
 
 
+def test_the_summary_lists_up_to_three_cases_of_a_failure_set_with_answer_and_gold(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=4, probes=(), protocol="compositionality-gap")
+    right, wrong = {"role": "part:0", "outcome": "correct", "answer": "6", "gold": "6"}, {"role": "whole"}
+    wrong |= {"outcome": "incorrect", "answer": "so " * 99, "gold": "8"}
+    for name, label, n in (("both-right-whole-wrong", "failure", 5), ("both-right-whole-right", "success", 2)):
+        rows = [{"schema": 1, "set": name, "label": label, "case": f"{label}-{i}", "evidence": [right, wrong]}
+                for i in range(n)]  # fmt: skip
+        (run / "casesets" / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    lines = summary.lines(run)
+    at = lines.index("  case set both-right-whole-wrong: 5")
+    shown = [line for line in lines if "failure-" in line]
+    assert shown == lines[at + 1 : at + 4] and not any("success-" in line for line in lines)
+    assert all("so so" in line and "'8'" in line and "'6'" not in line and len(line) < 120 for line in shown)
+
+
 def test_where_cases_share_facts_everything_quotes_the_interval_over_clusters(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
