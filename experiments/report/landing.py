@@ -290,7 +290,7 @@ def in_words(run: RunData) -> list[str]:
     out, without = [], []
     for probe in (p for p in described() if run.probe(p.name) is not None):
         f = _finding(run, probe, checks.tests_of(answers, [run], probe))
-        if f is None:
+        if f is None or not f.value:  # a single pair has no value
             without.append(probe.name)
         else:
             side = "" if f.says.startswith(SAYS[PATCHED]) else "failures - successes "

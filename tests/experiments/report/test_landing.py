@@ -24,7 +24,7 @@ from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import Verdict, meaning
 from composcope.experiments.run.reader import RunData, load
 from composcope.probes.catalog import described
-from composcope.probes.families import FEWEST_PAIRS
+from composcope.probes.families import FEWEST_PAIRS, MATCHED, is_primary
 
 AddCases = Callable[..., dict[str, Any]]
 TAGS = Case(
@@ -118,10 +118,13 @@ def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
                            ("both-right-whole-right", "success", successes)):  # fmt: skip
         rows = [{"schema": 1, "set": name, "label": label, "case": f"{label}-{i}", "evidence": []} for i in range(n)]
         (folder / "casesets" / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    for probe in ("neurons", "lookback", "min-k"):
+    single = {"quantity": "min_k_pp", "group": MATCHED, "kind": "composition", "n": 1, "value": None}
+    synthetic.write_probe(folder / "probes" / "min-k", "min-k", [single], {}, {})
+    for probe in ("neurons", "lookback"):
         synthetic.write_probe(folder / "probes" / probe, probe, [{"quantity": "other", "n": 1, "value": 1.0}], {}, {})
     if said != "missing":
         (folder / "probes" / "examples.json").write_text(json.dumps({"note": "", "contrast": False, "groups": {}}))
+    assert is_primary(single)
     (line,) = landing.in_words(RunData(folder))
     assert all(p in line for p in ("neurons", "lookback", "min-k")) and said in line
     assert (f"at least {FEWEST_PAIRS} failures" in line) == (said != "missing")
