@@ -40,11 +40,11 @@ class ProbeResult:
         """Write ``table.csv``, ``tensors.safetensors``, ``values.csv`` and ``result.json`` (axes, settings, warnings).
 
         The files are written to a temporary folder and moved when all are complete, so that a failure or a full disk
-        leaves the earlier files unchanged.
+        leaves the earlier files unchanged. What a killed process leaves ends with ``.tmp``; see ``files.sweep``.
         """
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+        with TemporaryDirectory(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent) as temporary:
             self._write(Path(temporary))
             folder.mkdir(exist_ok=True)
             for name in ("table.csv", "tensors.safetensors", "values.csv", "result.json"):

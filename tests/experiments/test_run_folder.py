@@ -131,6 +131,23 @@ def test_a_folder_has_one_writer_and_a_killed_writer_does_not_block_the_next(tmp
         assert path.is_dir()
 
 
+def test_what_a_probe_that_was_killed_while_it_saved_left_is_removed_when_the_run_is_opened_again(
+    tmp_path: Path,
+) -> None:
+    code = f"""
+import os
+from composcope.probes import result
+result.put_in_place = lambda *_: os._exit(137)
+result.ProbeResult("min-k", []).save({str(tmp_path / "run" / "probes" / "min-k")!r})
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 137
+    left = [p for p in (tmp_path / "run" / "probes").iterdir() if p.name != "min-k"]
+    assert len(left) == 1 and any(left[0].iterdir())
+    with open_run(tmp_path / "run", {}, identity={"model": "m"}):
+        pass
+    assert not left[0].exists()
+
+
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r").write_text("")
     with pytest.raises(InputError, match="is a file; give a folder"), locked(tmp_path / "r"):

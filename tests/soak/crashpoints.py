@@ -169,6 +169,8 @@ class Found:
     """By mode, how many points were struck."""
     went_on: int = 0
     """Refused calls that the run could do without."""
+    not_reached: int = 0
+    """Points behind the last call: a run does not make quite the same number of calls each time."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -195,7 +197,9 @@ def every_point(
             code, _, said = forked(command, out, k, mode)
             found.struck[mode] += 1
             where = f"{name}, {mode} at call {k} ({calls[k - 1]})"
-            if mode == "kill" and code != KILLED:
+            if mode == "kill" and code == expected:
+                found.not_reached += 1
+            elif mode == "kill" and code != KILLED:
                 found.problems.append(f"{where}: was not killed, exit code {code}")
             elif mode != "kill" and (code not in (1, expected) or "defect" in said or "Traceback" in said):
                 found.problems.append(f"{where}: exit code {code}: {said[-300:]}")
@@ -239,7 +243,7 @@ def lines(found: Found, seconds: float) -> list[str]:
     state = "all resumed and equal to the undisturbed run" if not found.problems else "NOT EQUAL"
     return [
         f"{found.name}: {found.calls.total()} file calls ({calls}); struck: {struck}; {found.went_on} refused calls "
-        f"were not needed; {seconds:.0f} s; {state}",
+        f"were not needed, {found.not_reached} points not reached; {seconds:.0f} s; {state}",
         *(f"DOES NOT HOLD: {problem}" for problem in found.problems),
     ]
 
