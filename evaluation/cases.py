@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -223,3 +224,10 @@ def write_cases(cases: Iterable[Case], path: str | Path) -> None:
     """Write a benchmark file that ``read_cases`` reads back unchanged."""
     text = "".join(json.dumps(case_to_dict(c), ensure_ascii=False) + "\n" for c in cases)
     Path(path).write_text(text, encoding="utf-8")
+
+
+def __getattr__(name: str) -> Any:
+    """``read_cases`` can be imported from here, too; it stands in ``case_files``, since golds are held against grading."""
+    if name == "read_cases":
+        return import_module(".case_files", __package__).read_cases
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.case_files import read_cases
-from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.evaluation.cases import Case, Part, read_cases, write_cases
 from composcope.evaluation.prompts import ABSTENTION
 
 LINE: dict[str, Any] = {"id": "a", "question": "q", "answer": "1", "parts": [{"question": "p", "answer": "2"}]}
