@@ -227,7 +227,7 @@ def write_cases(cases: Iterable[Case], path: str | Path) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """``read_cases`` can be imported from here, too; it stands in ``case_files``, since golds are held against grading."""
+    """``read_cases`` can be imported from here, too; it is in ``case_files``, which checks golds by grading."""
     if name == "read_cases":
         return import_module(".case_files", __package__).read_cases
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
