@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InputError, did_you_mean
-from ...hooks.progress import Bar, no_bar
 from ..run import find_runs, is_run
 
 if TYPE_CHECKING:
+    from ...hooks.progress import Bar  # loads torch, which figures do not need
     from .look import Look
 
 
@@ -30,7 +31,7 @@ def draw(
     bands: str | None = None,
     only: str | None = None,
     look: Look | None = None,
-    progress: Bar = no_bar,
+    progress: Bar | None = None,
 ) -> list[Path]:
     """Draw a figure into ``out`` (default: the run's own ``figures`` folder, or ``figures`` here for several runs).
 
@@ -48,7 +49,7 @@ def draw(
     single = len(runs) == 1 and is_run(runs[0])
     where = out or (runs[0] / "figures" if single else Path("figures"))
     chosen = runs if only is None else _named(runs, only)
-    with progress(f"drawing {figure}", 2) as advance:
+    with progress(f"drawing {figure}", 2) if progress is not None else nullcontext(lambda _: None) as advance:
         drawing = catalog.draw(figure, chosen, group_by=group_by, bands=_bands(bands))
         advance(1)
         if drawing.empty is not None:

@@ -24,7 +24,7 @@ _DIFFERENCES = (
     "delta_depth",
     "independence_gap",
 )
-_CASES, _WIDTH = 3, 40
+_CASES, _WIDTH = 3, 80
 """Failing cases that are shown of each set, and characters of an answer."""
 _PLAIN = ("d50", "mean_k", "mean_k_solvable")
 
