@@ -29,7 +29,7 @@ def rows(answers: AnswersBySeed, cases: Sequence[Row], without_trend: Collection
     found: dict[tuple[str, str, str], dict[int, Row]] = {}
     for seed, mine in answers.items():
         for row in mine:
-            if row["kind"] == "control":
+            if row.get("kind") == "control":
                 continue  # a positive control describes its training; its cases are not among the shared ones
             if row["measure"] == "AUROC" or (row["measure"] == _TREND and seed not in without_trend):
                 found.setdefault((row["question"], row["model"], row["short"]), {})[seed] = row
