@@ -113,7 +113,7 @@ def test_the_summary_lists_up_to_three_cases_of_a_failure_set_with_answer_and_go
     at = lines.index("  case set both-right-whole-wrong: 5")
     shown = [line for line in lines if "failure-" in line]
     assert shown == lines[at + 1 : at + 4] and not any("success-" in line for line in lines)
-    assert all("so so" in line and "'8'" in line and "'6'" not in line and len(line) < 120 for line in shown)
+    assert all("so so" in line and "'8'" in line and "'6'" not in line and len(line) < 150 for line in shown)
 
 
 def test_where_cases_share_facts_everything_quotes_the_interval_over_clusters(
