@@ -139,7 +139,7 @@ def diagnosed(
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
     verdicts = [
         replace(_verdict(id, behaviours[id], opened.get(id), held.get(id, ())), question=one.case.question,
-                said=one.grades["whole"].answer or one.text().strip()[:200], gold=one.case.answer)
+                said=one.grades["whole"].answer or one.text().strip(), gold=one.case.answer)
         for id, (one, *_) in heard.items()
     ]  # fmt: skip
     mended = {"mended": _sums(b.mended for b in behaviours.values()),

@@ -13,6 +13,7 @@ from ...evaluation.cases import Case, shares
 from ...evaluation.statistics import rate_interval
 from . import read_json, read_lines, write_json, write_lines, write_text
 from .provenance import write_beside
+from .summary import shortened
 
 FOLDER = "diagnosis"
 GROUPS = ("all", "family", "depth")
@@ -156,7 +157,9 @@ class Diagnosis:
             found = (f"{TEXTS.get(name, name)} {t['count']} of {t['n']}" for name, t in mended.items())
             out.append("  what mends the failing cases and variants: " + "; ".join(found))
         for v in self.verdicts[:SHOWN]:
-            out += [f"  case {v.case}: {v.question}", f"    said {v.said!r}, right is {v.gold!r}"] if v.question else []
+            if v.question:
+                out.append(f"  case {v.case}: {v.question}")
+                out.append(f"    said {shortened(v.said or '')}, right is {v.gold!r}")
             out.append(f"    why: {v.means}" + (f" (mended by {v.mended_by})" if v.mended_by else ""))
             out += [f"    to settle it: {v.settle}"] if v.settle else []
         if (more := len(self.verdicts) - SHOWN) > 0:

@@ -54,11 +54,12 @@ def entry_line(entry: Entry) -> str:
     wrong = next((e for e in entry.evidence if e.outcome != "correct"), None)
     if wrong is None:
         return entry.case
-    answered = str(wrong.outcome) if wrong.answer is None else f"answered {_cut(wrong.answer)}"
-    return f"{entry.case}: {answered}" + ("" if wrong.gold is None else f", right is {_cut(wrong.gold)}")
+    answered = str(wrong.outcome) if wrong.answer is None else f"answered {shortened(wrong.answer)}"
+    return f"{entry.case}: {answered}" + ("" if wrong.gold is None else f", right is {shortened(wrong.gold)}")
 
 
-def _cut(text: str) -> str:
+def shortened(text: str) -> str:
+    """A text on one line and in quotation marks; a long one ends with dots."""
     text = " ".join(text.split())
     return repr(text if len(text) <= _WIDTH else f"{text[:_WIDTH]}...")
 

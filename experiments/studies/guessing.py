@@ -57,7 +57,10 @@ def cheap(folder: Path, model: str, cases: Sequence[str]) -> dict[str, Cheap]:
 
 
 def guesses(known: Sequence[Cheap], causes: Sequence[str]) -> dict[str, list[str]]:
-    """The guessed cause of each case, by what it is guessed from. ``causes`` are the true ones, in the same order."""
+    """The guessed cause of each case, by what it is guessed from. ``causes`` are the true ones, in the same order.
+
+    A number that a case does not have (the confidence of an empty answer) counts as the mean of the others.
+    """
     columns = np.array([[one.numbers.get(q, np.nan) for q in BASELINES.values()] for one in known], dtype=float)
     columns = StandardScaler().fit_transform(np.where(np.isfinite(columns), columns, np.nanmean(columns, axis=0)))
     out = {name: by_neighbours(columns[:, [i]], causes) for i, name in enumerate(BASELINES)}
@@ -69,9 +72,7 @@ def guesses(known: Sequence[Cheap], causes: Sequence[str]) -> dict[str, list[str
 
 
 def by_neighbours(features: np.ndarray, causes: Sequence[str]) -> list[str]:
-    """For each case the most frequent cause of its nearest neighbours, itself left out (``case feature``)."""
-    n = min(NEIGHBOURS, len(causes) - 1)
-    if n < 1:
-        return list(causes)[:0]
-    found = cross_val_predict(KNeighborsClassifier(n), features, np.array(causes), cv=LeaveOneOut())
+    """For each of two or more cases the most frequent cause of its neighbours, itself left out (``case feature``)."""
+    nearest = KNeighborsClassifier(min(NEIGHBOURS, len(causes) - 1))
+    found = cross_val_predict(nearest, features, np.array(causes), cv=LeaveOneOut())
     return [str(c) for c in found]

@@ -125,12 +125,15 @@ def planted_heads(lm: Any, examples: Sequence[Example], n: int = 8) -> list[Row]
     """Positive control of lookback: of every head that is made to look at all tokens alike, does the map show it?
 
     A head counts as shown if its own ratio is a half in all ``n`` responses, the ratios of the other heads of its
-    layer and of all layers before it are as they were, and its own ratio was not a half before. One row per layer.
+    layer and of all layers before it are as they were, and its own ratio was not a half before. One row per layer;
+    a single row without a share, with the reason, if no head can be planted.
     """
     wholes = [e for e in examples if e.role == "whole" and e.response_ids][:n]
     blocks: list[Any] = [getattr(b, "self_attn", None) for b in getattr(getattr(lm.model, "model", None), "layers", ())]
     if len(wholes) < 2 or not blocks or not all(hasattr(block, "q_proj") for block in blocks):
-        return []
+        why = "fewer than two responses" if len(wholes) < 2 else "attention without query weights of its own (q_proj)"
+        empty = {"n": 0, "count": 0, "value": None, "low": None, "high": None, "interval": "none", "note": why}
+        return [{"quantity": f"head made to look at all tokens alike: {why}", "group": "planted head", **empty}]
     before = _ratios(lm, wholes)
     rows: list[Row] = []
     for layer, block in enumerate(blocks):

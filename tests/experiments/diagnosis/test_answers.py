@@ -26,6 +26,7 @@ from composcope.experiments.diagnosis.job import behave, diagnose, in_turn
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
 from composcope.experiments.run import diagnosis as results
+from composcope.experiments.run.reader import RunData
 
 MIXED = benchmarks.mixed(12)
 WORLD = load("world:capital-currency,capital-continent")
@@ -352,6 +353,8 @@ def test_the_summary_of_a_diagnosis_shows_cases_with_what_they_said_and_why(run:
     assert verdict.question and verdict.said and verdict.gold
     for said in (verdict.case, verdict.question, repr(verdict.said), repr(verdict.gold), verdict.means):
         assert said in shown
+    graded = next(r for r in RunData(run).graded if r.case == verdict.case and r.role == "whole")
+    assert verdict.said == graded.answer
     again = results.read_diagnosis(run)
     assert again is not None and list(again.verdicts) == [verdict]
 

@@ -55,6 +55,14 @@ def test_a_head_that_looks_at_everything_alike_is_the_one_that_the_lookback_map_
     assert all(torch.equal(p, weights[name]) for name, p in lm.model.named_parameters())
 
 
+def test_where_no_head_can_be_planted_one_row_says_why() -> None:
+    target = load_target(Config(model="organism:twin", benchmark="organism:mixed"))
+    examples = as_examples(target, controls.drawn(1, "any")[0])
+    (row,) = controls.planted_heads(target.hooks(), [e for e in examples if e.role != "whole"])
+    assert (row["n"], row["count"], row["value"], row["interval"]) == (0, 0, None, "none")
+    assert "fewer than two responses" in str(row["note"])
+
+
 def test_a_head_whose_ratio_is_wrong_is_not_counted_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     target = load_target(Config(model="organism:twin", benchmark="organism:mixed"))
     ratios = controls._ratios
