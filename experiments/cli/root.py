@@ -1,7 +1,7 @@
 """The command line. Each command imports what it needs when it runs, so that ``--help`` never waits for torch.
 
 Data goes to stdout, progress and logs to stderr. Exit codes: 0 ok, 1 user error, 2 invalid results remain,
-130 interrupted (see ``exits``).
+130 interrupted, 141 output not read to its end (see ``exits``).
 """
 
 from __future__ import annotations

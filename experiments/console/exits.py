@@ -1,6 +1,6 @@
 """Turn exceptions into one line on stderr and an exit code.
 
-0 ok, 1 user error, 2 invalid results remain, 130 interrupted.
+0 ok, 1 user error, 2 invalid results remain, 130 interrupted, 141 nobody read the output to its end.
 
 A defect of the program is reported in one line too, and its traceback goes to a file. With ``--debug`` (or
 ``COMPOSCOPE_DEBUG=1``) every error shows its traceback.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import select
 import signal
 import sys
 import tempfile
@@ -20,12 +21,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from ...errors import ComposcopeError, InputError
 from ...terminal import plain, to_stderr
 
-OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED = 0, 1, 2, 130
+OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
+"""``UNREAD`` is what a shell reports for other tools of Unix, which SIGPIPE kills (128 + 13). It is neither 0 nor 1: the
+command did not write all of its output, and nobody made a mistake."""
 DEBUG = "COMPOSCOPE_DEBUG"
 """Environment variable behind ``--debug``; processes that a command starts inherit it."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -54,6 +57,18 @@ def guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
     ``resume`` gives the command to run again, for interruptions and full disks.
     """
     try:
+        return _guarded(call, resume)
+    except BrokenPipeError:
+        # The reader of our output has closed it (`composcope ls | head`): nothing to report, and no place to report it.
+        if not (closed := _unread()):
+            raise
+        for stream in closed:  # Python writes at its end what is left in their buffers
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return UNREAD
+
+
+def _guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
+    try:
         with _ended_like_ctrl_c():
             code = call()
             sys.stdout.flush()  # a full disk behind stdout raises here
@@ -62,15 +77,29 @@ def guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
     except ComposcopeError as e:
         _trace(e)
         return _fail(str(e))
-    except BrokenPipeError:
-        # The reader of our stdout has closed it (`composcope ls | head`): nothing to report, and no place to report it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return USER_ERROR
     except Exception as e:
+        if isinstance(e, BrokenPipeError) and _unread():
+            raise  # otherwise the pipe is another one, and its end is an error like others
         return _known(e, resume)
     if code == INTERRUPTED:
         return _interrupted(resume)
     return code if isinstance(code, int) else OK
+
+
+def _unread() -> list[TextIO]:
+    """Those of stdout and stderr that nobody can read any more: pipes whose other end is closed."""
+    if not hasattr(select, "poll"):  # Windows does not tell
+        return [sys.stdout]
+    found = []
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            poll = select.poll()
+            poll.register(stream.fileno(), 0)
+        except (OSError, ValueError, AttributeError):  # a stream without a file
+            continue
+        if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0)):
+            found.append(stream)
+    return found
 
 
 @contextmanager
@@ -216,6 +245,10 @@ def run_app(app: Any, args: Sequence[str] | None, resume: Callable[[], str]) -> 
         except Exception as e:
             if (message := _too_small(e, arguments)) is not None:
                 raise InputError(message) from e
+            raise
+        except SystemExit as e:
+            if isinstance(e.__context__, BrokenPipeError):  # typer makes it an exit with code 1
+                raise e.__context__ from None
             raise
 
     return guarded(call, resume)

@@ -116,3 +116,58 @@ def test_a_full_disk_behind_stdout_is_said() -> None:
         )  # fmt: skip
     assert done.returncode == exits.USER_ERROR and "no space left on the device" in done.stderr
     assert "Traceback" not in done.stderr and "defect" not in done.stderr
+
+
+WRITES = """
+import sys
+from composcope.experiments.console import exits
+from composcope.experiments.console.printing import show
+
+def call():
+    sys.stdin.readline()  # written once the reader is gone
+    if sys.argv[1] == "error":
+        from composcope.errors import InputError
+        raise InputError("a message that nobody reads")
+    show(["x" * 50] * int(sys.argv[1]), False)
+
+sys.exit(exits.guarded(call, lambda: "the same command"))
+"""
+
+
+def closed_early(*command: str, both: bool = False) -> tuple[int, str]:
+    """Exit code and stderr of a process whose stdout, and with ``both`` stderr, is a pipe without a reader."""
+    read, write = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, *command], stdin=subprocess.PIPE, stdout=write,
+        stderr=write if both else subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(SITE)},
+    )  # fmt: skip
+    for end in (write, read):
+        os.close(end)
+    _, err = process.communicate("go on\n")
+    return process.returncode, err or ""
+
+
+@pytest.mark.parametrize("lines", ["1", "20000"], ids=["a line that waits in the buffer", "more than a pipe holds"])
+def test_a_closed_standard_output_ends_the_command_without_a_word(lines: str) -> None:
+    assert closed_early("-c", WRITES, lines) == (exits.UNREAD, "") == (128 + signal.SIGPIPE, "")
+    assert closed_early("-u", "-c", WRITES, lines) == (exits.UNREAD, "")
+
+
+def test_a_message_that_nobody_can_read_ends_the_command_too() -> None:
+    assert closed_early("-c", WRITES, "error", both=True)[0] == exits.UNREAD
+
+
+def test_a_pipe_to_something_else_that_breaks_is_still_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    assert exits.guarded(fail, lambda: "composcope probe runs/r") == exits.USER_ERROR
+    [line] = capsys.readouterr().err.splitlines()
+    assert os.strerror(errno.EPIPE) in line and "composcope probe runs/r" in line
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"]])
+def test_a_command_whose_reader_is_gone_ends_like_other_unix_tools(words: list[str]) -> None:
+    # -u writes at once, inside the command-line library, which has an exit code of its own for this
+    for python in ([], ["-u"]):
+        assert closed_early(*python, "-m", "composcope.experiments.cli", *words) == (exits.UNREAD, "")
