@@ -27,7 +27,7 @@ from ...errors import ComposcopeError, InputError
 from ...terminal import plain, to_stderr
 
 OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
-"""``UNREAD`` is what a shell reports for other tools of Unix, which SIGPIPE kills (128 + 13). It is neither 0 nor 1: the
+"""``UNREAD`` is what a shell reports for other Unix tools, which SIGPIPE kills (128 + 13). It is neither 0 nor 1: the
 command did not write all of its output, and nobody made a mistake."""
 DEBUG = "COMPOSCOPE_DEBUG"
 """Environment variable behind ``--debug``; processes that a command starts inherit it."""
