@@ -135,10 +135,15 @@ def fails(outcomes: Mapping[str, str], n_parts: int) -> bool:
 
 
 def questions(protocol: FormattedProtocol) -> FormattedProtocol:
-    """The diagnosis questions, asked in the same way as the run asked its own."""
+    """The diagnosis questions, asked in the same way as the run asked its own, but for the likeliest answer.
+
+    A run's answers may have been drawn (``--temperature``). A draw that went wrong has no cause to look for, and the
+    interventions open what the likeliest tokens get wrong.
+    """
     inner: Any = protocol.protocol
     made = Questions(inner.name, str(getattr(inner, "format", None) or "plain"), getattr(inner, "max_tokens", None))
-    how = replace(protocol.how, preamble="yes") if protocol.how.preamble == "both" else protocol.how
+    preamble = "yes" if protocol.how.preamble == "both" else protocol.how.preamble
+    how = replace(protocol.how, preamble=preamble, temperature=0.0)
     return FormattedProtocol(made, how)
 
 

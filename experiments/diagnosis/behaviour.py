@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...evaluation.benchmarks.world.tables import holds, plain
 from ...evaluation.cases import Case
@@ -20,11 +21,11 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behav
     failing = [one for one in group if one.fails]
     n = len(failing)
     shown = [shows(one) for one in failing]
-    answers = {c: Tally(sum(s is not None and s[0] == c for s in shown), n) for c in SHOWN}
+    answers = {c: Tally(sum(s is not None and s.cause == c for s in shown), n) for c in SHOWN}
     said = {}
     for one in shown:
         if one is not None:
-            said.setdefault(*one)
+            said.setdefault(one.cause, one.what)
     tests = {"neutral": NEUTRAL, "relation": RELATION, "bridge": BRIDGE, "repeated": REPEATED, "filler": FILLER}
     mended = {name: _mended(failing, role) for name, role in tests.items()}
     working = [one for one in failing if operands(one.case)]
@@ -37,12 +38,13 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behav
     written = [on_the_table(one) for one in working]
     operation = Tally(sum(_operation_wrong(one) for one in right), len(right))
     return Behaviour(
-        original.fails, n, len(group) - 1, answers, own[0] if own else None, said,
+        original.fails, n, len(group) - 1, answers, own.cause if own else None, said,
         {k: t for k, t in mended.items() if t.n},
-        Tally(len(right), len(working)), operation, wrong, shortcut,
-        _unavailable(original),
+        Tally(len(right), len(working)), operation, Tally(sum(map(_of_another_operation, right)), len(right)),
+        wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
+        specific=own is None or own.specific,
     )  # fmt: skip
 
 
@@ -78,25 +80,48 @@ def _operation_wrong(one: Heard) -> bool:
     return words != list(gold.words[1:last]) or one.next_value(last)[0] != gold.values[last]
 
 
-def shows(one: Heard) -> tuple[str, str] | None:
-    """The cause that the answer's own text shows, and what was seen; None if it shows no cause."""
+def _of_another_operation(one: Heard) -> bool:
+    """Whether the result, with the right operands forced, is that of another operation on the same two operands."""
+    *values, gold = working(one.case.worked).values
+    said = one.next_value(len(values))[0]
+    if len(values) != 2 or said is None or said == gold:
+        return False
+    a, b = map(float, values)
+    return float(said) in {a + b, a - b, b - a, a * b, *({a / b} if b else ()), *({b / a} if a else ())}
+
+
+class Shown(NamedTuple):
+    """A cause that the text of one answer shows."""
+
+    cause: str
+    what: str
+    """What was seen, in words."""
+    specific: bool = True
+    """Whether the text names the fault (it declines, it repeats itself). An answer that cannot be judged names none."""
+
+
+def shows(one: Heard) -> Shown | None:
+    """The cause that the answer's own text shows; None if it shows no cause."""
     row, text, case = one.grades["whole"], one.text().strip(), one.case
     finish = one.responses["whole"].finish_reason if "whole" in one.responses else "stop"
     if finish == "length" and re.search(r"(.{3,60}?)\1{3,}", text, re.DOTALL):
-        return "format", "it repeats itself until the tokens run out"
+        return Shown("format", "it repeats itself until the tokens run out")
     if row.outcome == "abstained" or (row.outcome != "correct" and refuses(text)):
-        return "format", "it declines to answer"
+        return Shown("format", "it declines to answer")
     if (row.reason or "").startswith("stops at") or _is_a_part(case, row.answer or text):
-        return "answers-bridge", f"it answers {(row.answer or text)[:60]!r}, the answer of a part"
+        # Where a number with its working is asked for, an answer that breaks off is often a word of the question.
+        return Shown(
+            "answers-bridge", f"it answers {(row.answer or text)[:60]!r}, the answer of a part", not case.worked
+        )
     if case.answer_type in ("list", "ordered-list"):
         if listed := _of_list(row.answer or text, case):
-            return listed
+            return Shown(*listed)
     elif near := _near(case, text):
-        return "near-miss", near
+        return Shown("near-miss", near)
     if row.outcome == "invalid":
-        return "format", f"it cannot be judged ({row.reason}): {text[:60]!r}"
+        return Shown("format", f"it cannot be judged ({row.reason}): {text[:60]!r}", specific=False)
     if operands(case) and not working(text).values:
-        return "format", f"it has no number: {text[:60]!r}"
+        return Shown("format", f"it has no number: {text[:60]!r}", specific=False)
     return None
 
 

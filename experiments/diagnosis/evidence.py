@@ -61,6 +61,8 @@ class Behaviour:
     """Variants with every operand right when the operands before it are forced."""
     operation_wrong: Tally = Tally()
     """Of these, variants with a wrong operation or result."""
+    other_operation: Tally = Tally()
+    """Of these, variants with the result that another operation gives for the same operands."""
     wrong_operands: Sequence[int] = ()
     """Positions of the operands that are wrong in most of the variants."""
     shortcut: Followed | None = None
@@ -72,6 +74,10 @@ class Behaviour:
     """Written operands that belong to an item of the case, out of all written operands."""
     from_cases: Tally = Tally()
     """The same over all failing cases of the run."""
+    specific: bool = True
+    """Whether the text of the case's own answer names its fault; an answer that cannot be judged names none."""
+    shared: Mapping[str, Tally] = field(default_factory=dict)
+    """For each unspecific sign of a cause (``rule.signs``), how many of the run's failing cases show it."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,8 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     out += [f"{found.answers[c]} answers: {said}" for c, said in found.said.items()]
     out += [f"{TEXTS[k]}: right in {t}" for k, t in found.mended.items()]
     if found.operands_right.n:
-        wrong = f"operation or result wrong in {found.operation_wrong}"
+        other = f", the result of another operation in {found.other_operation}" if found.other_operation.k else ""
+        wrong = f"operation or result wrong in {found.operation_wrong}{other}"
         out.append(f"every operand right in {found.operands_right}; of these, {wrong}")
     if found.shortcut is not None:
         s = found.shortcut
@@ -126,6 +133,7 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     if found.from_case.n:
         out.append(f"{found.from_case} written operands belong to an item of the case")
     out += [f"other wordings of {part} not answered: {t}" for part, t in found.unavailable.items()]
+    out += [f"failing cases of the run with this sign ({name}): {t}" for name, t in found.shared.items()]
     return out
 
 

@@ -30,8 +30,6 @@ from .readings import Held, reading_lines
 
 QUICK = 120.0
 """``investigate`` diagnoses without being asked if the estimate is at most this many seconds."""
-ADMITTED, FEW = 0.25, 2
-"""A shortcut is admitted if this share of the cases that can tell follow it, and at least this many cases do."""
 
 
 def diagnose(
@@ -137,9 +135,10 @@ def diagnosed(
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
+    answers = {row.case: row.answer for row in data.graded if row.role == "whole"}
     verdicts = [
         replace(_verdict(id, behaviours[id], opened.get(id), held.get(id, ())), question=one.case.question,
-                said=one.grades["whole"].answer or one.text().strip(), gold=one.case.answer)
+                said=answers.get(id) or one.text().strip(), gold=one.case.answer)
         for id, (one, *_) in heard.items()
     ]  # fmt: skip
     mended = {"mended": _sums(b.mended for b in behaviours.values()),
@@ -173,16 +172,14 @@ def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[
 
     def admitted(name: str, by_case: Mapping[str, Followed]) -> bool:
         able = [f for f in by_case.values() if f.telling >= rule.TELLING]
-        k = sum(map(rule.follows, able))
-        return name in rule.COPIES or not able or k >= max(min(FEW, len(failing)), ADMITTED * len(able))
+        follow = Tally(sum(map(rule.follows, able)), len(able))
+        return name in rule.COPIES or not able or rule.admitted(follow, len(failing))
 
     out = {}
     for id, group in heard.items():
         shortcut = hypotheses.best(by_case[id] for name, by_case in followed.items() if admitted(name, by_case))
         out[id] = behaviour.behaviour(group, shortcut)
-    own = [found.from_case for found in out.values()]
-    every = Tally(sum(t.k for t in own), sum(t.n for t in own))
-    return {id: replace(found, from_cases=every) for id, found in out.items()}
+    return rule.together(out)
 
 
 def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[Held]) -> Verdict:

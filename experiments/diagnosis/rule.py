@@ -6,7 +6,9 @@ demonstrated, the cause is ``undetermined``, with what would settle it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import comb
 
 from .evidence import SHOWN, Behaviour, Followed, Found, Inside, Tally
@@ -37,6 +39,8 @@ ROUTED = 0.5
 among many places and layers, one of them mends a quarter by chance."""
 READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
+FEW = 2
+"""At least so many cases have to show what a share of the cases (``ADMITTED``) has to show."""
 FEWEST = 2
 """With fewer failing variants than this (including the case), only the answer's own text settles a case."""
 
@@ -59,23 +63,61 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     """The cause that the answers settle, with how many show it; None if the model has to be opened."""
     if not found.fails:
         return None
+    shown = signs(found)
+    unspecific = {sign for sign in shown if not admitted(found.shared.get(sign, Tally()))}
     for cause in SHOWN:
-        shown = found.answers.get(cause, Tally())
-        if found.own == cause and (shown.share >= MOST or cause == "answers-bridge"):
-            return cause, shown
+        tally = found.answers.get(cause, Tally())
+        if found.own == cause and cause not in unspecific and (tally.share >= MOST or cause == "answers-bridge"):
+            return cause, tally
     relation, neutral = found.mended.get("relation", Tally()), found.mended.get("neutral", Tally())
-    if mostly(neutral):
+    if "neutral" in shown and "neutral" not in unspecific:
         return "format", neutral
     if mostly(relation) and relation.share - neutral.share >= CONTROL:
         return "relation-lost", relation
     if found.shortcut is not None and follows(found.shortcut):
         return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
-        return "wrong-operation", found.operation_wrong
+        if mostly(found.other_operation):
+            return "wrong-operation", found.other_operation
+        if "wrong-operation" not in unspecific:
+            return "wrong-operation", found.operation_wrong
     worst = max(found.unavailable.values(), key=lambda t: (t.share, t.n), default=Tally())
     if worst.k >= FEWEST and 2 * worst.k > worst.n:
         return "part-unavailable", worst
     return None
+
+
+def signs(found: Behaviour) -> set[str]:
+    """Signs of a cause that a model without any cause shows as well, in some of its failures.
+
+    An answer that cannot be judged, a failure that a neutral beginning mends, a wrong result of right operands, an item
+    where a worked number is asked for: noise on a model's weights makes them all. They settle a case only if a quarter
+    of the run's failing cases share them.
+    """
+    out = {found.own} if found.own and not found.specific else set[str]()
+    if mostly(found.mended.get("neutral", Tally())):
+        out.add("neutral")
+    if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
+        out.add("wrong-operation")
+    return out
+
+
+def together(found: Mapping[str, Behaviour]) -> dict[str, Behaviour]:
+    """The evidence of every case, with what all failing cases of the run show."""
+    written = [one.from_case for one in found.values()]
+    failing = [one for one in found.values() if one.fails]
+    count = Counter(sign for one in failing for sign in signs(one))
+    every = Tally(sum(t.k for t in written), sum(t.n for t in written))
+
+    def shared(one: Behaviour) -> dict[str, Tally]:
+        return {sign: Tally(count[sign], len(failing)) for sign in sorted(signs(one)) if one.fails}
+
+    return {id: replace(one, from_cases=every, shared=shared(one)) for id, one in found.items()}
+
+
+def admitted(cases: Tally, of: int | None = None) -> bool:
+    """Whether enough of the cases that can show something show it; ``of`` is the number of all failing cases."""
+    return cases.k >= max(min(FEW, cases.n if of is None else of), ADMITTED * cases.n)
 
 
 def follows(found: Followed) -> bool:
@@ -125,9 +167,9 @@ def readable(held: Sequence[Held], place: str) -> bool:
     return bool(above) and min(above) >= READABLE
 
 
-def shows(test: Found, admitted: float = ADMITTED) -> bool:
+def shows(test: Found, wanted: float = ADMITTED) -> bool:
     """Whether most of the case's variants show it, and enough variants of the cases that chose the cell."""
-    return mostly(test.own) and test.pool.share >= admitted
+    return mostly(test.own) and test.pool.share >= wanted
 
 
 def to_open(found: Behaviour) -> bool:
@@ -149,13 +191,19 @@ def _rare(shown: Tally, share: float, unlikely: float) -> bool:
 def open_question(found: Behaviour, inside: Inside | None) -> str:
     """What would settle an undetermined case."""
     if not found.fails:
-        return "the case does not fail when asked again: ask it several times, in float32"
+        return (
+            "asked again for its likeliest answers, the case does not fail with every part right: ask it several times"
+        )
     if mostly(found.exchanged):
         return "the operands have changed places, which is not one of the causes"
     if foreign_to(found):
         return "the written operands do not come from the items of the case"
     if found.n < FEWEST:
         return f"{found.n} of {found.variants + 1} settings fail: more variants (meta.variants of the case)"
+    if (few := [f"{sign} in {t}" for sign, t in found.shared.items() if not admitted(t)]) and from_behaviour(
+        replace(found, shared={})
+    ):
+        return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it as well: more cases"
     if inside is None or not inside.n:
         return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
     return "no intervention mends most variants beyond its controls: a cause that the list does not have, or several"

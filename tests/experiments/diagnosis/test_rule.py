@@ -1,0 +1,83 @@
+"""The rule names a cause only from evidence that its controls do not share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from composcope.experiments.diagnosis import hypotheses, rule
+from composcope.experiments.diagnosis.evidence import Behaviour, Tally, behaviour_lines
+
+TABLE = [
+    (Behaviour(False, 3, 4, mended={"relation": Tally(3, 3)}), None),
+    (Behaviour(True, 3, 4, mended={"relation": Tally(3, 3), "neutral": Tally(0, 3)}), "relation-lost"),
+    (Behaviour(True, 3, 4, mended={"relation": Tally(3, 3), "neutral": Tally(3, 3)}), "format"),
+    (Behaviour(True, 4, 4, mended={"relation": Tally(3, 4), "neutral": Tally(2, 4)}), None),
+    (Behaviour(True, 1, 4, mended={"relation": Tally(1, 1)}), None),
+    (Behaviour(True, 4, 4, answers={"near-miss": Tally(3, 4)}, own="near-miss"), "near-miss"),
+    (Behaviour(True, 4, 4, answers={"near-miss": Tally(3, 4)}), None),
+    (Behaviour(True, 4, 4, answers={"near-miss": Tally(2, 4)}, own="near-miss"), None),
+    (Behaviour(True, 4, 4, answers={"answers-bridge": Tally(1, 4)}, own="answers-bridge"), "answers-bridge"),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 2, 2)), None),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 3, 4)), None),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 4, 4, True)), "shortcut:x"),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 4, 5, False)), None),
+    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("entity-asked-about", 3, 4)), "shortcut:entity-asked-about"),
+    (Behaviour(True, 4, 4, unavailable={"part:0": Tally(0, 2), "part:1": Tally(2, 3)}), "part-unavailable"),
+    (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 2), "part:1": Tally(1, 2)}), None),
+    (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 1)}), None),
+]
+
+
+@pytest.mark.parametrize(("found", "cause"), TABLE)
+def test_a_cause_needs_most_variants_and_controls_that_do_not_share_it(found: Behaviour, cause: str | None) -> None:
+    settled = rule.from_behaviour(found)
+    assert (settled and settled[0]) == cause
+
+
+WRONG_RESULT = Behaviour(True, 4, 4, operands_right=Tally(4, 4), operation_wrong=Tally(4, 4))
+UNJUDGED = Behaviour(True, 4, 4, answers={"format": Tally(4, 4)}, own="format", specific=False)
+BREAKS_OFF = Behaviour(True, 4, 4, answers={"answers-bridge": Tally(2, 4)}, own="answers-bridge", specific=False)
+MENDED = Behaviour(True, 4, 4, mended={"neutral": Tally(3, 4)})
+NOTHING = Behaviour(True, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("one", "cause"),
+    [
+        (WRONG_RESULT, "wrong-operation"), (UNJUDGED, "format"), (BREAKS_OFF, "answers-bridge"), (MENDED, "format"),
+    ],
+)  # fmt: skip
+def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_a_quarter_of_the_cases_share_it(
+    one: Behaviour, cause: str
+) -> None:
+    def causes(showing: int, others: int) -> list[str | None]:
+        group = {str(i): one for i in range(showing)} | {f"other {i}": NOTHING for i in range(others)}
+        settled = [rule.from_behaviour(b) for id, b in rule.together(group).items() if "other" not in id]
+        return [found and found[0] for found in settled]
+
+    assert causes(1, 0) == [cause]
+    assert causes(1, 3) == [None]
+    assert causes(2, 6) == [cause] * 2
+    assert causes(2, 7) == [None] * 2
+    alone = rule.together({"a": one, "b": NOTHING, "c": NOTHING})["a"]
+    assert "1 of 3" in rule.open_question(alone, None)
+
+
+def test_a_fault_that_the_text_names_settles_a_case_alone() -> None:
+    group = {"a": replace(UNJUDGED, specific=True)} | {str(i): NOTHING for i in range(9)}
+    assert rule.from_behaviour(rule.together(group)["a"]) == ("format", Tally(4, 4))
+
+
+def test_the_result_of_another_operation_settles_a_case_alone() -> None:
+    one = replace(WRONG_RESULT, other_operation=Tally(3, 4))
+    group = rule.together({"a": one} | {str(i): NOTHING for i in range(9)})
+    assert rule.from_behaviour(group["a"]) == ("wrong-operation", Tally(3, 4))
+    assert any("the result of another operation in 3 of 4" in line for line in behaviour_lines(group["a"]))
+
+
+def test_cases_that_do_not_fail_when_asked_again_count_for_no_sign() -> None:
+    group = rule.together({"a": WRONG_RESULT} | {str(i): replace(WRONG_RESULT, fails=False) for i in range(3)})
+    assert group["a"].shared == {"wrong-operation": Tally(1, 1)}
+    assert rule.from_behaviour(group["0"]) is None
