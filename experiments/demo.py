@@ -242,6 +242,6 @@ def _validity_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if row.get("headline"):
             where = "" if row["model"] == "all doses" else f" in {named(row['model'])}"
             value = "undefined" if row["value"] is None else f"{row['value']:.2f}"
-            shown.setdefault(str(row["short"]), []).append(f"{row['question']}{where}: {row['measure']} {value}")
+            shown.setdefault(str(row["short"]), []).append(f"{row['question']}{where}? {row['measure']} {value}")
     lines = [f"probe {name:20} {'; '.join(values)}" for name, values in shown.items()]
     return [*lines, f"no verdicts: this is one training, and {TRAININGS} are needed"]
