@@ -62,10 +62,6 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
 
     @property
-    def complete(self) -> bool:
-        return self.stopped is None
-
-    @property
     def n_invalid(self) -> int:
         """Rows without a judgement: they need another run or a look, and make the exit code non-zero."""
         return sum(row.outcome == "invalid" for row in self.graded)

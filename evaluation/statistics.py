@@ -52,7 +52,6 @@ def bootstrap(
     seed: int,
     clusters: Sequence[Hashable] | None = None,
     n_resamples: int = RESAMPLES,
-    confidence: float = CONFIDENCE,
 ) -> Interval:
     """Interval of a function of column sums: percentile bootstrap over cases; linearized where cases share anything.
 
@@ -64,7 +63,7 @@ def bootstrap(
     """
     columns = np.asarray(columns, dtype=float)
     if clusters is not None and not dependence.alone(clusters):
-        return _linearized(columns, statistic, clusters, confidence)
+        return _linearized(columns, statistic, clusters)
     method = "bootstrap"
     if len(columns) < 2:
         return Interval(None, None, method)
@@ -74,13 +73,13 @@ def bootstrap(
         return Interval(None, None, method)
     if len(defined) < 0.99 * len(values):
         method += f" ({1 - len(defined) / len(values):.0%} of resamples undefined)"
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Interval(float(low), float(high), method)
 
 
 def _linearized(
-    columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[Hashable], confidence: float
+    columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[Hashable]
 ) -> Interval:
     n, sums = len(columns), columns.sum(0)
     steps = np.diag(1e-4 * np.maximum(np.abs(sums), 1))
@@ -94,7 +93,7 @@ def _linearized(
         return Interval(None, None, dependence.FEW)
     if fit.error <= 1e-12:
         return Interval(None, None, fit.method)
-    low, high = fit._replace(value=value).interval(confidence)
+    low, high = fit._replace(value=value).interval(CONFIDENCE)
     return Interval(low, high, fit.method)
 
 
@@ -109,7 +108,7 @@ def _resample(
         return np.asarray(statistic(draws @ patterns), dtype=float).ravel()
 
 
-def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable], confidence: float = CONFIDENCE) -> Interval:
+def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable]) -> Interval:
     """Interval of a rate over cases that share facts, items or templates, by Korn and Graubard (1998).
 
     Clopper-Pearson with as many cases as would give the clustered variance (``dependence``) were they independent,
@@ -118,7 +117,7 @@ def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable], confiden
     """
     n = len(values)
     if dependence.alone(clusters):
-        return clopper_pearson(sum(map(bool, values)), n, confidence)
+        return clopper_pearson(sum(map(bool, values)), n)
     x = np.asarray(values, dtype=float)
     rate, fit = float(x.mean()), dependence.mean(x, clusters)
     if fit.clusters < dependence.FEWEST:
@@ -126,12 +125,12 @@ def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable], confiden
     if rate in (0.0, 1.0):
         effective, method = dependence.effective(clusters), "clopper-pearson over clusters"
     else:
-        quantiles = (stats.t.ppf((1 + confidence) / 2, df) for df in (n - 1, fit.freedom))
+        quantiles = (stats.t.ppf((1 + CONFIDENCE) / 2, df) for df in (n - 1, fit.freedom))
         ratio = next(quantiles) / next(quantiles)
         known = np.divide(rate * (1 - rate), fit.error**2, out=np.array(np.inf), where=fit.error > 0)
         effective = min(float(known) * ratio**2, float(n))
         method = "korn-graubard, crossed" if fit.method == dependence.CROSSED else "korn-graubard"
-    tail, hits = (1 - confidence) / 2, effective * rate
+    tail, hits = (1 - CONFIDENCE) / 2, effective * rate
     low = 0.0 if rate == 0 else float(stats.beta.ppf(tail, hits, effective - hits + 1))
     high = 1.0 if rate == 1 else float(stats.beta.ppf(1 - tail, hits + 1, effective - hits))
     return Interval(low, high, method)

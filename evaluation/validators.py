@@ -77,47 +77,12 @@ def _contradictions(row: Graded) -> list[str]:
     return found
 
 
-def frechet(first: float, second: float, tolerance: float = _ROUNDING) -> tuple[float, float]:
-    """Bounds of the share of cases with both right, given the shares with each right (Frechet).
+def frechet(steps: Sequence[float]) -> tuple[float, float]:
+    """Bounds of the share of cases with all K steps right, given the share with each right (Frechet).
 
-    max(0, a + b - 1) <= both <= min(a, b), widened by ``tolerance`` for rounded inputs.
+    max(0, sum - (K - 1)) <= all <= the least step; widened a little for rounding.
     """
-    return max(0.0, first + second - 1) - tolerance, min(first, second) + tolerance
-
-
-def frechet_many(steps: Sequence[float], tolerance: float = _ROUNDING) -> tuple[float, float]:
-    """Frechet bounds for any number of steps: max(0, sum - (K - 1)) and the least step."""
-    return max(0.0, math.fsum(steps) - (len(steps) - 1)) - tolerance, min(steps) + tolerance
-
-
-def check_shares(
-    first: float, second: float, both: float, n: int | None = None, digits: int = 1, where: str = "row"
-) -> list[str]:
-    """Problems of published percentages (first, second, both, in percent with ``digits`` decimals) over n cases.
-
-    Both must lie within the Frechet bounds, up to rounding, and each percentage must be k / n for a whole k.
-    """
-    unit = 10.0**-digits
-    found = []
-    low, high = (100 * end for end in frechet(first / 100, second / 100, 0.0))
-    if not low - 1.5 * unit <= both <= high + 0.5 * unit + _ROUNDING:
-        bounds = f"[{low:.{digits}f}, {high:.{digits}f}]"
-        found.append(f"{where}: both = {both} is outside {bounds}, impossible with {first} and {second}")
-    for name, value in (("first", first), ("second", second), ("both", both)):
-        if n is not None and count_of(value, n, digits) is None:
-            found.append(f"{where}: {name} = {value} is not k/{n} for any whole k")
-    return found
-
-
-def count_of(percentage: float, n: int, digits: int = 1, cut: bool = False) -> int | None:
-    """The whole count k whose 100 k / n is the percentage, rounded (or ``cut``) to ``digits``; None without one."""
-    unit = 10.0**-digits
-    low, high = (0.0, unit) if cut else (-0.5 * unit, 0.5 * unit)
-    nearest = round(percentage * n / 100)
-    for k in (nearest, nearest + 1, nearest - 1):
-        if 0 <= k <= n and low - _ROUNDING <= 100 * k / n - percentage <= high + _ROUNDING:
-            return k
-    return None
+    return max(0.0, math.fsum(steps) - (len(steps) - 1)) - _ROUNDING, min(steps) + _ROUNDING
 
 
 def check_metrics(metrics: Iterable[Metric]) -> list[str]:
@@ -143,28 +108,11 @@ def _cell_problems(cell: Mapping[str, Metric]) -> list[str]:
     values = [m.value for m in steps if m.value is not None]
     same = both is not None and all(m.n == both.n for m in steps) and len(values) == len(steps) >= 1
     if same and both is not None and both.value is not None:
-        low, high = frechet_many(values)
+        low, high = frechet(values)
         if not low <= both.value <= high:
             found.append(f"both = {both.value:.4f} is outside its Frechet bounds [{low:.4f}, {high:.4f}]")
     shares = [cell[name] for name in ("k_zero", "k_positive", "intractable") if name in cell]
     exact = all(m.n == shares[0].n and not m.n_invalid for m in shares)
     if len(shares) == 3 and exact and sum(m.count or 0 for m in shares) != shares[0].n:
         found.append("k_zero + k_positive + intractable do not add up to n")
-    return found
-
-
-def check_stored(rows: Iterable[Mapping[str, Any]], parts: Sequence[str], stored: str, where: str = "row") -> list[str]:
-    """Rows whose stored "all parts right" flag contradicts the flags of the parts, one message a row.
-
-    ``parts`` and ``stored`` are field names; a row that lacks one of them is said too.
-    """
-    found = []
-    for n, row in enumerate(rows, 1):
-        if absent := [f for f in (*parts, stored) if f not in row]:
-            found.append(f"{where} {n}: field {absent[0]!r} is missing")
-            continue
-        actual = all(bool(row[f]) for f in parts)
-        if bool(row[stored]) != actual:
-            flags = ", ".join(f"{f}={row[f]!r}" for f in parts)
-            found.append(f"{where} {n}: {stored} is {row[stored]!r} but {flags}")
     return found

@@ -51,8 +51,8 @@ class FirstStepGiven:
                 plain = [item.truth("whole") for item in cell]
                 told = [item.truth(GIVEN) if GIVEN in item.rows else item.truth("whole") for item in cell]
                 metrics += [
-                    rate("composition", plain, where, seed=self.seed, clusters=near),
-                    rate("told", told, where, seed=self.seed, clusters=near),
+                    rate("composition", plain, where, clusters=near),
+                    rate("told", told, where, clusters=near),
                     difference("gain", told, plain, where, seed=self.seed, clusters=near),
                 ]
         helped = [item for item in items(rows) if item.truth("whole") is False and item.truth(GIVEN)]

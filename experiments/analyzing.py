@@ -66,7 +66,7 @@ def _annotations(o: AnalysisOptions) -> dict[str, str] | None:
 
 
 def _recovery(pair: Sequence[Source], o: AnalysisOptions) -> Analysis:
-    return recovery.recovery(pair[0], pair[1], seed=o.seed)
+    return recovery.recovery(pair[0], pair[1])
 
 
 def _adjudicator(sources: Sequence[Source], o: AnalysisOptions) -> Analysis:
@@ -99,17 +99,17 @@ def _sizes(o: AnalysisOptions) -> dict[str, float]:
 
 
 ANALYSES: Mapping[str, Callable[[Sequence[Source], AnalysisOptions], Analysis]] = {
-    "formats": lambda s, o: formats.compare_formats(_SOME("formats", s), o.reference, o.seed),
+    "formats": lambda s, o: formats.compare_formats(_SOME("formats", s), o.reference),
     "recovery": lambda s, o: _recovery(_TWO("recovery", s), o),
-    "joint-stability": lambda s, o: joint.joint_stability(_SOME("joint-stability", s), o.seed),
-    "stability-expectation": lambda s, o: joint.expectation(_ONE("stability-expectation", s)[0], seed=o.seed),
-    "taxonomy": lambda s, o: taxonomy.taxonomy(_ONE("taxonomy", s)[0], _annotations(o), o.seed),
-    "tiers": lambda s, o: tiers.tiers(_ONE("tiers", s)[0], _annotations(o), o.seed),
+    "joint-stability": lambda s, o: joint.joint_stability(_SOME("joint-stability", s)),
+    "stability-expectation": lambda s, o: joint.expectation(_ONE("stability-expectation", s)[0]),
+    "taxonomy": lambda s, o: taxonomy.taxonomy(_ONE("taxonomy", s)[0], _annotations(o)),
+    "tiers": lambda s, o: tiers.tiers(_ONE("tiers", s)[0], _annotations(o)),
     "adjudicator": _adjudicator,
     "sizes": lambda s, o: sizes.size_groups(_SOME("sizes", s), _sizes(o), seed=o.seed),
     "lengths": lambda s, o: lengths.lengths(_SOME("lengths", s), o.seed),
-    "bottlenecks": lambda s, o: profiles.bottlenecks_by_size(_SOME("bottlenecks", s), o.seed),
-    "skills": lambda s, o: profiles.skills_in_context(_SOME("skills", s), o.seed),
+    "bottlenecks": lambda s, o: profiles.bottlenecks_by_size(_SOME("bottlenecks", s)),
+    "skills": lambda s, o: profiles.skills_in_context(_SOME("skills", s)),
     "profiles": lambda s, o: profiles.equal_accuracy(_PAIR("profiles", s), o.within / 100, seed=o.seed),
     "teachers": lambda s, o: teachers.teachers(_PAIR("teachers", s)),
     "filtering": lambda s, o: _filtering(_ONE("filtering", s)[0], o),

@@ -27,9 +27,7 @@ SUFFIX_TOKENS = 1024
 """Most positions of rows that run together on a CPU: with more, activations leave the cache and nothing is gained."""
 
 
-def row_budget(
-    lm: Model, n_queries: int, prefix_len: int, graph: bool, *, decoded: int = 0, limit: int | None = None
-) -> int:
+def row_budget(lm: Model, n_queries: int, prefix_len: int, graph: bool, *, decoded: int = 0) -> int:
     """How many rows of each query fit into memory together.
 
     One row holds its activations in every layer (kept only with a graph), its attention over the prefix, its own keys
@@ -42,7 +40,7 @@ def row_budget(
     layers = a.n_layers if graph else 2
     cache = 2 * 2 * decoded * a.n_layers * a.n_kv_heads * a.d_head  # twice, while a step is appended
     per_row = size * (per_layer * layers + cache) + 4 * 4 * a.vocab_size
-    free = limit if limit is not None else _share(lm.device, WORTHWHILE * per_row)
+    free = _share(lm.device, WORTHWHILE * per_row)
     return max(1, int(free // (per_row * max(1, n_queries))))
 
 

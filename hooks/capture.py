@@ -102,11 +102,9 @@ def capture(
         ) from e
 
 
-def capture_all(
-    lm: Model, requests: Sequence[Request], *, max_tokens: int | None = None, notes: list[str] | None = None
-) -> list[Captured]:
+def capture_all(lm: Model, requests: Sequence[Request]) -> list[Captured]:
     """The results of ``capture`` in the order of the requests."""
-    found = dict(capture(lm, requests, max_tokens=max_tokens, notes=notes))
+    found = dict(capture(lm, requests))
     return [found[i] for i in range(len(requests))]
 
 

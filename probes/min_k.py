@@ -10,7 +10,6 @@ token of a text is never scored. Scores of different lengths, dtypes or tokenize
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,6 @@ from ..errors import InputError
 from ..hooks.capture import Request, capture
 from ..hooks.head import head_of, vocabulary_statistics
 from ..hooks.progress import Bar, no_bar, stage, tick
-from .effects import Estimate
 from .examples import Example
 from .families import corrected
 from .result import ProbeResult
@@ -156,25 +154,6 @@ def score(
     return aggregate(token_scores(lm, ids, spans, max_tokens=max_tokens), k, at_least_one)
 
 
-def score_ratios(
-    lm: Model, ids: Sequence[Ids], ratios: Sequence[float] = RATIOS, **options: object
-) -> dict[float, MinKScores]:
-    """Scores at several ratios from one pass; options as for ``token_scores``."""
-    tokens = token_scores(lm, ids, **options)  # type: ignore[arg-type]
-    return {k: aggregate(tokens, k) for k in ratios}
-
-
-def robust(tokens: TokenScores) -> dict[str, float]:
-    """Aggregates that are robust to a few extreme z: median, 10% trimmed mean, share with z < -1."""
-    cut = int(0.1 * len(tokens.z))
-    trimmed = np.sort(tokens.z)[cut : len(tokens.z) - cut]
-    return {
-        "z_median": float(np.median(tokens.z)),
-        "z_trimmed": float(trimmed.mean()),
-        "z_low": float((tokens.z < -1).mean()),
-    }
-
-
 def length_matched(values: Array, n: int, k: float = 0.2, *, draws: int = 200, seed: int = 0) -> float:
     """Expected mean of the k lowest values in a text of ``n`` tokens: the average over random subsets of that size.
 
@@ -189,26 +168,6 @@ def length_matched(values: Array, n: int, k: float = 0.2, *, draws: int = 200, s
     rng = np.random.default_rng(seed)
     subsets = values[rng.random((draws, len(values))).argsort(1)[:, :n]]
     return float(np.sort(subsets, 1)[:, :count].mean())
-
-
-def membership(
-    lm: Model, members: Sequence[Ids], non_members: Sequence[Ids], k: float = 0.2, **options: object
-) -> dict[str, Estimate]:
-    """AUROC of known members of the training data against non-members, per score, with intervals.
-
-    0.5 means that the score cannot tell them apart. Texts too short for k, or with an impossible token, are left out of
-    a score, with a warning. ``validity.membership_auroc`` on the scores adds n and a p by shuffled labels.
-    """
-    from .validity import auroc
-
-    scores = [score(lm, texts, k, **options) for texts in (members, non_members)]  # type: ignore[arg-type]
-    for side, found in zip(("members", "non-members"), scores, strict=True):
-        for name, x in found._asdict().items():
-            if lost := int((~np.isfinite(x)).sum()):
-                note = f"{name}: {lost} of {len(x)} {side} have no score at k={k} and are left out"
-                warnings.warn(note, RuntimeWarning, stacklevel=2)
-    pairs = {name: [x[np.isfinite(x)] for x in (getattr(s, name) for s in scores)] for name in MinKScores._fields}
-    return {name: auroc(a, b) for name, (a, b) in pairs.items()}
 
 
 def over_examples(

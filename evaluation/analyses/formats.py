@@ -22,7 +22,7 @@ Answers = Mapping[str, tuple[Graded, str | None]]
 """By case, the whole's row and the text of the response."""
 
 
-def compare_formats(sources: Sequence[Source], reference: str | None = None, seed: int = 0) -> Analysis:
+def compare_formats(sources: Sequence[Source], reference: str | None = None) -> Analysis:
     """Accuracy, abstention and closing-tag rate of each format, how often two give the same answer, and all of them.
 
     A format is a separate run (one per format) or a further format of the reference run (roles ``whole:FORMAT``).
@@ -44,10 +44,10 @@ def compare_formats(sources: Sequence[Source], reference: str | None = None, see
     shared = [c for c in passing if all(c in answers for answers in formats.values())]
     if not shared:
         raise NoCasesError(f"formats: none of the {len(passing)} gate-passing cases was asked in every format")
-    metrics = [m for name, answers in formats.items() for m in _one(name, answers, shared, seed)]
-    metrics += [_agreement(pair, formats, shared, seed) for pair in combinations(formats, 2)]
+    metrics = [m for name, answers in formats.items() for m in _one(name, answers, shared)]
+    metrics += [_agreement(pair, formats, shared) for pair in combinations(formats, 2)]
     if len(formats) > 2:
-        metrics.append(_agreement(tuple(formats), formats, shared, seed))
+        metrics.append(_agreement(tuple(formats), formats, shared))
     left = len(passing) - len(shared)
     warnings = (f"{left} gate-passing cases were not asked in every format and are left out",) if left else ()
     return Analysis("formats", tuple(metrics), warnings=warnings)
@@ -68,21 +68,21 @@ def _formats(sources: Sequence[Source]) -> dict[str, Answers]:
     return dict(found)
 
 
-def _one(name: str, answers: Answers, cases: Sequence[str], seed: int) -> list[Metric]:
+def _one(name: str, answers: Answers, cases: Sequence[str]) -> list[Metric]:
     rows = [answers[c] for c in cases]
     group = {"prompt": name}
     right = [counting.truth(row) for row, _ in rows]
     abstained = [None if row.outcome == "invalid" else row.outcome == "abstained" for row, _ in rows]
     metrics = [
-        counting.rate("composition", right, group, seed=seed),
-        counting.rate("abstention", abstained, group, seed=seed),
+        counting.rate("composition", right, group),
+        counting.rate("abstention", abstained, group),
     ]
     texts = [text for _, text in rows]
     if any(t is not None for t in texts):
         closed = [None if t is None else "</answer>" in t for t in texts]
         wanted = name in prompts.FORMATS and prompts.FORMATS[name].extract == "xml"
         note = None if wanted else "this format does not ask for tags"
-        metrics.append(counting.rate("closing_tag", closed, group, seed=seed, note=note))
+        metrics.append(counting.rate("closing_tag", closed, group, note=note))
     return metrics
 
 
@@ -95,10 +95,10 @@ def answer_of(row: Graded) -> str | None:
     return normalize(row.answer) or row.answer.strip()
 
 
-def _agreement(names: Sequence[str], formats: Mapping[str, Answers], cases: Sequence[str], seed: int) -> Metric:
+def _agreement(names: Sequence[str], formats: Mapping[str, Answers], cases: Sequence[str]) -> Metric:
     values = []
     for case in cases:
         answers = [answer_of(formats[n][case][0]) for n in names]
         values.append(None if None in answers else len(set(answers)) == 1)
     metric = "agreement" if len(names) == 2 else "all_identical"
-    return counting.rate(metric, values, {"prompts": " = ".join(names)}, seed=seed)
+    return counting.rate(metric, values, {"prompts": " = ".join(names)})

@@ -41,7 +41,7 @@ def case_atoms(source: Source) -> dict[str, set[Hashable]]:
     return {case: atoms for case, atoms in found.items() if atoms}
 
 
-def joint_stability(sources: Sequence[Source], seed: int = 0) -> Analysis:
+def joint_stability(sources: Sequence[Source]) -> Analysis:
     """Jointly stable facts over the runs, the three kinds of cases, and each run's results on them.
 
     Per run and kind: ``residual_failure`` behind the double gate, ``composition``, and for the controls
@@ -58,11 +58,9 @@ def joint_stability(sources: Sequence[Source], seed: int = 0) -> Analysis:
     for source in sources:
         atoms |= case_atoms(source)
     kinds: dict[str, Kind] = {case: kind for case, own in atoms.items() if (kind := kind_of(own, joint)) is not None}
-    metrics: list[Metric] = [
-        counting.rate("atom_stability", list(joint.values()), {"per": "fact", "runs": "all"}, seed=seed)
-    ]
+    metrics: list[Metric] = [counting.rate("atom_stability", list(joint.values()), {"per": "fact", "runs": "all"})]
     for source, table in zip(sources, tables, strict=True):
-        metrics += _per_run(source, table, kinds, atoms, seed)
+        metrics += _per_run(source, table, kinds, atoms)
     stable = [{"atom": _text(a)} for a, v in joint.items() if v is True]
     lists = [{"case": c, "kind": k, "atoms": sorted(map(_text, atoms[c]))} for c, k in sorted(kinds.items())]
     counts = {k: sum(v == k for v in kinds.values()) for k in KINDS}
@@ -90,7 +88,6 @@ def _per_run(
     table: Mapping[Hashable, Truth],
     kinds: Mapping[str, Kind],
     atoms: Mapping[str, set[Hashable]],
-    seed: int,
 ) -> list[Metric]:
     gated = [g for g in gate_cases(source.rows, source.cases or None) if g.item.case in kinds]
     metrics = []
@@ -102,10 +99,10 @@ def _per_run(
         items = [g.item for g in chosen]
         own = counting.clusters_of(items)
         outcomes = [(g.double, g.whole) for g in chosen]
-        metrics.append(counting.failure("residual_failure", outcomes, items, group, seed))
-        metrics.append(counting.rate("composition", [g.whole for g in chosen], group, seed=seed, clusters=own))
+        metrics.append(counting.failure("residual_failure", outcomes, items, group))
+        metrics.append(counting.rate("composition", [g.whole for g in chosen], group, clusters=own))
         if kind != "pure":
-            metrics.append(_controls(chosen, table, atoms, group, seed))
+            metrics.append(_controls(chosen, table, atoms, group))
     return metrics
 
 
@@ -114,15 +111,14 @@ def _controls(
     table: Mapping[Hashable, Truth],
     atoms: Mapping[str, set[Hashable]],
     group: Mapping[str, Any],
-    seed: int,
 ) -> Metric:
     lacking = [g for g in chosen if any(table.get(a) is False for a in atoms[g.item.case])]
     values = [None if g.double is None else not g.double for g in lacking]
     note = f"refused by the gate; {len(chosen) - len(lacking)} more cases lack a fact in another run only"
-    return counting.rate("control_passes", values, group, seed=seed, note=note)
+    return counting.rate("control_passes", values, group, note=note)
 
 
-def expectation(source: Source, seed: int = 0) -> Analysis:
+def expectation(source: Source) -> Analysis:
     """Share of cases whose facts are all stable, by number of facts k, beside s^k with the per-fact stability s.
 
     s^k is what independent facts would give (table 9); facts that are known together make the observed share larger.
@@ -135,10 +131,10 @@ def expectation(source: Source, seed: int = 0) -> Analysis:
     by_k: dict[int, list[Truth]] = {}
     for own in case_atoms(source).values():
         by_k.setdefault(len(own), []).append(counting.all_of(table.get(a) for a in own))
-    metrics = [counting.rate("atom_stability", list(table.values()), {"per": "fact"}, seed=seed)]
+    metrics = [counting.rate("atom_stability", list(table.values()), {"per": "fact"})]
     rows = []
     for k, values in sorted(by_k.items()):
-        metrics.append(counting.rate("jointly_stable", values, {"facts": k}, seed=seed))
+        metrics.append(counting.rate("jointly_stable", values, {"facts": k}))
         share = metrics[-1].value
         expected = statistics.joint_stability(s, k)
         ratio = share / expected if share is not None and expected else None

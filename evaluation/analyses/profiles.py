@@ -23,7 +23,7 @@ def scaffolded_items(source: Source) -> list[Scaffolded]:
     return [Scaffolded.of(item, source.cases or None) for item in counting.items(source.rows)]
 
 
-def bottlenecks_by_size(sources: Sequence[Source], seed: int = 0) -> Analysis:
+def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
     """Of the items with k > 0 and known skills, the share whose bottleneck is 1, 2 or at least 3 different skills."""
     metrics: list[Metric] = []
     rows = []
@@ -33,13 +33,13 @@ def bottlenecks_by_size(sources: Sequence[Source], seed: int = 0) -> Analysis:
         group = {"model": source.name} if len(sources) > 1 else {}
         for label, test in (("1", 1), ("2", 2), (">=3", 3)):
             values: list[bool | None] = [n == test if test < 3 else n >= 3 for n in sizes]
-            metrics.append(counting.rate("bottleneck_size", values, {**group, "skills": label}, seed=seed))
+            metrics.append(counting.rate("bottleneck_size", values, {**group, "skills": label}))
         for name, count in Counter(named).most_common():
             rows.append({"model": source.name, "skills": name.count(" / ") + 1, "bottleneck": name, "count": count})
     return Analysis("bottleneck-sizes", tuple(metrics), {"bottlenecks": rows})
 
 
-def skills_in_context(sources: Sequence[Source], seed: int = 0) -> Analysis:
+def skills_in_context(sources: Sequence[Source]) -> Analysis:
     """For each skill: accuracy on its sub-tasks alone, and in how many bottlenecks it is (of the items with k > 0).
 
     ``gap`` = isolated accuracy - (1 - bottleneck share): large where a skill is present alone but has to be supplied

@@ -17,7 +17,7 @@ from ..protocols.double_gate import gate_cases
 from .base import Analysis, Source
 
 
-def recovery(plain: Source, other: Source, seed: int = 0) -> Analysis:
+def recovery(plain: Source, other: Source) -> Analysis:
     """Recovery rate of the plain run's gate-passing failures, by depth, family and both, and the loss rate.
 
     A case that the other run did not ask, or whose answer is invalid there, is unknown and enters the bounds. McNemar
@@ -30,7 +30,7 @@ def recovery(plain: Source, other: Source, seed: int = 0) -> Analysis:
         ("recovery", [g for g in gated if not g.whole]),
         ("loss", [g for g in gated if g.whole]),
     ):
-        metrics += _rates(name, chosen, wholes, seed)
+        metrics += _rates(name, chosen, wholes)
     both = [(bool(g.whole), after) for g in gated if (after := _after(g, wholes)) is not None]
     test = statistics.mcnemar([b for b, _ in both], [a for _, a in both])
     row = {
@@ -47,7 +47,7 @@ def _after(g: Gated, wholes: Mapping[tuple[str, int], Graded]) -> bool | None:
     return None if row is None else counting.truth(row)
 
 
-def _rates(name: str, gated: list[Gated], wholes: Mapping[tuple[str, int], Graded], seed: int) -> list[Metric]:
+def _rates(name: str, gated: list[Gated], wholes: Mapping[tuple[str, int], Graded]) -> list[Metric]:
     by_item = {id(g.item): g for g in gated}
     metrics = []
     note = "of the gate-passing failures" if name == "recovery" else "of the gate-passing successes"
@@ -55,5 +55,5 @@ def _rates(name: str, gated: list[Gated], wholes: Mapping[tuple[str, int], Grade
         after = [_after(by_item[id(item)], wholes) for item in items]
         values = after if name == "recovery" else [None if v is None else not v for v in after]
         clusters = counting.clusters_of(items)
-        metrics.append(counting.rate(name, values, group, seed=seed, clusters=clusters, note=note))
+        metrics.append(counting.rate(name, values, group, clusters=clusters, note=note))
     return metrics

@@ -28,7 +28,7 @@ ARTEFACTS = ("malformed-output", "answer-type-mismatch")
 CLASSES = (*STRUCTURAL, *ARTEFACTS)
 
 
-def taxonomy(source: Source, annotations: Mapping[str, str] | None = None, seed: int = 0) -> Analysis:
+def taxonomy(source: Source, annotations: Mapping[str, str] | None = None) -> Analysis:
     """Labels of all gate-passing failures, shares of the classes, and the artefact-corrected failure rates.
 
     ``annotations`` maps case ids to labels and wins over the rules. Failures are wrong or abstained wholes, and those
@@ -51,7 +51,7 @@ def taxonomy(source: Source, annotations: Mapping[str, str] | None = None, seed:
     for g in failures:
         proposed = rule_label(g, source.cases.get(g.item.case), source.text(g.item.rows["whole"]))
         labels[g.item.case] = given.get(g.item.case, proposed)
-    metrics = _shares(list(labels.values()), seed) + _corrected(len(judged), list(labels.values()))
+    metrics = _shares(list(labels.values())) + _corrected(len(judged), list(labels.values()))
     sheet = [_line(g, labels[g.item.case], g.item.case in given, source) for g in failures]
     table = [
         {"class": c, "group": "artefact" if c in ARTEFACTS else "structural", "count": n}
@@ -177,17 +177,17 @@ def _lost(text: str, case: Case) -> bool:
     return 0 < spoken < len(answers)
 
 
-def _shares(labels: Sequence[str], seed: int) -> list[Metric]:
+def _shares(labels: Sequence[str]) -> list[Metric]:
     present = [c for c in CLASSES if c in labels]
     artefacts: list[counting.Truth] = [label in ARTEFACTS for label in labels]
-    metrics = [counting.rate("artefact_share", artefacts, {}, seed=seed, note="of the gate-passing failures")]
+    metrics = [counting.rate("artefact_share", artefacts, {}, note="of the gate-passing failures")]
     structural = [label for label in labels if label in STRUCTURAL]
     for c in present:
-        metrics.append(counting.rate("class_share", [x == c for x in labels], {"class": c}, seed=seed))
+        metrics.append(counting.rate("class_share", [x == c for x in labels], {"class": c}))
         if c in STRUCTURAL:
             values: list[counting.Truth] = [x == c for x in structural]
             group = {"class": c, "of": "structural"}
-            metrics.append(counting.rate("class_share", values, group, seed=seed))
+            metrics.append(counting.rate("class_share", values, group))
     return metrics
 
 

@@ -21,20 +21,20 @@ LITERAL = ("exact", "alias", "numeric", "date", "set", "list", "boolean")
 _TAGGED = ("xml", "xml-answer")
 
 
-def tiers(source: Source, annotations: Mapping[str, str] | None = None, seed: int = 0) -> Analysis:
+def tiers(source: Source, annotations: Mapping[str, str] | None = None) -> Analysis:
     """Gate-passers and residual failure under each tier; ``annotations`` as for the taxonomy.
 
     The strict tier needs the responses' texts (a run folder); without them it is left out and said.
     """
-    metrics = _tier("semantic", source.rows, source, seed)
-    metrics += _tier("exact", [_demoted(r, _literal) for r in source.rows], source, seed)
+    metrics = _tier("semantic", source.rows, source)
+    metrics += _tier("exact", [_demoted(r, _literal) for r in source.rows], source)
     warnings = []
     if source.texts:
         formed = [_demoted(r, lambda row: _well_formed(row, source.text(row))) for r in source.rows]
-        metrics += _tier("strict", formed, source, seed)
+        metrics += _tier("strict", formed, source)
     else:
         warnings.append(f"{source.name}: no responses at hand; the strict tier needs a run folder")
-    metrics += _adjudicated(source, dict(annotations or {}), seed)
+    metrics += _adjudicated(source, dict(annotations or {}))
     return Analysis("tiers", tuple(metrics), warnings=tuple(warnings))
 
 
@@ -53,17 +53,17 @@ def _demoted(row: Graded, keeps: Callable[[Graded], bool]) -> Graded:
     return row if row.outcome != "correct" or keeps(row) else replace(row, outcome="incorrect")
 
 
-def _tier(name: str, rows: Sequence[Graded], source: Source, seed: int) -> list[Metric]:
+def _tier(name: str, rows: Sequence[Graded], source: Source) -> list[Metric]:
     gated = gate_cases(rows, source.cases or None)
     group = {"tier": name}
     items = [g.item for g in gated]
     return [
-        counting.rate("double_gate", [g.double for g in gated], group, seed=seed, clusters=counting.clusters_of(items)),
-        counting.failure("residual_failure", [(g.double, g.whole) for g in gated], items, group, seed),
+        counting.rate("double_gate", [g.double for g in gated], group, clusters=counting.clusters_of(items)),
+        counting.failure("residual_failure", [(g.double, g.whole) for g in gated], items, group),
     ]
 
 
-def _adjudicated(source: Source, annotations: Mapping[str, str], seed: int) -> list[Metric]:
+def _adjudicated(source: Source, annotations: Mapping[str, str]) -> list[Metric]:
     gated = gate_cases(source.rows, source.cases or None)
     outcomes = []
     artefacts = 0
@@ -78,4 +78,4 @@ def _adjudicated(source: Source, annotations: Mapping[str, str], seed: int) -> l
         outcomes.append((g.double, whole))
     items = [g.item for g in gated]
     note = f"{artefacts} artefacts counted as right"
-    return [counting.failure("residual_failure", outcomes, items, {"tier": "adjudicated"}, seed, note)]
+    return [counting.failure("residual_failure", outcomes, items, {"tier": "adjudicated"}, note)]

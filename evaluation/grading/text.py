@@ -42,7 +42,6 @@ _OPENINGS = re.compile(
     r"|it(?:\s+is|\s+was|'s)|this\s+(?:is|was)|that\s+(?:is|was)|that's|they\s+(?:are|were)|these\s+are|answer)\b\s*:?\s*",
     re.I,
 )
-_ASKED_BACK = re.compile(r"^\W*[^?.!\n]{1,60}\?\s*(?:(?:no|yes)\b\W*)(?=\w)", re.I)
 
 
 def normalize(text: str) -> str:

@@ -27,25 +27,12 @@ MATCHED_WITHIN = 0.02
 
 
 @dataclass(frozen=True)
-class Flip:
-    """A whole that one of the two models gets right and the other one wrong."""
-
-    case: str
-    family: str | None
-    depth: int | None
-    gold: str | None
-    a: Graded
-    b: Graded
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """The three channels, the paired test on the wholes, and the cases on which the models differ."""
+    """The three channels, and the paired test on the wholes."""
 
     metrics: tuple[Metric, ...]
     mcnemar: statistics.McNemar
     """Over the wholes that both models have judged answers to."""
-    flipped: tuple[Flip, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -70,20 +57,14 @@ def compare(
     metrics = [atom, *_delta_comp(pairs, seed, reason), *_delta_depth(a, b, cases, protocol, reason)]
     judged = [(x, y) for x, y in pairs if x.whole is not None and y.whole is not None]
     test = statistics.mcnemar([bool(x.whole) for x, _ in judged], [bool(y.whole) for _, y in judged])
-    flipped = tuple(_flip(x, y) for x, y in judged if x.whole != y.whole)
     alone = len(gated_a) + len(gated_b) - 2 * len(pairs)
     warnings = [f"{alone} cases are in one run only and are left out"] if alone else []
-    return Comparison(tuple(metrics), test, flipped, tuple(warnings + ([reason] if reason else [])))
+    return Comparison(tuple(metrics), test, tuple(warnings + ([reason] if reason else [])))
 
 
 def _paired(a: Sequence[Gated], b: Sequence[Gated]) -> list[tuple[Gated, Gated]]:
     other = {(g.item.case, g.item.repeat): g for g in b}
     return [(g, other[key]) for g in a if (key := (g.item.case, g.item.repeat)) in other]
-
-
-def _flip(a: Gated, b: Gated) -> Flip:
-    x, y = a.item.rows["whole"], b.item.rows["whole"]
-    return Flip(x.case, x.family, x.depth, x.gold, x, y)
 
 
 def delta_atom(a: Sequence[Graded], b: Sequence[Graded], protocol: DoubleGate) -> Metric:

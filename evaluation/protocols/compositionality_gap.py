@@ -158,9 +158,9 @@ def cell_metrics(items: Sequence[Item], n_parts: int, group: Mapping[str, Any], 
     for i in range(n_parts):
         own = [k for k, item in enumerate(items) if i < item.n_parts]
         values, names = [steps[i][k] for k in own], None if clusters is None else [clusters[k] for k in own]
-        metrics.append(counting.rate(f"step:{i}", values, group, seed=seed, clusters=names))
+        metrics.append(counting.rate(f"step:{i}", values, group, clusters=names))
     if n_parts:
-        metrics.append(counting.rate("both", jointly, group, seed=seed, clusters=clusters))
+        metrics.append(counting.rate("both", jointly, group, clusters=clusters))
     for role, prompt in _whole_roles(items):
         cell = {**group, "prompt": prompt} if prompt else dict(group)
         whole = [item.truth(role) for item in items]
@@ -177,7 +177,7 @@ def cell_metrics(items: Sequence[Item], n_parts: int, group: Mapping[str, Any], 
             seed,
             guess,
         )
-    return metrics + _extra_context(items, group, seed)
+    return metrics + _extra_context(items, group)
 
 
 def _whole_roles(items: Sequence[Item]) -> list[tuple[str, str | None]]:
@@ -196,16 +196,16 @@ def _against(
     guess: str | None,
 ) -> list[Metric]:
     clusters = counting.clusters_of(items)
-    metrics = [counting.rate("composition", whole, group, seed=seed, clusters=clusters, note=guess)]
+    metrics = [counting.rate("composition", whole, group, clusters=clusters, note=guess)]
     if not steps:
         return metrics
     metrics.append(
         counting.difference("gap", whole, jointly, group, seed=seed, clusters=clusters, note="composition - both")
     )
     outcomes = list(zip(jointly, whole, strict=True))
-    metrics.append(counting.failure("press_gap", outcomes, items, group, seed, guess))
+    metrics.append(counting.failure("press_gap", outcomes, items, group, guess))
     metrics.append(independence_gap(whole, steps, group, seed, clusters))
-    return metrics + _quadrants(items, whole, steps, group, seed)
+    return metrics + _quadrants(items, whole, steps, group)
 
 
 def independence_gap(
@@ -254,7 +254,6 @@ def _quadrants(
     whole: Sequence[Truth],
     steps: Sequence[Sequence[Truth]],
     group: Mapping[str, Any],
-    seed: int,
 ) -> list[Metric]:
     """Shares of the failures (and of the successes) by which steps are right: ``11`` both, ``10`` the first only.
 
@@ -272,7 +271,7 @@ def _quadrants(
             values: list[Truth] = [None if n is None else n == quadrant for n in names]
             cell = {**group, "quadrant": quadrant, **({} if outcome is False else {"whole": name})}
             note = "of the wrong wholes" if outcome is False else "of the right wholes"
-            metrics.append(counting.rate("quadrant", values, cell, seed=seed, clusters=clusters, note=note))
+            metrics.append(counting.rate("quadrant", values, cell, clusters=clusters, note=note))
     return metrics
 
 
@@ -284,7 +283,7 @@ def _quadrant(steps: Sequence[Truth]) -> str | None:
     return "".join("1" if s else "0" for s in steps)
 
 
-def _extra_context(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> list[Metric]:
+def _extra_context(items: Sequence[Item], group: Mapping[str, Any]) -> list[Metric]:
     """Accuracy of each step with the whole's irrelevant numbers added."""
     metrics = []
     for i in range(max((item.n_parts for item in items), default=0)):
@@ -293,7 +292,7 @@ def _extra_context(items: Sequence[Item], group: Mapping[str, Any], seed: int) -
             values = [item.truth(f"part:{i}{_EXTRA}") for item in asked]
             cell = {**group, "prompt": "extra-context"}
             own = counting.clusters_of(asked)
-            metrics.append(counting.rate(f"step:{i}", values, cell, seed=seed, clusters=own))
+            metrics.append(counting.rate(f"step:{i}", values, cell, clusters=own))
     return metrics
 
 

@@ -195,7 +195,6 @@ def rate(
     values: Sequence[Truth],
     group: Mapping[str, Any],
     *,
-    seed: int,
     clusters: Sequence[Hashable] | None = None,
     note: str | None = None,
 ) -> Metric:
@@ -233,7 +232,6 @@ def failure(
     outcomes: Sequence[tuple[Truth, Truth]],
     items: Sequence[Item],
     group: Mapping[str, Any],
-    seed: int,
     *notes: str | None,
 ) -> Metric:
     """Share of wrong wholes among the cases that pass a gate, from (gate, whole) of each case.
@@ -246,7 +244,6 @@ def failure(
         metric,
         [None if w is None else not w for w, _ in inside],
         group,
-        seed=seed,
         clusters=clusters_of([item for _, item in inside]),
         note=join(*notes),
     )

@@ -98,12 +98,12 @@ class DoubleGate:
 
     def _metrics(self, gated: Sequence[Gated], atoms: Mapping[Any, Mapping[str, Graded]]) -> list[Metric]:
         by_case = {id(g.item): g for g in gated}
-        metrics = _stability(atoms, self.seed)
+        metrics = _stability(atoms)
         for group, items in counting.grouped([g.item for g in gated]):
             metrics += cell_metrics([by_case[id(item)] for item in items], group, self.seed)
         metrics += collapse_depth.metrics(gated)
-        metrics += _kinds(gated, self.seed)
-        metrics += _recovery(gated, self.seed)
+        metrics += _kinds(gated)
+        metrics += _recovery(gated)
         return metrics
 
 
@@ -166,15 +166,15 @@ def _entry(g: Gated) -> Entry:
     return Entry(g.item.case, g.evidence, first.family, first.depth, first.cluster, g.item.model)
 
 
-def _stability(atoms: Mapping[Any, Mapping[str, Graded]], seed: int) -> list[Metric]:
+def _stability(atoms: Mapping[Any, Mapping[str, Graded]]) -> list[Metric]:
     if not atoms:
         return []
     probes = [(key, counting.truth(row)) for key, rows in atoms.items() for row in rows.values()]
     facts = [counting.all_of(map(counting.truth, rows.values())) for rows in atoms.values()]
     per_probe = counting.rate(
-        "atom_stability", [v for _, v in probes], {"per": "probe"}, seed=seed, clusters=[str(k) for k, _ in probes]
+        "atom_stability", [v for _, v in probes], {"per": "probe"}, clusters=[str(k) for k, _ in probes]
     )
-    return [per_probe, counting.rate("atom_stability", facts, {"per": "fact"}, seed=seed)]
+    return [per_probe, counting.rate("atom_stability", facts, {"per": "fact"})]
 
 
 def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> list[Metric]:
@@ -185,7 +185,7 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
 
     def rate(metric: str, values: Sequence[Truth], of: Sequence[Gated] = gated, *notes: str | None) -> Metric:
         own = counting.clusters_of([g.item for g in of])
-        return counting.rate(metric, values, group, seed=seed, clusters=own, note=counting.join(*notes))
+        return counting.rate(metric, values, group, clusters=own, note=counting.join(*notes))
 
     metrics = []
     with_atoms = [g for g in gated if g.has_atoms]
@@ -197,15 +197,15 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
     if with_atoms:
         metrics.append(rate("gate_removed", [None if g.atom is None else not g.atom for g in passers], passers))
     outcomes = [(g.double, g.whole) for g in gated]
-    metrics.append(counting.failure("residual_failure", outcomes, items, group, seed, note, guess))
+    metrics.append(counting.failure("residual_failure", outcomes, items, group, note, guess))
     answered = [g for g in gated if "whole" in g.item.rows and g.item.rows["whole"].outcome != "abstained"]
     excluded = {**group, "abstentions": "excluded"}
     outcomes, own = [(g.double, g.whole) for g in answered], [g.item for g in answered]
-    metrics.append(counting.failure("residual_failure", outcomes, own, excluded, seed, note, guess))
+    metrics.append(counting.failure("residual_failure", outcomes, own, excluded, note, guess))
     if with_atoms:
         single = [(g.sub, g.whole) for g in with_atoms]
         own = [g.item for g in with_atoms]
-        metrics.append(counting.failure("single_gate_failure", single, own, group, seed, guess))
+        metrics.append(counting.failure("single_gate_failure", single, own, group, guess))
         metrics.append(_conflation(with_atoms, group, seed))
     whole = [g for g in gated if g.double is True]
     metrics.append(rate("abstention", [_abstained(g.item) for g in whole], whole, "of the cases that pass the gates"))
@@ -251,7 +251,7 @@ def _abstained(item: Item) -> Truth:
     return None if row is None or row.outcome == "invalid" else row.outcome == "abstained"
 
 
-def _kinds(gated: Sequence[Gated], seed: int) -> list[Metric]:
+def _kinds(gated: Sequence[Gated]) -> list[Metric]:
     """Accuracy on sub-questions by kind."""
     kinds: dict[str, list[tuple[Item, Truth]]] = {}
     for g in gated:
@@ -263,7 +263,6 @@ def _kinds(gated: Sequence[Gated], seed: int) -> list[Metric]:
             "skill_accuracy",
             [v for _, v in found],
             {"skill": kind},
-            seed=seed,
             clusters=[item.cluster for item, _ in found],
             note="sub-questions of this kind",
         )
@@ -271,7 +270,7 @@ def _kinds(gated: Sequence[Gated], seed: int) -> list[Metric]:
     ]
 
 
-def _recovery(gated: Sequence[Gated], seed: int) -> list[Metric]:
+def _recovery(gated: Sequence[Gated]) -> list[Metric]:
     """Share of residual failures whose whole is right when asked in another format (section 6)."""
     formats = dict.fromkeys(r.partition(":")[2] for g in gated for r in g.item.rows if r.startswith("whole:"))
     failed = [g for g in gated if g.double is True and g.whole is False]
@@ -281,7 +280,7 @@ def _recovery(gated: Sequence[Gated], seed: int) -> list[Metric]:
         for group, items in counting.grouped([g.item for g in failed]):
             values = [by_case[id(item)].item.truth(f"whole:{format}") for item in items]
             own = counting.clusters_of(items)
-            metrics.append(counting.rate("recovery", values, {**group, "prompt": format}, seed=seed, clusters=own))
+            metrics.append(counting.rate("recovery", values, {**group, "prompt": format}, clusters=own))
     return metrics
 
 

@@ -207,7 +207,7 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
         values = [item.truth("whole") if item.truth("pair:q1") else None for item in hop]
         own = counting.clusters_of(hop)
         note = "pair right given Q1 right in the pair"
-        metrics.append(counting.rate("second_hop", values, group, seed=seed, clusters=own, note=note))
+        metrics.append(counting.rate("second_hop", values, group, clusters=own, note=note))
         known = [item for item in inside if item.truth("pair:q1") is True]
         note = "pair - Q2 alone, given Q1 right in the pair"
         metrics.append(difference("second_hop", known, "whole", "part:1", note, against="step:1"))
@@ -215,18 +215,18 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
         values = [item.truth("co-presented") for item in beside]
         own = counting.clusters_of(beside)
         note = "Q2 beside an independent Q1"
-        metrics.append(counting.rate("co_presented", values, group, seed=seed, clusters=own, note=note))
+        metrics.append(counting.rate("co_presented", values, group, clusters=own, note=note))
         note = "Q2 beside an independent Q1 - Q2 alone"
         metrics.append(difference("co_presented", beside, "co-presented", "part:1", note, against="step:1"))
     if original := [item for item in items if "original" in item.rows]:
         metrics.append(difference("leakage", original, "original", "part:1", "original of Q2 - Q2"))
     if coded := [item for item in items if "code" in item.rows]:
         metrics.append(code_gain(coded, group, seed))
-        metrics.append(code_refused(coded, group, seed))
+        metrics.append(code_refused(coded, group))
         values = [item.truth("code") for item in coded]
         cell = {**group, "prompt": "code"}
         own = counting.clusters_of(coded)
-        metrics.append(counting.rate("composition", values, cell, seed=seed, clusters=own))
+        metrics.append(counting.rate("composition", values, cell, clusters=own))
     return metrics
 
 
@@ -259,7 +259,7 @@ def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Met
     )
 
 
-def code_refused(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Metric:
+def code_refused(items: Sequence[Item], group: Mapping[str, Any]) -> Metric:
     """Share of the programs that the sandbox refused or cut off; their cases are not in the gain.
 
     Programs that failed for another reason (an error, no answer) do not count here; the note gives both counts.
@@ -273,7 +273,7 @@ def code_refused(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> 
     )
     values: list[Truth] = [r in NOT_RUN for r in reasons]
     cell, own = {**group, "prompt": "code"}, counting.clusters_of(items)
-    return counting.rate("code_refused", values, cell, seed=seed, clusters=own, note=note)
+    return counting.rate("code_refused", values, cell, clusters=own, note=note)
 
 
 def _relative(code: int, text: int) -> float | None:

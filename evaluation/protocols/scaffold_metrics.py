@@ -86,9 +86,9 @@ def all_metrics(judged: Sequence[Scaffolded], seed: int, stad: bool) -> list[Met
             combinations.setdefault(" + ".join(s.skills), []).append(s)
     for name, members in combinations.items():
         group = {"combination": name}
-        metrics += k_metrics(members, group, seed, stad) + scaffold_success(members, group, seed)
-    metrics += bottlenecks(judged, seed) + skill_accuracy(judged, seed) + scaffold_success(judged, {}, seed)
-    return metrics + placeholders(judged, seed)
+        metrics += k_metrics(members, group, seed, stad) + scaffold_success(members, group)
+    metrics += bottlenecks(judged) + skill_accuracy(judged) + scaffold_success(judged, {})
+    return metrics + placeholders(judged)
 
 
 def k_metrics(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int, stad: bool) -> list[Metric]:
@@ -97,7 +97,7 @@ def k_metrics(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int,
 
     def share(metric: str, test: Callable[[int], bool], note: str | None = None) -> Metric:
         values = [_decided(s.possible, test) for s in judged]
-        found = counting.rate(metric, values, group, seed=seed, clusters=clusters, note=note)
+        found = counting.rate(metric, values, group, clusters=clusters, note=note)
         return _cut(found, 4) if stad else found
 
     guess = counting.chance_note([s.item for s in judged])
@@ -106,7 +106,6 @@ def k_metrics(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int,
             "composition",
             [s.item.truth("whole") for s in judged],
             group,
-            seed=seed,
             clusters=clusters,
             note=guess,
         ),
@@ -116,7 +115,7 @@ def k_metrics(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int,
         share("intractable", lambda k: k < 0),
         _mean("mean_k", judged, lambda k: k > 0, group, seed, stad),
         _mean("mean_k_solvable", judged, lambda k: k >= 0, group, seed, stad),
-        _non_monotone(judged, group, seed),
+        _non_monotone(judged, group),
     ]
 
 
@@ -182,7 +181,7 @@ def _extreme(
     return total / n if n else None
 
 
-def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int) -> Metric:
+def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any]) -> Metric:
     """Of the items with k > 0, those that fail again at a level above k (the paper does not look)."""
     chosen = [s for s in judged if s.k is not None and s.k > 0 and any(j > s.k for j in s.outcomes)]
     values: list[Truth] = []
@@ -191,10 +190,10 @@ def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: 
         values.append(True if False in above else None if None in above else False)
     own = counting.clusters_of([s.item for s in chosen])
     note = "of the items with k > 0 and a level above k"
-    return counting.rate("non_monotone", values, group, seed=seed, clusters=own, note=note)
+    return counting.rate("non_monotone", values, group, clusters=own, note=note)
 
 
-def bottlenecks(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
+def bottlenecks(judged: Sequence[Scaffolded]) -> list[Metric]:
     """How often each set of skills is the bottleneck, of the items with k > 0; most frequent first.
 
     Items with an open k that may have one stay out of the shares, are counted and enter the bounds.
@@ -211,7 +210,6 @@ def bottlenecks(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
             "bottleneck",
             [b == name for b in named],
             {"skill": name},
-            seed=seed,
             clusters=clusters,
             note=counting.join(size, left),
         )
@@ -236,7 +234,7 @@ def _share_bounds(
     return (count + only) / (n + only + other), (count + this) / (n + this + elsewhere)
 
 
-def skill_accuracy(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
+def skill_accuracy(judged: Sequence[Scaffolded]) -> list[Metric]:
     """Accuracy on sub-tasks alone by skill: over all items, and over the failed ones only, as published."""
     table: dict[str, list[tuple[Scaffolded, Truth]]] = {}
     for s in judged:
@@ -252,11 +250,11 @@ def skill_accuracy(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
             own = [s.item.cluster for s, _ in chosen]
             group = {"skill": skill, **extra}
             values = [v for _, v in chosen]
-            metrics.append(counting.rate("skill_accuracy", values, group, seed=seed, clusters=own, note=note))
+            metrics.append(counting.rate("skill_accuracy", values, group, clusters=own, note=note))
     return metrics
 
 
-def scaffold_success(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int) -> list[Metric]:
+def scaffold_success(judged: Sequence[Scaffolded], group: Mapping[str, Any]) -> list[Metric]:
     """Of the items that failed unaided, those solved with steps 1..level revealed, other levels regardless."""
     failed = [s for s in judged if s.item.truth("whole") is False]
     metrics = []
@@ -269,11 +267,11 @@ def scaffold_success(judged: Sequence[Scaffolded], group: Mapping[str, Any], see
         if group.get("combination"):
             revealed = {" / ".join(dict.fromkeys(s.skills[:level])) for s in chosen}
             note = f"revealed: {', '.join(sorted(revealed))}"
-        metrics.append(counting.rate("scaffold_success", values, cell, seed=seed, clusters=own, note=note))
+        metrics.append(counting.rate("scaffold_success", values, cell, clusters=own, note=note))
     return metrics
 
 
-def placeholders(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
+def placeholders(judged: Sequence[Scaffolded]) -> list[Metric]:
     """Of the items solved at k > 0, those solved at the same k with the revealed values blanked (App. E)."""
     asked = [(s, s.k) for s in judged if s.k is not None and s.k > 0 and f"placeholder:{s.k}" in s.item.rows]
     if not asked:
@@ -285,5 +283,5 @@ def placeholders(judged: Sequence[Scaffolded], seed: int) -> list[Metric]:
         own = counting.clusters_of([s.item for s, _ in chosen])
         group = {} if level is None else {"level": level}
         note = "solved with the values blanked; with them: all"
-        metrics.append(counting.rate("placeholder", values, group, seed=seed, clusters=own, note=note))
+        metrics.append(counting.rate("placeholder", values, group, clusters=own, note=note))
     return metrics

@@ -85,10 +85,10 @@ def run_code(
     return backend().run(code, call, arguments, limits or Limits(), variables)
 
 
-def run_answer(text: str, call: str = "solution", limits: Limits | None = None) -> CodeResult:
+def run_answer(text: str) -> CodeResult:
     """Find the program in a model's answer and run it; ``no-code`` where there is none."""
     code = extract_code(text)
-    return CodeResult(reason="no-code") if code is None else run_code(code, call, limits=limits)
+    return CodeResult(reason="no-code") if code is None else run_code(code)
 
 
 _FENCE = re.compile(r"(```+|~~~+)[ \t]*([\w+.-]*)[^\n]*\n(.*?)(?:\1|\Z)", re.DOTALL)

@@ -26,7 +26,6 @@ ON_LIGHT, ON_DARK = "#101010", "#fdfdfd"
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A6A00", "#8C8C8C")
 FAILURE, SUCCESS = "#D55E00", "#0072B2"
 OUTCOME_COLORS = {"correct": "#0072B2", "incorrect": "#D55E00", "abstained": "#E69F00", "invalid": "#8C8C8C"}
-KIND_COLORS = {"composition": "#D55E00", "math": "#0072B2", "commonsense": "#009E73", "date": "#0072B2"}
 GROUP_COLORS = {"failure": FAILURE, "success": SUCCESS}
 SEQUENTIAL: Colormap = LinearSegmentedColormap.from_list("composcope", ["#f4f6f8", "#9cc5e3", "#2f7fb8", "#083a63"])
 DIVERGING: Colormap = LinearSegmentedColormap.from_list(

@@ -54,26 +54,6 @@ class Masses:
             context, new = context / self.context_tokens, new / new_keys.clamp(min=1)
         return (context / (context + new)).masked_fill(new_keys == 0, torch.nan)
 
-    def over_spans(self, spans: Sequence[Span] | int, form: Form = "mean") -> Float[Tensor, "layer head span"]:
-        """Mean ratio of each span of steps [layer head span], what Lookback Lens classifies (section 2.2).
-
-        ``spans``: half-open ranges of response tokens, or how many tokens to take at a time (the last span may be
-        shorter). Steps where the ratio is undefined are left out; a span of nothing else is NaN. Raises ``InputError``
-        for spans that are empty or reach beyond the response.
-        """
-        steps = self.context.shape[-1]
-        if isinstance(spans, int):
-            if spans < 1:
-                raise InputError(f"spans: {spans} tokens at a time; give at least 1, or ranges of steps")
-            spans = [(i, min(i + spans, steps)) for i in range(0, steps, spans)]
-        for first, last in spans:
-            if not 0 <= first < last <= steps:
-                raise InputError(f"span {(first, last)} is empty or outside the {steps} tokens of the response")
-        ratio = self.ratio(form)
-        if not len(spans):
-            raise InputError("no spans; give ranges of steps, or how many tokens to take at a time")
-        return torch.stack([ratio[..., first:last].nanmean(-1) for first, last in spans], -1)
-
 
 @dataclass(frozen=True)
 class KeyRanges:

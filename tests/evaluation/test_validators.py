@@ -17,18 +17,10 @@ from composcope.evaluation.protocols import Graded, metrics_from_rows
 @given(hs.lists(hs.tuples(hs.booleans(), hs.booleans(), hs.booleans()), min_size=1, max_size=40))
 def test_real_outcomes_always_satisfy_the_frechet_bounds(rows: list[tuple[bool, bool, bool]]) -> None:
     n = len(rows)
-    first, second, third = (sum(r[i] for r in rows) / n for i in range(3))
-    low, high = validators.frechet(first, second)
-    assert low <= sum(a and b for a, b, _ in rows) / n <= high
-    low, high = validators.frechet_many([first, second, third])
-    assert low <= sum(map(all, rows)) / n <= high
-
-
-@given(hs.integers(1, 400).flatmap(lambda n: hs.tuples(hs.integers(0, n), hs.just(n))))
-def test_a_rounded_percentage_leads_back_to_a_count_that_gives_it(kn: tuple[int, int]) -> None:
-    k, n = kn
-    found = validators.count_of(round(100 * k / n, 1), n)
-    assert found is not None and round(100 * found / n, 1) == pytest.approx(round(100 * k / n, 1), abs=0.1)
+    steps = [sum(r[i] for r in rows) / n for i in range(3)]
+    for k in (2, 3):
+        low, high = validators.frechet(steps[:k])
+        assert low <= sum(all(r[:k]) for r in rows) / n <= high
 
 
 def test_metrics_that_contradict_each_other_are_named() -> None:
@@ -43,19 +35,6 @@ def test_metrics_that_contradict_each_other_are_named() -> None:
     ]
     assert "do not add up" in validators.check_metrics(shares)[0]
     assert "value 1.4" in validators.check_metrics([Metric("both", {}, 3, value=1.4, interval="clopper-pearson")])[0]
-
-
-def test_stored_flags_that_contradict_their_rows_are_said_row_by_row() -> None:
-    rows = [
-        {"Q1_right": True, "Q2_right": True, "both_right": True},
-        {"Q1_right": True, "Q2_right": False, "both_right": True},
-        {"Q1_right": True, "Q2_right": True},
-    ]
-    found = validators.check_stored(rows, ("Q1_right", "Q2_right"), "both_right", "file.json row")
-    assert found == [
-        "file.json row 2: both_right is True but Q1_right=True, Q2_right=False",
-        "file.json row 3: field 'both_right' is missing",
-    ]
 
 
 def test_rows_with_flags_or_properties_that_disagree_are_warned_about() -> None:

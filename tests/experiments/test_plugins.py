@@ -99,7 +99,7 @@ class Twice:
 
     def reduce(self, rows, cases=None):
         found = items(rows, cases)
-        return Reduction((rate("twice", [i.truth("whole") for i in found], {}, seed=0, clusters=None),))
+        return Reduction((rate("twice", [i.truth("whole") for i in found], {}),))
 
 
 def measure(lm, examples, settings, reporter):

@@ -12,7 +12,7 @@ from tiny_models import tiny
 
 from composcope.errors import InputError, ModelError
 from composcope.hooks import load_model
-from composcope.probes import lookback, min_k, trajectory
+from composcope.probes import lookback, min_k, trajectory, validity
 
 ARCHITECTURES = ("llama", "qwen3", "gpt2", "gemma2", "mistral", "gpt_oss", "qwen2", "granite", "cohere", "mixtral")
 
@@ -222,9 +222,10 @@ def test_membership_tells_a_memorized_text_from_a_random_one() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    found = min_k.membership(load_model(model), members, _texts(4, (12,) * 6))
-    assert found["min_k_pp"].value > 0.95
-    assert found["min_k"].low > 0.5
+    lm = load_model(model)
+    seen, new = min_k.score(lm, members), min_k.score(lm, _texts(4, (12,) * 6))
+    assert validity.auroc(seen.min_k_pp, new.min_k_pp).value > 0.95
+    assert validity.auroc(seen.min_k, new.min_k).low > 0.5
 
 
 def test_a_model_put_back_into_training_mode_is_refused() -> None:

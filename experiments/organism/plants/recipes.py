@@ -94,7 +94,7 @@ class Plant:
         return asdict(self)
 
 
-def graft(cause: str, variant: str | None = None, block: int | None = None, when: str = ALL) -> Graft:
+def graft(cause: str, variant: str | None = None, block: int | None = None) -> Graft:
     """A graft with the cause's defaults filled in. Raises ``InputError`` naming the option."""
     if cause not in CAUSES:
         raise InputError(f"--cause {cause}: unknown; use one of {', '.join(CAUSES)}{did_you_mean(cause, CAUSES)}")
@@ -105,7 +105,7 @@ def graft(cause: str, variant: str | None = None, block: int | None = None, when
     placed, allowed = known.block if block is None else block, (known.block, *known.may)
     if placed not in allowed:
         raise InputError(f"--block {placed}: {cause} can be planted in block {', '.join(map(str, sorted(allowed)))}")
-    return Graft(cause, chosen, placed, when)
+    return Graft(cause, chosen, placed)
 
 
 def mixture(first: Graft, second: Graft) -> tuple[Graft, Graft]:

@@ -239,7 +239,7 @@ def test_what_failed_before_is_asked_last_when_a_run_goes_on(serve: Serve, tmp_p
     assert [r.prompt for r in server.requests] == questions, "a limit must not be spent on what fails anyway"
     assert found.stopped == "max_asks=2"
     found = run(server, tmp_path, questions)
-    assert [r.prompt for r in server.requests][5:] == questions[:3] and found.complete
+    assert [r.prompt for r in server.requests][5:] == questions[:3] and found.stopped is None
     assert {row.case: row.outcome for row in found.graded} == {
         q: "invalid" if "bad" in q else "correct" for q in questions
     }

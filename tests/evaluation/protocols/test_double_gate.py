@@ -307,7 +307,7 @@ def test_a_role_graded_twice_is_refused() -> None:
         metrics_from_rows(rows, "double-gate")
 
 
-def test_channels_between_two_runs_are_a_minus_b_and_list_the_flipped_cases() -> None:
+def test_channels_between_two_runs_are_a_minus_b() -> None:
     a = curve({2: (1, 10), 4: (4, 10), 6: (8, 10)})
     b = curve({2: (1, 10), 4: (8, 10), 6: (9, 10)})
     found = compare(a, b)
@@ -318,7 +318,6 @@ def test_channels_between_two_runs_are_a_minus_b_and_list_the_flipped_cases() ->
     # d50(A) = 4 + .1 / .4 * 2 = 4.5, d50(B) = 2 + .4 / .7 * 2
     assert got(found.metrics, "delta_depth").value == pytest.approx(4.5 - (2 + 0.8 / 0.7))
     assert (found.mcnemar.a_only, found.mcnemar.b_only) == (5, 0)
-    assert len(found.flipped) == 5 and all(f.a.outcome == "correct" for f in found.flipped)
 
 
 def test_composition_is_not_compared_where_knowledge_differs() -> None:

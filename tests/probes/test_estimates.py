@@ -1,4 +1,4 @@
-"""Span averages and unpaired tests of lookback, agreement of cheap neuron scores, and what membership leaves out."""
+"""Unpaired tests of lookback, agreement of cheap neuron scores, and what is left out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 import torch
 from scipy import stats
 
-from composcope.errors import InputError, NoCasesError
+from composcope.errors import NoCasesError
 from composcope.hooks import Model, load_model
-from composcope.probes import lookback, min_k, neurons
+from composcope.probes import lookback, neurons
 from composcope.probes.examples import Example
 from composcope.probes.neurons.checks import agreement
 
@@ -34,22 +34,6 @@ def _examples(n: int, parts: int = 1) -> list[Example]:
             response = tuple(int(t) for t in rng.integers(3, 97, 3 + i % 3))
             out.append(Example(f"c{i}", role, kind, group, prompt, response, answer, 2, (2, 8)))
     return out
-
-
-def test_ratios_are_averaged_over_spans_of_the_response(lm: Model) -> None:
-    (m,) = lookback.masses(lm, [[5, 31, 77, 12]], [[40, 8, 66, 9, 17]])
-    ratio = m.ratio()
-    got = m.over_spans([(1, 3), (0, 5), (0, 1)])
-    assert got.shape == (3, 4, 3)
-    assert torch.allclose(got[..., 0], ratio[..., 1:3].mean(-1)) and torch.allclose(
-        got[..., 1], ratio[..., 1:].mean(-1)
-    )
-    assert got[..., 2].isnan().all()  # nothing is new at the first step of a prompt without cue
-    chunks = m.over_spans(2, form="sum")
-    assert chunks.shape[-1] == 3 and torch.equal(chunks[..., 2], m.ratio("sum")[..., 4])
-    for spans, text in (([(2, 2)], "empty"), ([(3, 6)], "outside the 5"), ([], "no spans"), (0, "at least 1")):
-        with pytest.raises(InputError, match=text):
-            m.over_spans(spans)
 
 
 def test_kinds_are_compared_with_and_without_their_pairing(lm: Model) -> None:
@@ -106,14 +90,6 @@ def test_levels_of_overlap_are_those_of_pairs_within_cases_and_of_the_pooled_set
     assert rows["neuron_overlap_pooled_chance"]["value"] == pytest.approx(max(len(a), len(b)) / total)
     with pytest.raises(NoCasesError, match="2 examples"):
         neurons.over_examples(lm, examples[:2])
-
-
-def test_texts_without_a_score_are_left_out_of_membership_with_a_warning(lm: Model) -> None:
-    rng = np.random.default_rng(0)
-    texts = [rng.integers(3, 97, n).tolist() for n in (20, 20, 4, 20)]
-    with pytest.warns(RuntimeWarning, match="min_k_pp: 1 of 2 non-members have no score at k=0.2"):
-        found = min_k.membership(lm, texts[:2], texts[2:])
-    assert found["min_k_pp"].value in (0.0, 0.5, 1.0)
 
 
 def test_a_response_of_one_token_and_examples_of_one_case_are_said_not_dropped(lm: Model) -> None:
