@@ -16,6 +16,25 @@ from typing import Any
 SCHEMA = 1
 HOLLOW_BELOW = 5
 MARKED_BELOW = 15
+MEANINGS = {
+    "step:0": "the first part right when asked alone",
+    "step:1": "the second part right when asked alone",
+    "both": "all parts right, each asked alone",
+    "composition": "the whole right",
+    "gap": "composition − both, over the cases with every answer judged; below 0: the model fails to compose",
+    "press_gap": "the whole wrong, among the cases with all parts right",
+    "independence_gap": "composition − product of the steps' accuracies",
+    "double_gate": "cases with every atom right in every wording and every sub-question right",
+    "residual_failure": "the whole wrong, among the cases that pass both gates",
+    "atom_stability": "atoms right in every wording",
+    "d50": "the depth at which half of the gated wholes are wrong, between the depths asked",
+    "conflation": "failure after the sub-question gate alone − residual_failure",
+    "any_scaffold": "the whole right as asked or with some number of steps revealed",
+    "k_positive": "the whole wrong as asked, and right with some number of steps revealed",
+    "intractable": "the whole wrong with any number of steps revealed",
+    "mean_k": "steps that had to be revealed, in cases that needed any",
+}
+"""Meanings of the names of metrics; reports and studies list those that they use."""
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,31 @@ def _resample(
         return np.asarray(statistic(draws @ patterns), dtype=float).ravel()
 
 
+_METHODS = {
+    "clopper-pearson": "exact interval of a share, over cases that have nothing in common",
+    "clopper-pearson over clusters": "the same where all cases agree, with as many cases as there are groups of cases "
+    "that share something",
+    "clopper-pearson band": "the depths at which the interval of the share contains one half",
+    "clopper-pearson of other pairs": "all cases show the same difference; the interval is for the share of others "
+    "that there may be",
+    "korn-graubard": "interval of a share, over as many independent cases as would have the same error, because cases "
+    "share facts or items",
+    "korn-graubard, crossed": "the same where each case shares several things, each with other cases",
+    "paired-bootstrap": "interval of a difference, from cases drawn again and again",
+    dependence.CLUSTERED: "interval of a mean or difference over groups of cases that share something",
+    dependence.CROSSED: "interval of a mean or difference where each case shares several things, each with other cases",
+}
+
+
+def method_in_words(name: str) -> str:
+    """What the name of an interval's method means; the name itself if it has no description.
+
+    >>> method_in_words("korn-graubard")[:19]
+    'interval of a share'
+    """
+    return _METHODS.get(name, name)
+
+
 def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable]) -> Interval:
     """Interval of a rate over cases that share facts, items or templates, by Korn and Graubard (1998).
 

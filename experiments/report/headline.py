@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.metrics import Metric
+from ...evaluation.metrics import MEANINGS, Metric
 from ...evaluation.protocols.catalog import about
+from ...evaluation.statistics import method_in_words
 from ..figures.grouping import labels
 from ..figures.style import HOLLOW_BELOW
 from ..run.reader import Row, RunData
@@ -31,17 +32,17 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
         level = next((r.chance for r in mine if r.chance is not None), None)
         out.append({
             "protocol": key[0] or "no protocol", "benchmark": key[1], "columns": [columns[i][1] for i in kept],
-            "rows": rows,
+            "meanings": [(columns[i][1], columns[i][0], MEANINGS.get(columns[i][0], "")) for i in kept], "rows": rows,
             "chance": None if level is None else f"{100 * level:.3g}\u00a0%", "lead": lead(mine),
         })  # fmt: skip
     return out
 
 
-def methods(runs: Sequence[RunData]) -> list[str]:
-    """Names of the interval methods behind the headline tables."""
+def methods(runs: Sequence[RunData]) -> list[tuple[str, str]]:
+    """Names of the interval methods behind the headline tables, each with its meaning."""
     names = {metric for r in runs for metric, _, _ in about(r.protocol).columns}
     found = {str(m.interval) for r in runs for m in r.metrics if m.metric in names and m.low is not None}
-    return sorted(found) or ["none"]
+    return [(name, method_in_words(name)) for name in sorted(found)]
 
 
 def lead(runs: Sequence[RunData]) -> str:

@@ -18,10 +18,11 @@ from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
 from ...probes.families import FEWEST_PAIRS, PRIMARY, is_primary
 from ..figures.grouping import labels
-from ..run.diagnosis import Diagnosis, meaning, read_diagnosis
+from ..run.diagnosis import read_diagnosis
 from ..run.folder import read_json
 from ..run.reader import Row, RunData
 from . import checks, headline
+from .causes import UNNAMED, Causes, causes_of
 from .origins import ABSTAINED, INVALID, KINDS, UNCLEAR, Origin
 from .sections import number_text
 
@@ -29,8 +30,8 @@ PATCHED = "corrected_rate"
 SAYS = {**PRIMARY, PATCHED: "wholes righted by a success's state, beyond a random one's"}
 """What each quantity measures, in words: one finding per probe."""
 ALPHA, FEWEST = 0.05, 5
-UNNAMED = ("fragile", "undetermined")
-"""Results of a diagnosis that name no cause."""
+RARE = 0.05
+"""Below this share of failing wholes, the page says that the model rarely fails."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,12 @@ class Landing:
     about: str
     title: str
     lead: str
-    because: str
-    """The most frequent cause of failure, in words; empty if none was shown."""
-    causes: Sequence[tuple[str, int, str, str]]
-    """Causes that `composcope diagnose` found: in words, number of cases, the address of those cases, and the name."""
-    n_diagnosed: int
+    why: Causes
     reasons: Sequence[tuple[str, int, str]]
     """Origins of the failing cases' wrong answers: name, number of cases, and the address of those cases."""
     n_failures: int
+    failing: str
+    """The address of the failing cases; of all cases of the run if no one case set holds the failures."""
     findings: Sequence[Finding]
 
 
@@ -98,26 +97,17 @@ def landings(
         counted = Counter(came_from[c].kind for c in failures if c in came_from)
         sets = [s.name for s in run.case_sets.values() if s.label == "failure"]
         only = {"run": names[run.path], **({"set": sets[0]} if len(sets) == 1 else {})}
-        about = " · ".join(filter(None, (run.benchmark, run.protocol, f"{len(run.cases)} cases")))
-        diagnosis = read_diagnosis(run.path)
-        counts = diagnosis.causes() if diagnosis else []
+        label = names[run.path]
+        benchmark = None if label.endswith(f"· {run.benchmark}") else run.benchmark
+        about = " · ".join(filter(None, (benchmark, run.protocol, f"{len(run.cases)} cases")))
         found.append(Landing(
-            names[run.path], about, _title(run), _lead(run), _because(diagnosis),
-            [(meaning(s.cause), s.count, urlencode({"run": names[run.path], "cause": s.cause}), s.cause)
-             for s in counts],
-            len(diagnosis.verdicts) if diagnosis else 0,
+            label, about, _title(run), _lead(run), causes_of(run, label, len(failures)),
             [(KINDS[kind], n, urlencode({**only, "origin": KINDS[kind]}, errors="replace"))
              for kind, n in counted.most_common()],
-            len(failures),
+            len(failures), urlencode(only, errors="replace"),
             [f for p in probes if (f := _finding(run, p, tested.get(p.name, ()))) is not None],
         ))  # fmt: skip
     return found
-
-
-def causes(run: RunData) -> dict[str, Any]:
-    """The cause that `composcope diagnose` found for each case, with its evidence; empty without a diagnosis."""
-    found = read_diagnosis(run.path)
-    return {v.case: {"means": v.means, **v.row()} for v in found.verdicts} if found else {}
 
 
 def groups(run: RunData) -> tuple[list[str], list[str]]:
@@ -185,19 +175,6 @@ def first_case(
     return max(failures, key=tells, default=None)
 
 
-def _because(diagnosis: Diagnosis | None) -> str:
-    """The most frequent cause, with the number of cases that show it, of all that were diagnosed."""
-    if diagnosis is None or not diagnosis.verdicts:
-        return ""
-    most = next((s for s in diagnosis.causes() if s.cause not in UNNAMED), None)
-    n = len(diagnosis.verdicts)
-    if most is None:
-        return f"Why: no cause is shown in {n} of {n} diagnosed failures."
-    ends = "" if most.low is None or most.high is None else f" [{100 * most.low:.0f}, {100 * most.high:.0f}]"
-    share = f"{100 * most.share:.0f}\u00a0%{ends}"
-    return f"Why: {meaning(most.cause)} ({most.count} of {n} diagnosed failures: {share})."
-
-
 def _title(run: RunData) -> str:
     """One sentence that says whether the model fails by composition."""
     found = _gap(run)
@@ -228,7 +205,10 @@ def _gap_title(found: Metric) -> str:
         return "No case has every part right, so nothing can be said about composition."
     if not found.count:
         return f"It composes: with every part right, none of {found.n} wholes is wrong."
-    return f"It fails by composition: {found.count:.0f} of {found.n} wholes are wrong though every part is right."
+    rarely = "rarely " if found.value is not None and found.value < RARE else ""
+    return (
+        f"It {rarely}fails by composition: {found.count:.0f} of {found.n} wholes are wrong though every part is right."
+    )
 
 
 def _finding(run: RunData, probe: Probe, tests: Sequence[Row]) -> Finding | None:

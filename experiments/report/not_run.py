@@ -37,7 +37,7 @@ def missing(runs: Sequence[RunData]) -> NotRun | None:
     chosen = "" if len(absent) == len(usual) else f" --probes {','.join(p.name for p in absent)}"
     others = f"and the same for {len(able) - 1} other runs" if len(able) > 2 else "and the same for the other run"
     return NotRun(
-        titles, f"composcope probe {shlex.quote(_place(able[0].path))}{chosen}", others if len(able) > 1 else ""
+        titles, f"composcope probe {shlex.quote(place(able[0].path))}{chosen}", others if len(able) > 1 else ""
     )
 
 
@@ -53,7 +53,7 @@ def _no_contrast(groups: Sequence[tuple[RunData, tuple[int, int]]]) -> str:
     return f"there is {what}, so probes have nothing to compare here"
 
 
-def _place(path: Path) -> str:
+def place(path: Path) -> str:
     """The folder as a user would type it: relative to the current folder if it is inside it."""
     here = Path.cwd()
     return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)

@@ -24,7 +24,7 @@ from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
 from ..run import write_text
 from ..run.reader import RunData, load
-from . import cases, checks, headline, landing, not_run, others, pictures, sections
+from . import cases, causes, checks, headline, landing, not_run, others, pictures, sections
 from .index import Told
 from .origins import origins
 from .scripts import block, write_script
@@ -65,7 +65,8 @@ def write(
     told = [Told(origins(run), landing.twins(run, k)) for run, k in zip(data, kept, strict=True)]
     found = cases.collect(data, told, SINGLE_BUDGET if single_file else cases.BUDGET)
     first = [landing.first_case(r, t.origins, k, t.twins) for r, t, k in zip(data, told, kept, strict=True)]
-    index = {**found.index, "best": landing.best(data), "first": first, "causes": list(map(landing.causes, data)),
+    index = {**found.index, "best": landing.best(data), "first": first, "causes": list(map(causes.by_case, data)),
+             "diagnose": list(map(causes.command, data)),
              "failing": sorted({s.name for r in data for s in r.case_sets.values() if s.label == "failure"}),
              }  # fmt: skip
     heads = pictures.heads(data)
@@ -154,6 +155,7 @@ def _page(
     first, further, optional = (
         [shown[f] for f in _in(section) if f not in placed] for section in ("first", "behavior", "optional")
     )
+    methods = headline.methods(runs)
     return (
         environment()
         .get_template("report.html.j2")
@@ -179,8 +181,9 @@ def _page(
             validity_notes=notes,
             n_cases=len(index["rows"]),
             cap=index["cap"],
-            methods=headline.methods(runs),
-            clustered=any("cluster" in m for m in headline.methods(runs)),
+            methods=methods,
+            clustered=any("cluster" in m for m, _ in methods),
+            alpha=landing.ALPHA,
             provenance=sections.provenance_rows,
             dropped=len(index["dropped"]),
         )

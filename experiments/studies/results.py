@@ -14,7 +14,7 @@ from typing import Any
 
 from ...csv_files import to_csv
 from ...errors import ComposcopeError, NotAskedError
-from ...evaluation.metrics import Metric, find, quoted
+from ...evaluation.metrics import MEANINGS, Metric, find, quoted
 from ..console.progress import Reporter
 from ..evaluating.rescore import recount
 from ..figures.drawing import encodable
@@ -28,25 +28,6 @@ _DIFFERENCES = frozenset(
 )
 _NUMBERS = frozenset("d50 mean_k mean_k_solvable delta_depth".split())
 _RELATIVE = frozenset(["code_gain"])
-
-
-MEANINGS = {
-    "step:0": "the first part right when asked alone",
-    "step:1": "the second part right when asked alone",
-    "both": "all parts right, each asked alone",
-    "composition": "the whole right",
-    "gap": "composition − both, over the cases with every answer judged; below 0: the model fails to compose",
-    "press_gap": "the whole wrong, among the cases with all parts right",
-    "independence_gap": "composition − product of the steps' accuracies",
-    "double_gate": "cases with every atom right in every wording and every sub-question right",
-    "residual_failure": "the whole wrong, among the cases that pass both gates",
-    "atom_stability": "atoms right in every wording",
-    "d50": "the depth at which half of the gated wholes are wrong, between the depths asked",
-    "conflation": "failure after the sub-question gate alone − residual_failure",
-    "any_scaffold": "the whole right as asked or with some number of steps revealed",
-    "mean_k": "steps that had to be revealed, in cases that needed any",
-}
-"""Meanings of the names in the tables; a study lists those that it uses."""
 
 SHOWN = (
     "model",

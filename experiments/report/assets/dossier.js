@@ -4,6 +4,9 @@
 composcope.dossier = (() => {
   const { el, need, number, cases, pictures, attention } = composcope;
   const box = document.getElementById("dossier");
+  // The case stands above what was found about all cases, its tokens below.
+  const place = (name) => box.querySelector(`[data-place=${name}]`);
+  const only = (text) => { place("case").replaceChildren(el("p", { class: "absent" }, text)); place("tokens").replaceChildren(); };
   let shown = null;
 
   const mark = (outcome) => el("span", { class: `mark ${outcome || "none"}`, title: outcome || "not asked" }, { correct: "✓", incorrect: "✗", abstained: "○", invalid: "?" }[outcome] || "–");
@@ -13,12 +16,12 @@ composcope.dossier = (() => {
     return cases.start().then((index) => {
       if (!index || !box) return null;
       const run = composcope.run.at, row = cases.find(run, name);
-      if (!row) { box.replaceChildren(el("p", { class: "absent" }, name === null ? "No whole is wrong in this run, so there is no failing case to open." : `This run has no case ${JSON.stringify(name)}.`)); return null; }
+      if (!row) { only(name === null ? "No whole is wrong in this run, so there is no failing case to open." : `This run has no case ${JSON.stringify(name)}.`); return null; }
       const twin = row.twin === null ? null : cases.find(run, row.twin);
       const mine = shown = { run, name };
       const sides = [row, twin].filter(Boolean);
       return Promise.all(sides.map(read)).then((read) => { if (mine === shown) draw(index, sides, read); },
-        (error) => box.replaceChildren(el("p", { class: "absent" }, error.message)));
+        (error) => only(error.message));
     });
   }
 
@@ -34,7 +37,8 @@ composcope.dossier = (() => {
     const head = el("header", {}, el("h2", {}, row.whole === "correct" ? "Case " : "A failing case: ", el("span", { dir: "auto" }, row.case)), el("span", { class: "muted", dir: "auto" }, [row.family, row.depth === null ? null : `depth ${row.depth}`, row.operation].filter(Boolean).join(" · ")),
       el("span", { class: "steps" }, step(-1, "‹"), el("span", { class: "muted" }, at < 0 ? `${failing.length} failing` : `failing case ${at + 1} of ${failing.length}`), step(1, "›")),
       el("a", { class: "fine", href: `#${new URLSearchParams({ run: index.runs[row.run].label, case: row.case })}` }, "link to this case"));
-    box.replaceChildren(head, because(row), el("div", { class: "twins" }, ...rows.map((r, i) => side(r, found[i][0], i))), ...seen(rows, found), ...everything(rows, found));
+    place("case").replaceChildren(head, because(row), el("div", { class: "twins" }, ...rows.map((r, i) => side(r, found[i][0], i))));
+    place("tokens").replaceChildren(el("h2", {}, "Token by token: ", el("span", { dir: "auto" }, row.case)), ...seen(rows, found), ...everything(rows, found));
     box.dataset.case = row.case;
   }
 
@@ -50,7 +54,7 @@ composcope.dossier = (() => {
     const parts = texts ? texts.asks.filter((a) => /^part:\d+$/.test(a.role) && !a.repeat) : [];
     const name = i ? el("span", {}, "Nearest success ", el("a", { href: `#${new URLSearchParams({ run: cases.label(r.run), case: r.case })}`, dir: "auto" }, r.case)) : r.whole === "correct" ? "This case" : "It fails";
     const line = (a, i) => el("li", {}, mark(a.outcome), el("span", {}, el("b", {}, `part ${i + 1}`), " ", el("span", { dir: "auto", "data-part": i }, of(texts.parts[i] ?? a.prompt)), el("span", { class: "answered", dir: "auto" }, ` ${of(a.read) ?? "no answer read"}`), a.outcome === "correct" ? null : el("span", { class: "gold" }, ` right: ${of(a.gold)}`)));
-    return el("article", { class: i ? "twin success" : "twin failure", "data-twin": i ? "success" : "case" }, el("h3", {}, name),
+    return el("article", { class: r.whole === "correct" ? "twin success" : "twin failure", "data-twin": i ? "success" : "case" }, el("h3", {}, name),
       el("p", { class: "asked", dir: "auto" }, texts && texts.question ? texts.question.text : r.question),
       parts.length ? el("ul", { class: "parts" }, ...parts.map((a) => line(a, Number(a.role.slice(5))))) : null,
       el("p", { class: "verdict-line" }, mark(r.whole), el("span", {}, el("b", {}, "whole "), "answered ", el("b", { class: "answered", "data-answer": "", dir: "auto" }, r.answer ?? "nothing that could be read"), ", right: ", el("b", { class: "gold", "data-gold": "", dir: "auto" }, r.gold))),
@@ -64,8 +68,9 @@ composcope.dossier = (() => {
     if (!cases.failing(r.run).includes(r.case)) return "";
     const found = cases.cause(r), from = r.origin ? ` (${r.origin}${r.detail ? `: ${r.detail}` : ""})` : "";
     const said = [r.answer === null ? "With every part right, no answer to the whole could be read; right is " : el("span", {}, "With every part right it answered ", el("b", { dir: "auto" }, r.answer), ", not "), el("b", { class: "gold", dir: "auto" }, r.gold), el("span", { dir: "auto" }, `${from}. `)];
-    if (!found) return el("p", { class: "because", "data-cause": "" }, ...said, el("span", { class: "fine" }, "Why was not asked: ", el("code", {}, `composcope diagnose RUN${cases.diagnosed(r.run) ? ` --case ${r.case}` : ""}`), " names the cause."));
-    const name = found.cause === "undetermined" ? "" : ` ${found.cause}${found.block === null ? "" : `, block ${found.block}`}, confidence ${number(found.confidence)}${found.mended_by ? `, mended by ${found.mended_by}` : ""}`;
+    const ask = cases.diagnose(r.run);
+    if (!found) return el("p", { class: "because", "data-cause": "" }, ...said, ask ? el("span", { class: "fine" }, "Why is not known yet: ", el("code", { dir: "auto" }, `${ask}${cases.diagnosed(r.run) ? ` --case ${r.case}` : ""}`), " names the cause.") : null);
+    const name = found.cause === "undetermined" ? "" : ` ${found.cause}${found.block === null ? "" : `, block ${found.block}`}; confidence ${number(found.confidence)}${found.mended_by ? `; right again with: ${found.mended_by}` : ""}`;
     return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}.`), name ? el("span", { class: "fine" }, name) : null, found.settle ? el("span", { class: "fine", dir: "auto" }, ` ${found.settle}`) : null);
   }
 
@@ -106,9 +111,9 @@ composcope.dossier = (() => {
     return rows.map((r, i) => (found[i][0] ? fold(`Every prompt and answer of ${r.case}`, () => el("div", { class: "case" }, ...composcope.case.draw(found[i][0], r))) : null)).filter(Boolean);
   }
 
-  // Another run: the same case if it was asked there, else the run's first failing case.
+  // Another run: the case that the reader chose, if it was asked there, else the run's first failing case.
   composcope.onRun((run) => {
-    if (shown) open(cases.find(run, shown.name) ? shown.name : cases.first(run));
+    if (shown) open(shown.name !== cases.first(shown.run) && cases.find(run, shown.name) ? shown.name : cases.first(run));
   });
 
   const again = () => (shown ? open(shown.name) : null);

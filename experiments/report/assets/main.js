@@ -28,7 +28,7 @@
       const at = (k, s) => { const r = mine.find((m) => m.kind === k && m.show === s); return el("td", { class: "num" }, r ? number(r.value) : "–"); };
       const look = () => {
         composcope.head = { layer: cell.layer, head: cell.head };
-        Promise.resolve(dossier.again()).then(() => composcope.goTo("case"));
+        Promise.resolve(dossier.again()).then(() => composcope.goTo("tokens"));
       };
       const run = index.runs.findIndex((r) => (cell.run ? r.name === cell.run : r.label === cell.model)), place = el("div", {});
       differing(run, cell, index).then((found) => place.replaceChildren(differs(found, run, cell)), (error) => place.replaceChildren(error.message));

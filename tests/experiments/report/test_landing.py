@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,11 +15,15 @@ from urllib.parse import urlencode
 import pytest
 from browsing import Visit
 
+from composcope.evaluation import dependence, statistics
 from composcope.evaluation.asks import Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.metrics import MEANINGS
+from composcope.evaluation.protocols.catalog import PROTOCOLS, about
 from composcope.experiments import report
 from composcope.experiments.report import cases, index, landing
+from composcope.experiments.report.causes import Causes
 from composcope.experiments.report.origins import origin, origins
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import Verdict, meaning
@@ -134,7 +139,11 @@ def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
 def two(synthetic: ModuleType, add_cases: AddCases, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
     synthetic.make_run(folder / "few", model="organism:none", n=48, failure=1.0, seed=1, probes=("lookback",))
-    add_cases(synthetic.make_run(folder / "many", n=48, failure=0.8, seed=2, probes=("lookback",)), ["case-0001"])
+    many = synthetic.make_run(folder / "many", n=48, failure=0.8, seed=2, probes=("lookback",))
+    row = {"quantity": "min_k_pp", "group": MATCHED, "kind": "composition", "n": 12, "value": -0.2, "low": -0.3,
+           "high": -0.1, "interval": "t", "p_adjusted": 0.01}  # fmt: skip
+    synthetic.write_probe(many / "probes" / "min-k", "min-k", [row], {}, {})
+    add_cases(many, ["case-0001"])
     return report.write([folder], folder)
 
 
@@ -153,11 +162,37 @@ def test_a_diagnosed_run_opens_on_a_case_with_its_most_frequent_cause(synthetic:
     run = load([folder])[0]
     assert landing.first_case(run, {}, [], {}) == mine[2]
     (page,) = landing.landings([run], [{}], [{}], described())
-    assert "shortcut: last item (2 of 4 " in page.because and page.n_diagnosed == 4
-    assert [(n, name) for _, n, _, name in page.causes] == [(2, "shortcut:last-item"), (1, "lost"), (1, "undetermined")]
+    assert "shortcut: last item (2 of 4 " in page.why.because and page.why.n == 4
+    assert [(n, name) for _, n, _, name in page.why.shares] == [
+        (2, "shortcut:last-item"),
+        (1, "lost"),
+        (1, "undetermined"),
+    ]
     diagnose(folder, [(mine[0], "undetermined"), (mine[1], "fragile")])
     (page,) = landing.landings(load([folder]), [{}], [{}], described())
-    assert "2 of 2" in page.because and "no cause" in page.because
+    assert "2 of 2" in page.why.because and "no cause" in page.why.because
+
+
+def test_causes_that_are_missing_come_with_the_command_that_names_them(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = synthetic.make_run(tmp_path / "my runs" / "a", n=48, failure=0.8, seed=2, probes=())
+    mine = failing(folder)
+
+    def asked() -> Causes:
+        (run,) = load([folder])
+        return landing.landings([run], [{}], [{}], described())[0].why
+
+    monkeypatch.chdir(tmp_path)
+    assert asked().command == "composcope diagnose 'my runs/a'" and not asked().because
+    diagnose(folder, [(mine[0], "lost")])
+    assert asked().command and str(len(mine) - 1) in asked().missing
+    diagnose(folder, [(case, "lost") for case in mine])
+    assert (asked().command, asked().missing) == ("", "")
+    shutil.rmtree(folder / "diagnosis")
+    config = json.loads((folder / "config.yaml").read_text()) | {"model": "m@http://127.0.0.1:8000/v1"}
+    (folder / "config.yaml").write_text(json.dumps(config))
+    assert asked().command.endswith("--model FOLDER")  # a server answered: only the user knows where its weights are
 
 
 @pytest.mark.parametrize(
@@ -196,7 +231,7 @@ def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_th
     assert "more variants" in said.inner_text()  # what would settle it
     page.locator("[data-step='-1']").click()  # the last failing case, which was not diagnosed
     page.wait_for_function(f"document.getElementById('dossier').dataset.case === {json.dumps(mine[-1])}")
-    assert f"composcope diagnose RUN --case {mine[-1]}" in said.inner_text()
+    assert said.locator("code").inner_text() == f"composcope diagnose {folder} --case {mine[-1]}"
     page.locator("[data-causes] a").first.click()
     page.wait_for_function("document.querySelector('[data-filter=cause]')?.value === 'bridge-not-computed'")
     assert page.locator("#browser [data-count]").get_attribute("data-count") == "3"
@@ -236,6 +271,41 @@ def test_the_page_opens_on_a_failing_case_of_the_run_with_the_most_to_compare(br
     visit.page.wait_for_function(f"document.getElementById('dossier').dataset.case !== {json.dumps(case)}")
     assert visit.page.locator("#dossier").get_attribute("data-case") in visit.page.url
     visit.check()
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800)])
+def test_the_failing_case_begins_on_the_first_screen_and_what_probes_say_stands_below_it(
+    browser: Any, two: Path, width: int, height: int
+) -> None:
+    visit = Visit(browser, two, viewport={"width": width, "height": height})
+    page = visit.page
+    page.locator("#dossier[data-case]").wait_for()
+
+    def top(what: str) -> float:
+        return page.locator(what).first.bounding_box()["y"]
+
+    twin = page.locator("#dossier .twin").first.bounding_box()
+    shown = [top("h1:visible"), top(".lead:visible"), top("#case h2"), twin["y"], top("table.findings:visible"),
+             top("#tokens h2")]  # fmt: skip
+    assert shown == sorted(shown) and top("#dossier .asked") < height - 60
+    assert page.locator("[data-legend]:visible").count() == page.locator("table.findings:visible").count() == 1
+    page.locator("[data-failing]:visible").click()
+    page.wait_for_function("document.querySelector('[data-filter=set]')?.value === 'residual-failure'")
+    count = page.locator("#browser [data-count]")
+    assert int(count.get_attribute("data-count")) == len(failing(two.parent / "many"))
+    page.select_option("#run", "0")
+    assert page.locator(".landing:visible").evaluate_all("a => a.map(x => x.dataset.landing)") == ["0", "0"]
+    visit.check()
+
+
+def test_every_column_and_every_interval_of_the_first_tables_has_a_meaning() -> None:
+    columns = {name for protocol in PROTOCOLS.own for name, _, _ in about(protocol).columns}
+    assert columns and columns <= set(MEANINGS)
+    from_rates = {statistics.rate_interval(hits, clusters).method for hits, clusters in (
+        ([True, False] * 9, range(18)), ([True, False, False] * 12, [i // 3 for i in range(36)]),
+        ([True] * 18, [i // 2 for i in range(18)]))}  # fmt: skip
+    named = from_rates | {dependence.CLUSTERED, dependence.CROSSED}
+    assert len(from_rates) == 3 and all(statistics.method_in_words(name) != name for name in named)
 
 
 def test_every_case_and_every_list_has_an_address(browser: Any, two: Path) -> None:

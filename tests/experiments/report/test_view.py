@@ -148,7 +148,7 @@ def test_one_choice_of_run_is_that_of_the_page_and_of_what_is_exported(browser: 
     page, complaints = _page(browser, served.url)
     for at in ("1", "0"):
         page.select_option("#run", at)
-        assert page.locator(f"[data-landing='{at}']").is_visible()
+        assert page.locator("h1:visible").locator("xpath=..").get_attribute("data-landing") == at
         assert page.locator("#export").get_attribute("href") == f"/export?run={at}"
         name = page.locator(f"#run option[value='{at}']").inner_text()
         assert name in unquote_plus(page.locator("#dossier header a.fine").get_attribute("href"))
