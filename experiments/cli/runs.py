@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ...errors import InputError
+from ...terminal import to_stderr
 from ..console import exits
 from ..console.printing import show
 from .flags import AsJson, Compat, Out, Quiet, RunArg, RunArgs, Silent, with_plugins
@@ -30,7 +31,7 @@ def register(app: typer.Typer) -> None:
         (view, "view runs --port 8711", None),
         (paper, "paper runs/demo --out paper", None),
         (compare, "compare runs/demo/control--mixed runs/demo/twin--mixed", None),
-        (list_runs, "ls runs", "ls"),
+        (list_runs, "ls runs/demo/control--mixed --failures", "ls"),
         (merge, "merge runs/shard-1 runs/shard-2 --out runs/all", None),
         (doctor, "doctor --json", None),
     ):
@@ -258,9 +259,21 @@ def compare(
 
 
 def list_runs(
-    folder: Annotated[Path, typer.Argument(help="Folder that holds runs.")] = Path("runs"), json: AsJson = False
+    folder: Annotated[Path, typer.Argument(help="Folder that holds runs, or a run.")] = Path("runs"),
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List failing cases instead: every part right, the whole wrong.")
+    ] = False,
+    json: AsJson = False,
 ) -> int:
-    """List runs: model, benchmark, protocol, status, cases, headline."""
+    """List runs with their headline, or with --failures their failing cases: question, answer, right answer, cause."""
+    if failures:
+        from ..run.failures import failing_cases, failure_lines
+
+        found = failing_cases(folder)
+        show({"schema": 1, "failures": found} if json else failure_lines(found), json)
+        if not found:
+            to_stderr(f"{folder}: no case fails with every part right")
+        return exits.OK
     from ..run.summary import list_folder, listing_lines
 
     rows = list_folder(folder)

@@ -123,12 +123,17 @@ def _value(metric: str, value: float | None) -> str:
 
 
 def list_folder(folder: str | Path) -> list[dict[str, Any]]:
-    """One row per run in a folder, sorted by path. Searches two levels, since a study folder contains several runs."""
+    """One row per run in a folder, sorted by path."""
+    return [_row(p) for p in runs_in(folder)]
+
+
+def runs_in(folder: str | Path) -> list[Path]:
+    """The run folders in a folder, sorted. Searches two levels, since a study folder contains several runs."""
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the folder that holds your runs")
     candidates = [folder, *folder.glob("*"), *folder.glob("*/*")]
-    return [_row(p) for p in sorted(candidates) if p.is_dir() and is_run(p)]
+    return [p for p in sorted(candidates) if p.is_dir() and is_run(p)]
 
 
 def _row(folder: Path) -> dict[str, Any]:

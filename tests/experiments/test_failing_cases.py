@@ -1,0 +1,86 @@
+"""``composcope ls RUN --failures``: a run's failing cases, one line each, with question, answer and right answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from composcope.experiments.cli import main
+from composcope.experiments.run.diagnosis import Diagnosis, Verdict, write
+from composcope.experiments.run.failures import failing_cases, failure_lines
+
+
+@pytest.fixture
+def run(synthetic: ModuleType, tmp_path: Path) -> Path:
+    """A run whose failures are listed with their answers, as a real run lists them."""
+    folder = synthetic.make_run(tmp_path / "runs" / "a", n=24, failure=0.6, seed=2, probes=())
+    graded = {r["case"]: r for r in read(folder / "graded.jsonl") if r["role"] == "whole"}
+    for file in (folder / "casesets").glob("*.jsonl"):
+        rows = read(file)
+        for row in rows:
+            whole = graded[row["case"]]
+            part = {"role": "part:0", "outcome": "correct", "answer": "not the whole", "gold": "not the whole"}
+            row["evidence"] = [part, {k: whole[k] for k in ("role", "outcome", "answer", "gold")}]
+        file.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return folder
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_every_failing_case_has_a_line_with_question_answer_and_right_answer(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = [r["case"] for r in read(run / "casesets" / "residual-failure.jsonl")]
+    graded = {r["case"]: r for r in read(run / "graded.jsonl") if r["role"] == "whole"}
+    questions = {c["id"]: c["question"] for c in read(run / "cases.jsonl")}
+    assert main(["ls", str(run), "--failures"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == failing and failing
+    for case, line in zip(failing, lines, strict=True):
+        assert all(repr(graded[case][k]) in line for k in ("answer", "gold")) and questions[case] in line
+    assert main(["ls", str(run), "--failures", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["failures"]
+    assert [(r["case"], r["question"], r["answer"], r["gold"], r["cause"]) for r in rows] == [
+        (c, questions[c], graded[c]["answer"], graded[c]["gold"], None) for c in failing
+    ]
+
+
+def test_a_diagnosed_case_is_listed_with_its_cause_and_cases_of_several_runs_with_their_run(
+    run: Path, synthetic: ModuleType
+) -> None:
+    other = synthetic.make_run(run.parent / "b", n=24, failure=0.6, seed=3, probes=())
+    first = failing_cases(run)[0]["case"]
+    write(Diagnosis(run, [Verdict(first, "shortcut:last-item", ())], []))
+    rows = failing_cases(run.parent)
+    assert {r["run"] for r in rows} == {str(run), str(other)}
+    assert [r["case"] for r in rows if r["cause"]] == [first]
+    lines = failure_lines(rows)
+    assert "shortcut:last-item" in lines[0] and lines[0].startswith(f"{run}  {first}:")
+    assert all(line.startswith((f"{run}  ", f"{other}  ")) for line in lines)
+
+
+def test_a_long_question_keeps_both_ends_on_its_line_and_is_whole_in_json() -> None:
+    question = "First. " + "A fact about nothing.\n" * 500 + "What is asked?"
+    row = {"run": "r", "case": "c", "outcome": "invalid", "answer": None, "gold": "x", "cause": None,
+           "question": question}  # fmt: skip
+    (line,) = failure_lines([row])
+    assert len(line) < 500 and "\n" not in line and "First." in line and line.endswith("What is asked?")
+    assert "invalid" in line and "answered" not in line
+
+
+def test_where_no_case_fails_nothing_is_listed_and_where_no_run_is_it_is_an_error(
+    synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    solved = synthetic.make_run(tmp_path / "solved", n=8, failure=0.0, probes=())
+    assert main(["ls", str(solved), "--failures"]) == 0
+    found = capsys.readouterr()
+    assert found.out == "" and str(solved) in found.err
+    (tmp_path / "empty").mkdir()
+    assert main(["ls", str(tmp_path / "empty"), "--failures"]) == 1
+    assert str(tmp_path / "empty") in capsys.readouterr().err
