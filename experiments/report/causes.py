@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from ..diagnosis.job import cannot
 from ..run.diagnosis import TEXTS, Diagnosis, meaning, read_diagnosis
 from ..run.reader import RunData
 from .not_run import place
@@ -51,7 +50,9 @@ def command(run: RunData) -> str:
     """The command that names the causes of a run's failures; empty for imported rows, which have no model to open."""
     if run.config is None:
         return ""
-    weights = " --model FOLDER" if run.config.serving.probe_model is None and cannot(run.config) else ""
+    serving = run.config.serving
+    served = serving.engine not in ("transformers", "ray") or "://" in run.config.model
+    weights = " --model FOLDER" if served and serving.probe_model is None else ""  # only the user knows where they are
     return f"composcope diagnose {shlex.quote(place(run.path))}{weights}"
 
 
