@@ -110,14 +110,15 @@ def _resample(
 
 _METHODS = {
     "clopper-pearson": "exact interval of a share, over cases that have nothing in common",
-    "clopper-pearson over clusters": "the same where all cases agree, with as many cases as there are groups of cases "
-    "that share something",
+    "clopper-pearson over clusters": "exact interval of a share, over groups of cases that share something; for "
+    "cases that all agree",
     "clopper-pearson band": "the depths at which the interval of the share contains one half",
     "clopper-pearson of other pairs": "all cases show the same difference; the interval is for the share of others "
     "that there may be",
     "korn-graubard": "interval of a share, over as many independent cases as would have the same error, because cases "
     "share facts or items",
-    "korn-graubard, crossed": "the same where each case shares several things, each with other cases",
+    "korn-graubard, crossed": "interval of a share, over as many independent cases as would have the same error; "
+    "for cases that share several things, each with other cases",
     "paired-bootstrap": "interval of a difference, from cases drawn again and again",
     dependence.CLUSTERED: "interval of a mean or difference over groups of cases that share something",
     dependence.CROSSED: "interval of a mean or difference where each case shares several things, each with other cases",

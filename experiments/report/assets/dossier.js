@@ -7,6 +7,7 @@ composcope.dossier = (() => {
   // The case stands above what was found about all cases, its tokens below.
   const place = (name) => box.querySelector(`[data-place=${name}]`);
   const only = (text) => { place("case").replaceChildren(el("p", { class: "absent" }, text)); place("tokens").replaceChildren(); };
+  const UNCLEAR = "unclear";
   let shown = null;
 
   const mark = (outcome) => el("span", { class: `mark ${outcome || "none"}`, title: outcome || "not asked" }, { correct: "✓", incorrect: "✗", abstained: "○", invalid: "?" }[outcome] || "–");
@@ -59,14 +60,14 @@ composcope.dossier = (() => {
       parts.length ? el("ul", { class: "parts" }, ...parts.map((a) => line(a, Number(a.role.slice(5))))) : null,
       el("p", { class: "verdict-line" }, mark(r.whole), el("span", {}, el("b", {}, "whole "), "answered ", el("b", { class: "answered", "data-answer": "", dir: "auto" }, r.answer ?? "nothing that could be read"), ", right: ", el("b", { class: "gold", "data-gold": "", dir: "auto" }, r.gold))),
       whole && of(whole.response) ? el("p", { class: "wrote" }, el("span", { class: "muted" }, "it wrote "), el("q", { dir: "auto" }, of(whole.response).trim())) : null,
-      why ? el("p", { class: "origin", "data-origin": why }, el("b", {}, why), r.detail ? el("span", { dir: "auto" }, `: ${r.detail}`) : null) : null,
+      why ? el("p", { class: "origin", "data-origin": why }, el("b", {}, why), el("span", { dir: "auto" }, r.detail ? `: ${r.detail}` : why === UNCLEAR ? ": no rule says where this answer came from" : "")) : null,
       cause ? el("details", { class: "evidence" }, el("summary", {}, `Evidence for the cause (${cause.evidence.length})`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
   }
 
   // What a failing case answered, and why, as far as interventions show it.
   function because(r) {
     if (!cases.failing(r.run).includes(r.case)) return "";
-    const found = cases.cause(r), from = r.origin ? ` (${r.origin}${r.detail ? `: ${r.detail}` : ""})` : "";
+    const found = cases.cause(r), from = r.origin && r.origin !== UNCLEAR ? ` (${r.origin}${r.detail ? `: ${r.detail}` : ""})` : "";
     const said = [r.answer === null ? "With every part right, no answer to the whole could be read; right is " : el("span", {}, "With every part right it answered ", el("b", { dir: "auto" }, r.answer), ", not "), el("b", { class: "gold", dir: "auto" }, r.gold), el("span", { dir: "auto" }, `${from}. `)];
     const ask = cases.diagnose(r.run);
     if (!found) return el("p", { class: "because", "data-cause": "" }, ...said, ask ? el("span", { class: "fine" }, "Why is not known yet: ", el("code", { dir: "auto" }, `${ask}${cases.diagnosed(r.run) ? ` --case ${r.case}` : ""}`), " names the cause.") : null);
