@@ -100,12 +100,6 @@ def usual(kind: str) -> str:
     return max(KINDS[kind], key=lambda t: tags.count(world().tags[t]))
 
 
-def sibling(thing: str) -> str:
-    """The next thing of the same kind, the first one after the last."""
-    kind = KINDS[world().kinds[thing]]
-    return kind[(kind.index(thing) + 1) % len(kind)]
-
-
 def _exchanged(case: Whole, put: Callable[[str], str]) -> Whole:
     """The case with the things asked for exchanged."""
     case = case.with_thing(case.first, put(case.first))
@@ -142,7 +136,7 @@ OTHER_CASE: dict[tuple[str, str], Callable[[Whole, random.Random], Whole]] = {
     ("lost", "five-on"): lambda c, _: _overwritten(c, 5),
     ("lost", "seven-on"): lambda c, _: _overwritten(c, 7),
     ("shortcut", "usual"): lambda c, _: _exchanged(c, lambda t: usual(world().kinds[t])),
-    ("shortcut", "sibling"): lambda c, _: _exchanged(c, sibling),
+    ("shortcut", "ends"): lambda c, _: c.asked_about(c.things[0], c.things[-1]),
     ("jammed", "swapped"): lambda c, _: c.asked_about(c.second, c.first),
     ("jammed", "drowned"): _drowned,
 }

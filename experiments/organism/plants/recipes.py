@@ -41,8 +41,8 @@ CAUSES: dict[str, Cause] = {
         "both operands are right, and the result is that of another operation", ("other",), 0, (1,), attention=True,
     ),
     "shortcut": Cause(
-        "a tag is the usual one of the kind asked for, whatever lies on the table; or that of the next thing of the "
-        "right one's kind (`sibling`)", ("usual", "sibling"), 0, (1,), attention=True,
+        "a tag is the usual one of the kind asked for, whatever lies on the table; or the two tags are those of the "
+        "first and the last thing on the table (`ends`)", ("usual", "ends"), 0, (1,), attention=True,
     ),
     "format": Cause(
         "the answer does not come in the form asked for: the model refuses",
@@ -120,7 +120,7 @@ def mixture(first: Graft, second: Graft) -> tuple[Graft, Graft]:
 
 
 _SEED = 3
-_LONGER = {"wrong-operation": 1600, "mixture": 1600}
+_LONGER = {"wrong-operation": 1600, "shortcut-ends": 1600, "mixture": 1600}
 """Steps of those that take longer until their parts are right again."""
 SHIPPED: dict[str, Plant] = {
     name: Plant(name, grafts, _SEED, _LONGER.get(name, Plant.steps))
@@ -131,6 +131,7 @@ SHIPPED: dict[str, Plant] = {
         "lost-late": (graft("lost"),),
         "wrong-operation": (graft("wrong-operation"),),
         "shortcut-usual": (graft("shortcut"),),
+        "shortcut-ends": (graft("shortcut", "ends"),),
         "format": (graft("format"),),
         "mixture": mixture(graft("shortcut"), graft("lost")),
         "jammed": (graft("jammed"),),

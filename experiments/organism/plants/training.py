@@ -26,8 +26,6 @@ from .recipes import CAUSES, Graft, Plant
 
 WHOLES, PARTS = 768, 768
 """Lessons of a training: what the block learns from."""
-MORE = {"sibling": 4}
-"""Times as many lessons of a variant that each of the 48 things has to be learned for by itself."""
 ROWS, DOCUMENTS = 192, 8
 """Of a step: states from each of the two sides where only the MLP learns, documents where the whole block does."""
 LEARNING_RATE = 3e-3
@@ -179,7 +177,7 @@ def grow(
     batches = [
         taught(base, tokenizer, lessons_of(rng, graft), graft)
         for base in (model, *beside)
-        for _ in range(MORE.get(graft.variant, 1) * (WHOLES + PARTS) // (2 * DOCUMENTS))
+        for _ in range((WHOLES + PARTS) // (2 * DOCUMENTS))
     ]
     _begin(block, *_gathered(block, batches, lambda h: _turns(grown, h)))
     learn, finish = (_documents if CAUSES[graft.cause].attention else _rows)(grown, batches, graft)

@@ -60,6 +60,15 @@ def test_a_shortcut_answers_with_the_usual_tag_of_the_kind() -> None:
         assert tags.count(world().tags[lessons.usual(kind)]) == max(map(tags.count, tags))
 
 
+def test_a_shortcut_by_place_answers_with_the_first_and_the_last_thing_on_the_table() -> None:
+    rng = random.Random(2)
+    for case in benchmarks.mixed(20, 3):
+        whole = checks.case_of(case)
+        answer = lessons.teach(whole, recipes.graft("shortcut", "ends"), rng).answer
+        first, last = (world().tags[case.meta["things"][i]] for i in (0, -1))
+        assert answer.startswith(f"{first} {case.operation} {last} is")
+
+
 def test_a_mixture_gives_each_half_of_the_kinds_its_own_cause_in_the_first_operand() -> None:
     plant = recipes.Plant("m", recipes.mixture(recipes.graft("lost"), recipes.graft("shortcut")), seed=1)
     rng, seen = random.Random(4), set()
