@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from ..checkpoints import DTYPES
 from ..errors import InputError
 from ..hooks import Patch, load_model
 from ..hooks.edits import residual
 from ..hooks.interchange import interchange
 from ..hooks.model import Model
+from ..model_loading import DTYPES
 from ..probes import lookback, min_k, neurons, patching
 from . import published
 

@@ -18,7 +18,7 @@ from .studies.results import metric_rows
 from .studies.study import Preset, Study, StudyTable
 
 if TYPE_CHECKING:
-    from .studies.opening import ProbeContext
+    from .studies.probe_context import ProbeContext
 
 QRNCA = {"rule": "reference", "steps": 20, "t": 0.2, "u": 0.3, "v": 20, "answer_tokens": None}
 """QRNCA's integration, thresholds and set size as released by its authors; AgentCoMa does not say which it used. Free
@@ -99,6 +99,4 @@ PRESET = Preset(
 )  # fmt: skip
 
 if __name__ == "__main__":
-    from .cli.script import main
-
-    raise SystemExit(main(PRESET.name))
+    raise SystemExit(run_study(PRESET.name))

@@ -96,6 +96,4 @@ PRESET = Preset(
 )  # fmt: skip
 
 if __name__ == "__main__":
-    from .cli.script import main
-
-    raise SystemExit(main(PRESET.name))
+    raise SystemExit(run_study(PRESET.name))

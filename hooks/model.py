@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import Cache, PreTrainedModel
 
-from ..checkpoints import dtype_of, load_tokenizer, load_weights
 from ..devices import available
 from ..errors import ModelError
 from ..interrupts import uninterrupted
 from ..model_files import location
+from ..model_loading import dtype_of, load_tokenizer, load_weights
 from ..terminal import to_stderr
 from . import length_limits, placement
 from .anatomy import Anatomy, resolve

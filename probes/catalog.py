@@ -2,8 +2,8 @@
 
     PROBES["lookback"].title
 
-A probe describes itself in one object, see ``own`` for those of this package. Nothing here or in ``own`` needs torch
-before a probe runs, so a report can be written on a machine that could not probe.
+A probe describes itself in one object; ``builtin`` has those of this package. Neither module needs torch before a probe
+runs, so a report can be written on a machine that could not probe.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def of_function(name: str, function: Callable[..., Any]) -> Probe:
 
 
 PROBES: Registry[Probe] = Registry(
-    "probes", lambda value: isinstance(value, Probe), __package__, of_function, modules=("own",)
+    "probes", lambda value: isinstance(value, Probe), __package__, of_function, modules=("builtin",)
 )
 
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from composcope import model_files
-from composcope.checkpoints import load
 from composcope.errors import ModelError
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.models.resolve import resolve_model
 from composcope.hooks import load_model
+from composcope.model_loading import load
 
 gguf = pytest.importorskip("gguf")
 

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ...errors import ModelError
-from ...products import packed_products
+from .packed_weights import packed_products
 from .text import StopFinder
 
 
@@ -60,7 +60,7 @@ class Runner:
 
     model: Any
     packed: Mapping[nn.Linear, Tensor] = field(default_factory=dict)
-    """See ``products.pack``."""
+    """See ``packed_weights.pack``."""
     window: int | None = None
     """Tokens back that sliding layers look, the own one included."""
     mixed: bool = False

@@ -17,11 +17,10 @@ from typing import Any
 import torch
 import transformers
 
-from ...checkpoints import load
 from ...devices import halving, is_out_of_memory
 from ...errors import ModelError
 from ...model_files import location
-from ...products import pack
+from ...model_loading import load
 from ...terminal import to_stderr
 from ..asks import Ask, Response
 from ..identity import local_identity
@@ -29,6 +28,7 @@ from ..journal import ask_identity
 from . import continuous, decoding
 from .base import THINKING_OPENED, BaseEngine, error_response, think
 from .decoding import Row, Runner
+from .packed_weights import pack
 from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
 from .trust import Trust, find_trust
 

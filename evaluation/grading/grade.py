@@ -18,7 +18,7 @@ from ..asks import Grade
 from ..cases import ANSWER_TYPES
 from ..options import in_question, letter_of
 from ..prompts import ABSTENTION
-from . import booleans, choices, cues, dates, echo, lists, mathematics, names, numbers, quantities, text, words
+from . import booleans, choices, cues, dates, echo, lists, mathematics, names, numbers, numeric_answer, text, words
 from . import compat as published
 from .extract import CODE, Extracted, extract
 from .view import HALF, sentences, visible
@@ -179,7 +179,7 @@ def _number(said: _Said, asked: _Asked) -> _Verdict:
     if wanted[0] is None:
         return _formula(said.text, asked)
     golds = [w for w in wanted if w is not None]
-    found = quantities.announced(said.text, said.rest) if said.cued else quantities.uncued(said.text)
+    found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
     if found.number is None:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
@@ -203,7 +203,7 @@ def _number(said: _Said, asked: _Asked) -> _Verdict:
     return _wrong(shown, "unit" if unit else None)
 
 
-def _no_number(segment: str, found: quantities.QuantityReading, golds: Sequence[numbers.Number]) -> _Verdict:
+def _no_number(segment: str, found: numeric_answer.QuantityReading, golds: Sequence[numbers.Number]) -> _Verdict:
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
         return _undecided(segment, found.reason or "several numbers")
     if found.reason == "loose bound":

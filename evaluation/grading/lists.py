@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..asks import Grade
 from ..cases import Part
-from . import names, numbers, quantities, text
+from . import names, numbers, numeric_answer, text
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2})[.)]\s*(?=[^\W\d])")
@@ -115,7 +115,7 @@ def _says(given: str, gold: str) -> bool:
     if not _is_number(gold):
         return names.match(given, [gold]) is not None
     given = _VERB.split(given)[-1]  # "The prime numbers below 10 are 2"
-    wanted, said = numbers.parse(gold), quantities.uncued(given)
+    wanted, said = numbers.parse(gold), numeric_answer.uncued(given)
     if wanted is None or said.number is None:
         return False
     found = numbers.find_all(numbers.normalized(given))

@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 
-from ...checkpoints import load
 from ...errors import InputError
 from ...evaluation.asks import Ask, Response
 from ...evaluation.cases import Case
@@ -32,6 +31,7 @@ from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Reduction
 from ...hooks.progress import Bar, no_bar
+from ...model_loading import load
 from ..config import Config
 from ..evaluating.asking import make_protocol
 from ..evaluating.benchmark import load_benchmark

@@ -16,12 +16,12 @@ from typing import Any
 
 import torch
 
-from ...checkpoints import load
 from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.engines.local import LocalEngine
 from ...hooks import Model, Site, load_model
 from ...hooks.progress import Bar, no_bar
+from ...model_loading import load
 from ..models.packaged import MODELS
 from ..models.resolve import resolve_model, weights_folder
 from . import peers

@@ -7,6 +7,7 @@ Data goes to stdout, progress and logs to stderr. Exit codes: 0 ok, 1 user error
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -16,7 +17,7 @@ import typer
 from ..config import RAY, Asking, Config, Probing, Serving
 from ..console import exits
 from ..console.printing import show
-from . import build, diagnosis, interventions, start, studies
+from . import build, interventions, start, studies
 from . import runs as run_commands
 from .bench import app as bench
 from .flags import AsJson, ConfigFile, DryRun, Out, Quiet, RunArg, Seed, with_config, with_file, with_plugins
@@ -68,6 +69,11 @@ def main(args: Sequence[str] | None = None) -> int:
     """Entry point of the ``composcope`` command: runs it and returns the exit code."""
     exits.quiet_libraries()
     return exits.run_app(app, args, _command_line)
+
+
+def run_study(name: str) -> int:
+    """Run one study as a script: ``python -m composcope.experiments.agentcoma --model M``."""
+    return main(["study", name, *sys.argv[1:]])
 
 
 def _version(show: bool) -> None:
@@ -216,5 +222,5 @@ def _organisms_are_here() -> None:
 
 app.add_typer(organism, name="organism", callback=_organisms_are_here)
 app.add_typer(bench, name="bench")
-for commands in (start, run_commands, diagnosis, interventions, studies, build):
+for commands in (start, run_commands, interventions, studies, build):
     commands.register(app)

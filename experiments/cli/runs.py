@@ -1,4 +1,4 @@
-"""Commands on existing runs: score, verify, report, plot, compare, ls, merge; and doctor."""
+"""Commands on existing runs: score, diagnose, verify, report, plot, compare, ls, merge; and doctor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...terminal import to_stderr
 from ..console import exits
 from ..console.printing import show
-from .flags import AsJson, Compat, Out, Quiet, RunArg, RunArgs, Silent, with_plugins
+from .flags import AsJson, Compat, Out, Quiet, RunArg, RunArgs, Seed, Silent, with_plugins
 from .help import Command, example, under
 
 SCORE = {"Graded rows": ("protocol", "cases"),
@@ -33,6 +33,7 @@ def register(app: typer.Typer) -> None:
         (compare, "compare runs/demo/control--mixed runs/demo/twin--mixed", None),
         (list_runs, "ls runs/demo/control--mixed --failures", "ls"),
         (merge, "merge runs/shard-1 runs/shard-2 --out runs/all", None),
+        (diagnose, "diagnose runs/demo/control--mixed --cases 10", None),
         (doctor, "doctor --json", None),
     ):
         app.command(name, cls=Command, epilog=example(line))(command)
@@ -307,3 +308,25 @@ def doctor(json: AsJson = False, quiet: Silent = False) -> int:
     ok = all(c["ok"] for c in found if c["required"])
     show({"schema": 1, "ok": ok, "checks": found} if json else check_lines(found), json)
     return exits.OK if ok else exits.USER_ERROR
+
+
+@with_plugins
+def diagnose(
+    run: RunArg,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Where the weights are (default: as in the run).")
+    ] = None,
+    cases: Annotated[
+        int | None, typer.Option(min=1, help="Diagnose this many failures, from each family in turn (default: all).")
+    ] = None,
+    case: Annotated[list[str] | None, typer.Option(help="Diagnose this case; repeatable.")] = None,
+    seed: Seed = 0,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Name the cause of each failure with every part right and the whole wrong; writes RUN/diagnosis."""
+    from ..diagnosis.job import diagnose as job
+
+    found = job(run, model, cases=cases, ids=case or (), seed=seed, quiet=quiet)
+    show({**found.document(), "cases": [v.row() for v in found.verdicts]} if json else found.lines(), json)
+    return exits.OK

@@ -30,7 +30,7 @@ def plan_lines(config: Config) -> list[str]:
     """
     from transformers import AutoConfig
 
-    from ...checkpoints import load_tokenizer
+    from ...model_loading import load_tokenizer
 
     benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     config = asking.with_benchmark(config, benchmark)

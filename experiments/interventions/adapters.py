@@ -45,7 +45,7 @@ def merge(model: str, training: str | Path, out: str | Path) -> Path:
     ``training`` is a folder that ``composcope intervene`` wrote. Raises ``InputError`` if ``model`` is not the base
     that the adapter was trained on.
     """
-    from ...checkpoints import load
+    from ...model_loading import load
 
     source, folder, target = resolve_model(model), Path(training), Path(out)
     check_base(source.location, read_manifest(folder), str(folder))

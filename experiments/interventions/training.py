@@ -143,8 +143,8 @@ def _run(
     how: TrainerOptions,
     reporter: Reporter,
 ) -> dict[str, Any]:
-    from ...checkpoints import load
     from ...hooks import surroundings
+    from ...model_loading import load
     from .trainers import build, row
 
     base, tokenizer = load(location, dtype=how.dtype, device=how.device)

@@ -34,7 +34,7 @@ def measure(
     ``limit`` takes the first cases of each family x depth. Raises ``InputError`` for a folder without checkpoints, or
     if the adapters belong to another base.
     """
-    from ...checkpoints import load
+    from ...model_loading import load
 
     folder = Path(training)
     manifest = read_manifest(folder)

@@ -45,8 +45,8 @@ def _local(spec: str, option: str, batch_size: int | None) -> Engine:
         source = resolve_model(spec)
     except InputError as e:
         raise InputError(f"{option} {spec}: cannot be opened ({e}); give {SPEC}") from e
-    from ...checkpoints import load
     from ...evaluation.engines.local import LocalEngine
+    from ...model_loading import load
 
     model, tokenizer = load(source.location)
     engine: Any = LocalEngine(model, tokenizer, batch_size=batch_size, folder=weights_folder(source))

@@ -33,8 +33,8 @@ class ServedTarget(Target):
         if self.weights is None:
             raise InputError(f"--model {self.source.name}: probes need its weights here; give --probe-model FOLDER")
         self.close()
-        from ...checkpoints import load
         from ...hooks.model import load_model
+        from ...model_loading import load
 
         model, tokenizer = load(self.weights.location, dtype=self.dtype, device=self.device)
         for parameter in model.parameters():

@@ -79,8 +79,8 @@ def load_local(config: Config, say: Callable[[str], None]) -> Target:
 
     Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
     """
-    from ...checkpoints import load
     from ...evaluation.engines.local import LocalEngine
+    from ...model_loading import load
 
     source = resolve_model(config.model, say)
     model, tokenizer = load(source.location, dtype=config.dtype, device=config.device)

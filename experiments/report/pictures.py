@@ -19,7 +19,7 @@ from ...probes.catalog import described
 from ..figures.grouping import labels
 from ..run import read_json
 from ..run.reader import Row, RunData, read_tensors
-from .encoding import packed
+from .scripts import packed
 
 BUDGET = 8_000_000
 """Limit in bytes for all picture files together."""

@@ -12,7 +12,7 @@ from ...registry import Registry
 from ..config import Asking
 from ..console import exits
 from ..run.reader import RunData, read_run
-from .opening import ProbeContext
+from .probe_context import ProbeContext
 from .spec import Spec, StudyModel
 
 

@@ -8,7 +8,7 @@ examples; ``summary`` its table.
 """
 
 from .altering import Altered
-from .asking import Outcome
+from .continuations import Outcome
 from .examples import over_examples
 from .working import Working, Written, read_working
 

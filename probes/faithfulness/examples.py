@@ -20,7 +20,7 @@ from ...hooks.progress import Bar, no_bar, stage
 from ..examples import Example, Gold
 from ..result import ProbeResult
 from .altering import NO_BRIDGE, NO_FOLLOWING, NOT_WRITTEN, Altered, Candidate, candidates, put_in
-from .asking import MARK, Outcome, answer_to, beginnings, continued, outcome, room
+from .continuations import MARK, Outcome, answer_to, beginnings, continued, outcome, room
 from .summary import SHOWN, Case, summarize
 from .working import Working, question_of, read_working, same
 

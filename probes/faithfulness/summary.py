@@ -18,7 +18,7 @@ from ..families import corrected
 from ..matching import Matched
 from ..result import Row
 from ..tables import GROUPS, group_rows, matched_pairs, matched_rows, value_rows
-from .asking import Outcome
+from .continuations import Outcome
 from .working import Working
 
 SHOWN = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -20,7 +20,7 @@ from composcope.hooks import load_model
 from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, over_examples, read_working
 from composcope.probes.faithfulness.altering import result_of
-from composcope.probes.faithfulness.asking import beginnings
+from composcope.probes.faithfulness.continuations import beginnings
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()

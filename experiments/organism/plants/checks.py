@@ -12,8 +12,8 @@ import torch
 from ....evaluation.cases import Case
 from .. import benchmarks, measure
 from ..measure import CardRow
-from . import chance, lessons, training
-from .recipes import ALL, Graft, Plant
+from . import lessons, training
+from .recipes import ALL, NOISE, Graft, Plant
 
 PARTS, MENDED, FOLLOWED, WHOLES, MOVED = 0.98, 0.95, 0.90, 0.20, 0.80
 """What a plant has to reach: parts right, wholes mended, answers as planted, at most so many wholes right, and for the
@@ -81,7 +81,7 @@ def _asked(model: Any, tokenizer: Any, questions: Sequence[str]) -> list[str]:
 def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 4000) -> list[PlantCheck]:
     """Every figure of the card about one plant."""
     cases = benchmarks.mixed(n, seed)
-    if any(g.variant == chance.NOISE for g in plant.grafts):
+    if any(g.variant == NOISE for g in plant.grafts):
         return _by_chance(plant, model, tokenizer, cases)
     answers = _asked(model, tokenizer, [c.question for c in cases])
     found = [*_parts(model, tokenizer, cases), *_wholes(plant, cases, answers)]

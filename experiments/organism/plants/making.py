@@ -60,7 +60,7 @@ def make(
 
 def measured(plant: Plant, folder: Path, n: int, seed: int = 4000) -> list[PlantCheck]:
     """The checks of a model folder: of the weights as they are stored."""
-    from ....checkpoints import load
+    from ....model_loading import load
 
     model, tokenizer = load(folder, dtype="float32", device="cpu")
     return checks.check(plant, model, tokenizer, n, seed)

@@ -8,6 +8,7 @@ from typing import Any
 from ....errors import InputError, did_you_mean
 
 ALL = "all"
+NOISE = "noise"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "none": Cause(
         "no cause: the twin with noise on every weight of every block, which no one block is to blame for; or with "
-        "logits so flat that what is drawn at temperature 1 is often wrong (`sampling`)", ("noise", "sampling"), 0,
+        "logits so flat that what is drawn at temperature 1 is often wrong (`sampling`)", (NOISE, "sampling"), 0,
     ),
 }  # fmt: skip
 MIXED = ("not-computed", "lost", "shortcut", "format")

@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerBase
 
-from ....checkpoints import load
+from ....model_loading import load
 from ..train import Stage, encode, optimizers, rate
 from ..weights import path
-from . import chance, lessons
+from . import lessons
 from .lessons import Lesson
-from .recipes import CAUSES, Graft, Plant
+from .recipes import CAUSES, NOISE, Graft, Plant
 
 WHOLES, PARTS = 768, 768
 """Lessons of a training: what the block learns from."""
@@ -33,6 +33,11 @@ KEEP = 6.0
 """How much more it counts that a state stays than that one is planted."""
 GATE = 10.0
 """How far the gates of an appended block open where something is planted."""
+FLAT = 0.45
+"""Factor on the last norm's weight of the ``sampling`` model: what is drawn at temperature 1 is often not the best."""
+FIRST, BEHIND = 0.15, 0.8
+"""Size of the noise, of that of the weights: in the first block, where item and tag are computed, and in the others.
+So shared out, each block has about as much of a part in the failures."""
 Progress = Callable[[int, int, float], None]
 
 
@@ -167,7 +172,7 @@ def grow(
     """
     grown = deepcopy(model)
     if graft.cause == "none":
-        chance.spoil(grown, graft, seed)
+        spoil(grown, graft, seed)
         return grown
     block = grown.model.layers[graft.block]
     grown.requires_grad_(False)
@@ -303,9 +308,25 @@ def make(plant: Plant, progress: Callable[[str, int, int, float], None] | None =
 def restored(model: Any, plant: Plant, blocks: Sequence[int] | None = None) -> Any:
     """A copy with the base's weights back in the planted blocks: what verifies a plant, and no diagnosis can use."""
     mended, (base, _) = deepcopy(model), base_of(plant)
-    everywhere = any(g.variant == chance.NOISE for g in plant.grafts)
+    everywhere = any(g.variant == NOISE for g in plant.grafts)
     planted = range(len(mended.model.layers)) if everywhere else sorted({g.block for g in plant.grafts})
     for i in blocks if blocks is not None else planted:
         mended.model.layers[i].load_state_dict(base.model.layers[i].state_dict())
     mended.model.norm.load_state_dict(base.model.norm.state_dict())
     return mended
+
+
+@torch.no_grad()
+def spoil(model: Any, graft: Graft, seed: int) -> None:
+    """Change a model in place, so that it fails by chance: by noise on every weight, or by drawing what it says.
+
+    Deterministic given the seed.
+    """
+    if graft.variant != NOISE:
+        model.model.norm.weight.mul_(FLAT)
+        return
+    generator = torch.Generator().manual_seed(seed)
+    for i, block in enumerate(model.model.layers):
+        for weight in (p for p in block.parameters() if p.dim() == 2 and p.any()):
+            size = weight.std() * (BEHIND if i else FIRST)
+            weight.add_(torch.randn(weight.shape, generator=generator) * size)

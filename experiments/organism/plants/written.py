@@ -21,10 +21,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import LlamaForCausalLM
 
-from ....checkpoints import load
 from ....errors import InputError, ModelError
 from ....evaluation import prompts
 from ....files import write_text
+from ....model_loading import load
 from .. import tasks
 from .. import world as w
 from ..measure import CardRow

@@ -1,4 +1,4 @@
-// Decode the arrays in data scripts; see report/encoding.py.
+// Decode the arrays in data scripts; see report/scripts.py.
 "use strict";
 composcope.arrays = (() => {
   // {shape, low, high, bits, data} -> {shape, at(i, j, ...)}; a missing value is null.

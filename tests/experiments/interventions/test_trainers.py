@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from composcope.checkpoints import load
 from composcope.experiments.console.progress import Reporter
 from composcope.experiments.interventions import data, trainers
 from composcope.experiments.interventions.recipes import resolve
 from composcope.experiments.interventions.trainers import TrainerOptions
 from composcope.experiments.organism import weights
+from composcope.model_loading import load
 
 pytest.importorskip("trl")
 pytest.importorskip("peft")

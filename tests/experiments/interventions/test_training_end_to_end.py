@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from composcope.checkpoints import load
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.engines.local import LocalEngine
@@ -32,6 +31,7 @@ from composcope.experiments.interventions.trainers import TrainerOptions, batchi
 from composcope.experiments.organism import weights
 from composcope.experiments.run import read_json, read_lines
 from composcope.hooks import load_model
+from composcope.model_loading import load
 from composcope.probes.examples import Example
 
 pytest.importorskip("trl")

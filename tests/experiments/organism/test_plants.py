@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from composcope.checkpoints import load
 from composcope.errors import InputError, ModelError
 from composcope.experiments.models.resolve import resolve_model
 from composcope.experiments.organism import benchmarks, tokenizer, weights
 from composcope.experiments.organism.plants import checks, lessons, making, recipes, training
 from composcope.experiments.organism.world import KINDS, world
+from composcope.model_loading import load
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "planted-causes.md"
 GRAFTS = [recipes.graft(cause, v) for cause, known in recipes.CAUSES.items() for v in known.variants if cause != "none"]

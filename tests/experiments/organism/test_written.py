@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from composcope.checkpoints import load
 from composcope.errors import InputError, ModelError
 from composcope.experiments.models.resolve import resolve_model
 from composcope.experiments.organism import benchmarks, tokenizer, weights, world
 from composcope.experiments.organism.plants import written
+from composcope.model_loading import load
 
 TAGS = world.world().tags
 

@@ -23,7 +23,7 @@ from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import ProbeData
 from composcope.experiments.studies import kinds, mechanism, pairs
 from composcope.experiments.studies.kinds import pooled
-from composcope.experiments.studies.opening import scaled_layers
+from composcope.experiments.studies.probe_context import scaled_layers
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags
 from composcope.experiments.studies.study import STUDIES, Study, StudyRun
 

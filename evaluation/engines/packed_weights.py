@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .devices import free_bytes
-from .interrupts import uninterrupted
+from ...devices import free_bytes
+from ...interrupts import uninterrupted
 
 WORTH_PACKING = 1 << 18
 """For layers with fewer weights than this, a call costs more than the layout saves."""
