@@ -131,4 +131,6 @@ PRESET = Preset(
 )  # fmt: skip
 
 if __name__ == "__main__":
+    from .cli.root import run_study
+
     raise SystemExit(run_study(PRESET.name))
