@@ -76,7 +76,9 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
 
         reporter.say("validity of the probes on the dose series")
         mixed = {dose: folder / f"{dose}--mixed" for dose in DOSES}
-        found = validity.examine(folder, mixed, seed=seed, device=device, progress=reporter.patient_bar)
+        found = validity.examine(
+            folder, mixed, seed=seed, device=device, exposures=False, progress=reporter.patient_bar
+        )
         reporter.say("report")
         written = Path(report.write(runs, folder, progress=reporter.patient_bar))
         seconds = time.monotonic() - start
