@@ -177,7 +177,7 @@ def _write(
     return document
 
 
-def _inputs(runs: Mapping[str, Path], n: int, seed: int, series: Series, probes: Probes, exposures: bool) -> str:
+def _inputs(runs: Mapping[str, Path], series: Series, probes: Probes, *options: object) -> str:
     """Hash of everything that the rows depend on: the models, their answers, their training, and the code."""
     parts = [f"{options} {series.seed} {series.documents_seen()} {source_hash()}"]
     parts += [f"{name} {_code(probe)}" for name, probe in probes.items()]
