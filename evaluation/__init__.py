@@ -1,4 +1,21 @@
-"""What a model gets wrong: cases, asks, responses, grades, metrics and case sets. Text in, counts out."""
+"""What a model gets wrong: cases are asked, answers are graded, and grades become metrics and sets of cases.
+
+Nothing here looks inside a model; text goes in and counts come out. ``pipeline`` runs the loop.
+
+What is asked: ``cases`` (questions with gold answers and parts), ``case_files`` (reads them), ``options`` (those of a
+multiple choice), ``gold`` (gold answers from published records), ``prompts`` (the wordings), ``asks`` (one prompt, its
+response and its grade), ``skills`` (the skill that each step needs).
+Who answers: ``engines`` (models that answer), ``identity`` (which model it was), ``journal`` (every response, kept as
+it comes, with ``checksums`` and ``locking``).
+What it is worth: ``grading`` (right or wrong, by rules), ``judging`` (by a judge model), ``sandbox`` (runs programs
+that a model wrote).
+What is counted: ``graded`` (one graded ask, a line of ``graded.jsonl``), ``protocols`` (published ways to ask and to
+count), ``metrics`` (a rate with its interval), ``statistics`` and ``dependence`` (intervals, also where cases share
+facts), ``doubts`` (bounds from the known error of grading), ``validators`` (contradictions in rows and metrics),
+``analyses`` (further tables of the papers).
+Data: ``benchmarks`` (readers), ``builders`` (make new ones), ``importers`` (results of other programs), ``reading``
+(files from outside, with messages that name file and line).
+"""
 
 from .asks import Ask, Grade, Response
 from .case_files import read_cases

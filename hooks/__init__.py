@@ -1,10 +1,20 @@
-"""Reading and editing a model: three nouns (Site, Run, Anatomy), one verb (run).
+"""Reading and editing the inside of a language model.
 
 lm = load_model("path/or/hub-id")
 run = lm.run(ids, read=[Site(3, "resid_post")], edit={Site(2, "attn_out"): lambda x: 0 * x})
 run.acts[Site(3, "resid_post")]  # batch pos d_model
 
-``interchange`` runs many rows of edits of one prompt, and reads every layer through the model's own head.
+The model: ``model`` (``load_model`` and ``run``), ``sites`` (names of activations), ``heads`` (single heads of a site),
+``anatomy`` (finds the modules that hold them), ``trace`` and ``parts`` (how it finds them), ``experts`` (mixtures of
+experts), ``backends`` (the libraries that run a model).
+Reading: ``capture`` (one pass over prompt and response), ``attention`` (values inside attention), ``attention_masses``
+(how much a head attends to a range), ``head`` (statistics over the vocabulary), ``module_hooks`` (hooks on one module).
+Editing: ``edits`` (changes at chosen positions), ``interchange`` (many edits of one prompt in one batch), ``rows``
+and ``suffix`` (recompute only what an edit changes), ``ragged`` (rows of several prompts in one batch), ``decode``
+and ``generation`` (go on writing under edits).
+Exactness and memory: ``budget`` (what fits), ``length_limits`` (lengths at which a model computes differently),
+``precision`` (float32 on half-precision weights), ``placement`` (where weights lie), ``surroundings`` (settings that
+change numbers), ``progress`` (what a bar shows).
 """
 
 from .anatomy import Anatomy, Layer

@@ -1,11 +1,17 @@
 """Probes: what goes on inside a model on exactly the cases that it fails, against the ones it gets right.
 
-Modules: ``neurons`` (attribution), ``lookback`` (attention to the prompt), ``patching`` (prompt-end transplants),
-``readout`` (is a name held in a state?), ``faithfulness`` (does the answer come from the written working?),
-``steering`` (directions added to states), ``trajectory`` (state cosines),
-``min_k`` (membership), ``contrast`` (groups and roles), ``matching`` (failures to successes), ``validity`` (is it
-measuring anything?), ``verdicts`` (the same over trainings), ``examples``, ``result``, ``by_case`` (single cases) and
-``catalog`` (every probe by its name).
+Probes: ``neurons`` (which neurons carry an answer), ``lookback`` (attention to the prompt), ``patching`` (states of a
+success put into a failure), ``readout`` (is a name held in a state?), ``faithfulness`` (does the answer come from the
+written working?), ``trajectory`` (how states move), ``min_k`` (was the text in the training data?), ``steering``
+(a direction added to states). ``catalog`` lists the probes by name and ``builtin`` describes those of this package;
+``by_case`` keeps what single cases look like.
+What they measure on: ``examples`` (prompt, response and gold answer as tokens), ``matching`` (a similar success for
+each failure), ``positions``, ``slots`` and ``answer_spans`` (where in a response the answer begins), ``spread``
+(measures items one by one, also on workers).
+What is concluded: ``contrast`` (groups and roles compared), ``effects`` (effect sizes and intervals), ``maps`` (whole
+maps at once), ``separation`` (are failures and successes apart?), ``families`` (tests corrected together), ``tables``
+(rows of a probe's table), ``result`` (what every probe returns), ``validity`` (does a probe measure anything?),
+``verdicts`` (the same over several trainings).
 They are imported on first use, so that ``import composcope.probes`` does not load torch.
 """
 

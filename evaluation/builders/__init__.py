@@ -1,1 +1,9 @@
-"""Builders: programs that make benchmarks, with and without models."""
+"""Builders: make benchmarks, some from fixed data and some with a model's help.
+
+Without a model: ``temporal`` and ``temporal_families`` (questions about dated facts), ``facts`` (reads those facts),
+``classification`` (chains of "X is a Y"), ``synthetic`` (made-up kinship, numbers and places), ``code_items`` and
+``compositional_gsm`` (pairs of GSM8K problems).
+With a model: ``scaffolds`` (splits questions into steps and reveals them one by one), with ``scaffold_requests`` (what
+the teacher model is asked), ``scaffold_parsing`` (reads its replies) and ``scaffold_quality`` (how good they are);
+``review`` (built items that a person should check).
+"""

@@ -1,4 +1,12 @@
-"""Grading: from a response to correct, incorrect, abstained or invalid."""
+"""Grading: from a response to correct, incorrect, abstained or invalid. Rules only; no model is asked.
+
+``grade`` decides, by the type of the answer; ``extract`` finds the answer in the response.
+Reading a response: ``view`` (what of it counts), ``cues`` ("the answer is"), ``echo`` (answers in the words of the
+question), ``mentions`` (whether a name is asserted, denied or in passing).
+By type of answer: ``text`` and ``names``, ``booleans``, ``choices``, ``dates``, ``lists``, ``numbers`` (reads numbers),
+``numeric_answer`` (which number is the answer), ``words`` (numbers in words), ``mathematics`` (formulas).
+``compat`` grades as a paper did; ``judge`` writes the question for a judge model and reads its verdict.
+"""
 
 from .extract import extract
 from .grade import grade

@@ -1,5 +1,8 @@
-"""Runs code-form answers of a model where they can reach nothing: see ``running`` for the backends.
+"""Runs programs that a model wrote, where they can reach nothing.
 
+``running`` finds the program in an answer and runs it on the best backend of this machine: ``cpython`` (a process
+locked by the kernel; ``worker`` starts one per program, ``program`` runs inside it) or ``monty`` (a Python of its own,
+where the kernel cannot lock). ``results`` says what a program may use, and what it gave.
 A program that does not run ends with a reason, which graders count as *invalid*, never as wrong.
 """
 

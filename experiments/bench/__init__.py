@@ -1,1 +1,4 @@
-"""Benchmarks of speed: the cost of asking and of probing, measured by one command."""
+"""Measures speed: ``evaluation`` (asking), ``real`` (a real model), against ``peers`` and lm-evaluation-harness.
+
+``lm_eval_side`` is the part that runs under that harness's own interpreter.
+"""

@@ -1,1 +1,5 @@
-"""Builds benchmarks, and imports the results of other tools."""
+"""Builds benchmarks, and imports the results of other tools.
+
+``benchmarks`` (``composcope build``), ``scaffolds`` (``build scaffolds`` and ``build skills``), ``importing``
+(``composcope import``).
+"""

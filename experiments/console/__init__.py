@@ -1,1 +1,4 @@
-"""Terminal output of the commands: data on stdout, progress and errors on stderr, and exit codes."""
+"""What the commands write to a terminal: data on stdout, progress and errors on stderr.
+
+``printing`` (data, as text or JSON), ``progress`` (bars), ``exits`` (errors in one line, and exit codes).
+"""

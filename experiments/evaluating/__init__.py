@@ -1,1 +1,7 @@
-"""One evaluation: ask what a protocol needs, grade the answers, and audit the grades."""
+"""One evaluation: asks what a protocol needs, grades the answers, and counts.
+
+``benchmark`` (loads the cases), ``asking`` (from the configuration to the protocol and its asks), ``planning`` (what a
+run will cost), ``evaluate`` (asks, grades and counts), ``rendering`` (keeps prompts as they were sent).
+Later, without a model: ``rescore`` (grades and counts again), ``auditing`` (a sample for a person to check), ``merge``
+(joins runs).
+"""

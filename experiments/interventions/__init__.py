@@ -1,1 +1,9 @@
-"""Training and inference-time interventions: what changes when a model is taught, or steered, to compose."""
+"""Trains a model to compose, or steers it while it answers, and measures what changes.
+
+Training: ``recipes`` (objective, data and budget), ``data`` (prompts that are not evaluated), ``reward`` (for GRPO),
+``trainers`` (sets up trl), ``training`` (trains one adapter), ``adapters`` (an adapter becomes a model folder),
+``training_curve`` (accuracy during the training), ``inside`` (probes before and after it).
+Without training: ``inference`` (steering and patching while the model answers).
+The study: ``study`` (all recipes and seeds), ``study_tables`` and ``study_text`` (its tables, also as Markdown),
+``second_base`` (a model of another architecture to start from).
+"""

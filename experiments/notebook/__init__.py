@@ -2,6 +2,9 @@
 
 run = composcope.evaluate("path/or/object", composcope.read_cases("cases.jsonl"))
 run.failures.probe("lookback").maps["failure - success"]
+
+``opening`` (evaluate, or open a run), ``results`` (a run, its cases and groups of cases), ``probing`` (probes on them),
+``shown`` (tables and maps as a notebook shows them), ``plot`` (figures).
 """
 
 from . import plot

@@ -1,1 +1,1 @@
-"""One probing: selects the cases, runs the probes on them, and keeps single cases for the report."""
+"""Probes one evaluated run: ``run`` selects cases and runs the probes, ``single_cases`` keeps a few for the report."""

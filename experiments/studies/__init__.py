@@ -1,6 +1,9 @@
-"""Studies over one or several models: the building blocks of the scripts for the four papers.
+"""Studies of one or several models: what the scripts for the four papers are made of, and three studies of our own.
 
-``spec`` reads what is studied (models with their groups, data, pairs), ``running`` makes one run per model and data
-set, ``opening`` lets a recipe add its own probes to a run, ``published`` looks up the numbers that the papers print,
-``pairs`` compares matched models, and ``results`` writes the tables, figures and pages.
+A study: ``spec`` (what is studied: models, data, pairs), ``study`` (its types), ``running`` (one run per model and data
+set), ``probe_context`` (lets a paper add its own probes to a run), ``results`` (writes tables, figures and pages).
+Tables: ``pairs`` (matched models compared), ``mechanism`` (patching and cosines), ``kinds`` (means by kind of
+question), ``published`` (numbers that the papers print).
+Our own: ``validity`` (do the probes follow what is known?), ``calibration`` (are tests and intervals honest?),
+``confusion`` and ``guessing`` (how often the diagnosis names the planted cause, and what it has to beat).
 """

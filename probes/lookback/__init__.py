@@ -8,6 +8,7 @@ stands at position N - 1 + i of a prompt of N tokens; it is itself a key, and so
     ratio = lookback.ratios(lm, [prompt_ids], [response_ids])[0]  # layer head step
 
 ``masses`` and ``ratios`` read stored responses (teacher-forced), ``generate`` reads while it writes.
+Modules: ``teacher_forced`` (stored responses), ``generating`` (while the model writes), ``examples`` (labelled ones).
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@
     neurons.causal_check(lm, prompts, answers, chosen.neurons)
 
 ``over_examples`` does all of this for labelled examples.
+
+Modules: ``attribution`` (a score for each neuron) with ``paths``, ``quadrature`` and ``sweeps`` (its integral),
+``sets`` (chosen neurons and their overlap), ``checks`` (do the chosen ones matter?), ``examples`` (labelled ones).
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ prompt (must give the donor's first token at every layer).
 
 After the last block a transplant changes the first token only: no later position sees it. With a fixed first token
 that is a guaranteed null, so the last layer's row says nothing about the model.
+
+Modules: ``prompt_end`` and ``positions`` (the sweeps), ``engine`` (puts states in and decodes), ``outcomes`` (what the
+answers became), ``attribution`` (the estimate), ``examples`` (labelled examples).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 ``readings`` the texts, places and foils; ``lens`` the logit lens, centred over texts; ``ridge`` a linear reader that is
 trained on part prompts only, each entity left out in turn; ``patchscope`` answers of several tokens; ``examples`` all
-of it over labelled examples.
+of it over labelled examples, and ``from_examples`` what is looked for in each.
 """
 
 from .examples import over_examples
