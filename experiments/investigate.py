@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ComposcopeError, InputError, NoCasesError
-from ..evaluation.protocols.base import Protocol
 from .config import Config, Shard
 from .console import exits
 from .console.progress import Reporter
 from .distributed.loading import load_target
 from .evaluating import asking, planning, rendering
 from .evaluating.asking import AskPlan
-from .evaluating.benchmark import SHARD_FILE, LoadedBenchmark, in_shard, load_benchmark, shard_record
+from .evaluating.benchmark import SHARD_FILE, LoadedBenchmark, load_benchmark, shard_record
 from .evaluating.evaluate import evaluate
 from .models.target import Target
 from .run import summary, write_json
@@ -107,8 +106,6 @@ def investigate(
     start = time.monotonic()
     folder = Path(out) if out is not None else config.default_folder()
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    shard = None if config.shard is None else Shard.parse(config.shard)
-    mine = in_shard(benchmark, config.shard)
     config = asking.with_benchmark(config, benchmark)
     # All checks come before the run's folder is made: first those that need no model, then those that do.
     asking.what_is_asked(config, benchmark)
@@ -116,14 +113,15 @@ def investigate(
     with closing(load_target(config, folder, reporter.say)) if target is None else nullcontext(target) as target:
         config = asking.with_target(config, target.prompting, target.tokenizer)
         asked = asking.what_is_asked(config, benchmark)
-        _check(asked, config, target)
+        asking.check_asks(asked, config, target.engine, target.tokenizer)
         judge = _judge(config)
         identity = _identity(config, benchmark, target)
         with open_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
-            _record(run, mine, target)
-            if shard is not None:
-                write_json(run.path / SHARD_FILE, shard_record(benchmark, shard, config.limit))
-            evaluated = _evaluate(run, config, mine, target, asked, judge, reporter)
+            _record(run, asked.benchmark, target)
+            if config.shard is not None:
+                record = shard_record(benchmark, Shard.parse(config.shard), config.limit)
+                write_json(run.path / SHARD_FILE, record)
+            evaluated = _evaluate(run, config, target, asked, judge, reporter)
             run.record(**target.record())
             if not contrast:
                 return Investigation(run.path, evaluated)
@@ -133,18 +131,6 @@ def investigate(
                 _diagnose(run, config, target, reporter, wanted=diagnose)
             written = _show(run, reporter) if report else None
             return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
-
-
-def _check(asked: AskPlan, config: Config, target: Target) -> None:
-    """Check that everything can be asked, before the run's folder is made.
-
-    Raises ``InputError`` for cases that the protocol cannot ask and for examples that fill the model's context,
-    ``ModelError`` for a chat template that cannot put the asks.
-    """
-    asks = [ask for case in asked.cases for ask in asked.protocol.asks(case, {})]
-    # Try one ask of each kind, so that a template that fails on it fails now.
-    target.engine.prompt_ids(list({(ask.prompting, ask.thinking): ask for ask in asks}.values()))
-    asking.check_room(asked.protocol, asked.cases, config.asking, target.tokenizer, target.engine.context)
 
 
 def _identity(config: Config, benchmark: LoadedBenchmark, target: Target) -> Mapping[str, Any]:
@@ -176,7 +162,6 @@ def _record(run: OpenRun, benchmark: LoadedBenchmark, target: Target) -> None:
 def _evaluate(
     run: OpenRun,
     config: Config,
-    benchmark: LoadedBenchmark,
     target: Target,
     asked: AskPlan,
     judge: Any,
@@ -184,14 +169,8 @@ def _evaluate(
 ) -> Evaluated:
     if judge is not None:  # recorded so that the run can be scored without the judge
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
-    reporter.say(
-        f"{run.name}: {len(benchmark.cases)} cases of {benchmark.name}, protocol {asked.protocol.name}"
-        + asking.format_notice(config.format, benchmark, _own_format(asked.protocol))
-    )
-    for line in (*asking.parts_notice(asked.cases, asked.protocol.name), *asking.depth_notice(asked.cases)):
+    for line in asking.notices(asked, config, target.tokenizer):
         reporter.say(f"{run.name}: {line}")
-    if (notice := _thinking_notice(asked, config, target)) is not None:
-        reporter.say(f"{run.name}: {notice}")
     found = evaluate(
         run,
         asked.cases,
@@ -209,29 +188,6 @@ def _evaluate(
     rendering.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
     run.record(n_invalid=found.n_invalid, stopped=found.stopped)
     return found
-
-
-def _own_format(protocol: Protocol) -> str | None:
-    """The default prompt format of a protocol; None if it has no such option."""
-    own = getattr(getattr(protocol, "protocol", protocol), "format", None)
-    return own if isinstance(own, str) else None
-
-
-def _thinking_notice(asked: AskPlan, config: Config, target: Target) -> str | None:
-    """A notice if the chat template has a thinking switch that no flag sets, since such models often think first."""
-    if target.tokenizer is None or config.prompting == "raw":
-        return None
-    if all(ask.thinking is not None for ask in asked.protocol.asks(asked.cases[0], {})):
-        return None
-    from ..evaluation.engines.text import has_thinking_switch
-
-    if not has_thinking_switch(target.tokenizer):
-        return None
-    return (
-        "the chat template can switch thinking on or off, and no flag sets it; by default, thoughts count against the "
-        "token budget of the answer, and a stop string in them ends the answer; give --no-thinking, or --thinking "
-        "(with its own budget, --thinking-tokens)"
-    )
 
 
 def _judge(config: Config) -> Any:

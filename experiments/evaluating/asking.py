@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.cases import Case
+from ...evaluation.engines.base import Engine
 from ...evaluation.protocols.base import Protocol
 from ..config import Asking, Config, flag
 from .benchmark import LoadedBenchmark, in_shard
@@ -17,10 +18,14 @@ from .benchmark import LoadedBenchmark, in_shard
 
 @dataclass(frozen=True)
 class AskPlan:
-    """What will be asked: the configured protocol, and the cases that its options need."""
+    """What will be asked: the configured protocol, and the benchmark with the cases that its options need."""
 
     protocol: Protocol
-    cases: Sequence[Case]
+    benchmark: LoadedBenchmark
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        return self.benchmark.cases
 
 
 def with_benchmark(config: Config, benchmark: LoadedBenchmark) -> Config:
@@ -42,7 +47,7 @@ def what_is_asked(config: Config, benchmark: LoadedBenchmark) -> AskPlan:
     Raises ``InputError`` for options that the protocol does not have, or that the cases do not support.
     """
     ready = prepare(benchmark.cases, config)
-    return AskPlan(make_protocol(config), in_shard(replace(benchmark, cases=tuple(ready)), config.shard).cases)
+    return AskPlan(make_protocol(config), in_shard(replace(benchmark, cases=tuple(ready)), config.shard))
 
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
@@ -146,6 +151,40 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
     return list(cases)
 
 
+def notices(asked: AskPlan, config: Config, tokenizer: Any) -> list[str]:
+    """What a run says before it asks: how many cases, in which format, and what may surprise."""
+    formatted = format_notice(config.format, asked.benchmark, _own_format(asked.protocol))
+    return [
+        f"{len(asked.cases)} cases of {asked.benchmark.name}, protocol {asked.protocol.name}{formatted}",
+        *parts_notice(asked.cases, asked.protocol.name),
+        *depth_notice(asked.cases),
+        *_thinking_notice(asked, config, tokenizer),
+    ]
+
+
+def _own_format(protocol: Protocol) -> str | None:
+    """The default prompt format of a protocol; None if it has no such option."""
+    own = getattr(getattr(protocol, "protocol", protocol), "format", None)
+    return own if isinstance(own, str) else None
+
+
+def _thinking_notice(asked: AskPlan, config: Config, tokenizer: Any) -> list[str]:
+    """A notice if the chat template has a thinking switch that no flag sets, since such models often think first."""
+    if tokenizer is None or config.prompting == "raw":
+        return []
+    if all(ask.thinking is not None for ask in asked.protocol.asks(asked.cases[0], {})):
+        return []
+    from ...evaluation.engines.text import has_thinking_switch
+
+    if not has_thinking_switch(tokenizer):
+        return []
+    return [
+        "the chat template can switch thinking on or off, and no flag sets it; by default, thoughts count against the "
+        "token budget of the answer, and a stop string in them ends the answer; give --no-thinking, or --thinking "
+        "(with its own budget, --thinking-tokens)"
+    ]
+
+
 def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
     """One line that says how many cases have no parts, which and why; empty if all have parts or none are needed."""
     from ...evaluation.protocols.catalog import about
@@ -187,6 +226,18 @@ def format_notice(format: str | None, benchmark: LoadedBenchmark, own: str | Non
         why = "--format"
     other = f"; the benchmark recommends {recommended}" if recommended not in (None, format) else ""
     return f", prompt format {format} ({why}{other})"
+
+
+def check_asks(asked: AskPlan, config: Config, engine: Engine, tokenizer: Any) -> None:
+    """Check that everything can be asked, before the run's folder is made.
+
+    Raises ``InputError`` for cases that the protocol cannot ask and for examples that fill the model's context,
+    ``ModelError`` for a chat template that cannot put the asks.
+    """
+    asks = [ask for case in asked.cases for ask in asked.protocol.asks(case, {})]
+    # Try one ask of each kind, so that a template that fails on it fails now.
+    engine.prompt_ids(list({(ask.prompting, ask.thinking): ask for ask in asks}.values()))
+    check_room(asked.protocol, asked.cases, config.asking, tokenizer, engine.context)
 
 
 ROOM = 32
