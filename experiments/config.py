@@ -128,7 +128,7 @@ class Asking(Section):
     exemplars: tuple[dict[str, Any], ...] = ()
     """The worked examples from a file or the benchmark; kept with the run so that it can be scored again on its own."""
     may_think: bool = False
-    """Whether the model may think unasked before a short answer (``evaluating.asking``); kept, as it sets budgets."""
+    """Whether the model may think unasked before a short answer (``evaluating.ask_plan``); kept, as it sets budgets."""
 
     def changed(self) -> dict[str, Any]:
         """Values that differ from the defaults and change what is asked; they are part of a run's identity."""

@@ -18,8 +18,8 @@ from .config import Config, Shard
 from .console import exits
 from .console.progress import Reporter
 from .distributed.loading import load_target
-from .evaluating import asking, planning, rendering
-from .evaluating.asking import AskPlan
+from .evaluating import ask_plan, cost, rendering
+from .evaluating.ask_plan import AskPlan
 from .evaluating.benchmark import SHARD_FILE, LoadedBenchmark, load_benchmark, shard_record
 from .evaluating.evaluate import evaluate
 from .models.target import Target
@@ -106,14 +106,14 @@ def investigate(
     start = time.monotonic()
     folder = Path(out) if out is not None else config.default_folder()
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    config = asking.with_benchmark(config, benchmark)
+    config = ask_plan.with_benchmark(config, benchmark)
     # All checks come before the run's folder is made: first those that need no model, then those that do.
-    asking.what_is_asked(config, benchmark)
+    ask_plan.what_is_asked(config, benchmark)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
     with closing(load_target(config, folder, reporter.say)) if target is None else nullcontext(target) as target:
-        config = asking.with_target(config, target.prompting, target.tokenizer)
-        asked = asking.what_is_asked(config, benchmark)
-        asking.check_asks(asked, config, target.engine, target.tokenizer)
+        config = ask_plan.with_target(config, target.prompting, target.tokenizer)
+        asked = ask_plan.what_is_asked(config, benchmark)
+        ask_plan.check_asks(asked, config, target.engine, target.tokenizer)
         judge = _judge(config)
         identity = _identity(config, benchmark, target)
         with open_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
@@ -169,7 +169,7 @@ def _evaluate(
 ) -> Evaluated:
     if judge is not None:  # recorded so that the run can be scored without the judge
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
-    for line in asking.notices(asked, config, target.tokenizer):
+    for line in ask_plan.notices(asked, config, target.tokenizer):
         reporter.say(f"{run.name}: {line}")
     found = evaluate(
         run,
@@ -304,4 +304,4 @@ def _show(run: OpenRun, reporter: Reporter) -> Path:
 
 def plan(config: Config) -> list[str]:
     """The cost of a run in asks, tokens and forward passes. Loads the tokenizer, but not the model."""
-    return planning.plan_lines(config)
+    return cost.plan_lines(config)

@@ -33,9 +33,9 @@ from ...evaluation.protocols.base import Reduction
 from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
 from ..config import Config
-from ..evaluating.asking import make_protocol
+from ..evaluating.ask_plan import make_protocol
 from ..evaluating.benchmark import load_benchmark
-from ..evaluating.planning import all_asks
+from ..evaluating.cost import all_asks
 from ..models.resolve import resolve_model
 from ..models.target import choose_prompting
 from . import peers

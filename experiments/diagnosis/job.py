@@ -16,7 +16,7 @@ from ...evaluation.cases import Case
 from ...evaluation.journal import Journal
 from ..config import Config
 from ..console.progress import Reporter
-from ..evaluating import asking
+from ..evaluating import ask_plan
 from ..evaluating.evaluate import bars
 from ..models.target import Target, load_local
 from ..run import diagnosis as results
@@ -153,7 +153,7 @@ def _ask(
     data: RunData, config: Config, target: Target, everyone: Sequence[variants.Variant], reporter: Reporter
 ) -> dict[str, Heard]:
     """Put all questions; answers in the journal of an earlier diagnosis are not asked for again."""
-    protocol = asks.questions(asking.make_protocol(config.replace(prompting=target.prompting)))
+    protocol = asks.questions(ask_plan.make_protocol(config.replace(prompting=target.prompting)))
     with Journal(data.path / FOLDER / "journal") as journal, bars(reporter) as progress:
         for warning in journal.warnings:
             reporter.say(f"{data.name}: {warning}")

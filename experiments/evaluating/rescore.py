@@ -31,7 +31,7 @@ from ..run import checks
 from ..run.folder import locked, short, write_lines, write_text
 from ..run.reader import RunData, read_config
 from ..run.schema import AGAIN, Answerer, Evaluated
-from .asking import make_protocol
+from .ask_plan import make_protocol
 
 
 def grader(compat: str | None) -> Callable[..., Grade]:

@@ -84,7 +84,7 @@ def _ask(
     from ...evaluation.grading import grade
     from ...evaluation.journal import Journal
     from ..config import Asking, Config
-    from ..evaluating.asking import make_protocol
+    from ..evaluating.ask_plan import make_protocol
 
     recipe = manifest["recipe"]
     prompting = "chat" if getattr(tokenizer, "chat_template", None) else "raw"

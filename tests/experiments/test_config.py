@@ -13,7 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation.grading.compat import MODES
 from composcope.experiments.cli import main
 from composcope.experiments.config import Asking, Config, Probing, Serving
-from composcope.experiments.evaluating.asking import make_protocol, with_examples
+from composcope.experiments.evaluating.ask_plan import make_protocol, with_examples
 
 SECTIONS = (Asking, Serving, Probing, Config)
 

@@ -15,7 +15,7 @@ from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments.config import Asking, Config, Probing, Section, Serving
-from composcope.experiments.evaluating.asking import what_is_asked, with_benchmark
+from composcope.experiments.evaluating.ask_plan import what_is_asked, with_benchmark
 from composcope.experiments.evaluating.benchmark import load_benchmark
 from composcope.experiments.investigate import investigate
 from composcope.experiments.models.target import load_local

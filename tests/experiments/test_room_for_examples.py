@@ -8,7 +8,7 @@ import pytest
 from exit_codes import done
 
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating import asking
+from composcope.experiments.evaluating import ask_plan
 from composcope.experiments.evaluating.benchmark import LoadedBenchmark
 
 
@@ -49,5 +49,5 @@ def test_a_run_says_which_prompt_format_it_uses_and_why(
     format: str | None, recommended: str | None, own_cases: bool, protocols: str | None, facts: list[str]
 ) -> None:
     benchmark = LoadedBenchmark("b", (), "compositionality-gap", recommended, "hash", own_cases)
-    said = asking.format_notice(format, benchmark, protocols)
+    said = ask_plan.format_notice(format, benchmark, protocols)
     assert all(fact in said for fact in facts) and bool(said) == bool(facts)

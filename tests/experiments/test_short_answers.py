@@ -11,7 +11,7 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments.config import Asking, Config
-from composcope.experiments.evaluating.asking import make_protocol, with_target
+from composcope.experiments.evaluating.ask_plan import make_protocol, with_target
 from composcope.experiments.evaluating.benchmark import load_benchmark
 from composcope.experiments.run import checks
 

@@ -8,7 +8,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments.config import Config
-from composcope.experiments.evaluating.planning import plan_lines
+from composcope.experiments.evaluating.cost import plan_lines
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ..models import served
 from ..models.resolve import resolve_model
 from ..models.target import choose_prompting
 from ..run.checks import role_group
-from . import asking
+from . import ask_plan
 from .benchmark import load_benchmark
 
 _LONGEST = 20
@@ -33,25 +33,25 @@ def plan_lines(config: Config) -> list[str]:
     from ...model_loading import load_tokenizer
 
     benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    config = asking.with_benchmark(config, benchmark)
+    config = ask_plan.with_benchmark(config, benchmark)
     source = served.weights_source(config) if served.is_served(config) else resolve_model(config.model, to_stderr)
     tokenizer = None if source is None else load_tokenizer(source.location)
     prompting = config.prompting or ("chat" if tokenizer is None else choose_prompting(None, tokenizer))
-    config = asking.with_target(config, prompting, tokenizer)
-    asked = asking.what_is_asked(config, benchmark)
+    config = ask_plan.with_target(config, prompting, tokenizer)
+    asked = ask_plan.what_is_asked(config, benchmark)
     right, wrong = (all_asks(asked.cases, asked.protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
     lines = [
         f"cases: {len(asked.cases)} of {benchmark.name}, protocol {config.protocol}, prompting {prompting}"
-        + asking.format_notice(config.format, benchmark),
-        *asking.parts_notice(asked.cases, str(config.protocol)),
-        *asking.depth_notice(asked.cases),
+        + ask_plan.format_notice(config.format, benchmark),
+        *ask_plan.parts_notice(asked.cases, str(config.protocol)),
+        *ask_plan.depth_notice(asked.cases),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
     ]
     if source is None:
         lines.append(f"prompt characters: at most {sum(len(a.prompt) for a in most)}")
     else:
-        prompt_tokens = sum(asking.prompt_lengths(tokenizer, most))
+        prompt_tokens = sum(ask_plan.prompt_lengths(tokenizer, most))
         lines.append(f"prompt tokens: at most {prompt_tokens}")
     response_tokens = sum(a.max_tokens for a in most)
     lines.append(f"response tokens: at most {response_tokens}")

@@ -1,4 +1,4 @@
-"""Turns a configuration into the protocol that it describes and the cases that its options need."""
+"""The plan of what will be asked: from a configuration to its protocol and cases, with checks and notices about them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import find
 from composcope.experiments.config import Asking, Config
-from composcope.experiments.evaluating.asking import depth_notice, make_protocol, prepare, with_examples
+from composcope.experiments.evaluating.ask_plan import depth_notice, make_protocol, prepare, with_examples
 from composcope.experiments.evaluating.benchmark import load_benchmark
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
