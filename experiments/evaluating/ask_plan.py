@@ -1,4 +1,4 @@
-"""The plan of what will be asked: from a configuration to its protocol and cases, with checks and notices about them."""
+"""The plan of what will be asked: from a configuration to its protocol and cases, with checks and notices of them."""
 
 from __future__ import annotations
 

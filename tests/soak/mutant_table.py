@@ -215,7 +215,7 @@ MUTANTS = (
     Mutant(X, "the protocol counts without the run's seed", 'settled |= {"seed": config.seed or None}', "", EFFECTS + ' -k seed'),
     Mutant(X, "--answer-tokens dropped", '"max_tokens": asking.answer_tokens, "compat"', '"compat"', EFFECTS + ' -k answer_tokens'),
     Mutant(X, "--thinking-tokens dropped", "        thinking_tokens=asking.thinking_tokens,\n", "", EFFECTS + ' -k thinking'),
-    Mutant(X, "shared asks counted twice in the plan", "found.update({(ask.prompt, ask.repeat): ask for ask in new if", "found.update({(case.id + ask.prompt, ask.repeat): ask for ask in new if", 'tests/experiments/test_planning.py -k share'),
+    Mutant(X, "shared asks counted twice in the plan", "found.update({(ask.prompt, ask.repeat): ask for ask in new if", "found.update({(case.id + ask.prompt, ask.repeat): ask for ask in new if", 'tests/experiments/test_cost.py -k share'),
     Mutant(X, "Holm skipped in compare", 'zip(table, statistics.holm([r["p"] for r in table]), strict=True):', 'zip(table, [r["p"] for r in table], strict=True):', 'tests/experiments/test_runs_together.py -k differences'),
     Mutant(X, "answer and prompt loss weights swapped", "torch.where(answered[:, 1:], 1.0, prompt_weight)", "torch.where(answered[:, 1:], prompt_weight, 1.0)", TRAINING + ' -k weigh'),
     Mutant(X, "organisms trained without their seed", "torch.manual_seed(seed)\n    vocabulary = tokenizer.get_vocab()\n    return Llama", "torch.manual_seed(0)\n    vocabulary = tokenizer.get_vocab()\n    return Llama", TRAINING + ' -k first_weights'),
