@@ -117,7 +117,7 @@ def apply(grade: Grade, reply: str | None) -> Grade:
 
 @dataclass(frozen=True)
 class JudgeAgreement:
-    """A judge against human labels; rates are None where they have no cases."""
+    """A judge against human labels."""
 
     n: int
     n_unjudged: int
@@ -125,18 +125,6 @@ class JudgeAgreement:
     judge_only: int
     human_only: int
     both_wrong: int
-
-    @property
-    def precision(self) -> float | None:
-        """Share of the judge's "right" that people call right."""
-        judged = self.both_right + self.judge_only
-        return self.both_right / judged if judged else None
-
-    @property
-    def recall(self) -> float | None:
-        """Share of what people call right that the judge calls right."""
-        right = self.both_right + self.human_only
-        return self.both_right / right if right else None
 
     @property
     def kappa(self) -> float | None:

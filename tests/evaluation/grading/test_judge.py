@@ -53,10 +53,10 @@ def test_agreement_counts_the_confusion_matrix_and_leaves_unjudged_cases_out() -
     pairs = [(True, True)] * 4 + [(True, False)] + [(False, True)] * 3 + [(False, False)] * 2 + [(None, True)]
     found = judge.agreement(pairs)
     assert (found.n, found.n_unjudged) == (10, 1)
-    assert found.precision == pytest.approx(4 / 5) and found.recall == pytest.approx(4 / 7)
+    assert (found.both_right, found.judge_only, found.human_only, found.both_wrong) == (4, 1, 3, 2)
     # observed agreement .6, expected .5 * .7 + .5 * .3 = .5
     assert found.kappa == pytest.approx(0.2)
-    assert judge.agreement([]).precision is None
+    assert judge.agreement([]).kappa is None
 
 
 def test_the_second_opinion_lists_answers_on_which_math_verify_differs() -> None:
