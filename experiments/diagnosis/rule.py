@@ -77,8 +77,9 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     if found.shortcut is not None and follows(found.shortcut):
         return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
-        if mostly(found.other_operation):
-            return "wrong-operation", found.other_operation
+        other = found.other_operation
+        if other.n >= TELLING and other.share >= FOLLOWED:
+            return "wrong-operation", other
         if "wrong-operation" not in unspecific:
             return "wrong-operation", found.operation_wrong
     worst = max(found.unavailable.values(), key=lambda t: (t.share, t.n), default=Tally())
@@ -90,9 +91,9 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
 def signs(found: Behaviour) -> set[str]:
     """Signs of a cause that a model without any cause shows as well, in some of its failures.
 
-    An answer that cannot be judged, a failure that a neutral beginning mends, a wrong result of right operands, an item
-    where a worked number is asked for: noise on a model's weights makes them all. They settle a case only if a quarter
-    of the run's failing cases share them.
+    An answer that cannot be judged or breaks off, a failure that a neutral beginning mends, a wrong result of right
+    operands, an item where a worked number is asked for: noise on a model's weights makes them all. They settle a case
+    only if a quarter of the run's failing cases share them.
     """
     out = {found.own} if found.own and not found.specific else set[str]()
     if mostly(found.mended.get("neutral", Tally())):
@@ -135,21 +136,21 @@ def from_inside(
     def test(name: str) -> Found:
         return found.tests.get(name, none)
 
-    skip, back, move, own = test("skip"), test("back"), test("move"), test("own:decision")
-    if shows(skip) and skip.own.share - skip.noise.share > EXCESS:
+    skip, back, move, own, noise = (test(n) for n in ("skip", "back", "move", "own:decision", "noise"))
+    if shows(skip) and beats_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
-    if shows(test("noise")):
-        return "fragile", test("noise").own, f"noise {test('noise').cell}", None
+    if shows(noise):
+        return "fragile", noise.own, f"noise {noise.cell}", None
     for read in (test("exit"), test("scope:decision")):
-        if shows(read, READ) and demonstrated(own):
+        if shows(read, READ) and beats_noise(read, noise) and demonstrated(own):
             return "lost", read.own, f"own state {own.cell}", read.layer + 1
-    if shows(back) and max(back.noise.share, back.foreign.share) <= CONTROL:
+    if shows(back) and beats_noise(back, noise) and max(back.noise.share, back.foreign.share) <= CONTROL:
         return "too-late", back.own, f"back-patch {back.cell}", None
     for noisy in (test("own:entity"), own):
         if mostly(noisy.noise):
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
     given = next((t for t in (own, test("own:entity")) if demonstrated(t)), None)
-    if given is None or foreign_to(seen):
+    if given is None or foreign_to(seen) or noise.pool.share > CONTROL:
         return None
     for read in (move, test("scope:elsewhere")):
         if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
@@ -170,6 +171,14 @@ def readable(held: Sequence[Held], place: str) -> bool:
 def shows(test: Found, wanted: float = ADMITTED) -> bool:
     """Whether most of the case's variants show it, and enough variants of the cases that chose the cell."""
     return mostly(test.own) and test.pool.share >= wanted
+
+
+def beats_noise(test: Found, noise: Found) -> bool:
+    """Whether it shows in more of the other cases' variants, by a quarter of them, than plain noise mends.
+
+    In a model that fails everywhere a little, any change mends half of the failures.
+    """
+    return test.pool.share - noise.pool.share >= ADMITTED
 
 
 def to_open(found: Behaviour) -> bool:

@@ -71,10 +71,10 @@ def test_a_fault_that_the_text_names_settles_a_case_alone() -> None:
 
 
 def test_the_result_of_another_operation_settles_a_case_alone() -> None:
-    one = replace(WRONG_RESULT, other_operation=Tally(3, 4))
+    one = replace(WRONG_RESULT, other_operation=Tally(4, 4))
     group = rule.together({"a": one} | {str(i): NOTHING for i in range(9)})
-    assert rule.from_behaviour(group["a"]) == ("wrong-operation", Tally(3, 4))
-    assert any("the result of another operation in 3 of 4" in line for line in behaviour_lines(group["a"]))
+    assert rule.from_behaviour(group["a"]) == ("wrong-operation", Tally(4, 4))
+    assert any("the result of another operation in 4 of 4" in line for line in behaviour_lines(group["a"]))
 
 
 def test_cases_that_do_not_fail_when_asked_again_count_for_no_sign() -> None:
