@@ -340,9 +340,8 @@ def _control_rows(question: str, dose: str, found: Sequence[Row]) -> Iterator[Ro
     for row in found:
         short = f"{row['group']}, layer {row['layer']}" if "layer" in row else row["group"]
         shown = "put right" if question == "donors" else "shown"
-        verdict = (
-            f"{row['count']} of {row['n']} {shown}" if "count" in row else f"AUROC {row['value']:.2f} (n={row['n']})"
-        )
+        counted = f"{row['count']} of {row['n']} {shown}" if row["n"] else "cannot say"
+        verdict = counted if "count" in row else f"AUROC {row['value']:.2f} (n={row['n']})"
         yield {**about, "short": short, "statement": row["quantity"], **row, "verdict": verdict}
 
 
