@@ -26,9 +26,12 @@ FOLLOWED, TELLING = 0.8, 3
 """The share of the telling edits that has to follow a shortcut, and the smallest number of such edits."""
 COPIES = ("entity-asked-about",)
 """Shortcuts whose answer is not hit by chance when a model fails in another way: here most edits have to follow."""
-OWN, OWN_OF_ALL = (0.9, 0.05), (0.93, 0.01)
+OWN, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.85
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
-that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases."""
+that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases. Over
+many cases the smallest difference is unlikely, so there the share itself has to be below ``FOREIGN_RUN`` as well."""
+SHARED = 0.5
+"""The share of the failing cases that has to show a sign of a cause which noise makes as well (``signs``)."""
 ADMITTED, READ = 0.25, 0.8
 """The share of the other cases' variants that has to show an intervention, or a reading, at the same cell."""
 ABSENT = 0.5
@@ -64,7 +67,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     if not found.fails:
         return None
     shown = signs(found)
-    unspecific = {sign for sign in shown if not admitted(found.shared.get(sign, Tally()))}
+    unspecific = {sign for sign in shown if not _shared(found, sign)}
     for cause in SHOWN:
         tally = found.answers.get(cause, Tally())
         if found.own == cause and cause not in unspecific and (tally.share >= MOST or cause == "answers-bridge"):
@@ -93,7 +96,7 @@ def signs(found: Behaviour) -> set[str]:
 
     An answer that cannot be judged or breaks off, a failure that a neutral beginning mends, a wrong result of right
     operands, an item where a worked number is asked for: noise on a model's weights makes them all. They settle a case
-    only if a quarter of the run's failing cases share them.
+    only if half of the run's failing cases share them.
     """
     out = {found.own} if found.own and not found.specific else set[str]()
     if mostly(found.mended.get("neutral", Tally())):
@@ -116,9 +119,14 @@ def together(found: Mapping[str, Behaviour]) -> dict[str, Behaviour]:
     return {id: replace(one, from_cases=every, shared=shared(one)) for id, one in found.items()}
 
 
-def admitted(cases: Tally, of: int | None = None) -> bool:
+def admitted(cases: Tally, of: int, share: float = ADMITTED) -> bool:
     """Whether enough of the cases that can show something show it; ``of`` is the number of all failing cases."""
-    return cases.k >= max(min(FEW, cases.n if of is None else of), ADMITTED * cases.n)
+    return cases.k >= max(min(FEW, of), share * cases.n)
+
+
+def _shared(found: Behaviour, sign: str) -> bool:
+    cases = found.shared.get(sign, Tally())
+    return admitted(cases, cases.n, SHARED)
 
 
 def follows(found: Followed) -> bool:
@@ -188,7 +196,12 @@ def to_open(found: Behaviour) -> bool:
 
 def foreign_to(found: Behaviour) -> bool:
     """Whether the written operands do not come from the case's items, so that none of them reaches the answer."""
-    return _rare(found.from_case, *OWN) or _rare(found.from_cases, *OWN_OF_ALL)
+    return _rare(found.from_case, *OWN) or _foreign_run(found)
+
+
+def _foreign_run(found: Behaviour) -> bool:
+    """The same over all failing cases of the run."""
+    return _rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
 
 
 def _rare(shown: Tally, share: float, unlikely: float) -> bool:
@@ -206,10 +219,13 @@ def open_question(found: Behaviour, inside: Inside | None) -> str:
     if mostly(found.exchanged):
         return "the operands have changed places, which is not one of the causes"
     if foreign_to(found):
-        return "the written operands do not come from the items of the case"
+        some, where = (found.from_cases, "the failing cases") if _foreign_run(found) else (found.from_case, "the case")
+        return (
+            f"only {some.k} of {some.n} written operands belong to an item of {where}, which none of the causes makes"
+        )
     if found.n < FEWEST:
         return f"{found.n} of {found.variants + 1} settings fail: more variants (meta.variants of the case)"
-    if (few := [f"{sign} in {t}" for sign, t in found.shared.items() if not admitted(t)]) and from_behaviour(
+    if (few := [f"{sign} in {t}" for sign, t in found.shared.items() if not _shared(found, sign)]) and from_behaviour(
         replace(found, shared={})
     ):
         return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it as well: more cases"

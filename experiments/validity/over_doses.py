@@ -340,8 +340,8 @@ def _control_rows(question: str, dose: str, found: Sequence[Row]) -> Iterator[Ro
     for row in found:
         short = f"{row['group']}, layer {row['layer']}" if "layer" in row else row["group"]
         shown = "put right" if question == "donors" else "shown"
-        counted = f"{row['count']} of {row['n']} {shown}" if row["n"] else "cannot say"
-        verdict = counted if "count" in row else f"AUROC {row['value']:.2f} (n={row['n']})"
+        value = "cannot say" if row["value"] is None else f"AUROC {row['value']:.2f} (n={row['n']})"
+        verdict = f"{row['count']} of {row['n']} {shown}" if row.get("count") is not None and row["n"] else value
         yield {**about, "short": short, "statement": row["quantity"], **row, "verdict": verdict}
 
 

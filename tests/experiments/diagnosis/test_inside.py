@@ -107,7 +107,7 @@ def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> N
     assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen) is None
     many = Behaviour(True, 5, 4, from_case=Tally(9, 10), from_cases=Tally(64, 80))
     assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), many) is None
-    assert "come from the items of the case" in rule.open_question(seen, Inside(4, {"own:decision": SHOWN}))
+    assert "5 of 10 written operands" in rule.open_question(seen, Inside(4, {"own:decision": SHOWN}))
 
 
 @pytest.mark.parametrize(

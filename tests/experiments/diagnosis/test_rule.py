@@ -49,7 +49,7 @@ NOTHING = Behaviour(True, 4, 4)
         (WRONG_RESULT, "wrong-operation"), (UNJUDGED, "format"), (BREAKS_OFF, "answers-bridge"), (MENDED, "format"),
     ],
 )  # fmt: skip
-def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_a_quarter_of_the_cases_share_it(
+def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_half_of_the_cases_share_it(
     one: Behaviour, cause: str
 ) -> None:
     def causes(showing: int, others: int) -> list[str | None]:
@@ -58,9 +58,9 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_a_quarter_of_the
         return [found and found[0] for found in settled]
 
     assert causes(1, 0) == [cause]
-    assert causes(1, 3) == [None]
-    assert causes(2, 6) == [cause] * 2
-    assert causes(2, 7) == [None] * 2
+    assert causes(1, 1) == [None]
+    assert causes(2, 2) == [cause] * 2
+    assert causes(2, 3) == [None] * 2
     alone = rule.together({"a": one, "b": NOTHING, "c": NOTHING})["a"]
     assert "1 of 3" in rule.open_question(alone, None)
 
@@ -81,3 +81,21 @@ def test_cases_that_do_not_fail_when_asked_again_count_for_no_sign() -> None:
     group = rule.together({"a": WRONG_RESULT} | {str(i): replace(WRONG_RESULT, fails=False) for i in range(3)})
     assert group["a"].shared == {"wrong-operation": Tally(1, 1)}
     assert rule.from_behaviour(group["0"]) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "foreign"),
+    [
+        (Tally(60, 66), False),
+        (Tally(397, 447), False),
+        (Tally(76, 110), True),
+        (Tally(23, 30), True),
+        (Tally(7, 9), False),
+    ],
+)
+def test_operands_are_foreign_to_a_run_by_their_share_and_not_by_the_number_of_its_cases(
+    written: Tally, foreign: bool
+) -> None:
+    one = replace(NOTHING, from_case=Tally(6, 6), from_cases=written)
+    assert rule.foreign_to(one) == foreign
+    assert (f"{written.k} of {written.n}" in rule.open_question(one, None)) == foreign
