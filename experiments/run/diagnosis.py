@@ -163,7 +163,8 @@ class Diagnosis:
             out.append(f"    why: {v.means}" + (f" (mended by {v.mended_by})" if v.mended_by else ""))
             out += [f"    to settle it: {v.settle}"] if v.settle else []
         if (more := len(self.verdicts) - SHOWN) > 0:
-            out.append(f"  {more} more cases, and the evidence of each, in {self.path / FOLDER / 'cases.jsonl'}")
+            left = "1 more case" if more == 1 else f"{more} more cases"
+            out.append(f"  {left}, and the evidence of each, in {self.path / FOLDER / 'cases.jsonl'}")
         return out
 
     def document(self) -> dict[str, Any]:

@@ -65,6 +65,13 @@ def test_a_diagnosed_case_is_listed_with_its_cause_and_cases_of_several_runs_wit
     assert all(line.startswith((f"{run}  ", f"{other}  ")) for line in lines)
 
 
+@pytest.mark.parametrize(("n", "left"), [(3, None), (4, "  1 more case,"), (5, "  2 more cases,")])
+def test_the_summary_of_causes_counts_the_cases_that_it_leaves_out(n: int, left: str | None) -> None:
+    lines = Diagnosis(Path("r"), [Verdict(f"c{i}", "undetermined", ()) for i in range(n)], []).lines()
+    assert [line for line in lines if " more case" in line] == [line for line in lines if left and left in line]
+    assert left is None or left in lines[-1]
+
+
 def test_a_long_question_keeps_both_ends_on_its_line_and_is_whole_in_json() -> None:
     question = "First. " + "A fact about nothing.\n" * 500 + "What is asked?"
     row = {"run": "r", "case": "c", "outcome": "invalid", "answer": None, "gold": "x", "cause": None,
