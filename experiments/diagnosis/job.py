@@ -20,7 +20,7 @@ from ..evaluating import ask_plan
 from ..evaluating.evaluate import bars
 from ..models.target import Target, load_local
 from ..run import diagnosis as results
-from ..run import find_runs, locked, provenance, write_lines
+from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.reader import RunData, read_run
 from . import asks, behaviour, hypotheses, opening, rule, variants
@@ -47,7 +47,7 @@ def diagnose(
     from each family in turn); ``ids`` names them. Answers and measurements of an earlier diagnosis are kept. Raises
     ``InputError`` for a run without failures, an unknown case, or a served run whose weights nobody named.
     """
-    data = run if isinstance(run, RunData) else read_run(find_runs([run])[0])
+    data = run if isinstance(run, RunData) else read_run(one_run(run))
     failing = in_turn(failures(data, ids))[: cases or None]
     config = _config(data, model)
     reporter = Reporter(data.path / "log.txt", quiet=quiet)

@@ -24,6 +24,8 @@ from ...files import write_text as write_text  # re-exported: this module offers
 SCHEMA = 1
 MEASURED = ".measured"
 """Name of the folder with a run's measurements, inside its ``probes/``."""
+_NAMED = 8
+"""Runs that an error message names."""
 
 
 def write_json(path: str | Path, value: Mapping[str, Any]) -> Path:
@@ -143,3 +145,15 @@ def find_runs(folders: Iterable[str | Path]) -> list[Path]:
             raise InputError(f"{folder}: holds no run (no manifest.json); see `composcope ls`")
         found += [p for p in inside if p not in found]
     return found
+
+
+def one_run(folder: str | Path) -> Path:
+    """The run folder that ``folder`` is, or the only one in it. Raises ``InputError`` that names them if it holds more.
+
+    For jobs on a single run, which would otherwise pass over the other runs silently.
+    """
+    first, *others = find_runs([folder])
+    if others:
+        names = ", ".join(p.name for p in (first, *others)[:_NAMED]) + (", ..." if len(others) >= _NAMED else "")
+        raise InputError(f"{folder}: holds {len(others) + 1} runs ({names}); give one of them, such as {first}")
+    return first

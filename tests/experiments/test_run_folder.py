@@ -16,7 +16,16 @@ import pytest
 from composcope.errors import InputError, JournalError
 from composcope.experiments.console import progress
 from composcope.experiments.console.progress import Reporter
-from composcope.experiments.run import differing, find_runs, locked, read_json, read_lines, write_lines, write_text
+from composcope.experiments.run import (
+    differing,
+    find_runs,
+    locked,
+    one_run,
+    read_json,
+    read_lines,
+    write_lines,
+    write_text,
+)
 from composcope.experiments.run.reader import read_config
 from composcope.experiments.run.writer import open_run
 
@@ -163,6 +172,17 @@ def test_runs_are_found_in_a_study_folder(tmp_path: Path) -> None:
     assert [p.name for p in find_runs([tmp_path / "study" / "b", tmp_path / "study"])] == ["b", "a"]
     with pytest.raises(InputError, match="holds no run"):
         find_runs([tmp_path])
+
+
+def test_a_job_on_one_run_takes_no_folder_of_several(tmp_path: Path) -> None:
+    from composcope.experiments.diagnosis.job import diagnose
+
+    for name in ("b", "a"):
+        with open_run(tmp_path / "study" / name, {}, identity=IDENTITY):
+            pass
+    with pytest.raises(InputError, match=rf"holds 2 runs \(a, b\).*{tmp_path / 'study' / 'a'}"):
+        diagnose(tmp_path / "study")
+    assert one_run(tmp_path / "study" / "b") == tmp_path / "study" / "b"
 
 
 def test_progress_in_a_log_is_one_line_per_tenth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
