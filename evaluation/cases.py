@@ -113,6 +113,14 @@ _OBJECTS = {
     "part": 'write {"question": "...", "answer": "..."}',
 }
 _SHOWN = 60
+_ELSEWHERE = {
+    "parts": "subquestions sub_questions steps sub_steps substeps decomposition",
+    "answer": "gold target label output expected gold_answer ground_truth",
+    "question": "input prompt query problem",
+    "options": "choices",
+}
+_ALSO = {other: name for name, others in _ELSEWHERE.items() for other in others.split()}
+"""What other tools call a field, and its name here; likeness of spelling would suggest another one."""
 
 
 def _short(value: Any) -> str:
@@ -127,7 +135,7 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
         raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}: {_short(raw)}; {_OBJECTS[what]}")
     for name in raw:
         if name not in allowed:
-            raise InputError(f"{where}: {_unknown(name, allowed)}")
+            raise InputError(f"{where}: {_unknown(name, raw, allowed)}")
     for name in required:
         if name not in raw:
             raise InputError(f"{where}: field {name!r} is missing; add it (fields: {', '.join(allowed)})")
@@ -150,11 +158,15 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
     return known
 
 
-def _unknown(name: str, allowed: Mapping[str, Any]) -> str:
+def _unknown(name: str, raw: Mapping[str, Any], allowed: Mapping[str, Any]) -> str:
     """The message for an unknown field: the closest name, and where other data belongs."""
     if allowed is _CASE_FIELDS and name in _PART_FIELDS:
         return f"field {name!r} is one of a part; put it into the objects of 'parts'"
-    meant = did_you_mean(name.lower(), allowed)
+    also = _ALSO.get(name.lower().replace("-", "_"))
+    if also in allowed and also not in raw:
+        here = f"field {name!r} is not known; did you mean {also!r}"
+        return f"{here}, which is missing? rename the field (fields: {', '.join(allowed)})"
+    meant = f"; did you mean {also!r}?" if also in allowed else did_you_mean(name.lower(), allowed)
     fix = "extra data goes under 'meta'" if allowed is _CASE_FIELDS else "extra data goes under 'meta' of the case"
     return f"field {name!r} is not known{meant or ';'} {fix} (fields: {', '.join(allowed)})"
 
