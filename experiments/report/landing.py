@@ -48,6 +48,7 @@ class Finding:
     """``differs``, ``no difference shown`` or ``cannot say``."""
     kind: str
     p: str
+    """The corrected p, and for how many probes or tests it was corrected; empty if there is no p."""
     smallest: str
     """The smallest difference that this number of cases could have shown."""
     test: str
@@ -100,12 +101,13 @@ def landings(
         label = names[run.path]
         benchmark = None if label.endswith(f"· {run.benchmark}") else run.benchmark
         about = " · ".join(filter(None, (benchmark, run.protocol, f"{len(run.cases)} cases")))
+        together = _corrected_together(run)
         found.append(Landing(
             label, about, _title(run), _lead(run), causes_of(run, label, len(failures)),
             [(KINDS[kind], n, urlencode({**only, "origin": KINDS[kind]}, errors="replace"))
              for kind, n in counted.most_common()],
             len(failures), urlencode(only, errors="replace"),
-            [f for p in probes if (f := _finding(run, p, tested.get(p.name, ()))) is not None],
+            [f for p in probes if (f := _finding(run, p, tested.get(p.name, ()), together)) is not None],
         ))  # fmt: skip
     return found
 
@@ -211,7 +213,20 @@ def _gap_title(found: Metric) -> str:
     )
 
 
-def _finding(run: RunData, probe: Probe, tests: Sequence[Row]) -> Finding | None:
+def _corrected_together(run: RunData) -> Mapping[bool, str]:
+    """What p was corrected for, in words: in the declared family of one test a probe (True), and elsewhere (False).
+
+    It is said with each p: the interval beside it is of that test alone, so it can leave out 0 where p is not small.
+    """
+    rows = [row for name in run.probe_names if (data := run.probe(name)) is not None for row in data.table]
+    sizes = Counter(is_primary(row) for row in rows if row.get("p_adjusted") is not None)
+    return {
+        first: f", corrected for {sizes[first]} {what}" if sizes[first] > 1 else ""
+        for first, what in ((True, "probes"), (False, "tests"))
+    }
+
+
+def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping[bool, str]) -> Finding | None:
     data = run.probe(probe.name)
     if data is None:
         return None
@@ -230,7 +245,7 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row]) -> Finding | None
         probe.name, probe.title, SAYS[str(row["quantity"])] + where, number_text("value", row.get("value")),
         f"[{low}, {high}]" if low and high else "no interval", n,
         {"yes": "differs", "no": "no difference shown", "open": "cannot say"}[kind], kind,
-        f"p {number_text('p_adjusted', p)}" if p is not None else "", more,
+        f"p {number_text('p_adjusted', p)}{together[is_primary(row)]}" if p is not None else "", more,
         f"own test: {tested if tests else 'none'}", _trust(len(tests), good, bad),
         "no" if bad else "yes" if tests and good == len(tests) else "open",
     )  # fmt: skip
@@ -247,7 +262,7 @@ def _trust(n: int, good: int, bad: int) -> str:
     """Whether a probe's checks support what it says.
 
     >>> _trust(12, 4, 0)
-    'partly: 4 of 12 checks passed'
+    'partly: 4 of 12 checks passed, 8 cannot say'
     """
     if not n:
         return "unknown: no check here"
@@ -255,7 +270,9 @@ def _trust(n: int, good: int, bad: int) -> str:
         return f"no: {bad} of {n} checks failed"
     if not good:
         return f"unknown: {n} check{'' if n == 1 else 's'} cannot say"
-    return f"{'yes' if good == n else 'partly'}: {good} of {n} checks passed"
+    if good == n:
+        return f"yes: {good} of {n} checks passed"
+    return f"partly: {good} of {n} checks passed, {n - good} cannot say"
 
 
 def in_words(run: RunData) -> list[str]:
@@ -267,9 +284,9 @@ def in_words(run: RunData) -> list[str]:
     "lookback: no difference shown: how much heads look back at the prompt: failures - successes 0.031 [...], n=24 ..."
     """
     answers = [v for v in checks.read_validity([run.path, run.path.parent])[0] if v["headline"]]
-    out, without = [], []
+    out, without, together = [], [], _corrected_together(run)
     for probe in (p for p in described() if run.probe(p.name) is not None):
-        f = _finding(run, probe, checks.tests_of(answers, [run], probe))
+        f = _finding(run, probe, checks.tests_of(answers, [run], probe), together)
         if f is None or not f.value:  # a single pair has no value
             without.append(probe.name)
         else:

@@ -110,6 +110,28 @@ def test_no_finding_stands_without_n_interval_and_the_probes_own_test(
     assert (finding.n, finding.interval, finding.kind, finding.passed) == (12, "[-0.3, -0.1]", "yes", passed)
 
 
+def test_a_p_says_for_how_many_probes_it_was_corrected_as_the_interval_beside_it_is_not(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=24, probes=())
+    row = {"group": MATCHED, "kind": "composition", "n": 12, "value": 0.2, "low": 0.1, "high": 0.3, "interval": "t",
+           "p_adjusted": 0.16}  # fmt: skip
+
+    def p_of_lookback() -> str:
+        run = load([folder])[0]
+        return next(f.p for f in landing.landings([run], [{}], [{}], described())[0].findings if f.anchor == "lookback")
+
+    # A test of another family, and one without a p, are not corrected together with it.
+    others = [{**row, "group": "other"}, {**row, "group": "other"}, {**row, "kind": "parts", "p_adjusted": None}]
+    synthetic.write_probe(
+        folder / "probes" / "lookback", "lookback", [{**row, "quantity": "lookback_ratio"}, *others], {}, {}
+    )
+    assert "for" not in p_of_lookback()  # it was the only one
+    for probe, quantity in (("min-k", "min_k_pp"), ("trajectory", "step_cosine")):
+        synthetic.write_probe(folder / "probes" / probe, probe, [{**row, "quantity": quantity}], {}, {})
+    assert "0.16" in p_of_lookback() and "for 3 probes" in p_of_lookback()
+
+
 @pytest.mark.parametrize(
     ("failures", "successes", "said"),
     [(1, 2, "1 failure and 2 successes"), (3, 1, "3 failures and 1 success"), (2, 2, "too few of them are alike"),
@@ -208,6 +230,8 @@ def test_causes_that_are_missing_come_with_the_command_that_names_them(
 def test_whether_a_probe_can_be_trusted_is_answered(kinds: list[str], trust: str) -> None:
     good, bad = kinds.count("yes"), kinds.count("no")
     assert landing._trust(len(kinds), good, bad).split(":")[0] == trust
+    unsaid = len(kinds) - good - bad
+    assert (f"{unsaid} " in landing._trust(len(kinds), good, bad)) == bool(unsaid)  # it counts what cannot say
 
 
 def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_that_share_it(
