@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import InputError, NoCasesError, did_you_mean
+from ...evaluation.asks import Ask
 from ...evaluation.cases import Case
 from ...evaluation.graded import Graded
+from ...evaluation.prompts import with_evidence
 from ..run.reader import Row, RunData
 from .shown import ProbeResults, Table, frame_html, heading
 
@@ -26,6 +28,14 @@ _LISTED = 8
 _OTHER = {"failure": "success", "success": "failure"}
 
 
+T = TypeVar("T")
+
+
+def _at(things: Sequence[T], number: str) -> T | None:
+    """The thing with a number in writing; None where there is none."""
+    return things[int(number)] if number.isdecimal() and int(number) < len(things) else None
+
+
 @dataclass(frozen=True, repr=False)
 class CaseResult:
     """One case: the question, the gold answer, and the model's answers to the whole and to each part."""
@@ -37,6 +47,8 @@ class CaseResult:
     """One row per question asked, the whole first."""
     responses: Sequence[str | None]
     """The model's response to each of them; None without a journal."""
+    asks: Sequence[Ask | None] = ()
+    """Each question as it was put; None in a run that keeps no questions."""
 
     @property
     def id(self) -> str:
@@ -58,18 +70,28 @@ class CaseResult:
 
     def to_df(self) -> pandas.DataFrame:
         """One line per question asked: role, gold, the answer taken from the response, the verdict, the response."""
-        rows = zip(self.graded, self.responses, strict=True)
-        return Table(self.id, [self._row(g, said) for g, said in rows]).to_df()
+        asks = self.asks or [None] * len(self.graded)
+        rows = zip(self.graded, asks, self.responses, strict=True)
+        return Table(self.id, [self._row(g, ask, said) for g, ask, said in rows]).to_df()
 
-    def _row(self, g: Graded, said: str | None) -> Row:
-        asked = self.case.question if g.role.startswith("whole") else self._part(g.role)
+    def _row(self, g: Graded, ask: Ask | None, said: str | None) -> Row:
+        asked = self._of_role(g.role) if ask is None or ask.question is None else self._wording(ask.question)
         return {"role": g.role, "question": asked, "gold": g.gold, "answer": g.answer, "outcome": g.outcome,
                 "reason": g.reason, "response": said}  # fmt: skip
 
-    def _part(self, role: str) -> str | None:
-        number = role.removeprefix("part:").partition(":")[0]
-        parts = self.case.parts
-        return parts[int(number)].question if number.isdigit() and int(number) < len(parts) else None
+    def _wording(self, asked: str) -> str:
+        """A question without the case's evidence, which stands before all of them."""
+        return asked.removeprefix(with_evidence("", self.case.evidence)) if self.case.evidence else asked
+
+    def _of_role(self, role: str) -> str | None:
+        """The question of a role in the case file's words, for runs that keep no questions."""
+        kind, *rest = role.split(":")
+        if kind == "whole":
+            return self.case.question
+        part = _at(self.case.parts, rest[0]) if kind == "part" and rest else None
+        if part is None or rest[1:2] != ["paraphrase"]:
+            return None if part is None else part.question
+        return _at(part.paraphrases, rest[-1])
 
     def __repr__(self) -> str:
         parts = [_MARKS[g.outcome] for g in self.graded if g.role.startswith("part:") and g.role.count(":") == 1]
@@ -213,7 +235,8 @@ class RunResults:
         rows = sorted(self._by_case.get(id, []), key=lambda g: (not g.role.startswith("whole"), g.role))
         answered = self.data.responses
         said = [answered[g.ask].text if g.ask in answered else None for g in rows]
-        return CaseResult(self.data.cases[id], self._labels.get(id), rows, said)
+        asks = [self.data.asks.get(g.ask or "") for g in rows]
+        return CaseResult(self.data.cases[id], self._labels.get(id), rows, said, asks)
 
     def probe_results(self, name: str) -> ProbeResults:
         """The results of a probe in the run's folder. Raises ``InputError`` if there are none."""

@@ -16,6 +16,7 @@ from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments import figures
 from composcope.experiments.notebook import ProbeResults, RunResults
+from composcope.experiments.notebook.results import CaseResult
 from composcope.experiments.organism.benchmarks import mixed
 from composcope.experiments.run.reader import ProbeData
 from composcope.probes.catalog import PROBES
@@ -115,6 +116,19 @@ def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any
         cs.plot.colapse_curve([run])
     with pytest.raises(NoCasesError):
         run.failures[:0].probe("lookback")
+
+
+def test_a_case_shows_the_wording_that_was_asked(tmp_path: Path) -> None:
+    part = Part("What is 1 + 1?", "2", answer_type="number", paraphrases=("One plus one?", "The sum of 1 and 1?"))
+    case = Case("c", "What is 1 + 1 + 1?", "3", (part,), answer_type="number", evidence=("One is a number.",))
+    run = cs.evaluate("organism:none", [case], out=tmp_path / "run", quiet=True)
+    of_run = run.case("c")
+    of_elsewhere = CaseResult(case, None, of_run.graded, of_run.responses)  # rows without the questions
+    wording = {"whole": case.question, "part:0": part.question, "part:0:paraphrase:0": "One plus one?",
+               "part:0:paraphrase:1": "The sum of 1 and 1?"}  # fmt: skip
+    for shown in (of_run, of_elsewhere):
+        frame = shown.to_df()
+        assert dict(zip(frame.role, frame.question, strict=True)) == wording
 
 
 def test_every_result_shows_itself_short_and_as_escaped_html(looked: Any, tmp_path: Path) -> None:
