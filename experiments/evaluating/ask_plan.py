@@ -11,9 +11,10 @@ from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.cases import Case
 from ...evaluation.engines.base import Engine
+from ...evaluation.protocols.asking import recommended
 from ...evaluation.protocols.base import Protocol
 from ..config import Asking, Config, flag
-from .benchmark import LoadedBenchmark, in_shard
+from .benchmark import LoadedBenchmark, has_paraphrases, in_shard
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ def notices(asked: AskPlan, config: Config, tokenizer: Any) -> list[str]:
     """What a run says before it asks: how many cases, in which format, and what may surprise."""
     formatted = format_notice(config.format, asked.benchmark, _own_format(asked.protocol))
     return [
-        f"{len(asked.cases)} cases of {asked.benchmark.name}, protocol {asked.protocol.name}{formatted}",
+        f"{len(asked.cases)} cases of {asked.benchmark.name}, protocol {asked.protocol.name}"
+        f"{protocol_reason(asked.protocol.name, asked.benchmark)}{formatted}",
         *parts_notice(asked.cases, asked.protocol.name),
         *depth_notice(asked.cases),
         *_thinking_notice(asked, config, tokenizer),
@@ -211,6 +213,17 @@ def depth_notice(cases: Sequence[Case]) -> list[str]:
         f"warning: in {len(odd)} of {len(cases)} cases the depth is not the number of parts: {first}{more}; correct "
         "the field 'depth' or leave it out"
     ]
+
+
+def protocol_reason(name: str, benchmark: LoadedBenchmark) -> str:
+    """Why the benchmark is asked by this protocol, in brackets; empty for the usual one and for one that was chosen."""
+    if name != benchmark.protocol:
+        return ""
+    if benchmark.name.startswith("organism:") or recommended(benchmark.cases, "protocol") == name:
+        return " (the benchmark's own; --protocol changes it)"
+    if name == "double-gate" and has_paraphrases(benchmark.cases):
+        return " (some parts have paraphrases; --protocol changes it)"
+    return ""
 
 
 def format_notice(format: str | None, benchmark: LoadedBenchmark, own: str | None = None) -> str:

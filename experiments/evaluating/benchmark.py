@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,12 @@ def default_protocol(cases: Sequence[Case]) -> str:
     """
     if (own := recommended(cases, "protocol")) is not None:
         return own
-    return "double-gate" if any(p.paraphrases for c in cases for p in c.parts) else "compositionality-gap"
+    return "double-gate" if has_paraphrases(cases) else "compositionality-gap"
+
+
+def has_paraphrases(cases: Iterable[Case]) -> bool:
+    """Whether any part is also worded otherwise."""
+    return any(part.paraphrases for case in cases for part in case.parts)
 
 
 def hash_cases(cases: Sequence[Case]) -> str:

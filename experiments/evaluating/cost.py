@@ -42,7 +42,8 @@ def plan_lines(config: Config) -> list[str]:
     right, wrong = (all_asks(asked.cases, asked.protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
     lines = [
-        f"cases: {len(asked.cases)} of {benchmark.name}, protocol {config.protocol}, prompting {prompting}"
+        f"cases: {len(asked.cases)} of {benchmark.name}, protocol {config.protocol}"
+        f"{ask_plan.protocol_reason(str(config.protocol), benchmark)}, prompting {prompting}"
         + ask_plan.format_notice(config.format, benchmark),
         *ask_plan.parts_notice(asked.cases, str(config.protocol)),
         *ask_plan.depth_notice(asked.cases),

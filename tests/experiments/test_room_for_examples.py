@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from exit_codes import done
 
+from composcope.evaluation.cases import Case, Part
 from composcope.experiments.cli import main
 from composcope.experiments.evaluating import ask_plan
-from composcope.experiments.evaluating.benchmark import LoadedBenchmark
+from composcope.experiments.evaluating.benchmark import LoadedBenchmark, default_protocol
 
 
 def run(tmp_path: Path, *more: str) -> int:
@@ -50,4 +51,22 @@ def test_a_run_says_which_prompt_format_it_uses_and_why(
 ) -> None:
     benchmark = LoadedBenchmark("b", (), "compositionality-gap", recommended, "hash", own_cases)
     said = ask_plan.format_notice(format, benchmark, protocols)
+    assert all(fact in said for fact in facts) and bool(said) == bool(facts)
+
+
+PROBED = Part("Q one?", "6", paraphrases=("One, asked?",))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "case", "facts"),
+    [
+        ("double-gate", Case("c", "Q?", "8", (PROBED,)), ["paraphrases", "--protocol"]),
+        ("compositionality-gap", Case("c", "Q?", "8", (PROBED,)), []),
+        ("compositionality-gap", Case("c", "Q?", "8", (Part("Q one?", "6"),)), []),
+        ("double-gate", Case("c", "Q?", "8", (PROBED,), meta={"protocol": "double-gate"}), ["own", "--protocol"]),
+    ],
+)
+def test_a_run_says_why_a_protocol_was_taken(protocol: str, case: Case, facts: list[str]) -> None:
+    benchmark = LoadedBenchmark("b", (case,), default_protocol([case]), None, "hash", True)
+    said = ask_plan.protocol_reason(protocol, benchmark)
     assert all(fact in said for fact in facts) and bool(said) == bool(facts)
