@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..run.diagnosis import CAUSES, read_diagnosis
+from ..run.diagnosis import CAUSES
+from ..run.failures import diagnosed_failures
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, drawn, need
@@ -15,13 +16,13 @@ from .grouping import labels
 @figure("causes", "Causes of failure", "composcope diagnose RUN", "first", 30)
 def causes(runs: Sequence[RunData]) -> Drawing:
     """Share of each cause among failures whose parts are all right, with a block per group and a panel per run."""
-    found = {run.path: diagnosis for run in runs if (diagnosis := read_diagnosis(run.path)) is not None}
+    found = {run.path: diagnosed for run in runs if (diagnosed := diagnosed_failures(run)) is not None}
     names = labels([run for run in runs if run.path in found])
     rows: list[Row] = []
     for run in runs:
         if run.path not in found:
             continue
-        shares = found[run.path].shares
+        shares = found[run.path].found.shares
         groups = [g for g in ("family", "depth") if len({s.value for s in shares if s.group == g}) > 1]
         for s in shares:
             if s.group in ("all", *groups):
@@ -47,4 +48,6 @@ def causes(runs: Sequence[RunData]) -> Drawing:
         "Causes of the failures whose parts are all right, as shares of each group. A case without a demonstrated "
         "cause is undetermined."
     )
+    left = {names[path]: said for path, diagnosed in found.items() if (said := diagnosed.left_out())}
+    text += "".join(f" {f'{name}: ' if len(found) > 1 else ''}{said}" for name, said in left.items())
     return drawn(fig, rows, text, [r for r in runs if r.path in found], "{group}, {cause}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from ..run.diagnosis import TEXTS, Diagnosis, meaning, read_diagnosis
+from ..run.failures import diagnosed_failures
 from ..run.reader import RunData
 from .not_run import place
 
@@ -16,34 +18,63 @@ UNNAMED = ("fragile", "undetermined")
 
 
 @dataclass(frozen=True)
+class Share:
+    """The failures with one result of the diagnosis."""
+
+    means: str
+    """The result in words."""
+    count: int
+    address: str
+    """The address of those cases."""
+    cause: str
+
+
+@dataclass(frozen=True)
 class Causes:
     """The causes of a run's failures, as the page shows them."""
 
     because: str
     """The most frequent cause, in words; empty if none was asked for."""
-    shares: tuple[tuple[str, int, str, str], ...]
-    """In words, number of cases, the address of those cases, and the name; the most frequent first."""
+    named: tuple[Share, ...]
+    """The causes that interventions show, the most frequent first."""
+    unnamed: tuple[Share, ...]
+    """The results that name no cause."""
     n: int
     """How many failures were diagnosed."""
+    left_out: str
+    """Which diagnosed cases are not counted, as a sentence; empty if all are."""
     missing: str
     """Of which failures no cause was asked for, in words; empty if of none, or if there is no model to open."""
     command: str
     """The command that diagnoses them."""
 
+    @property
+    def diagnosed(self) -> bool:
+        """Whether a diagnosis was made."""
+        return bool(self.n or self.left_out)
 
-def causes_of(run: RunData, label: str, failures: int) -> Causes:
-    """The causes of a run's ``failures`` for the page's first screen; ``label`` names the run in addresses."""
-    found = read_diagnosis(run.path)
-    shares = tuple(
-        (meaning(s.cause), s.count, urlencode({"run": label, "cause": s.cause}), s.cause)
+    @property
+    def n_named(self) -> int:
+        """How many failures have a cause that interventions show."""
+        return sum(share.count for share in self.named)
+
+
+def causes_of(run: RunData, only: Mapping[str, str], failures: int) -> Causes:
+    """The causes of a run's ``failures`` for the page's first screen; ``only`` leads to them in addresses."""
+    diagnosed = diagnosed_failures(run)
+    found = diagnosed.found if diagnosed else None
+    shares = [
+        Share(meaning(s.cause), s.count, urlencode({**only, "cause": s.cause}, errors="replace"), s.cause)
         for s in (found.causes() if found else ())
-    )
-    n = len(found.verdicts) if found else 0
+    ]
+    named, unnamed = (tuple(s for s in shares if (s.cause in UNNAMED) == without) for without in (False, True))
+    n, left_out = len(found.verdicts) if found else 0, diagnosed.left_out() if diagnosed else ""
     if run.config is None or n >= failures:
-        return Causes(_because(found), shares, n, "", "")
+        return Causes(_because(found), named, unnamed, n, left_out, "", "")
     left = failures - n
     who = "they" if not n else "the other one" if left == 1 else f"the other {left}"
-    return Causes(_because(found), shares, n, f"Why {who} failed is not known yet.", command(run))
+    missing = f"Why {who} failed is not known yet."
+    return Causes(_because(found), named, unnamed, n, left_out, missing, command(run))
 
 
 def command(run: RunData) -> str:

@@ -12,6 +12,7 @@ from ...evaluation.protocols.catalog import about
 from ...evaluation.statistics import method_in_words
 from ..figures.grouping import labels
 from ..figures.style import HOLLOW_BELOW
+from ..run.diagnosis import read_diagnosis
 from ..run.reader import Row, RunData
 
 
@@ -189,7 +190,7 @@ def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
             "Probes compare failures with successes matched on family, depth and operation. A difference is an "
             "association; it is not shown to be the cause."
         )
-    else:
+    elif all(read_diagnosis(r.path) is None for r in runs):
         out.append("No probe ran: this report shows where the model fails, not why.")
     kinds = {v["kind"] for v in validity if v["headline"]}
     if kinds & {"no", "reversed"}:

@@ -18,7 +18,7 @@ from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
 from ...probes.families import FEWEST_PAIRS, PRIMARY, is_primary
 from ..figures.grouping import labels
-from ..run.diagnosis import read_diagnosis
+from ..run.failures import diagnosed_failures
 from ..run.folder import read_json
 from ..run.reader import Row, RunData
 from . import checks, headline
@@ -103,7 +103,7 @@ def landings(
         about = " · ".join(filter(None, (benchmark, run.protocol, f"{len(run.cases)} cases")))
         together = _corrected_together(run)
         found.append(Landing(
-            label, about, _title(run), _lead(run), causes_of(run, label, len(failures)),
+            label, about, _title(run), _lead(run), causes_of(run, only, len(failures)),
             [(KINDS[kind], n, urlencode({**only, "origin": KINDS[kind]}, errors="replace"))
              for kind, n in counted.most_common()],
             len(failures), urlencode(only, errors="replace"),
@@ -162,7 +162,8 @@ def first_case(
     A case with the most frequent cause comes first, so that the page opens on what is typical.
     """
     details = {str(c["case"]): c for c in kept}
-    diagnosis = read_diagnosis(run.path)
+    diagnosed = diagnosed_failures(run)
+    diagnosis = diagnosed.found if diagnosed else None
     named = {v.case: v.cause for v in diagnosis.verdicts if v.cause not in UNNAMED} if diagnosis else {}
     usual = next((s.cause for s in diagnosis.causes() if s.cause not in UNNAMED), None) if diagnosis else None
     failures = groups(run)[0] or list(came_from)

@@ -1,19 +1,60 @@
-"""List failing cases of runs: every part right, the whole wrong; with question, answer, right answer and cause."""
+"""List failing cases of runs: every part right, the whole wrong; with question, answer, right answer and cause.
+
+Which failures a run counts, and which of them were diagnosed, is said here once: pages, figures and lists agree on it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
 from ...evaluation.protocols.base import Entry, Evidence
-from .diagnosis import read_diagnosis
+from .diagnosis import Diagnosis, count, read_diagnosis
 from .reader import RunData
 from .summary import runs_in, shortened
 
 _ENDS = 150
 """Characters that are shown of each end of a long question: what is asked often stands at its end."""
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """The diagnosis of the failures that a run counts, without what else was diagnosed."""
+
+    found: Diagnosis
+    """Verdicts and shares of the counted failures only."""
+    unjudged: int
+    """Diagnosed cases that are left out because their whole could not be judged."""
+    outside: int
+    """Diagnosed cases that are left out because no set of failures holds them."""
+
+    def left_out(self) -> str:
+        """What was diagnosed and is not counted, as a sentence; empty if nothing was."""
+        kinds = ((self.unjudged, "whose whole could not be judged"), (self.outside, "outside the sets of failures"))
+        said = [f"{n} diagnosed case{'' if n == 1 else 's'} {which}" for n, which in kinds if n]
+        return f"Not counted: {', '.join(said)}." if said else ""
+
+
+def diagnosed_failures(run: RunData) -> Diagnosed | None:
+    """The diagnosis of a run's counted failures; None if the run has not been diagnosed.
+
+    A diagnosis also takes cases whose whole could not be judged. Rates and sets of failures leave them out, so shares
+    of causes that stand beside those have to leave them out, too. A run without sets of failures counts all others.
+    """
+    diagnosis = read_diagnosis(run.path)
+    if diagnosis is None:
+        return None
+    failing = {id for found in run.case_sets.values() if found.label == "failure" for id in found.ids}
+    unjudged = {row.case for row in run.graded if row.role == "whole" and row.outcome == "invalid"} - failing
+    kept = [v for v in diagnosis.verdicts if v.case in failing or (not failing and v.case not in unjudged)]
+    left = len(diagnosis.verdicts) - len(kept)
+    if not left:
+        return Diagnosed(diagnosis, 0, 0)
+    cannot = sum(v.case in unjudged for v in diagnosis.verdicts)
+    return Diagnosed(replace(diagnosis, verdicts=kept, shares=count(kept, run.cases)), cannot, left - cannot)
 
 
 def failing_cases(folder: str | Path) -> list[dict[str, Any]]:

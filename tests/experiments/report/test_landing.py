@@ -22,6 +22,7 @@ from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import MEANINGS
 from composcope.evaluation.protocols.catalog import PROTOCOLS, about
 from composcope.experiments import report
+from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import cases, index, landing
 from composcope.experiments.report.causes import Causes
 from composcope.experiments.report.origins import origin, origins
@@ -185,14 +186,46 @@ def test_a_diagnosed_run_opens_on_a_case_with_its_most_frequent_cause(synthetic:
     assert landing.first_case(run, {}, [], {}) == mine[2]
     (page,) = landing.landings([run], [{}], [{}], described())
     assert "shortcut: last item (2 of 4 " in page.why.because and page.why.n == 4
-    assert [(n, name) for _, n, _, name in page.why.shares] == [
-        (2, "shortcut:last-item"),
-        (1, "lost"),
-        (1, "undetermined"),
-    ]
+    assert [(s.count, s.cause) for s in page.why.named] == [(2, "shortcut:last-item"), (1, "lost")]
+    assert [(s.count, s.cause) for s in page.why.unnamed] == [(1, "undetermined")] and page.why.n_named == 3
     diagnose(folder, [(mine[0], "undetermined"), (mine[1], "fragile")])
     (page,) = landing.landings(load([folder]), [{}], [{}], described())
-    assert "2 of 2" in page.why.because and "no cause" in page.why.because
+    assert "2 of 2" in page.why.because and "no cause" in page.why.because and not page.why.named
+
+
+def test_causes_are_counted_over_the_failures_that_the_page_counts_and_the_unjudged_are_named_apart(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=48, failure=0.8, seed=2, probes=())
+    *mine, lost = failing(folder)
+    members, graded = folder / "casesets" / "residual-failure.jsonl", folder / "graded.jsonl"
+    members.write_text("".join(x for x in members.read_text().splitlines(True) if json.loads(x)["case"] != lost))
+    rows = [json.loads(x) for x in graded.read_text().splitlines()]
+    for row in rows:
+        if (row["case"], row["role"]) == (lost, "whole"):
+            row.update(outcome="invalid", reason="no-answer", answer=None)
+    graded.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (right, *_) = landing.groups(load([folder])[0])[1]
+    diagnose(folder, [*((case, "undetermined") for case in mine), (lost, "lost"), (right, "lost")])
+    runs = load([folder])
+    (page,) = landing.landings(runs, [{}], [{}], described())
+    assert page.why.n == page.n_failures == len(mine) and (page.why.named, page.why.missing) == ((), "")
+    assert [(s.count, s.cause) for s in page.why.unnamed] == [(len(mine), "undetermined")]
+    assert "1 diagnosed case whose whole" in page.why.left_out and "1 diagnosed case outside" in page.why.left_out
+    drawing = FIGURES["causes"](runs)
+    assert {(r["cause"], r["n"]) for r in drawing.rows if r["group"] == "all"} == {("undetermined", len(mine))}
+    assert page.why.left_out in drawing.caption
+
+
+def test_a_diagnosed_page_does_not_say_that_it_cannot_tell_why(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=24, failure=0.8, seed=2, probes=())
+
+    def said() -> int:
+        return report.write([folder], tmp_path / "out", live=True).read_text(encoding="utf-8").count("fails, not why")
+
+    assert said() == 2
+    diagnose(folder, [(failing(folder)[0], "undetermined")])
+    assert said() == 0
 
 
 def test_causes_that_are_missing_come_with_the_command_that_names_them(
