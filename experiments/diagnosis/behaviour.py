@@ -100,9 +100,6 @@ class Shown(NamedTuple):
     """Whether the text names the fault (it declines, it repeats itself). An answer that cannot be judged names none."""
 
 
-_BREAKS_OFF = "the operands are right, but there is no result"
-
-
 def shows(one: Heard) -> Shown | None:
     """The cause that the answer's own text shows; None if it shows no cause."""
     row, text, case = one.grades["whole"], one.text().strip(), one.case
@@ -120,7 +117,7 @@ def shows(one: Heard) -> Shown | None:
         if listed := _of_list(row.answer or text, case):
             return Shown(*listed)
     elif near := _near(case, text):
-        return Shown("near-miss", near, near != _BREAKS_OFF)
+        return Shown("near-miss", near, not operands(case))
     if row.outcome == "invalid":
         return Shown("format", f"it cannot be judged ({row.reason}): {text[:60]!r}", specific=False)
     if operands(case) and not working(text).values:
@@ -171,7 +168,7 @@ def _near(case: Case, text: str) -> str | None:
         if seen.values[: len(gold.values)] == gold.values:
             return "the working is right, but the graded answer is not its result"
         if seen.values == gold.values[:-1]:
-            return _BREAKS_OFF
+            return "the operands are right, but there is no result"
         return None
     names = [n for n in (case.answer, *case.aliases) if not holds(case.question, n)]
     if any(holds(text, n) for n in names):

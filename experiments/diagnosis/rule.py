@@ -30,7 +30,7 @@ OWN, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.85
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases. Over
 many cases the smallest difference is unlikely, so there the share itself has to be below ``FOREIGN_RUN`` as well."""
-SHARED = 0.5
+SHARED = 0.8
 """The share of the failing cases that has to show a sign of a cause which noise makes as well (``signs``)."""
 ADMITTED, READ = 0.25, 0.8
 """The share of the other cases' variants that has to show an intervention, or a reading, at the same cell."""
@@ -96,7 +96,7 @@ def signs(found: Behaviour) -> set[str]:
 
     An answer that cannot be judged or breaks off, a failure that a neutral beginning mends, a wrong result of right
     operands, an item where a worked number is asked for: noise on a model's weights makes them all. They settle a case
-    only if half of the run's failing cases share them.
+    only if four of five of the run's failing cases share them.
     """
     out = {found.own} if found.own and not found.specific else set[str]()
     if mostly(found.mended.get("neutral", Tally())):

@@ -49,7 +49,7 @@ NOTHING = Behaviour(True, 4, 4)
         (WRONG_RESULT, "wrong-operation"), (UNJUDGED, "format"), (BREAKS_OFF, "answers-bridge"), (MENDED, "format"),
     ],
 )  # fmt: skip
-def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_half_of_the_cases_share_it(
+def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_four_of_five_cases_share_it(
     one: Behaviour, cause: str
 ) -> None:
     def causes(showing: int, others: int) -> list[str | None]:
@@ -59,8 +59,8 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_half_of_the_case
 
     assert causes(1, 0) == [cause]
     assert causes(1, 1) == [None]
-    assert causes(2, 2) == [cause] * 2
-    assert causes(2, 3) == [None] * 2
+    assert causes(4, 1) == [cause] * 4
+    assert causes(3, 1) == [None] * 3
     alone = rule.together({"a": one, "b": NOTHING, "c": NOTHING})["a"]
     assert "1 of 3" in rule.open_question(alone, None)
 
