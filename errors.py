@@ -32,9 +32,12 @@ class NotAskedError(JournalError):
     """A question without an answer in the journal when no model can be asked."""
 
 
-def did_you_mean(value: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` with the known name nearest to a misspelled one; empty if none is near."""
+def did_you_mean(value: str, known: Iterable[str], prefix: str = "") -> str:
+    """``; did you mean 'x'?`` with the known name nearest to a misspelled one; empty if none is near.
+
+    ``prefix`` is written before the name, and is not compared.
+    """
     from difflib import get_close_matches
 
     near = get_close_matches(value, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f"; did you mean {prefix + near[0]!r}?" if near else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import model_files
-from ...errors import InputError, ModelError
+from ...errors import InputError, ModelError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,31 @@ def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelS
         _check_tokenizer(folder)
         return ModelSource(name, str(folder), True)
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
-        raise InputError(f"--model {name}: no such folder; give a model folder, a hub id (owner/name) or organism:DOSE")
+        raise InputError(
+            f"--model {name}: no such folder{_beside(name) or ';'} give a model folder, a hub id (owner/name) or "
+            "organism:DOSE"
+        )
     if offline():
         found = _cached(name)
         if found is None:
             raise ModelError(
-                f"--model {name}: no such folder; HF_HUB_OFFLINE is set and the hub's cache does not have it"
+                f"--model {name}: no such folder{_beside(name) or ';'} HF_HUB_OFFLINE is set and the hub's cache does "
+                "not have it"
             )
         return ModelSource(name, str(found), True)
     return ModelSource(name, name, False)
+
+
+def _beside(name: str) -> str:
+    """``; did you mean ...?`` with the folder or GGUF file beside a missing one whose name is nearest to its name."""
+    missing = Path(name)
+    folder = missing.expanduser().parent
+    try:
+        there = [p.name for p in folder.iterdir() if p.is_dir() or p.suffix.lower() == ".gguf"]
+    except OSError:  # the folder above is missing, too, or closed to us
+        return ""
+    above = name.rstrip("/").removesuffix(missing.name)
+    return did_you_mean(missing.name, there, above)
 
 
 def offline() -> bool:
@@ -72,7 +88,10 @@ def _organism(name: str) -> ModelSource:
     from ..organism import weights
 
     if dose not in (known := weights.names()):
-        raise InputError(f"--model {name}: no such organism; use one of {', '.join('organism:' + d for d in known)}")
+        meant = did_you_mean(dose, known, "organism:") or ";"
+        raise InputError(
+            f"--model {name}: no such organism{meant} use one of {', '.join('organism:' + d for d in known)}"
+        )
     folder = Path(weights.path(dose))
     if not folder.is_dir():
         raise ModelError(

@@ -10,6 +10,7 @@ import huggingface_hub.constants
 import huggingface_hub.file_download
 import pytest
 
+from composcope.errors import ComposcopeError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments.evaluating.benchmark import default_protocol, load_benchmark
 from composcope.experiments.models.resolve import ModelSource, resolve_model, weights_folder
@@ -33,6 +34,26 @@ def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
     assert weights_folder(online) == snapshot
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert weights_folder(resolve_model("owner/name")) == snapshot
+
+
+def test_a_misspelt_model_is_answered_with_the_nearest_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models" / "smollm2").mkdir(parents=True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    near = {
+        "organism:contrl": "organism:control",
+        f"{tmp_path}/models/smolm2": f"{tmp_path}/models/smollm2",
+        "./models/smolm2/": "./models/smollm2",
+        "models/smolm2": "models/smollm2",
+        "organism:xyz": None,
+        "./models/gpt": None,
+        "./nothing/smolm2": None,
+    }
+    for name, meant in near.items():
+        with pytest.raises(ComposcopeError) as error:
+            resolve_model(name)
+        said = str(error.value)
+        assert "did you mean" not in said if meant is None else f"did you mean {meant!r}?" in said, name
 
 
 def test_cases_say_which_protocol_they_are_for_or_their_paraphrases_do() -> None:
