@@ -229,11 +229,15 @@ class Model:
     def tokens(self, text: str | Sequence[str]) -> Int[Tensor, "batch pos"]:
         """Token ids of one text or several, as the tokenizer begins a text, padded on the right: what ``run`` takes.
 
+        A text that begins with the tokenizer's first token in writing (``<bos>``) gets no second one.
+
         Raises ``ModelError`` without a tokenizer, and for a text without a token.
         """
         if self.tokenizer is None:
             raise ModelError("no tokenizer: give load_model one (tokenizer=...), or token ids in place of text")
-        return self.pad(self.tokenizer(text).input_ids for text in ([text] if isinstance(text, str) else text))[0]
+        rows = [self.tokenizer(text).input_ids for text in ([text] if isinstance(text, str) else text)]
+        begin = getattr(self.tokenizer, "bos_token_id", None)
+        return self.pad(row[1:] if begin is not None and list(row[:2]) == [begin, begin] else row for row in rows)[0]
 
     def pad(self, rows: Iterable[Iterable[int]]) -> tuple[Int[Tensor, "batch pos"], Int[Tensor, "batch pos"]]:
         """Rows of token ids, padded on the right: ids and mask."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import did_you_mean
+from ...errors import InputError, did_you_mean
 from ..figures import style
 from ..figures.catalog import FIGURES, draw
 from ..figures.drawing import Drawing
@@ -27,10 +27,16 @@ NAMED_TOKENS = 40
 """The largest number of tokens for which rows and columns are labelled with them."""
 
 
-def attention(lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[int] | None = None) -> Drawing:
+def attention(
+    lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[int] | int | None = None, *,
+    head: int | None = None,
+) -> Drawing:  # fmt: skip
     """The attention pattern of a layer on a text or on token ids, one panel per head: rows look at columns.
 
-    Raises ``ModelError`` for a layer or head that the model does not have, ``InputError`` for a text without tokens.
+    ``heads`` are some of the heads, or one; ``head=3`` is the same as ``heads=[3]``.
+
+    Raises ``ModelError`` for a layer or head that the model does not have and for a text without tokens, ``InputError``
+    for ``head`` beside ``heads``.
     """
     import torch
 
@@ -38,7 +44,11 @@ def attention(lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[
     from ...probes.by_case.entries import pieces
 
     ids = lm.tokens(text) if isinstance(text, str) else torch.tensor([list(text)], device=lm.device)
-    chosen = list(range(lm.anatomy.n_heads)) if heads is None else list(heads)
+    if head is not None and heads is not None:
+        raise InputError(f"head={head!r} and heads={heads!r}: give one of them, such as heads=[{head}]")
+    wanted = heads if head is None else head
+    wanted = range(lm.anatomy.n_heads) if wanted is None else [wanted] if isinstance(wanted, int) else wanted
+    chosen = list(wanted)
     sites = {h: Site(layer, "pattern", head=h) for h in chosen}
     with torch.no_grad():
         acts = lm.run(ids, read=sites.values()).acts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -13,7 +13,9 @@ from ...evaluation.asks import Ask
 from ...evaluation.cases import Case
 from ...evaluation.graded import Graded
 from ...evaluation.prompts import with_evidence
+from ..run.diagnosis import FOLDER, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
+from ..run.rendered import Rendered, read_rendered
 from .shown import ProbeResults, Table, frame_html, heading
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ _OTHER = {"failure": "success", "success": "failure"}
 
 
 T = TypeVar("T")
+
+
+def _whole(graded: Sequence[Graded]) -> Graded | None:
+    return next((g for g in graded if g.role == "whole"), None)
 
 
 def _at(things: Sequence[T], number: str) -> T | None:
@@ -49,6 +55,11 @@ class CaseResult:
     """The model's response to each of them; None without a journal."""
     asks: Sequence[Ask | None] = ()
     """Each question as it was put; None in a run that keeps no questions."""
+    verdict: Verdict | None = None
+    """What the diagnosis of the run found, with its evidence; None for a case that was not diagnosed."""
+    prompt: str | None = None
+    """The whole as it was put to the model, chat template and special tokens included; without them if the run does
+    not know them, and None if it keeps no questions. ``lm.tokens(case.prompt)`` begins it as the model saw it."""
 
     @property
     def id(self) -> str:
@@ -64,9 +75,19 @@ class CaseResult:
         return self.case.answer
 
     @property
+    def cause(self) -> str | None:
+        """The cause of the failure, as ``composcope diagnose`` names it; None for a case that was not diagnosed."""
+        return self.verdict and self.verdict.cause
+
+    @property
+    def why(self) -> str | None:
+        """The cause in plain words, with what mends it; None for a case that was not diagnosed."""
+        return self.verdict and self.verdict.why
+
+    @property
     def whole(self) -> Graded | None:
         """The graded answer to the whole question; None if it was not asked."""
-        return next((g for g in self.graded if g.role == "whole"), None)
+        return _whole(self.graded)
 
     def to_df(self) -> pandas.DataFrame:
         """One line per question asked: role, gold, the answer taken from the response, the verdict, the response."""
@@ -97,12 +118,14 @@ class CaseResult:
         parts = [_MARKS[g.outcome] for g in self.graded if g.role.startswith("part:") and g.role.count(":") == 1]
         whole = "not asked" if self.whole is None else f"{_MARKS[self.whole.outcome]} {self.whole.answer!r}"
         known = f"parts {' '.join(parts)}, " if parts else ""
-        return f"<case {self.id} ({self.label or 'neither'}): {known}whole {whole}, gold {self.answer!r}>"
+        label = ", ".join(filter(None, (self.label or "neither", self.cause)))
+        return f"<case {self.id} ({label}): {known}whole {whole}, gold {self.answer!r}>"
 
     def _repr_html_(self) -> str:
         frame = self.to_df()
         frame["outcome"] = [_MARKS[o] for o in frame["outcome"]]
-        gold = f"<p>{escape(self.question)}<br>gold: <b>{escape(self.answer)}</b></p>"
+        gold = f"<p>{escape(self.question)}<br>gold: <b>{escape(self.answer)}</b>"
+        gold += f"<br>why: {escape(self.why)}</p>" if self.why else "</p>"
         return heading(self.id, self.label or "neither failure nor success") + gold + frame_html(frame)
 
 
@@ -165,7 +188,14 @@ class CaseGroup(Sequence[CaseResult]):
 def _line(found: CaseResult) -> Row:
     verdicts = {g.role: _MARKS[g.outcome] for g in found.graded if g.role.count(":") <= 1}
     given = None if found.whole is None else found.whole.answer
-    return {"case": found.id, "question": found.question, "gold": found.answer, "answer": given, **verdicts}
+    return {
+        "case": found.id,
+        "question": found.question,
+        "gold": found.answer,
+        "answer": given,
+        "cause": found.cause,
+        **verdicts,
+    }
 
 
 @dataclass(repr=False)
@@ -177,6 +207,7 @@ class RunResults:
     """A model in memory to probe instead of the model that the run names."""
     tokenizer: Any = None
     _target: Target | None = field(default=None)
+    _diagnosed: tuple[int | None, Mapping[str, Verdict]] = field(default=(None, {}), init=False)
 
     @property
     def name(self) -> str:
@@ -236,7 +267,23 @@ class RunResults:
         answered = self.data.responses
         said = [answered[g.ask].text if g.ask in answered else None for g in rows]
         asks = [self.data.asks.get(g.ask or "") for g in rows]
-        return CaseResult(self.data.cases[id], self._labels.get(id), rows, said, asks)
+        whole, verdict = _whole(rows), self._verdicts().get(id)
+        ask = self.data.asks.get(whole.ask or "") if whole else None
+        put = self._sent.text(str(whole.ask), ask.prompt) if whole and ask else None
+        return CaseResult(self.data.cases[id], self._labels.get(id), rows, said, asks, verdict, put)
+
+    @cached_property
+    def _sent(self) -> Rendered:
+        return read_rendered(self.data.path)
+
+    def _verdicts(self) -> Mapping[str, Verdict]:
+        """What the diagnosis found by case, read again when the run was diagnosed since: a run stays open for long."""
+        file = self.data.path / FOLDER / "summary.json"
+        written = file.stat().st_mtime_ns if file.is_file() else None
+        if self._diagnosed[0] != written:
+            found = read_diagnosis(self.data.path)
+            self._diagnosed = written, {v.case: v for v in found.verdicts} if found else {}
+        return self._diagnosed[1]
 
     def probe_results(self, name: str) -> ProbeResults:
         """The results of a probe in the run's folder. Raises ``InputError`` if there are none."""

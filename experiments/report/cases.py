@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import ComposcopeError
 from ...evaluation.asks import OUTCOMES, Ask, Response
 from ...evaluation.graded import Graded
-from ..run import read_json
 from ..run.reader import RunData
+from ..run.rendered import Rendered, read_rendered
 from .index import Told, by_case, index
 from .origins import origins
 
@@ -42,7 +41,7 @@ def collect(runs: Sequence[RunData], told: Sequence[Told] | None = None, budget:
     """Index and chunks of all runs, with the largest cap on text length that fits the budget."""
     data: dict[str, Any] = {}
     cap = CAPS[-1]
-    sent = [_rendered(run) for run in runs]
+    sent = [read_rendered(run.path) for run in runs]
     for cap in CAPS:
         data = {f"cases/{i}-{k}": c for i, run in enumerate(runs) for k, c in enumerate(_chunks(run, cap, sent[i]))}
         if sum(_size(c) for c in data.values()) <= budget:
@@ -67,25 +66,6 @@ def _shrink(data: dict[str, Any], budget: int) -> list[str]:
         del sizes[name], data[name]
         dropped.append(name)
     return dropped
-
-
-@dataclass(frozen=True)
-class Rendered:
-    """What the chat template made of prompts; see ``evaluating.rendering``."""
-
-    templates: Sequence[Sequence[str]] = ()
-    asks: Mapping[str, Any] | None = None
-
-
-def _rendered(run: RunData) -> Rendered:
-    path = run.path / "rendered.json"
-    if not path.is_file():
-        return Rendered()
-    try:
-        found = read_json(path)
-    except ComposcopeError:
-        return Rendered()
-    return Rendered(found.get("templates") or (), found.get("asks") or {})
 
 
 def _chunks(run: RunData, cap: int, sent: Rendered) -> Iterator[dict[str, Any]]:
@@ -144,11 +124,10 @@ def _ask(graded: Graded, ask: Ask | None, answer: Response | None, sent: Rendere
 
 def _as_sent(key: str, prompt: Any, sent: Rendered, put: Put) -> dict[str, Any]:
     """``before`` and ``after``: the text around the prompt; ``sent``: the whole text, if the prompt is not in it."""
-    how = (sent.asks or {}).get(key)
-    if isinstance(how, str):
-        return {"sent": put(how)}
-    if isinstance(how, int) and prompt is not None and 0 <= how < len(sent.templates):
-        before, after = sent.templates[how]
+    if (whole := sent.whole(key)) is not None:
+        return {"sent": put(whole)}
+    if prompt is not None and (around := sent.around(key)) is not None:
+        before, after = around
         return {"before": put(before), "after": put(after)}
     return {}
 

@@ -80,6 +80,11 @@ class Verdict:
         """The cause in plain words."""
         return meaning(self.cause)
 
+    @property
+    def why(self) -> str:
+        """The cause in plain words, with what mends it."""
+        return self.means + (f" (mended by {self.mended_by})" if self.mended_by else "")
+
     def row(self) -> dict[str, Any]:
         """The line of ``cases.jsonl``."""
         known = {"settle": self.settle, "question": self.question, "said": self.said, "gold": self.gold}
@@ -160,7 +165,7 @@ class Diagnosis:
             if v.question:
                 out.append(f"  case {v.case}: {v.question}")
                 out.append(f"    said {shortened(v.said or '')}, right is {v.gold!r}")
-            out.append(f"    why: {v.means}" + (f" (mended by {v.mended_by})" if v.mended_by else ""))
+            out.append(f"    why: {v.why}")
             out += [f"    to settle it: {v.settle}"] if v.settle else []
         if (more := len(self.verdicts) - SHOWN) > 0:
             left = "1 more case" if more == 1 else f"{more} more cases"

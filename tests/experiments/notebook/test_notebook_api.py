@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from composcope.experiments import figures
 from composcope.experiments.notebook import ProbeResults, RunResults
 from composcope.experiments.notebook.results import CaseResult
 from composcope.experiments.organism.benchmarks import mixed
+from composcope.experiments.run.diagnosis import Diagnosis, Verdict, write
 from composcope.experiments.run.reader import ProbeData
 from composcope.probes.catalog import PROBES
 
@@ -129,6 +131,36 @@ def test_a_case_shows_the_wording_that_was_asked(tmp_path: Path) -> None:
     for shown in (of_run, of_elsewhere):
         frame = shown.to_df()
         assert dict(zip(frame.role, frame.question, strict=True)) == wording
+
+
+def test_a_case_has_the_prompt_that_the_model_saw(run: RunResults) -> None:
+    case = run.cases[0]
+    assert case.prompt is not None and case.whole is not None and case.prompt != case.question
+    seen = run.data.responses[str(case.whole.ask)].prompt_ids
+    assert tuple(run.lm.tokens(case.prompt)[0].tolist()) == seen
+    bare = CaseResult(case.case, None, case.graded, case.responses)
+    assert bare.prompt is None, "rows without the questions"
+
+
+def test_a_case_says_why_it_failed_as_soon_as_the_run_is_diagnosed(run: RunResults, tmp_path: Path) -> None:
+    opened = cs.open_run(shutil.copytree(run.path, tmp_path / "run"))
+    first, second = opened.failures.ids[:2]
+    assert (opened.case(first).cause, opened.case(first).why) == (None, None)
+    verdict = Verdict(first, "shortcut:last-item", ("<seen>",), mended_by="neutral")
+    write(Diagnosis(Path(opened.path), [verdict], []))
+    case = opened.case(first)
+    assert (case.cause, case.why, case.verdict) == ("shortcut:last-item", verdict.why, verdict)
+    assert verdict.means in verdict.why and "neutral" in verdict.why and verdict.why in case._repr_html_()
+    assert opened.case(second).cause is None
+    assert opened.failures.to_df().cause[0] == "shortcut:last-item"
+
+
+def test_one_head_is_drawn_by_its_number(run: RunResults) -> None:
+    ways: list[dict[str, Any]] = [{"heads": [1]}, {"heads": 1}, {"head": 1}]
+    drawn = [cs.plot.attention(run.lm, "7 times 8", layer=0, **way).rows for way in ways]
+    assert drawn[0] == drawn[1] == drawn[2] and {row["head"] for row in drawn[0]} == {1}
+    with pytest.raises(InputError, match=r"heads=\[1\]"):
+        cs.plot.attention(run.lm, "7", layer=0, heads=[2], head=1)
 
 
 def test_every_result_shows_itself_short_and_as_escaped_html(looked: Any, tmp_path: Path) -> None:
