@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,9 @@ from .origins import KINDS, Origin
 COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate", "skills", "k", "question", "gold",
            "answer", "origin", "detail", "twin")  # fmt: skip
 LONGEST = 120
+ENDING = 75
+"""Characters that are shown of the end of a long question: what is asked often stands there."""
+_PART_AT_END, _PART_AT_START = re.compile(r"\s\S{0,15}$"), re.compile(r"^\S{0,15}\s")
 
 
 def order(run: RunData) -> list[str]:
@@ -75,7 +79,7 @@ def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]], told: 
         yield [
             number, case, None if about.family is None else place("families", about.family), about.depth,
             about.operation, _dense(outcomes), mine, GATES.index(gated[case]) if case in gated else None,
-            sorted(skills), levels.get(case), _short(known.question if known else ""),
+            sorted(skills), levels.get(case), _both_ends(known.question if known else ""),
             _short(known.answer if known else str((whole and whole.gold) or "")),
             _short(str(whole.answer)) if whole and whole.answer is not None else None,
             list(KINDS).index(origin.kind) if origin else None, _short(origin.detail) if origin else "",
@@ -85,6 +89,14 @@ def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]], told: 
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _both_ends(text: str) -> str:
+    """A question cut in the middle: many questions of one kind begin alike and differ at their end."""
+    if len(text) <= LONGEST:
+        return text
+    begins, ends = text[: LONGEST - ENDING - 3], text[-ENDING:]
+    return f"{_PART_AT_END.sub('', begins)} … {_PART_AT_START.sub('', ends)}"
 
 
 def _dense(outcomes: Mapping[int, str]) -> str:

@@ -22,9 +22,9 @@ composcope.attention = (() => {
       const e = state.entry;
       if (!e.read) e.read = { attention: arrays.unpack(e.arrays.attention), ratio: arrays.unpack(e.arrays.ratio) };
       heads.replaceChildren(...e.heads.map(([l, h]) => el("option", { value: `${l}.${h}` }, `layer ${l}, head ${h}`)));
-      if (state.layer === null) ({ layer: state.layer, head: state.head, step: state.step } = strongest(e));
+      if (state.layer === null) ({ layer: state.layer, head: state.head } = strongest(e));
       step.max = String(e.steps - 1);
-      if (state.step === null) state.step = firstTelling(e);
+      if (state.step === null) state.step = 0;
       paint();
     }
     function paint() {
@@ -46,21 +46,20 @@ composcope.attention = (() => {
     return { at: { layer: state.layer, head: state.head } };
   }
 
-  // The view opens with the head and step that look most at one token of the question.
+  // The view opens with the head that looks most at one token of the question, at whatever step; the step is the first of
+  // the answer, so that two answers side by side are seen at the same one.
   function strongest(e) {
     const [, steps, n] = e.read.attention.shape, cells = keys(e);
     const asked = arrays.range(n).filter((k) => cells[k].from >= e.question[0] && cells[k].from < e.question[1]);
-    let best = { layer: e.heads[0][0], head: e.heads[0][1], step: 0, most: -1 };
+    let best = { layer: e.heads[0][0], head: e.heads[0][1], most: -1 };
     e.heads.forEach(([layer, head], h) => {
       for (let step = 0; step < steps; step++) {
         const most = Math.max(0, ...asked.map((k) => e.read.attention.at(h, step, k) || 0));
-        if (most > best.most) best = { layer, head, step, most };
+        if (most > best.most) best = { layer, head, most };
       }
     });
     return best;
   }
-
-  const firstTelling = (e) => (e.steps > 1 ? 1 : 0);
 
   // The text at key k: one token, or a run of tokens if the prompt was too long to keep each one.
   function keys(e) {

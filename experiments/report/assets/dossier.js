@@ -64,15 +64,18 @@ composcope.dossier = (() => {
       cause ? el("details", { class: "evidence" }, el("summary", {}, `Evidence for the cause (${cause.evidence.length})`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
   }
 
+  // An answer within a sentence: without the full stop after its last word. A letter alone may be an abbreviation (U.S.).
+  const inside = (answer) => answer.replace(/([\p{L}\p{N}]{2})\.$/u, "$1");
+
   // What a failing case answered, and why, as far as interventions show it.
   function because(r) {
     if (!cases.failing(r.run).includes(r.case)) return "";
     const found = cases.cause(r), from = r.origin && r.origin !== UNCLEAR ? ` (${r.origin}${r.detail ? `: ${r.detail}` : ""})` : "";
-    const said = [r.answer === null ? "With every part right, no answer to the whole could be read; right is " : el("span", {}, "With every part right it answered ", el("b", { dir: "auto" }, r.answer), ", not "), el("b", { class: "gold", dir: "auto" }, r.gold), el("span", { dir: "auto" }, `${from}. `)];
+    const said = [r.answer === null ? "With every part right, no answer to the whole could be read; right is " : el("span", {}, "With every part right it answered ", el("b", { dir: "auto" }, inside(r.answer)), ", not "), el("b", { class: "gold", dir: "auto" }, inside(r.gold)), el("span", { dir: "auto" }, `${from}. `)];
     const ask = cases.diagnose(r.run);
     if (!found) return el("p", { class: "because", "data-cause": "" }, ...said, ask ? el("span", { class: "fine" }, "Why is not known yet: ", el("code", { dir: "auto" }, `${ask}${cases.diagnosed(r.run) ? ` --case ${r.case}` : ""}`), " names the cause.") : null);
-    const name = found.cause === "undetermined" ? "" : ` ${found.cause}${found.block === null ? "" : `, block ${found.block}`}; confidence ${number(found.confidence)}${found.mended_by ? `; right again with: ${found.mended_by}` : ""}`;
-    return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}.`), name ? el("span", { class: "fine" }, name) : null, found.settle ? el("span", { class: "fine", dir: "auto" }, ` ${found.settle}`) : null);
+    const more = [found.block === null ? null : `block ${found.block}`, `confidence ${number(found.confidence)}`, found.mended_by ? `right again with: ${found.mended_by}` : null].filter(Boolean).join("; ");
+    return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}`), el("span", { class: "fine" }, found.cause === "undetermined" ? "." : ` (${more}).`), found.settle ? el("span", { class: "fine", dir: "auto" }, ` ${found.settle}`) : null);
   }
 
   // The probes' pictures, with failing case and success side by side if both were kept.

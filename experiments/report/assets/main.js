@@ -156,15 +156,26 @@
   new ResizeObserver(() => { document.documentElement.style.scrollPaddingTop = `${bar.offsetHeight + 15}px`; }).observe(bar);
 
   const links = new Map([...document.querySelectorAll(".top nav a")].map((a) => [a.getAttribute("href").slice(1), a]));
-  const here = new IntersectionObserver((entries) => {
-    for (const e of entries) {
-      const link = links.get(e.target.id);
-      if (!link) continue;
-      link.classList.toggle("here", e.isIntersecting);
-      // On a narrow page the sections scroll sideways: the present one stays in view.
-      const list = link.parentNode;
-      if (e.isIntersecting && list.scrollWidth > list.clientWidth) list.scrollLeft = link.offsetLeft - list.offsetLeft - 40;
-    }
-  }, { rootMargin: "-45% 0px -50% 0px" });
-  document.querySelectorAll("main > section").forEach((s) => here.observe(s));
+  const sections = [...document.querySelectorAll("main > section")].filter((s) => links.has(s.id));
+  let marked = null;
+
+  // Mark the section whose beginning was passed last, read below the bar; at the end of the page, the last section.
+  function mark() {
+    const line = bar.offsetHeight + 40, end = scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+    const passed = sections.filter((s) => s.getBoundingClientRect().top <= line);
+    const link = links.get((end ? sections.at(-1) : passed.at(-1) || sections[0]).id);
+    if (link === marked) return;
+    if (marked) marked.classList.remove("here");
+    link.classList.add("here");
+    marked = link;
+    // On a narrow page the sections scroll sideways: the present one stays in view.
+    const list = link.parentNode;
+    if (list.scrollWidth > list.clientWidth) list.scrollLeft = link.offsetLeft - list.offsetLeft - 40;
+  }
+  let waiting = false;
+  const later = () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; mark(); }); } };
+  addEventListener("scroll", later, { passive: true });
+  // The page grows as its figures are drawn.
+  new ResizeObserver(later).observe(document.querySelector("main"));
+  mark();
 })();

@@ -295,6 +295,63 @@ def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_th
     visit.check()
 
 
+def test_two_answers_side_by_side_open_at_their_first_step_and_the_sentence_above_them_reads_as_one(
+    browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=48, failure=0.8, seed=2, probes=())
+    case = failing(folder)[0]
+    twin = landing.twins(load([folder])[0], ())[case]
+    add_cases(folder, [case, twin])
+    shutil.rmtree(folder / "probes" / "patching")  # its donor would stand in the twin's place
+    graded = folder / "graded.jsonl"
+    rows = [json.loads(x) for x in graded.read_text().splitlines()]
+    for row in rows:
+        if (row["case"], row["role"]) == (case, "whole"):
+            row["answer"] = "The capital of Japan is Kyoto."
+    graded.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    diagnose(folder, [(case, "shortcut:last-item")])
+    visit = Visit(browser, report.write([folder], tmp_path / "out", live=True))
+    box = visit.page.locator(f"#dossier[data-case='{case}']")
+    box.wait_for()
+    steps = box.locator("[data-view=lookback] [data-attention=step]")
+    assert [steps.nth(i).input_value() for i in range(steps.count())] == ["0", "0"]
+    assert len({x.inner_text() for x in box.locator("[data-view=lookback] .said-of b").all()}) == 1  # and one head
+    said = box.locator("[data-cause]").inner_text()
+    assert "is Kyoto, not" in said and meaning("shortcut:last-item") in said and "0.75" in said
+    assert "shortcut:last-item" not in said  # the name in words is enough
+    visit.context.close()
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800)])
+def test_the_bar_marks_the_section_that_is_read(browser: Any, two: Path, width: int, height: int) -> None:
+    visit = Visit(browser, two, viewport={"width": width, "height": height})
+    page = visit.page
+    page.locator("#dossier[data-case]").wait_for()
+
+    def marked() -> list[str]:
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        return page.locator("nav a.here").evaluate_all("a => a.map(x => x.getAttribute('href'))")
+
+    assert marked() == ["#summary"]
+    visit.scroll()  # everything is drawn
+    for section in ("behavior", "case", "summary"):
+        page.evaluate(f"document.getElementById('{section}').scrollIntoView({{behavior: 'instant'}})")
+        assert marked() == [f"#{section}"]
+    page.evaluate("scrollTo({top: document.documentElement.scrollHeight, behavior: 'instant'})")
+    assert marked() == ["#provenance"]
+    visit.check()
+
+
+def test_long_questions_that_differ_only_at_their_end_differ_in_the_list() -> None:
+    table = f"On the table: {', '.join(['fiddle', 'coat', 'kite', 'juice'] * 5)}."
+    ends = ["What is the tag of the wheeled one?", "What is the tag of the edible one?"]
+    short = [index._both_ends(f"{table} {end}") for end in ends]
+    assert all(found.endswith(end) and len(found) <= index.LONGEST for found, end in zip(short, ends, strict=True))
+    assert all(found.startswith("On the table: fiddle") for found in short)
+    assert index._both_ends(ends[0]) == ends[0]
+    assert len(index._both_ends("漢" * 500)) == index.LONGEST  # no words to cut between
+
+
 def whole(run: Path, case: str) -> dict[str, Any]:
     rows = map(json.loads, (run / "graded.jsonl").read_text().splitlines())
     return next(r for r in rows if r["case"] == case and r["role"] == "whole")

@@ -134,10 +134,14 @@ def test_the_index_has_outcomes_by_role_skills_and_k(synthetic: ModuleType, tmp_
             assert index["outcomes"][int(r["roles"][i])] == graded[r["case"], role]
 
 
-def test_a_long_question_ends_in_dots_in_the_list(synthetic: ModuleType, tmp_path: Path) -> None:
-    index = cases.collect(load([synthetic.make_run(tmp_path / "run", n=2, probes=(), text="x" * 500)])).index
-    shown = dict(zip(index["columns"], index["rows"][0], strict=True))["question"]
-    assert shown == "x" * 119 + "…"
+def test_a_long_question_is_cut_in_the_middle_in_the_list_and_a_long_answer_at_its_end(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    text = "x" * 250 + "y" * 250
+    index = cases.collect(load([synthetic.make_run(tmp_path / "run", n=2, probes=(), text=text)])).index
+    shown = dict(zip(index["columns"], index["rows"][0], strict=True))
+    assert len(shown["question"]) == len(shown["answer"]) == 120 and shown["answer"] == "x" * 119 + "…"
+    assert shown["question"].strip("x").strip("y") == " … " and shown["question"][0] + shown["question"][-1] == "xy"
 
 
 def test_prompts_as_sent_stand_in_the_chunk(synthetic: ModuleType, tmp_path: Path) -> None:
