@@ -6,6 +6,8 @@ answers come from the journal, and probes with unchanged inputs are kept.
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ComposcopeError, InputError, NoCasesError
+from ..files import file_sha256, text_hash
 from .config import Config, Shard
 from .console import exits
 from .console.progress import Reporter
@@ -24,6 +27,8 @@ from .evaluating.benchmark import SHARD_FILE, LoadedBenchmark, load_benchmark, s
 from .evaluating.evaluate import evaluate
 from .models.target import Target
 from .run import summary, write_json
+from .run.folder import MEASURED
+from .run.provenance import plugin_files, source_hash
 from .run.reader import read_run
 from .run.schema import Evaluated
 from .run.writer import OpenRun, open_run
@@ -90,7 +95,7 @@ def investigate(
     quiet: bool = False,
     bars: bool = True,
     contrast: bool = True,
-    report: bool = True,
+    report: bool | None = True,
     probe: ProbeStep | None = None,
     diagnose: bool | None = False,
     benchmark: LoadedBenchmark | None = None,
@@ -98,10 +103,11 @@ def investigate(
 ) -> Investigation:
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
 
-    ``contrast=False`` stops after the evaluation, ``report=False`` before the report; ``bars=False`` leaves
-    out progress bars; ``probe`` replaces the usual probes; ``diagnose`` also names the cause of each failure (None: if
-    that takes less than two minutes). ``benchmark`` and ``target`` can be passed if they are loaded already; such a
-    target is left open. Raises ``ComposcopeError`` for any error that the user can fix.
+    ``contrast=False`` stops after the evaluation, ``report=False`` before the report (None: it is drawn only if
+    something that it shows has changed); ``bars=False`` leaves out progress bars; ``probe`` replaces the usual probes;
+    ``diagnose`` also names the cause of each failure (None: if that takes less than two minutes). ``benchmark`` and
+    ``target`` can be passed if they are loaded already; such a target is left open. Raises ``ComposcopeError`` for any
+    error that the user can fix.
     """
     start = time.monotonic()
     folder = Path(out) if out is not None else config.default_folder()
@@ -129,7 +135,7 @@ def investigate(
             run.record(**target.record())
             if diagnose is not False:
                 _diagnose(run, config, target, reporter, wanted=diagnose)
-            written = _show(run, reporter) if report else None
+            written = None if report is False else _show(run, reporter, again=report is True)
             return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
 
 
@@ -291,15 +297,35 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
     )
 
 
-def _show(run: OpenRun, reporter: Reporter) -> Path:
-    """Write the figures and the report of this run."""
+def _show(run: OpenRun, reporter: Reporter, again: bool) -> Path:
+    """Write the figures and the report of this run; without ``again``, keep a report that shows the same results."""
     from . import report
 
+    page, shows = run.path / "report.html", report_inputs(run.path)
+    if not again and page.is_file() and run.manifest.facts().get("report_inputs") == shows:
+        reporter.say(f"report: unchanged, kept: {page}")
+        return page
+    run.record(report_inputs=None)  # until it is whole
     with run.timed("report"):
         run.record(status="complete")  # shown on the page; reset if the report fails
         written = Path(report.write([run.path], run.path, progress=reporter.patient_bar))
+    run.record(report_inputs=shows)
     reporter.say(f"report: {written}")
     return written
+
+
+def report_inputs(run: Path) -> str:
+    """Hash of the results that a run's report shows, and of the code that draws them."""
+    files = [p for p in run.glob("*.jsonl") if p.is_file()]
+    files += [
+        run / "metrics.json",
+        run / "rendered.json",
+        *(run.parent / name for name in ("study.json", "validity.json")),
+    ]
+    for folder in ("casesets", "probes", "diagnosis"):
+        files += [p for p in (run / folder).rglob("*") if MEASURED not in p.parts]
+    found = [f"{os.path.relpath(p, run)} {file_sha256(p)}" for p in sorted(files) if p.is_file()]
+    return text_hash([*found, source_hash(), json.dumps(plugin_files())])
 
 
 def plan(config: Config) -> list[str]:

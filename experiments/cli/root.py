@@ -190,7 +190,7 @@ def probe(
         lines = job.probe_part(config, run, shard, quiet=quiet)
         show({"schema": 1, "shard": shard, "probes": lines} if json else lines, json)
         return exits.OK
-    return _done(job.investigate(config, run, quiet=quiet), json)
+    return _done(job.investigate(config, run, quiet=quiet, report=None), json)
 
 
 @command("demo --out runs/demo")

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from exit_codes import done
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import main
 from composcope.experiments.evaluating.benchmark import limit_cases, load_benchmark
+from composcope.experiments.investigate import report_inputs
 from composcope.experiments.run import read_json, read_lines
 
 ODD = {f"sum-{i:02d}" for i in range(1, 12, 2)}
@@ -187,6 +189,27 @@ def test_probes_can_be_run_later_on_a_run_whose_model_has_moved(
     assert main(["probe", str(tmp_path / "r"), "--probes", "min-k", "--model", str(taught)]) == 0
     assert "0 asks put to the model" in capsys.readouterr().err
     assert (tmp_path / "r" / "probes" / "min-k" / "table.csv").is_file()
+    drawn = (tmp_path / "r" / "report.html").stat().st_mtime_ns
+    assert main(["probe", str(tmp_path / "r"), "--probes", "min-k", "--model", str(taught)]) == 0
+    assert (tmp_path / "r" / "report.html").stat().st_mtime_ns == drawn, "nothing changed, and the report is kept"
+    assert capsys.readouterr().out.splitlines()[-1].startswith("report: ")
+
+
+def test_a_report_is_kept_only_where_it_would_show_the_same(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "runs" / "a", n=12)
+    before = report_inputs(run)
+    (run / "log.txt").write_text("another line")
+    (run / "probes" / ".measured").mkdir()
+    (run / "probes" / ".measured" / "x").write_text("a measurement, not a result")
+    moved = Path(shutil.copytree(run, tmp_path / "elsewhere"))
+    assert report_inputs(run) == report_inputs(moved) == before
+    changed = set()
+    for name in ("graded.jsonl", "metrics.json", "probes/lookback/table.csv", "diagnosis/cases.jsonl"):
+        (run / name).parent.mkdir(exist_ok=True)
+        with (run / name).open("a") as file:
+            file.write("\n")
+        changed.add(report_inputs(run))
+    assert len(changed - {before}) == 4
 
 
 def test_max_asks_stops_and_the_same_command_continues(
