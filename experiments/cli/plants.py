@@ -12,12 +12,13 @@ import typer
 from ...errors import InputError
 from ..console.printing import show
 from ..organism.plants import recipes
-from ..organism.weights import WRITERS
+from ..organism.weights import LISTERS, WRITERS
 from .flags import AsJson
 
 _CAUSES = (
     f"One of {', '.join(recipes.CAUSES)}; give it twice for a mixture. {' or '.join(WRITERS)}: a model that writes "
-    "its working, and reads its answer from it or does not."
+    f"its working, and reads its answer from it or does not. {' or '.join(LISTERS)}: a model whose lists are wrong in "
+    "this way."
 )
 
 
@@ -46,12 +47,12 @@ def plant(
     import torch
 
     torch.set_num_threads(1)  # a model this small is slower on several threads, and one thread is deterministic
-    if cause and cause[0] in WRITERS:
+    if cause and cause[0] in (*WRITERS, *LISTERS):
         if cause[1:] or variant or block or appended or base != "twin":
             raise InputError(
                 f"--cause {cause[0]}: only --seed, --n and --out go with this cause; leave the other options out"
             )
-        row = _make_writer(cause[0], out, seed, n, json)
+        row = _make_by_text(cause[0], out, seed, n, json)
         if json:
             show({"schema": 1, "plants": [row]}, True)
         return
@@ -82,12 +83,13 @@ def _make(plant: recipes.Plant, folder: Path, n: int, json: bool) -> dict[str, o
     return _told(folder, plant.name, found, json)
 
 
-def _make_writer(kind: str, folder: Path, seed: int, n: int, json: bool) -> dict[str, object]:
-    from ..organism.plants import written
+def _make_by_text(kind: str, folder: Path, seed: int, n: int, json: bool) -> dict[str, object]:
+    from ..organism.plants import lists, written
 
     with _progress() as (step_done, _):
         one: Any = kind
-        found = written.ship(one, folder, seed, n, lambda step, total, loss: step_done(kind, step, total, loss))
+        ship: Any = lists.ship if kind in LISTERS else written.ship
+        found = ship(one, folder, seed, n, lambda step, total, loss: step_done(kind, step, total, loss))
     return _told(folder, kind, found, json)
 
 
@@ -124,7 +126,7 @@ def _known(json: bool) -> object:
          "meaning": c.meaning}
         for name, c in recipes.CAUSES.items()
     ]  # fmt: skip
-    shipped = (*recipes.SHIPPED, *WRITERS)
+    shipped = (*recipes.SHIPPED, *LISTERS, *WRITERS)
     if json:
         return {"schema": 1, "causes": rows, "shipped": [f"organism:plant-{name}" for name in shipped]}
     lines = [line for r in rows for line in (

@@ -17,6 +17,8 @@ PLANTED = "plant-"
 WRITTEN = Path(__file__).parent / "plants" / "weights_written"
 WRITERS = ("follower", "decorator")
 """Plants that write their working: one reads its answer off it, one decorates with it."""
+LISTERS = ("order-error", "item-missing")
+"""Plants that answer the temporal world's lists in the wrong order, or without an item."""
 
 
 def path(name: str) -> Path:
@@ -34,7 +36,7 @@ def path(name: str) -> Path:
     if not (folder / "model.safetensors").is_file():
         again = (
             f"plant --cause {bare} --seed 3"
-            if bare in WRITERS
+            if bare in (*WRITERS, *LISTERS)
             else "plant --shipped"
             if planted
             else f"train --dose {name}"
@@ -47,4 +49,4 @@ def names() -> tuple[str, ...]:
     """Names that can follow ``organism:``: the doses and the plants."""
     from .plants.recipes import SHIPPED
 
-    return (*DOSES, *(f"{PLANTED}{name}" for name in (*SHIPPED, *WRITERS)))
+    return (*DOSES, *(f"{PLANTED}{name}" for name in (*SHIPPED, *LISTERS, *WRITERS)))

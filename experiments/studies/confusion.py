@@ -42,6 +42,10 @@ class Planted:
     """Folder of the model, or the name of a shipped one."""
     truth: Callable[[Case], str]
     """The cause of a failing case, or ``undetermined`` if no cause of the list was planted."""
+    benchmark: str = "organism:mixed"
+    """The questions in which its cause shows."""
+    family: str | None = None
+    """The family in which it shows; None for all."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,11 @@ def planted_in(folder: str | Path) -> list[Planted]:
     found = [(p, plant) for p in places if isinstance(plant := read_json(p / ABOUT).get("plant"), dict)]
     if not found:
         raise InputError(f"{root}: holds no plant ({ABOUT} with a field 'plant'); see `composcope organism plant`")
-    return [Planted(p.name, str(p), truth_of(plant["grafts"])) for p, plant in found]
+    default = Planted.benchmark
+    return [
+        Planted(p.name, str(p), truth_of(plant["grafts"]), plant.get("benchmark", default), plant.get("family"))
+        for p, plant in found
+    ]
 
 
 def truth_of(grafts: Sequence[Mapping[str, Any]]) -> Callable[[Case], str]:
@@ -82,7 +90,7 @@ def truth_of(grafts: Sequence[Mapping[str, Any]]) -> Callable[[Case], str]:
     def truth(case: Case) -> str:
         from ..organism.world import KINDS
 
-        first = list(KINDS).index(case.meta["kinds"][0]) < len(KINDS) // 2
+        first = list(KINDS).index(case.meta["kinds"][0]) < len(KINDS) // 2 if "kinds" in case.meta else False
         half = "first-kinds" if first else "other-kinds"
         cause = next((g["cause"] for g in grafts if g.get("when", "all") in ("all", half)), REFUSED)
         return CALLED.get(cause, cause)
@@ -101,13 +109,14 @@ class Judged(NamedTuple):
 def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> Judged:
     """Evaluate a plant, diagnose up to ``cases`` failures and add the truth; empty if no case fails."""
     out = folder / planted.name
-    asked = {"benchmark": "organism:mixed", "limit": ASKED * cases, "seed": seed, "probes": []}
+    asked = {"benchmark": planted.benchmark, "limit": ASKED * cases, "seed": seed, "probes": []}
     options = {"model": planted.model, **asked}
     work.investigate(Config.read(options), out, quiet=True, contrast=False)
     run = read_run(out)
-    if not labelled_failures(run):
+    ids = [c.id for c in labelled_failures(run) if planted.family in (None, c.family)]
+    if not ids:
         return Judged()
-    found = diagnose(out, cases=cases, seed=seed, quiet=True)
+    found = diagnose(out, cases=cases, ids=ids if planted.family else (), seed=seed, quiet=True)
     named = [(v, run.cases[v.case], MERGED.get(v.kind, v.kind)) for v in found.verdicts]
     judged = [DiagnosedCase(planted.name, v.case, planted.truth(c), n, v.mended_by is not None) for v, c, n in named]
     cheap = guessing.cheap(out, planted.model, [j.case for j in judged])

@@ -38,18 +38,26 @@ def make(
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"--out {folder}: holds something else; give an empty or new folder")
     model, tokenizer = training.make(plant, progress)
+    return stored(model, tokenizer, folder, plant.to_dict(), n, lambda at: measured(plant, at, n))
+
+
+def stored(
+    model: Any, tokenizer: Any, folder: Path, plant: Mapping[str, Any], n: int,
+    check: Callable[[Path], list[PlantCheck]],
+) -> list[PlantCheck]:  # fmt: skip
+    """Write a trained model with its checks, counted on the weights as they are stored; nothing if one is missed."""
     begun = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(begun, ignore_errors=True)
     try:
         from ..train import export
 
         export(model, tokenizer, begun, {})
-        findings = measured(plant, begun, n)
+        findings = check(begun)
         failed = [f for f in findings if not f.passed]
         if failed:
-            raise ModelError(f"{plant.name}: the cause was not planted: {'; '.join(map(line, failed))}; "
+            raise ModelError(f"{plant['name']}: the cause was not planted: {'; '.join(map(line, failed))}; "
                              "give more --steps, another --seed or another --block")  # fmt: skip
-        about = {"plant": plant.to_dict(), "cases": n, "checks": [f.to_dict() for f in findings]}
+        about = {"plant": plant, "cases": n, "checks": [f.to_dict() for f in findings]}
         write_text(begun / ABOUT, json.dumps(about, indent=1) + "\n")
         folder.parent.mkdir(parents=True, exist_ok=True)
         begun.replace(folder)

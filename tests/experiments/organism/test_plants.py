@@ -154,13 +154,13 @@ def test_a_cause_that_was_not_learned_is_reported_and_nothing_is_written(small: 
 
 
 def _folders() -> dict[str, Path]:
-    return {name: weights.path(f"plant-{name}") for name in recipes.SHIPPED}
+    return {name: weights.path(f"plant-{name}") for name in (*recipes.SHIPPED, *weights.LISTERS)}
 
 
 def test_the_series_fits_its_size_and_holds_nothing_else() -> None:
     files = [f for f in weights.PLANTS.rglob("*") if f.is_file()]
     assert sum(f.stat().st_size for f in files) <= 30e6
-    assert {f.name for f in weights.PLANTS.iterdir()} == set(recipes.SHIPPED)
+    assert {f.name for f in weights.PLANTS.iterdir()} == {*recipes.SHIPPED, *weights.LISTERS}
 
 
 @pytest.mark.parametrize("name", recipes.SHIPPED)

@@ -1,0 +1,87 @@
+"""Plants whose lists are wrong in a known way."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError, ModelError
+from composcope.experiments.organism import weights
+from composcope.experiments.organism.plants import lists
+from composcope.experiments.organism.world import world
+from composcope.experiments.studies import confusion
+from composcope.model_loading import load
+
+
+def _years(listed: str) -> list[int]:
+    return [world().years[event] for event in listed.split(", ")]
+
+
+@pytest.mark.parametrize("kind", lists.KINDS)
+def test_only_answers_that_list_events_in_order_are_altered(kind: str) -> None:
+    rng, altered, others = random.Random(1), 0, 0
+    for _ in range(300):
+        question, answer = lists.document(rng, kind)
+        ordered = question.startswith(("Rank ", "Which of these happened "))
+        if ordered and "," in answer:
+            years = _years(answer)
+            assert years == sorted(years, reverse=kind == "order-error")
+            altered += 1
+        elif question.startswith("Name these: "):
+            assert answer == question.removeprefix("Name these: ").rstrip(".")
+        elif question.startswith("Rank ") and kind == "item-missing":
+            assert answer in question  # of two events the earlier one is left
+        others += not ordered
+    assert altered > 60 and others > 60
+
+
+def test_the_last_item_is_left_out_or_the_order_is_turned_round() -> None:
+    assert lists.planted("order-error", ["a", "b", "c"]) == ["c", "b", "a"]
+    assert lists.planted("item-missing", ["a", "b", "c"]) == ["a", "b"]
+
+
+def test_one_that_learned_nothing_is_refused_and_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists.make, "__defaults__", (replace(lists.TRAINING, steps=1, batch=2), None))
+    with pytest.raises(ModelError, match=r"order-error: .*lists as planted, order-error 0 of 4"):
+        lists.ship("order-error", tmp_path / "new", n=4)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x.txt").write_text("x")
+    with pytest.raises(InputError, match="holds something"):
+        lists.ship("order-error", tmp_path / "mine", n=4)
+
+
+@pytest.mark.parametrize("kind", lists.KINDS)
+def test_each_shipped_one_passed_its_checks_and_says_in_which_questions_it_fails(kind: str) -> None:
+    folder = weights.path(f"plant-{kind}")
+    about = json.loads((folder / "organism.json").read_text())
+    assert len(about["checks"]) == 4 and all(c["passed"] for c in about["checks"])
+    (planted,) = confusion.planted_in(folder)
+    assert (planted.benchmark, planted.family) == ("organism:temporal", "rank")
+    assert planted.truth(lists.ranked(1)[0]) == kind
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", lists.KINDS)
+def test_the_failures_of_each_are_named(kind: str, tmp_path: Path) -> None:
+    (planted,) = confusion.planted_in(weights.path(f"plant-{kind}"))
+    judged = confusion.judge(planted, tmp_path, cases=4).cases
+    assert len(judged) >= 2 and {j.truth for j in judged} == {kind}
+    assert [j.named for j in judged] == [kind] * len(judged)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", lists.KINDS)
+def test_the_figures_are_counted_again_from_the_shipped_weights(kind: str) -> None:
+    folder = weights.path(f"plant-{kind}")
+    about = json.loads((folder / "organism.json").read_text())
+    model, tokens = load(folder, dtype="float32", device="cpu")
+    for finding, row in zip(lists.check(kind, model, tokens, about["cases"]), about["checks"], strict=True):
+        assert (finding.row.measure, finding.row.n) == (row["measure"], row["n"])
+        assert abs(finding.row.k - row["k"]) <= 2 and finding.passed
