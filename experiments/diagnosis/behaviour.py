@@ -84,7 +84,7 @@ def _of_another_operation(one: Heard) -> bool:
     """Whether the result, with the right operands forced, is that of another operation on the same two operands."""
     *values, gold = working(one.case.worked).values
     said = one.next_value(len(values))[0]
-    if len(values) != 2 or said is None or said == gold:
+    if len(values) != 2 or said is None or float(said) == float(gold):
         return False
     a, b = map(float, values)
     return float(said) in {a + b, a - b, b - a, a * b, *({a / b} if b else ()), *({b / a} if a else ())}

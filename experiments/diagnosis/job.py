@@ -135,10 +135,11 @@ def diagnosed(
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
-    answers = {row.case: row.answer for row in data.graded if row.role == "whole"}
+    wholes = [row for row in data.graded if row.role == "whole" and row.ask in data.responses]
+    answers = {row.case: row.answer or data.responses[str(row.ask)].text.strip() for row in wholes}
     verdicts = [
         replace(_verdict(id, behaviours[id], opened.get(id), held.get(id, ())), question=one.case.question,
-                said=answers.get(id) or one.text().strip(), gold=one.case.answer)
+                said=answers.get(id, one.text().strip()), gold=one.case.answer)
         for id, (one, *_) in heard.items()
     ]  # fmt: skip
     mended = {"mended": _sums(b.mended for b in behaviours.values()),

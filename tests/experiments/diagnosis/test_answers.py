@@ -242,6 +242,17 @@ def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed:
     assert (found and found[0]) == cause
 
 
+def test_the_right_result_written_otherwise_is_not_that_of_another_operation() -> None:
+    gold = asks.working(MIXED[2].worked).values
+    a, b = map(int, gold[:2])
+    for result, other in ((f"{gold[2]}.0", False), (str(a + b), a + b != int(gold[2])), ("999", False)):
+        texts = wrote(MIXED[2], *gold[:2]) | {"whole:given:2": f" is {result}"}
+        found = behaviour.behaviour(
+            [heard(MIXED[2], texts | {"whole": f"{gold[0]} {MIXED[2].operation} {gold[1]} is 999"})]
+        )
+        assert found.other_operation == Tally(int(other), 1)
+
+
 @pytest.mark.parametrize(
     ("case", "text", "entity", "hits"),
     [
@@ -385,3 +396,6 @@ def test_a_failure_that_was_only_drawn_gets_no_cause_and_keeps_what_was_said(tmp
     right = [v for v in found.verdicts if v.settle and "asked again" in v.settle]
     assert len(right) >= len(found.verdicts) - 1 > 0
     assert all(v.cause == "undetermined" and v.said != v.gold for v in right)
+    drawn = RunData(tmp_path / "drawn")
+    put = {r.case: drawn.responses[str(r.ask)].text for r in drawn.graded if r.role == "whole"}
+    assert all(str(v.said) in put[v.case] for v in found.verdicts)  # what the run drew, not what was asked again
