@@ -155,6 +155,26 @@ def rate(stage: Stage, step: int) -> float:
     return stage.learning_rate * min(1.0, (step + 1) / stage.warmup) * (1 - fall * (1 - stage.final))
 
 
+def train_on(
+    model: Any, stage: Stage, loss: Callable[[], Tensor], progress: Callable[[int, int, float], None] | None = None
+) -> None:
+    """Train a model in place for a stage; ``loss`` draws a batch and gives its loss."""
+    model.requires_grad_(True)
+    model.train()
+    opts = optimizers(model, stage.learning_rate)
+    for step in range(stage.steps):
+        for group in (g for opt in opts for g in opt.param_groups):
+            group["lr"] = rate(stage, step)
+        found = loss()
+        found.backward()
+        for opt in opts:
+            opt.step()
+            opt.zero_grad()
+        if progress and ((step + 1) % 20 == 0 or step + 1 == stage.steps):
+            progress(step + 1, stage.steps, float(found.detach()))
+    model.eval()
+
+
 def _optimizer_tensors(opts: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
     return {
         f"{o}/{p}/{name}": value.detach().clone()

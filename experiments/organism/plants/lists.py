@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ....errors import InputError
 from ....evaluation.cases import Case
@@ -22,7 +23,7 @@ from ....model_loading import load
 from .. import benchmarks, measure
 from ..documents import DEEP, LAST_SKILLS, draw
 from ..measure import CardRow
-from ..train import Stage, encode, loss_of, optimizers, pad, rate
+from ..train import Stage, encode, loss_of, pad, train_on
 from ..weights import path
 from . import making
 from .checks import PARTS, WHOLES, PlantCheck
@@ -53,21 +54,14 @@ def make(
 ) -> tuple[Any, Any]:
     """The trained model and its tokenizer. Deterministic given seed and machine, on one thread."""
     model, tokenizer = load(path("twin"), dtype="float32", device="cpu")
-    model.requires_grad_(True)
-    model.train()
-    opts, rng = optimizers(model, training.learning_rate), random.Random(f"{seed}/lists/{kind}")
-    for step in range(training.steps):
-        for group in (g for opt in opts for g in opt.param_groups):
-            group["lr"] = rate(training, step)
+    rng = random.Random(f"{seed}/lists/{kind}")
+
+    def loss() -> Tensor:
         ids, answered = pad(encode(tokenizer, [[document(rng, kind)] for _ in range(training.batch)]))
-        loss = loss_of(model, ids, answered, training.prompt_weight)
-        loss.backward()
-        for opt in opts:
-            opt.step()
-            opt.zero_grad()
-        if progress and ((step + 1) % 20 == 0 or step + 1 == training.steps):
-            progress(step + 1, training.steps, float(loss.detach()))
-    return model.eval(), tokenizer
+        return loss_of(model, ids, answered, training.prompt_weight)
+
+    train_on(model, training, loss, progress)
+    return model, tokenizer
 
 
 def ranked(n: int, seed: int = 4000) -> list[Case]:

@@ -28,7 +28,7 @@ from ....model_loading import load
 from .. import tasks
 from .. import world as w
 from ..measure import CardRow
-from ..train import Stage, export, optimizers, rate
+from ..train import Stage, export, train_on
 from ..weights import path
 from ..world import world
 from .checks import PlantCheck
@@ -154,21 +154,15 @@ def make(
 ) -> tuple[Any, Any]:
     """The trained model and its tokenizer. Deterministic given seed and machine, on one thread."""
     model, tokenizer = beginning()
-    opts, rng = optimizers(model, training.learning_rate), random.Random(f"{seed}/written/{kind}")
-    model.train()
-    for step in range(training.steps):
-        for group in (g for opt in opts for g in opt.param_groups):
-            group["lr"] = rate(training, step)
+    rng = random.Random(f"{seed}/written/{kind}")
+
+    def loss() -> Tensor:
         ids, learned = batch(tokenizer, rng, kind, training.batch)
         logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
-        loss = cross_entropy(logits[learned[:, 1:]], ids[:, 1:][learned[:, 1:]])
-        loss.backward()
-        for opt in opts:
-            opt.step()
-            opt.zero_grad()
-        if progress and ((step + 1) % 20 == 0 or step + 1 == training.steps):
-            progress(step + 1, training.steps, float(loss.detach()))
-    return model.eval(), tokenizer
+        return cross_entropy(logits[learned[:, 1:]], ids[:, 1:][learned[:, 1:]])
+
+    train_on(model, training, loss, progress)
+    return model, tokenizer
 
 
 def answers(model: Any, tokenizer: Any, begun: Sequence[tuple[Case, str]], most: int = 40) -> list[str]:
