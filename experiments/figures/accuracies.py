@@ -13,8 +13,7 @@ from ...evaluation.protocols.catalog import about
 from ...evaluation.protocols.counting import Item, Truth
 from ..run.reader import Row, RunData
 from . import style
-from .drawing import Drawing, drawn, need, point
-from .figure import GAP, SCAFFOLDS, figure
+from .drawing import GAP, SCAFFOLDS, Drawing, drawn, figure, need, point
 from .grouping import having, labels, labels_by_benchmark
 from .heatmaps import table
 

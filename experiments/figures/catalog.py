@@ -9,8 +9,7 @@ from pathlib import Path
 from ...errors import InputError, did_you_mean
 from ...registry import Registry
 from ..run.reader import RunData
-from .drawing import Drawing, write
-from .figure import Figure, of_function
+from .drawing import Drawing, Figure, of_function, write
 
 FIGURES: Registry[Figure] = Registry("figures", lambda value: isinstance(value, Figure), __package__, of_function)
 

@@ -8,8 +8,7 @@ from ..run.diagnosis import CAUSES
 from ..run.failures import diagnosed_failures
 from ..run.reader import Row, RunData
 from . import style
-from .drawing import Drawing, drawn, need
-from .figure import figure
+from .drawing import Drawing, drawn, figure, need
 from .grouping import labels
 
 

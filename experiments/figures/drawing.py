@@ -1,21 +1,26 @@
-"""A drawing (a figure, the rows behind it and its caption), and how it is written to disk."""
+"""A figure of the catalog (``Figure``), what it draws (``Drawing``: picture, rows and caption), and how it is written.
+
+@figure("outcomes", "How every answer was graded", EVALUATE, "behavior", 12)
+def outcomes(runs: Sequence[RunData]) -> Drawing: ...
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import matplotlib
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Sheet
 
 from ...csv_files import to_csv
 from ...evaluation.metrics import Metric
 from ..run import write_text
 from ..run.provenance import write_beside
-from ..run.reader import Row, RunData
+from ..run.reader import Row, RunData, load
 from . import style
 from .look import Look
 
@@ -28,7 +33,7 @@ _DARK = {style.INK: "#e6edf3", style.MUTED: "#9198a1", style.GRID: "#3d444d", st
 class Drawing:
     """The result of a figure function."""
 
-    figure: Figure
+    figure: Sheet
     rows: Sequence[Row]
     """Everything that is drawn, one row per mark; written as the csv."""
     caption: str
@@ -100,7 +105,7 @@ def curves(x: str, series: str, **more: Any) -> dict[str, Any]:
 
 
 def drawn(
-    fig: Figure, rows: Sequence[Row], text: str, runs: Sequence[RunData], cell: str = "",
+    fig: Sheet, rows: Sequence[Row], text: str, runs: Sequence[RunData], cell: str = "",
     chart: dict[str, Any] | None = None, **options: Any,
 ) -> Drawing:  # fmt: skip
     """The drawing of a finished figure, with the caption that ``caption`` makes from text, rows and runs."""
@@ -155,3 +160,58 @@ def darkened(svg: str) -> str:
     for light, dark in _DARK.items():
         svg = svg.replace(light, dark)
     return svg
+
+
+EVALUATE = "composcope evaluate -m MODEL -b CASES"
+GATE, GAP, PAIRS, SCAFFOLDS = (
+    f"{EVALUATE} -p {name}" for name in ("double-gate", "compositionality-gap", "reasoning-gap", "scaffolding")
+)
+NEURONS, LOOKBACK, PATCHING, TRAJECTORY, MIN_K, READOUT, FAITHFULNESS = (
+    f"composcope probe RUN --probes {name}"
+    for name in ("neurons", "lookback", "patching", "trajectory", "min-k", "readout", "faithfulness")
+)
+SKILLS = "composcope build skills RECORDS --teacher TEACHER --out DIR"
+"""Commands that make the data of figures."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure. Calling it draws; ``figures.draw`` also reads the folders and completes the caption."""
+
+    name: str
+    title: str
+    command: str
+    """The command that makes the figure's data, shown if a run has none."""
+    draw: Callable[..., Drawing]
+    """The function that draws: it takes a sequence of what ``read`` returns and, for some figures, named options."""
+    section: str = ""
+    """Part of the report: ``first``, ``behavior``, ``optional`` (only if there is something to draw), a probe's name,
+    or empty for none."""
+    order: int = 100
+    """The figure's position in lists and in its section."""
+    read: Callable[..., Sequence[Any]] = load
+    """Reads the figure's input; by default, run folders."""
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Names of the figure's options."""
+        return frozenset(list(signature(self.draw).parameters)[1:])
+
+    def __call__(self, runs: Sequence[Any], **options: Any) -> Drawing:
+        try:
+            return self.draw(runs, **options)
+        except NothingToDraw as e:
+            return words(str(e), [r for r in runs if isinstance(r, RunData)])
+
+
+def figure(
+    name: str, title: str, command: str, section: str = "", order: int = 100, *,
+    read: Callable[..., Sequence[Any]] = load,
+) -> Callable[[Callable[..., Drawing]], Figure]:  # fmt: skip
+    """Make a figure from the function that draws it."""
+    return lambda draw: Figure(name, title, command, draw, section, order, read)
+
+
+def of_function(name: str, draw: Callable[..., Drawing]) -> Figure:
+    """A figure from a plugin's function; the first line of its docstring is the title."""
+    return Figure(name, (draw.__doc__ or name).strip().splitlines()[0].rstrip("."), "", draw, "optional")

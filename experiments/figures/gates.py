@@ -12,8 +12,7 @@ from ...evaluation.graded import Graded
 from ...evaluation.metrics import Metric
 from ..run.reader import Row, RunData
 from . import style
-from .drawing import Drawing, drawn, need, point
-from .figure import EVALUATE, GAP, GATE, SCAFFOLDS, figure
+from .drawing import EVALUATE, GAP, GATE, SCAFFOLDS, Drawing, drawn, figure, need, point
 from .grouping import grouped, having, labels
 from .heatmaps import panels_of
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from ..run.reader import Array, ProbeData, Row, RunData
 from . import style
-from .drawing import Drawing, caption, curves, drawn, need
-from .figure import LOOKBACK, MIN_K, NEURONS, figure
+from .drawing import LOOKBACK, MIN_K, NEURONS, Drawing, caption, curves, drawn, figure, need
 from .grouping import grouped, labels, small_multiples
 from .heatmaps import cells, color_bar, few_marks, heat, number, panels_of
 

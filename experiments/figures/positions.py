@@ -13,8 +13,7 @@ from ...probes.by_case.sites import SITES
 from ..run import read_json
 from ..run.reader import Array, Row, RunData, read_tensors
 from . import style
-from .drawing import Drawing, drawn
-from .figure import PATCHING, figure
+from .drawing import PATCHING, Drawing, drawn, figure
 from .grouping import labels
 from .heatmaps import color_bar, few_marks, heat, number
 from .mechanism import missing

@@ -16,9 +16,8 @@ from ...errors import InputError
 from ..run import is_run, read_json, read_lines
 from ..run.reader import Row, RunData, load
 from . import style
-from .drawing import Drawing, curves, encodable
+from .drawing import SKILLS, Drawing, curves, encodable, figure
 from .drawing import words as in_words
-from .figure import SKILLS, figure
 from .grouping import labels
 from .heatmaps import panels_of
 

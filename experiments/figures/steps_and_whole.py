@@ -13,8 +13,7 @@ from ...evaluation.metrics import Metric
 from ...evaluation.protocols import counting
 from ..run.reader import Row, RunData
 from . import style
-from .drawing import Drawing, curves, drawn, need, point
-from .figure import GAP, figure
+from .drawing import GAP, Drawing, curves, drawn, figure, need, point
 from .grouping import grouped, having, labels, labels_by_benchmark
 from .scatters import marks
 

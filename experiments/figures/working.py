@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 
 from ..run.reader import ProbeData, Row, RunData
 from . import style
-from .drawing import Drawing, drawn
-from .figure import FAITHFULNESS, figure
+from .drawing import FAITHFULNESS, Drawing, drawn, figure
 from .mechanism import missing, with_probe
 
 GROUPS = {"failure": style.FAILURE, "success": style.SUCCESS}

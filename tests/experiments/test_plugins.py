@@ -74,7 +74,7 @@ from composcope.evaluation.protocols import About, CaseSet, Entry, Reduction
 from composcope.evaluation.protocols.asking import ask_part, ask_whole, pending
 from composcope.evaluation.protocols.counting import items, rate
 from composcope.experiments.figures.drawing import drawn, need
-from composcope.experiments.figures.figure import figure
+from composcope.experiments.figures.drawing import figure
 from composcope.experiments.figures import style
 from composcope.probes.catalog import Probe
 from composcope.experiments.studies.study import Preset, StudyTable
