@@ -135,6 +135,10 @@ def diagnosed(
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
+    # A wrong result of right operands is settled by the answers. The model is opened there only for what mends it.
+    wrong = {id: heard[id] for id, b in behaviours.items() if rule.named(b) == "wrong-operation"}
+    at_result = opening.settings(target, wrong, list(answered.values()), seed, result=True)
+    opened |= opening.open_cases(target, wrong, at_result, folder, reporter, seed) if wrong else {}
     wholes = [row for row in data.graded if row.role == "whole" and row.ask in data.responses]
     answers = {row.case: row.answer or data.responses[str(row.ask)].text.strip() for row in wholes}
     verdicts = [
@@ -185,10 +189,11 @@ def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[
 
 def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[Held]) -> Verdict:
     settled, evidence = rule.from_behaviour(found), (*behaviour_lines(found), *reading_lines(held))
+    evidence += tuple(inside_lines(inside)) if inside is not None else ()
     if settled is not None:
         cause, shown = settled
-        return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found))
-    evidence += tuple(inside_lines(inside)) if inside is not None else ()
+        mends = rule.mended_by(found) or (rule.mended_inside(inside) if inside is not None else None)
+        return Verdict(id, cause, evidence, rule.confidence(shown), mends)
     if inside is not None and (shown_inside := rule.from_inside(inside, found, held)) is not None:
         cause, shown, mends, block = shown_inside
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)

@@ -13,7 +13,7 @@ from ..console.progress import Reporter
 from ..models.target import Target
 from ..run import read_lines
 from . import places
-from .asks import Heard
+from .asks import Heard, operands
 from .behaviour import wrong_operands
 from .evidence import Inside
 from .inside import DONORS, Outcomes, Setting, measure
@@ -30,8 +30,13 @@ Settings = Mapping[str, Setting]
 """For each id of a failing variant, its decision with its donors."""
 
 
-def settings(target: Target, heard: Mapping[str, Sequence[Heard]], donors: Sequence[Heard], seed: int) -> Settings:
-    """The decision of every failing variant. ``donors`` are all variants that answered; their last parts are put in."""
+def settings(
+    target: Target, heard: Mapping[str, Sequence[Heard]], donors: Sequence[Heard], seed: int, result: bool = False
+) -> Settings:
+    """The decision of every failing variant. ``donors`` are all variants that answered; their last parts are put in.
+
+    With ``result``, the decision is the result of a working whose operands are right.
+    """
     made: dict[tuple[str, int], Decision | None] = {}
 
     def part(one: Heard, operand: int) -> Decision | None:
@@ -42,7 +47,8 @@ def settings(target: Target, heard: Mapping[str, Sequence[Heard]], donors: Seque
         return made[at]
 
     failing = [one for group in heard.values() for one in group if one.fails]
-    found = {one.case.id: _setting(target, one, donors, part, seed) for one in failing}
+    decided = {one.case.id: operands(one.case) if result else next(iter(wrong_operands(one)), 0) for one in failing}
+    found = {one.case.id: _setting(target, one, decided[one.case.id], donors, part, seed) for one in failing}
     return {id: s for id, s in found.items() if s is not None}
 
 
@@ -78,10 +84,14 @@ def readable(target: Target, heard: Mapping[str, Sequence[Heard]], found: Settin
 
 
 def _setting(
-    target: Target, one: Heard, donors: Sequence[Heard], part: Callable[[Heard, int], Decision | None], seed: int
+    target: Target,
+    one: Heard,
+    operand: int,
+    donors: Sequence[Heard],
+    part: Callable[[Heard, int], Decision | None],
+    seed: int,
 ) -> Setting | None:
     """The decision of a failing variant with its donors; None if its decision or its own part's cannot be located."""
-    operand = next(iter(wrong_operands(one)), 0)
     whole, own = places.of_whole(target.engine, one.asks["whole"], one.case, operand), part(one, operand)
     if whole is None or own is None:
         return None

@@ -31,7 +31,7 @@ class Decision:
     """First token of the right value at the decision."""
     value: str
     entity: str
-    """What the decision is about: the bridge, or the item that has the operand as its number."""
+    """What the decision is about: the bridge, the item that has the operand as its number, or a result's operation."""
     at: tuple[int, ...]
     """Positions at which the entity, or the phrase in its place, ends."""
     prompt: int
@@ -80,7 +80,9 @@ def _written(worked: str | None, answer: str, relation: str | None, operand: int
 
 def _entity(case: Case, operand: int) -> str:
     items = lists.split(case.parts[0].answer) if case.parts else []
-    return items[operand] if operands(case) and operand < len(items) else case.parts[0].answer
+    if (n := operands(case)) and operand == n:
+        return str(case.worked)[: working(case.worked).ends[n - 1]]
+    return items[operand] if n and operand < len(items) else case.parts[0].answer
 
 
 def _made(engine: Any, ask: Ask, value: str, entity: str, phrase: str) -> Decision | None:

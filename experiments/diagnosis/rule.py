@@ -91,6 +91,18 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     return None
 
 
+def named(found: Behaviour) -> str | None:
+    """The cause that the answers settle."""
+    settled = from_behaviour(found)
+    return settled[0] if settled is not None else None
+
+
+def mended_inside(found: Inside) -> str | None:
+    """The intervention inside the model that mends a case which its answers settle: its own part's state."""
+    own = found.tests.get("own:decision")
+    return f"own state {own.cell}" if own is not None and demonstrated(own) else None
+
+
 def signs(found: Behaviour) -> set[str]:
     """Signs of a cause that a model without any cause shows as well, in some of its failures.
 

@@ -180,19 +180,45 @@ def mends(found: Mapping[str, Diagnosis]) -> list[dict[str, Any]]:
     return [{name: row.get(name, "") for name in names} for row in rows]
 
 
+NAMES = {"skip": "lost", "move": "bridge-not-routed", "back": "too-late"}
+"""The cause that each change inside the model is there to show."""
+
+
+def specific(judged: Sequence[DiagnosedCase], found: Mapping[str, Diagnosis]) -> dict[str, dict[str, Any]]:
+    """For each change inside the model, how many variants it mends of plants with its cause, and of plants without.
+
+    ``others`` pools all changes in plants without their causes. A plant with several causes is left out.
+    """
+    truths = {plant: {j.truth for j in judged if j.plant == plant} for plant in found}
+    out: dict[str, tuple[int, int]] = {}
+    for plant, diagnosis in found.items():
+        for change, cause in NAMES.items():
+            tally = diagnosis.about["interventions"].get(change)
+            if tally is None or len(truths[plant]) != 1:
+                continue
+            own = truths[plant] == {cause}
+            for key in (f"{change}: {'own cause' if own else 'other causes'}", *(() if own else ("others",))):
+                k, n = out.get(key, (0, 0))
+                out[key] = k + tally["count"], n + tally["n"]
+    return {key: _share(*out[key]) for key in sorted(out)}
+
+
 def lines(judged: Sequence[DiagnosedCase]) -> list[str]:
     """The matrix and its scores as text."""
     s = scores(judged)
-
-    def said(share: Mapping[str, Any]) -> str:
-        return f"{share['count']} of {share['n']}" + ("" if not share["n"] else f" ({100 * share['share']:.0f} %)")
+    right = [j for j in judged if j.named == j.truth != REFUSED]
 
     return [
         *table(matrix(judged)),
-        f"macro-F1 over the planted causes: {_two(s['macro_f1'])}; named right {said(s['named_right'])}",
-        f"undetermined although a cause was planted: {said(s['undetermined'])}",
-        f"a cause named although none of the list was planted: {said(s['false_causes'])}",
+        f"macro-F1 over the planted causes: {_two(s['macro_f1'])}; named right {_of(s['named_right'])}",
+        f"undetermined although a cause was planted: {_of(s['undetermined'])}",
+        f"a cause named although none of the list was planted: {_of(s['false_causes'])}",
+        f"named right with an intervention that mends it: {_of(_share(sum(j.mended for j in right), len(right)))}",
     ]
+
+
+def _of(share: Mapping[str, Any]) -> str:
+    return f"{share['count']} of {share['n']}" + ("" if not share["n"] else f" ({100 * share['share']:.0f} %)")
 
 
 def _two(value: float | None) -> str:
@@ -240,11 +266,15 @@ def run_study(
                 said += diagnosis.lines()
             advance(1)
     said += ["failing variants that each change mends:", *table(mends(diagnoses))] if diagnoses else []
+    mended = specific(judged, {j.plant: diagnoses[j.plant] for j in judged})
+    said += [
+        f"variants mended, {key}: {t['count']} of {t['n']} ({100 * t['share']:.0f} %)" for key, t in mended.items()
+    ]
     seconds = {name: d.about["seconds"] / max(1, len(d.verdicts)) for name, d in diagnoses.items()}
     said += [f"{name}: {s:.1f} s per case" for name, s in seconds.items()]
     write_text(out / "confusion.csv", to_csv(matrix(judged)))
     write_text(out / "mended.csv", to_csv(mends(diagnoses)))
     document = {"seed": seed, "scores": scores(judged), "guesses": beaten, "matrix": matrix(judged),
-                "mended": mends(diagnoses), "seconds_per_case": seconds}  # fmt: skip
+                "mended": mends(diagnoses), "mended_by_cause": mended, "seconds_per_case": seconds}  # fmt: skip
     write_json(out / "confusion.json", {**document, "cases": [vars(j) for j in judged], "lines": said})
     return said

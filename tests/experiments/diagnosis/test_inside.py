@@ -150,6 +150,25 @@ def test_a_decision_ends_where_the_operand_is_written_and_knows_where_its_entity
     assert whole.gold == part.gold
 
 
+def test_where_the_operands_are_right_the_decision_is_the_result(engine: LocalEngine) -> None:
+    case, tokenizer = CASES[2], engine.tokenizer
+    whole, part = decisions(engine, case, asks.operands(case))
+    working = asks.working(case.worked)
+    assert whole.value == working.values[-1] == tokenizer.decode([whole.gold]).strip()
+    assert tokenizer.decode(list(whole.ids[whole.prompt :])).strip() == f"{case.worked}".rpartition(" ")[0]
+    assert whole.gold == part.gold and whole.entity == part.entity == " ".join(f"{case.worked}".split()[:3])
+
+
+@pytest.mark.parametrize(("tests", "mends"), [({"own:decision": SHOWN}, "own state decision:1"),
+                                              ({"own:decision": found(4, noise=4)}, None),
+                                              ({"own:decision": found(4, foreign=0)}, None),
+                                              ({"skip": found(4)}, None)])  # fmt: skip
+def test_a_wrong_result_is_mended_by_its_own_parts_state_and_by_nothing_that_its_controls_do(
+    tests: dict[str, Found], mends: str | None
+) -> None:
+    assert rule.mended_inside(Inside(4, tests)) == mends
+
+
 def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(engine: LocalEngine) -> None:
     lm = load_model(engine.model, engine.tokenizer)
     pairs = [decisions(engine, case, 0) for case in CASES]
@@ -292,6 +311,22 @@ def test_what_mends_a_plant_is_counted_over_its_failing_variants_and_readings_ch
         {"plant": "a", "neutral": "1/9", "skip": "8/9", "move": ""},
         {"plant": "b", "neutral": "", "skip": "", "move": "2/3"},
     ]
+
+
+def test_a_change_is_counted_apart_in_plants_of_its_own_cause_and_of_others() -> None:
+    def diagnosis(**mended: tuple[int, int]) -> results.Diagnosis:
+        counts = {name: {"count": k, "n": n} for name, (k, n) in mended.items()}
+        return results.Diagnosis(Path("x"), (), (), {"mended": {}, "interventions": counts})
+
+    truths = {"a": ["lost"], "b": ["bridge-not-routed"], "c": ["shortcut"], "two": ["lost", "shortcut"]}
+    judged = [confusion.DiagnosedCase(p, str(i), t, t, True) for p, some in truths.items() for i, t in enumerate(some)]
+    plants = {"a": diagnosis(skip=(9, 10), move=(1, 10)), "b": diagnosis(skip=(2, 8), move=(7, 8)),
+              "c": diagnosis(skip=(0, 4), back=(1, 4)), "two": diagnosis(skip=(5, 9))}  # fmt: skip
+    counted = {key: (t["count"], t["n"]) for key, t in confusion.specific(judged, plants).items()}
+    assert counted == {
+        "skip: own cause": (9, 10), "skip: other causes": (2, 12), "move: own cause": (7, 8),
+        "move: other causes": (1, 10), "back: other causes": (1, 4), "others": (4, 26),
+    }  # fmt: skip
 
 
 def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
