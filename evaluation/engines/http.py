@@ -34,6 +34,7 @@ from .transport import RedirectedError, ReplyTooLargeError, Transport, is_offici
 _FATAL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError, RedirectedError)
 _FAILED = (openai.OpenAIError, replies.MalformedReplyError, ReplyTooLargeError, ValueError, RecursionError)
 _CHECK = "check key, model name and base URL (--api-key-env names the key)"
+_LONGEST_NAME = 1000
 _SECRET = 8
 """Least length of a key that is searched for in answers; shorter keys are placeholders."""
 _NAMED = "ask for the model by its own name, or, if both are names of one model, say so with --signed-as"
@@ -288,7 +289,9 @@ class HttpEngine(BaseEngine):
     def _another_model(self, reply: Any) -> str | None:
         """The name that a reply is signed with where it is not the one that was asked for."""
         name = getattr(reply, "model", None)
-        return plain(self._scrubbed(name)) if isinstance(name, str) and name and name != self.model else None
+        if not isinstance(name, str) or not name or name == self.model:
+            return None
+        return plain(self._scrubbed(name))[:_LONGEST_NAME]  # it is kept with every answer
 
     def check(self) -> None:
         """Find out what the server honors. Raises ``ModelError`` where it cannot be used."""
@@ -308,7 +311,7 @@ class HttpEngine(BaseEngine):
         except (*_FAILED, RedirectedError):
             return None
         stated = [getattr(m, "max_model_len", None) for m in models or () if getattr(m, "id", None) == self.model]
-        return stated[0] if stated and isinstance(stated[0], int) else None
+        return replies.number_of_tokens(stated[0]) if stated else None
 
     def probe(self, prompting: str, extra: Mapping[str, Any] | None = None, **fields: Any) -> TrialReply | None:
         """One tiny request for the capability check; None when the server refuses this endpoint or these fields."""

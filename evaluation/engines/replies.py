@@ -22,6 +22,7 @@ _BROKEN = frozenset(
     {"abort", "aborted", "cancel", "cancelled", "canceled", "error", "timeout", "insufficient_system_resource"}
 )
 """Finish reasons of replies that the server did not complete; their text is not an answer."""
+_MOST_TOKENS = 2**31
 _WITHHELD = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content"})
 
 
@@ -74,11 +75,16 @@ def cut_off(choice: Any) -> bool:
 
 
 def counts(reply: Any) -> tuple[int, int]:
-    """Tokens of prompt and response; 0 where the server does not say."""
+    """Tokens of prompt and response; 0 where the server does not say, or gives a number that no text has."""
     usage = getattr(reply, "usage", None)
     found = (getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens"))
-    prompt, response = (n if isinstance(n, int) else 0 for n in found)
+    prompt, response = (number_of_tokens(n) or 0 for n in found)
     return prompt, response
+
+
+def number_of_tokens(stated: Any) -> int | None:
+    """A number of tokens that a server stated; None for anything that cannot be one."""
+    return stated if type(stated) is int and 0 < stated <= _MOST_TOKENS else None
 
 
 def end_at_stop(text: str, stops: Sequence[str], choice: Any) -> tuple[str, bool]:

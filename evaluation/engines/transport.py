@@ -10,6 +10,7 @@ its retries or its time are used up.
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import threading
 import time
@@ -48,7 +49,7 @@ def is_official(url: str) -> bool:
     """Whether a URL is the official service over an encrypted connection."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    return parts.scheme == "https" and (host == OFFICIAL or host.endswith(f".{OFFICIAL}"))
+    return parts.scheme == "https" and re.fullmatch(rf"([a-z0-9-]+\.)*{re.escape(OFFICIAL)}", host) is not None
 
 
 class _Clock(threading.local):

@@ -16,12 +16,13 @@ import types
 from typing import Any
 
 MODULES = (
-    "__future__ abc array base64 binascii bisect calendar cmath collections collections.abc contextlib copy csv "
-    "dataclasses datetime decimal difflib enum errno fractions functools gc graphlib hashlib heapq inspect io "
-    "itertools json keyword locale logging math numbers operator os os.path pprint queue random re secrets statistics "
-    "string struct sys textwrap threading time timeit traceback types typing unicodedata uuid warnings weakref zlib "
-    "_strptime encodings.ascii encodings.latin_1 encodings.utf_16 encodings.utf_32 encodings.cp1252 "
-    "encodings.unicode_escape encodings.raw_unicode_escape encodings.idna"
+    "__future__ abc argparse array base64 binascii bisect calendar cmath collections collections.abc colorsys "
+    "contextlib contextvars copy csv dataclasses datetime decimal difflib doctest enum errno fnmatch fractions "
+    "functools gc getopt graphlib hashlib heapq html inspect io ipaddress itertools json keyword locale logging math "
+    "numbers operator optparse os os.path pathlib pickle pprint queue random re reprlib sched secrets shlex "
+    "statistics string struct sys textwrap threading time timeit tomllib traceback types typing unicodedata unittest "
+    "urllib.parse uuid warnings weakref zlib _strptime encodings.ascii encodings.latin_1 encodings.utf_16 "
+    "encodings.utf_32 encodings.cp1252 encodings.unicode_escape encodings.raw_unicode_escape encodings.idna"
 ).split()
 MAX_PRINTED = 20_000
 MAX_TEXT = 20_000

@@ -308,6 +308,8 @@ def test_a_run_stops_above_a_share_of_answers_signed_by_another_model_and_counts
         ("https://api.openai.com.evil.example/v1", False),
         ("https://evilapi.openai.com.example/v1", False),
         ("https://notapi.openai.com/v1", False),
+        ("https://evil.example\\.api.openai.com/v1", False),
+        ("https://api.openai.com@evil.example/v1", False),
         ("http://192.168.1.7:8000/v1", False),
         ("http://localhost:8000/v1", False),
     ],

@@ -30,7 +30,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server: Any = self.server
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
         server.asked += 1
         self.send_response(server.status)
         for name, value in {"Content-Type": "application/json", **server.headers}.items():
@@ -115,9 +115,18 @@ def test_content_in_parts_is_read_without_its_thoughts(says: Says) -> None:
 
 
 @pytest.mark.parametrize(
-    "usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}, {"prompt_tokens": "3"}]
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": None, "completion_tokens": None},
+        {"prompt_tokens": "3"},
+        {"prompt_tokens": -3, "completion_tokens": True},
+        {"prompt_tokens": 10**4000, "completion_tokens": 10**400},
+    ],
+    ids=["none", "empty", "null", "text", "negative", "huge"],
 )
-def test_counts_that_are_missing_are_zero_and_survive_the_journal(
+def test_counts_that_are_missing_or_impossible_are_zero_and_survive_the_journal(
     says: Says, engine: HttpEngine, make_ask: Callable[..., Ask], tmp_path: Any, usage: Any
 ) -> None:
     response = says(reply={"usage": usage})
@@ -148,6 +157,20 @@ def test_the_choice_with_the_lowest_number_counts(says: Says) -> None:
         for i, n in ((1, 9), (0, 6))
     ]
     assert says(reply={"choices": choices}).text.endswith("6")
+
+
+def test_a_name_without_end_is_cut_since_it_is_kept_with_every_answer(says: Says) -> None:
+    assert len((says(reply={"model": "m" * 500_000}).provenance or {})["model"]) == 1000
+
+
+@pytest.mark.parametrize("stated", [-5, 0, True, "4096", 10**400, None])
+def test_a_context_that_no_model_has_changes_no_request(
+    engine: HttpEngine, server: Server, stated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = {"object": "list", "data": [{"id": "good", "object": "model", "max_model_len": stated}]}
+    server.body = json.dumps(listed).encode()
+    monkeypatch.setattr(Handler, "do_GET", Handler.do_POST, raising=False)
+    assert engine._find_context() is None
 
 
 def test_a_reply_signed_by_another_model_says_so(says: Says, engine: HttpEngine) -> None:
