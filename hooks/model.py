@@ -1,7 +1,7 @@
 """Model: a causal language model opened for reading and editing, with one verb, ``run``.
 
-lm = load_model("path/or/hub-id")
-lm.run(*lm.pad([[5, 31, 77]]), read=[Site(0, "mlp_out")]).logits  # batch pos vocab
+>>> lm = load_model("path/or/hub-id")
+>>> lm.run(*lm.pad([[5, 31, 77]]), read=[Site(0, "mlp_out")]).logits  # batch pos vocab
 """
 
 from __future__ import annotations

@@ -94,12 +94,12 @@ def score(
 def _score_rows(graded: Path, protocol: str | None, cases: Path | None, compat: str | None, json: bool) -> int:
     from ...evaluation.metrics import to_document
     from ..evaluating.rescore import metrics_from_file
-    from ..run.summary import metric_line
+    from ..run.summary import metric_lines
 
     if protocol is None:
         raise InputError(f"{graded}: rows do not say how they were asked; give --protocol NAME (see docs/protocols)")
     found = metrics_from_file(graded, protocol, cases, compat)
-    lines = [*map(metric_line, found.metrics), *(f"warning: {w}" for w in found.warnings)]
+    lines = [*metric_lines(found.metrics), *(f"warning: {w}" for w in found.warnings)]
     show(to_document(protocol, found.metrics, found.warnings) if json else lines, json)
     return exits.OK
 

@@ -22,6 +22,7 @@ from ..models.target import Target, load_local
 from ..run import diagnosis as results
 from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
+from ..run.failures import counted_failures
 from ..run.reader import RunData, read_run
 from . import asks, behaviour, hypotheses, opening, rule, variants
 from .asks import Heard
@@ -63,21 +64,33 @@ def failures(data: RunData, ids: Sequence[str] = ()) -> list[Case]:
             raise InputError(
                 f"--case {id}: {data.path.name} has no such case (the first case is {next(iter(data.cases), 'none')!r})"
             )
-    found = [c for c in labelled_failures(data) if not ids or c.id in ids]
+    found = _named(data, ids) if ids else labelled_failures(data)
     if not found:
         what = f"--case {', '.join(ids)}: did not fail" if ids else f"{data.path}: no case failed"
-        raise InputError(f"{what} with every part right; there is no failure of composition to explain")
+        lost = _unjudged(data)
+        more = f" ({len(lost)} wholes could not be judged; --case names one of them)" if lost and not ids else ""
+        raise InputError(f"{what} with every part right{more}; there is no failure of composition to explain")
     return found
 
 
 def labelled_failures(data: RunData) -> list[Case]:
-    """Cases with every part right and the whole not right, including wholes that could not be judged."""
-    labelled = data.evaluated().ids("failure")
+    """The failures that the run counts, as far as they have parts. A whole that could not be judged is not one."""
+    counted = counted_failures(data)
+    return [c for c in data.cases.values() if c.id in counted and c.parts]
+
+
+def _named(data: RunData, ids: Sequence[str]) -> list[Case]:
+    """The named cases that failed with every part right, also those whose whole could not be judged."""
     grades: dict[str, dict[str, str]] = {}
     for row in data.graded:
         grades.setdefault(row.case, {})[row.role] = row.outcome
-    found = [c for c in data.cases.values() if c.id in labelled or asks.fails(grades.get(c.id, {}), len(c.parts))]
-    return [c for c in found if c.parts]
+    counted = counted_failures(data)
+    return [c for c in data.cases.values() if c.id in ids and c.parts
+            and (c.id in counted or asks.fails(grades.get(c.id, {}), len(c.parts)))]  # fmt: skip
+
+
+def _unjudged(data: RunData) -> set[str]:
+    return {row.case for row in data.graded if row.role == "whole" and row.outcome == "invalid"}
 
 
 def in_turn(cases: Sequence[Case]) -> list[Case]:
@@ -148,7 +161,7 @@ def diagnosed(
     ]  # fmt: skip
     mended = {"mended": _sums(b.mended for b in behaviours.values()),
               "interventions": _sums({n: t.own for n, t in i.tests.items()} for i in opened.values())}  # fmt: skip
-    about = {**_of_how_many(data), **_about(data, target, seed, time.monotonic() - start), **mended}
+    about = {"failures": len(labelled_failures(data)), **_about(data, target, seed, time.monotonic() - start), **mended}
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)
     return found
@@ -198,13 +211,6 @@ def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[He
         cause, shown, mends, block = shown_inside
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)
     return Verdict(id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=rule.open_question(found, inside))
-
-
-def _of_how_many(data: RunData) -> dict[str, int]:
-    """How many cases of the run failed, and how many of those have a whole that could not be judged."""
-    failing = {case.id for case in labelled_failures(data)}
-    unjudged = {row.case for row in data.graded if row.role == "whole" and row.outcome == "invalid"}
-    return {"failures": len(failing), "unjudged": len(failing & unjudged)}
 
 
 def _about(data: RunData, target: Target, seed: int, seconds: float) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ...evaluation.graded import Graded
 from ..figures.grouping import labels
 from ..run.reader import RunData
 from .gates import GATES, gates, ladder_k
-from .origins import KINDS, Origin
+from .origins import KINDS, MEANS, Origin
 
 COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate", "skills", "k", "question", "gold",
            "answer", "origin", "detail", "twin")  # fmt: skip
@@ -54,7 +54,7 @@ def index(runs: Sequence[RunData], told: Sequence[Told]) -> dict[str, Any]:
         "runs": [{"label": names[r.path], "name": r.name, "benchmark": r.benchmark, "protocol": r.protocol}
                  for r in runs],
         "columns": list(COLUMNS), "rows": rows, "gates": list(GATES), "outcomes": list(OUTCOMES),
-        "origins": list(KINDS.values()),
+        "origins": list(KINDS.values()), "origins_mean": list(MEANS[kind] for kind in KINDS),
         **{name: list(values) for name, values in lists.items()},
     }  # fmt: skip
 

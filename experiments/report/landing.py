@@ -23,7 +23,7 @@ from ..run.folder import read_json
 from ..run.reader import Row, RunData
 from . import checks, headline
 from .causes import UNNAMED, Causes, causes_of
-from .origins import ABSTAINED, INVALID, KINDS, UNCLEAR, Origin
+from .origins import ABSTAINED, INVALID, KINDS, MEANS, UNCLEAR, Origin
 from .sections import number_text
 
 PATCHED = "corrected_rate"
@@ -68,8 +68,8 @@ class Landing:
     title: str
     lead: str
     why: Causes
-    reasons: Sequence[tuple[str, int, str]]
-    """Origins of the failing cases' wrong answers: name, number of cases, and the address of those cases."""
+    reasons: Sequence[tuple[str, int, str, str]]
+    """Origins of the failing cases' wrong answers: name, number and address of the cases, and what it means."""
     n_failures: int
     failing: str
     """The address of the failing cases; of all cases of the run if no one case set holds the failures."""
@@ -104,7 +104,7 @@ def landings(
         together = _corrected_together(run)
         found.append(Landing(
             label, about, _title(run), _lead(run), causes_of(run, only, len(failures)),
-            [(KINDS[kind], n, urlencode({**only, "origin": KINDS[kind]}, errors="replace"))
+            [(KINDS[kind], n, urlencode({**only, "origin": KINDS[kind]}, errors="replace"), MEANS[kind])
              for kind, n in counted.most_common()],
             len(failures), urlencode(only, errors="replace"),
             [f for p in probes if (f := _finding(run, p, tested.get(p.name, ()), together)) is not None],

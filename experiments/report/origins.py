@@ -28,6 +28,20 @@ KINDS = {
     INVALID: "could not be judged", UNCLEAR: "unclear",
 }  # fmt: skip
 """The text on the page for each kind, most common reasons first."""
+MEANS = {
+    OPERAND: "the calculation that it wrote has another number in place of one that the case needs",
+    BRIDGE: "the answer is that of an earlier part (the bridge between the parts), given at once",
+    STOPPED: "it works step by step, and ends with the answer of an earlier part",
+    RESULT: "the calculation that it wrote has the numbers that the case needs, and another result",
+    LISTED: "items of the list are left out, too much, or in another order",
+    NAMED: "the answer is something else that the question names",
+    ELSEWHERE: "the answer is the right one of another case of the same family",
+    LOOP: "the answer ends with the same words three times or more",
+    ABSTAINED: "it declined to answer",
+    INVALID: "no rule and no judge can say whether the answer is right",
+    UNCLEAR: "no rule says where the answer came from",
+}
+"""What each kind means. The rules read the answer only: they say what it looks like, not what happened inside."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
 _SPECIAL = re.compile(r"<\|?[\w-]{1,20}\|?>")
 _COPULA = re.compile(r"\b(?:is|are|was|were)\b|[.!?](?:\s|$)", re.IGNORECASE)

@@ -62,7 +62,7 @@ class Verdict:
     block: int | None = None
     """Only for ``lost``: the block, counted from 0, from which on the value is lost."""
     settle: str | None = None
-    """Only for ``undetermined``: what would settle it."""
+    """Only for ``undetermined``: what is left open, and what would settle it."""
     question: str | None = None
     """The whole of the case."""
     said: str | None = None
@@ -143,7 +143,7 @@ class Diagnosis:
         left = sum(v.cause == "undetermined" for v in self.verdicts)
         found = ", ".join(named) if named else "no cause was shown"
         n, every = len(self.verdicts), self.about.get("failures", len(self.verdicts))
-        of = f"{n} of {every}" if every != n else f"{n}"
+        of = f"{n} of {every}" if every > n else f"{n}"
         return f"Causes of {of} failures: {found}" + (f"; {left} undetermined." if left else ".")
 
     def lines(self) -> list[str]:
@@ -154,10 +154,6 @@ class Diagnosis:
             values = list(dict.fromkeys(s.value for s in self.shares if s.group == group))
             if len(values) > 1:
                 out += [f"  {group} {v}: " + "; ".join(map(str, self.causes(group, v))) for v in values]
-        if unjudged := self.about.get("unjudged"):
-            out.append(
-                f"  {unjudged} of the run's {self.about['failures']} failures have a whole that could not be judged"
-            )
         if mended := self.about.get("mended", {}):
             found = (f"{TEXTS.get(name, name)} {t['count']} of {t['n']}" for name, t in mended.items())
             out.append("  what mends the failing cases and variants: " + "; ".join(found))
@@ -166,7 +162,7 @@ class Diagnosis:
                 out.append(f"  case {v.case}: {v.question}")
                 out.append(f"    said {shortened(v.said or '')}, right is {v.gold!r}")
             out.append(f"    why: {v.why}")
-            out += [f"    to settle it: {v.settle}"] if v.settle else []
+            out += [f"    left open: {v.settle}"] if v.settle else []
         if (more := len(self.verdicts) - SHOWN) > 0:
             left = "1 more case" if more == 1 else f"{more} more cases"
             out.append(f"  {left}, and the evidence of each, in {self.path / FOLDER / 'cases.jsonl'}")

@@ -38,18 +38,38 @@ class Diagnosed:
         return f"Not counted: {', '.join(said)}." if said else ""
 
 
+def counted_failures(run: RunData) -> set[str]:
+    """The failures that a run counts: the cases of its sets of failures.
+
+    Without such cases, those with every part right and the whole judged not right: a whole that could not be judged is
+    invalid, not failed.
+    """
+    named = {id for found in run.case_sets.values() if found.label == "failure" for id in found.ids}
+    if named:
+        return named
+    grades: dict[str, dict[str, str]] = {}
+    for row in run.graded:
+        grades.setdefault(row.case, {})[row.role] = row.outcome
+    return {id for id, case in run.cases.items() if _failed(grades.get(id, {}), len(case.parts))}
+
+
+def _failed(outcomes: Mapping[str, str], n_parts: int) -> bool:
+    known = n_parts > 0 and all(outcomes.get(f"part:{i}") == "correct" for i in range(n_parts))
+    return known and outcomes.get("whole") in ("incorrect", "abstained")
+
+
 def diagnosed_failures(run: RunData) -> Diagnosed | None:
     """The diagnosis of a run's counted failures; None if the run has not been diagnosed.
 
-    A diagnosis also takes cases whose whole could not be judged. Rates and sets of failures leave them out, so shares
-    of causes that stand beside those have to leave them out, too. A run without sets of failures counts all others.
+    A diagnosis may hold other cases, which its user named. Rates and sets of failures leave them out, so shares of
+    causes that stand beside those have to leave them out, too.
     """
     diagnosis = read_diagnosis(run.path)
     if diagnosis is None:
         return None
-    failing = {id for found in run.case_sets.values() if found.label == "failure" for id in found.ids}
+    failing = counted_failures(run)
     unjudged = {row.case for row in run.graded if row.role == "whole" and row.outcome == "invalid"} - failing
-    kept = [v for v in diagnosis.verdicts if v.case in failing or (not failing and v.case not in unjudged)]
+    kept = [v for v in diagnosis.verdicts if v.case in failing]
     left = len(diagnosis.verdicts) - len(kept)
     if not left:
         return Diagnosed(diagnosis, 0, 0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
-from ...evaluation.metrics import Metric, quoted
+from ...evaluation.metrics import MEANINGS, Metric, quoted
 from ...evaluation.protocols.base import Entry
 from ...evaluation.protocols.catalog import about
 from .folder import is_run
@@ -35,13 +36,15 @@ def lines(folder: str | Path) -> list[str]:
     counted = run.counted_now()
     model, benchmark = (run.manifest.identity.get(key) for key in ("model", "benchmark"))
     out = [f"{folder}: {model} on {benchmark} ({counted.protocol}), {state(run.manifest)}"]
-    out += [f"  {metric_line(row)}" for row in headline(counted)]
-    out += [f"  {metric_line(row)}" for row in counted.metrics if row.metric == "judge_agreement"]
+    shown = [*headline(counted), *(row for row in counted.metrics if row.metric == "judge_agreement")]
+    out += [f"  {line}" for line in metric_lines(shown)]
     if run.chance is not None:
         out.append(f"  chance level of the whole: {100 * run.chance:.1f} %")
     for name, found in run.case_sets.items():
         out.append(f"  case set {name}: {len(found.entries)}")
         out += [f"    {entry_line(e)}" for e in found.entries[:_CASES] if found.label == "failure"]
+    if any(found.label == "failure" and found.entries for found in run.case_sets.values()):
+        out.append(f"  every failing case: composcope ls {shlex.quote(str(folder))} --failures")
     return out + [f"  warning: {w}" for w in counted.warnings]
 
 
@@ -99,6 +102,16 @@ def headline(counted: Metrics) -> list[Metric]:
     if not any("depth_bin" in r.group for r in rows):  # the benchmark declares no bins
         wanted = tuple((name, tuple("depth" if k == "depth_bin" else k for k in keys)) for name, keys in wanted)
     return [r for name, keys in wanted for r in rows if r.metric == name and tuple(r.group) == keys]
+
+
+def metric_lines(rows: Sequence[Metric]) -> list[str]:
+    """Metrics as text, one line each; the first line of each metric says what its name means."""
+    out, said = [], set[str]()
+    for row in rows:
+        means = MEANINGS.get(row.metric) if row.metric not in said else None
+        said.add(row.metric)
+        out.append(metric_line(row) + (f": {means}" if means else ""))
+    return out
 
 
 def metric_line(metric: Metric) -> str:

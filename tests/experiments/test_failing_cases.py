@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
+from composcope.evaluation.metrics import MEANINGS
 from composcope.experiments.cli import main
+from composcope.experiments.diagnosis import job
+from composcope.experiments.run import summary
 from composcope.experiments.run.diagnosis import Diagnosis, Verdict, write
-from composcope.experiments.run.failures import failing_cases, failure_lines
+from composcope.experiments.run.failures import counted_failures, failing_cases, failure_lines
+from composcope.experiments.run.reader import RunData
 
 
 @pytest.fixture
@@ -79,6 +84,41 @@ def test_a_long_question_keeps_both_ends_on_its_line_and_is_whole_in_json() -> N
     (line,) = failure_lines([row])
     assert len(line) < 500 and "\n" not in line and "First." in line and line.endswith("What is asked?")
     assert "invalid" in line and "answered" not in line
+
+
+def test_a_whole_that_could_not_be_judged_is_no_failure_unless_it_is_named(run: Path) -> None:
+    *counted, lost = [row["case"] for row in failing_cases(run)]
+    rows = [r for r in read(run / "graded.jsonl") if r["case"] != lost or r["role"] == "whole"]
+    parts = len(RunData(run).cases[lost].parts)
+    sample = next(r for r in rows if r["case"] == lost)
+    sample |= {"outcome": "invalid", "answer": None}
+    rows += [{**sample, "role": f"part:{i}", "outcome": "correct"} for i in range(parts)]
+    members = run / "casesets" / "residual-failure.jsonl"
+    for file, kept in ((run / "graded.jsonl", rows), (members, [r for r in read(members) if r["case"] != lost])):
+        file.write_text("".join(json.dumps(r) + "\n" for r in kept))
+    data = RunData(run)
+    assert sorted(c.id for c in job.labelled_failures(data)) == sorted(counted) == sorted(counted_failures(data))
+    assert [c.id for c in job.failures(data, [lost])] == [lost]
+
+
+def test_a_run_without_failures_says_how_many_wholes_could_not_be_judged(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "solved", n=8, failure=0.0, probes=())
+    rows = read(run / "graded.jsonl")
+    for row in [r for r in rows if r["role"] == "whole"][:3]:
+        row |= {"outcome": "invalid", "answer": None}
+    (run / "graded.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    with pytest.raises(InputError, match="3 wholes could not be judged"):
+        job.failures(RunData(run))
+
+
+def test_a_run_ends_with_the_command_that_lists_its_failing_cases_and_its_metrics_say_what_they_are(run: Path) -> None:
+    shown = summary.lines(run)
+    assert any(f"composcope ls {run} --failures" in line for line in shown)
+    for name in {m.metric for m in summary.headline(RunData(run).counted_now())} & set(MEANINGS):
+        (said,) = [line for line in shown if MEANINGS[name] in line]
+        assert said.strip().startswith(name)
 
 
 def test_where_no_case_fails_nothing_is_listed_and_where_no_run_is_it_is_an_error(

@@ -43,7 +43,7 @@ composcope.cases = (() => {
       el("span", { class: `badge ${r.whole || ""}` }, r.whole || "not asked"), el("span", { dir: "auto" }, picturesOf(r) ? el("span", { class: "kept", title: "kept in detail, with pictures" }, "◫ ") : null, r.case),
       el("span", { class: "question", dir: "auto" }, r.question),
       el("span", { class: "outcome", dir: "auto" }, el("b", { "data-answer": "" }, r.whole === null ? "–" : r.answer ?? "no answer"), wrong ? el("span", { class: "gold" }, " right: ", el("span", { "data-gold": "" }, r.gold)) : null),
-      el("span", { class: "where", dir: "auto" }, [wrong ? r.origin : null, where].filter(Boolean).join(" · ")));
+      el("span", { class: "where", dir: "auto", title: [wrong ? r.origin : null, where].filter(Boolean).join(" · ") }, [wrong ? r.origin : null, where].filter(Boolean).join(" · ")));
     return el("div", {}, head);
   }
 

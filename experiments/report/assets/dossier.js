@@ -60,7 +60,7 @@ composcope.dossier = (() => {
       parts.length ? el("ul", { class: "parts" }, ...parts.map((a) => line(a, Number(a.role.slice(5))))) : null,
       el("p", { class: "verdict-line" }, mark(r.whole), el("span", {}, el("b", {}, "whole "), "answered ", el("b", { class: "answered", "data-answer": "", dir: "auto" }, r.answer ?? "nothing that could be read"), ", right: ", el("b", { class: "gold", "data-gold": "", dir: "auto" }, r.gold))),
       whole && of(whole.response) ? el("p", { class: "wrote" }, el("span", { class: "muted" }, "it wrote "), el("q", { dir: "auto" }, of(whole.response).trim())) : null,
-      why ? el("p", { class: "origin", "data-origin": why }, el("b", {}, why), el("span", { dir: "auto" }, r.detail ? `: ${r.detail}` : why === UNCLEAR ? ": no rule says where this answer came from" : "")) : null,
+      why ? el("p", { class: "origin", "data-origin": why, title: r.means }, el("b", {}, why), el("span", { dir: "auto" }, r.detail ? `: ${r.detail}` : `: ${r.means}`)) : null,
       cause ? el("details", { class: "evidence" }, el("summary", {}, `Evidence for the cause (${cause.evidence.length})`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
   }
 
@@ -75,7 +75,7 @@ composcope.dossier = (() => {
     const ask = cases.diagnose(r.run);
     if (!found) return el("p", { class: "because", "data-cause": "" }, ...said, ask ? el("span", { class: "fine" }, "Why is not known yet: ", el("code", { dir: "auto" }, `${ask}${cases.diagnosed(r.run) ? ` --case ${r.case}` : ""}`), " names the cause.") : null);
     const more = [found.block === null ? null : `block ${found.block}`, `confidence ${number(found.confidence)}`, found.mended_by ? `right again with: ${found.mended_by}` : null].filter(Boolean).join("; ");
-    return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}`), el("span", { class: "fine" }, found.cause === "undetermined" ? "." : ` (${more}).`), found.settle ? el("span", { class: "fine", dir: "auto" }, ` ${found.settle}`) : null);
+    return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}`), el("span", { class: "fine" }, found.cause === "undetermined" ? "." : ` (${more}).`), found.settle ? el("span", { class: "fine", dir: "auto" }, ` Left open: ${found.settle}.`) : null);
   }
 
   // The probes' pictures, with failing case and success side by side if both were kept.

@@ -14,7 +14,7 @@ composcope.filters = (() => {
       return {
         ...r, number, outcome: of, whole: of("whole"), family: r.family === null ? null : index.families[r.family],
         sets: r.sets.map((s) => index.sets[s]), skills: r.skills.map((s) => index.skills[s]), gate: r.gate === null ? null : index.gates[r.gate],
-        origin: r.origin === null ? null : index.origins[r.origin], cause: causeOf(index, r),
+        origin: r.origin === null ? null : index.origins[r.origin], means: r.origin === null ? null : index.origins_mean[r.origin], cause: causeOf(index, r),
         file: `cases/${r.run}-${Math.floor(number / index.chunk)}`,
       };
     });

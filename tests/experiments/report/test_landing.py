@@ -25,7 +25,7 @@ from composcope.experiments import report
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import cases, index, landing
 from composcope.experiments.report.causes import Causes
-from composcope.experiments.report.origins import origin, origins
+from composcope.experiments.report.origins import KINDS, MEANS, origin, origins
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import Verdict, meaning
 from composcope.experiments.run.reader import RunData, load
@@ -285,7 +285,7 @@ def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_th
     assert page.locator("[data-because]").is_visible()
     page.locator("[data-step='-1']").click()
     page.wait_for_function(f"document.getElementById('dossier').dataset.case === {json.dumps(mine[0])}")
-    assert "more variants" in said.inner_text()  # what would settle it
+    assert re.search(r"\. [A-Z][^.]*more variants", said.inner_text())  # what would settle it, as a sentence
     page.locator("[data-step='-1']").click()  # the last failing case, which was not diagnosed
     page.wait_for_function(f"document.getElementById('dossier').dataset.case === {json.dumps(mine[-1])}")
     assert said.locator("code").inner_text() == f"composcope diagnose {folder} --case {mine[-1]}"
@@ -403,6 +403,9 @@ def test_the_failing_case_begins_on_the_first_screen_and_what_probes_say_stands_
              top("#tokens h2")]  # fmt: skip
     assert shown == sorted(shown) and top("#dossier .asked") < height - 60
     assert page.locator("[data-legend]:visible").count() == page.locator("table.findings:visible").count() == 1
+    chips = page.locator(".reasons a[href*='origin=']:visible")
+    said = chips.evaluate_all("all => all.map((a) => a.title)")
+    assert all(said) and page.locator("[data-origins]:visible dd").evaluate_all("a => a.map(x => x.textContent)") == said
     page.locator("[data-failing]:visible").click()
     page.wait_for_function("document.querySelector('[data-filter=set]')?.value === 'residual-failure'")
     count = page.locator("#browser [data-count]")
@@ -410,6 +413,10 @@ def test_the_failing_case_begins_on_the_first_screen_and_what_probes_say_stands_
     page.select_option("#run", "0")
     assert page.locator(".landing:visible").evaluate_all("a => a.map(x => x.dataset.landing)") == ["0", "0"]
     visit.check()
+
+
+def test_every_origin_of_a_wrong_answer_has_a_meaning() -> None:
+    assert set(MEANS) == set(KINDS) and all(MEANS.values())
 
 
 def test_every_column_and_every_interval_of_the_first_tables_has_a_meaning() -> None:
