@@ -405,7 +405,8 @@ def test_the_failing_case_begins_on_the_first_screen_and_what_probes_say_stands_
     assert page.locator("[data-legend]:visible").count() == page.locator("table.findings:visible").count() == 1
     chips = page.locator(".reasons a[href*='origin=']:visible")
     said = chips.evaluate_all("all => all.map((a) => a.title)")
-    assert all(said) and page.locator("[data-origins]:visible dd").evaluate_all("a => a.map(x => x.textContent)") == said
+    listed = page.locator("[data-origins]:visible dd").evaluate_all("all => all.map((d) => d.textContent)")
+    assert all(said) and listed == said
     page.locator("[data-failing]:visible").click()
     page.wait_for_function("document.querySelector('[data-filter=set]')?.value === 'residual-failure'")
     count = page.locator("#browser [data-count]")
