@@ -34,7 +34,7 @@ def causes(runs: Sequence[RunData]) -> Drawing:
     order = sorted({r["cause"] for r in rows}, key=lambda c: (CAUSES.index(c.partition(":")[0]), c))
     panels = list(dict.fromkeys(r["run"] for r in rows))
     most = max(len({r["group"] for r in rows if r["run"] == p}) for p in panels)
-    fig, axes = style.grid_of(len(panels), 1, 5.6, 1.2 + 0.14 * most * (len(order) + 1))  # of a width that stays readable
+    fig, axes = style.grid_of(len(panels), 1, 5.6, 1.2 + 0.14 * most * (len(order) + 1))
     for (ax,), panel in zip(axes, panels, strict=True):
         mine = [r for r in rows if r["run"] == panel]
         groups = list(dict.fromkeys((r["group"], r["n"]) for r in mine))

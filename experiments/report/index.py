@@ -54,7 +54,7 @@ def index(runs: Sequence[RunData], told: Sequence[Told]) -> dict[str, Any]:
         "runs": [{"label": names[r.path], "name": r.name, "benchmark": r.benchmark, "protocol": r.protocol}
                  for r in runs],
         "columns": list(COLUMNS), "rows": rows, "gates": list(GATES), "outcomes": list(OUTCOMES),
-        "origins": list(KINDS.values()), "origins_mean": list(MEANS[kind] for kind in KINDS),
+        "origins": list(KINDS.values()), "origins_mean": [MEANS[kind] for kind in KINDS],
         **{name: list(values) for name, values in lists.items()},
     }  # fmt: skip
 

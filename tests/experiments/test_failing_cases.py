@@ -101,9 +101,7 @@ def test_a_whole_that_could_not_be_judged_is_no_failure_unless_it_is_named(run: 
     assert [c.id for c in job.failures(data, [lost])] == [lost]
 
 
-def test_a_run_without_failures_says_how_many_wholes_could_not_be_judged(
-    synthetic: ModuleType, tmp_path: Path
-) -> None:
+def test_a_run_without_failures_says_how_many_wholes_could_not_be_judged(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "solved", n=8, failure=0.0, probes=())
     rows = read(run / "graded.jsonl")
     for row in [r for r in rows if r["role"] == "whole"][:3]:
