@@ -23,7 +23,8 @@ def escaped(text: Any) -> str:
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], caption: str, label: str) -> str:
     """A table that may span several pages (packages booktabs and longtable)."""
-    layout = "".join("r" if c in ("n", "value", "p") else "p{0.3\\linewidth}" if c == "claim" else "l" for c in columns)
+    broad = {"claim": "p{0.3\\linewidth}", "badge": "p{0.16\\linewidth}"}
+    layout = "".join("r" if c in ("n", "value", "p") else broad.get(c, "l") for c in columns)
     head = " & ".join(f"\\textbf{{{escaped(c)}}}" for c in columns)
     body = "".join(" & ".join(escaped(row.get(c)) for c in columns) + " \\\\\n" for row in rows)
     return (

@@ -15,6 +15,8 @@ from ..run.reader import Row, RunData
 from .sections import number_text
 
 _CLASSES = {"yes": "yes", "no": "no"}
+FAILS = ("no", "reversed")
+"""Kinds of an answer that is against the probe."""
 
 
 def read_validity(folders: Sequence[Path]) -> tuple[list[Row], list[str]]:

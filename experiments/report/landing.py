@@ -227,11 +227,22 @@ def _corrected_together(run: RunData) -> Mapping[bool, str]:
     }
 
 
+def finding(table: Sequence[Row]) -> Row | None:
+    """The one row that a probe's result is told by: of the declared family, or else of the patching."""
+    return next((r for r in table if is_primary(r)), None) or _patched(table)
+
+
+def says(row: Row) -> str:
+    """What such a row measures, in words."""
+    where = f", largest at layer {row['layer']:.0f}" if row.get("layer") is not None else ""
+    return SAYS[str(row["quantity"])] + where
+
+
 def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping[bool, str]) -> Finding | None:
     data = run.probe(probe.name)
     if data is None:
         return None
-    row = next((r for r in data.table if is_primary(r)), None) or _patched(data.table)
+    row = finding(data.table)
     if row is None:
         return None
     p, n = row.get("p_adjusted"), int(row.get("n") or 0)
@@ -239,11 +250,10 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
     smallest = row.get("smallest_detectable")
     kind = "open" if p is None or n < FEWEST or not (low and high) else "yes" if p < ALPHA else "no"
     more = f"smallest detectable difference: {smallest:.2g} sd" if smallest and kind != "yes" else ""
-    good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), ("no", "reversed")))
+    good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), checks.FAILS))
     tested = _tested(len(tests), good, bad)
-    where = f", largest at layer {row['layer']:.0f}" if row.get("layer") is not None else ""
     return Finding(
-        probe.name, probe.title, SAYS[str(row["quantity"])] + where, number_text("value", row.get("value")),
+        probe.name, probe.title, says(row), number_text("value", row.get("value")),
         f"[{low}, {high}]" if low and high else "no interval", n,
         {"yes": "differs", "no": "no difference shown", "open": "cannot say"}[kind], kind,
         f"p {number_text('p_adjusted', p)}{together[is_primary(row)]}" if p is not None else "", more,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from types import ModuleType
 
@@ -12,8 +13,9 @@ import pytest
 from composcope.csv_files import read_csv, to_csv
 from composcope.experiments.cli import main
 from composcope.experiments.paper import latex
-from composcope.experiments.paper.claims import FAILED, UNTESTED
+from composcope.experiments.paper.claims import FAILED, PASSED, UNSAID, UNTESTED, badge_of
 from composcope.experiments.run.reader import load
+from composcope.probes.catalog import PROBES
 from composcope.probes.families import MATCHED
 
 
@@ -21,12 +23,13 @@ from composcope.probes.families import MATCHED
 def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("paper") / "study"
     synthetic.make_run(folder / "one", protocol="compositionality-gap", probes=("lookback", "min-k"))
-    for probe in ("lookback", "min-k"):
+    for probe, declared in (("lookback", "lookback_ratio"), ("min-k", "min_k_pp")):
         table = folder / "one" / "probes" / probe / "table.csv"
         names, rows = read_csv(table)
         named = [*names, *({"kind", "p_adjusted", "low", "high", "interval"} - set(names))]
         matched = {"quantity": "the_ratio", "group": MATCHED, "kind": "composition", "n": 7, "value": 0.25}
-        table.write_text(to_csv([*rows, {**matched, "low": 0.125, "high": 0.5, "p_adjusted": 0.03125}], named))
+        matched |= {"low": 0.125, "high": 0.5, "p_adjusted": 0.03125}
+        table.write_text(to_csv([*rows, {**matched, "quantity": declared}, matched], named))
     failed = {"probe": "lookback", "question": "does it follow the dose?", "verdict": "no", "headline": True}
     (folder / "validity.json").write_text(json.dumps({"schema": 1, "rows": [failed], "notes": []}))
     return folder
@@ -58,7 +61,27 @@ def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(paper: Pa
     row = of_probes["lookback"]
     assert (row["n"], row["value"], row["interval"]) == ("7", "0.25", "[0.125, 0.5]")
     assert "follow the dose" in row["why"] and "follow the dose" in (paper / "claims.tex").read_text()
-    assert len(rows) == (paper / "claims.tex").read_text().count(" \\\\\n") - 1
+    assert all(r["value"] for r in rows)
+
+
+def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too(paper: Path) -> None:
+    _, rows = read_csv(paper / "claims.csv")
+    text = (paper / "claims.tex").read_text()
+    declared = [r for r in rows if r["declared"] == "True"]
+    assert text.count(" \\\\\n") - 1 == len(declared) < len(rows)
+    assert {r["claim"].split(":")[0] for r in declared if r["badge"] != "counted"} == {"lookback", "min-k"}
+    assert any("the ratio" in r["claim"] for r in rows) and "the ratio" not in text
+
+
+def test_a_probe_whose_tests_partly_cannot_say_has_not_simply_passed(study: Path, tmp_path: Path) -> None:
+    rows = [{"probe": "min-k", "question": str(i), "verdict": verdict, "headline": True}
+            for i, verdict in enumerate(("yes", "cannot say"))]  # fmt: skip
+    shutil.copytree(study / "one", tmp_path / "one")
+    for kept, badge in ((rows, None), (rows[:1], PASSED), (rows[1:], UNSAID)):
+        (tmp_path / "validity.json").write_text(json.dumps({"schema": 1, "rows": kept, "notes": []}))
+        (run,) = load([tmp_path / "one"])
+        found, _ = badge_of(run, PROBES["min-k"])
+        assert found == badge if badge else found.startswith("1 of 2")
 
 
 def test_methods_say_model_data_protocol_and_versions(paper: Path) -> None:
