@@ -114,6 +114,11 @@ class Inside:
     """The result of each test (``skip``, ``back``, ``own:entity``, ``own:decision``)."""
     seen: Tally = Tally()
     """Variants in which the right answer is on top after some layer but not at the end."""
+    cut: Mapping[str, Tally] = field(default_factory=dict)
+    """Variants whose wrong answer goes away if the decision does not attend to the words that a shortcut copies
+    (``source``), or to as many others (``other``); ``mended``: those that are right without the source."""
+    enough: bool = True
+    """Whether enough cases were opened for the others to choose where this one is judged."""
 
 
 def behaviour_lines(found: Behaviour) -> list[str]:
@@ -142,6 +147,9 @@ def inside_lines(found: Inside) -> list[str]:
     if not found.n:
         return ["no failing variant could be opened: its decision was not found, or its own part is not right there"]
     out = [f"opened at the decision of {found.n} failing variants"]
+    if found.cut:
+        gone = f"goes away in {found.cut['source']} (as many other words: {found.cut['other']})"
+        out.append(f"attention to the copied words cut: the wrong answer {gone}, right in {found.cut['mended']}")
     words = {
         "skip": "leaving out a block",
         "back": "the later state put into an earlier layer",

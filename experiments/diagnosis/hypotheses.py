@@ -154,6 +154,18 @@ HYPOTHESES.own = {
 }
 
 
+def copied_from(name: str, case: Case, mates: Sequence[Case], place: int) -> str | None:
+    """The words of the question that a shortcut takes its value from; None if it takes none from there."""
+    said = HYPOTHESES[name](case, mates)
+    value = said[place] if place < len(said) else None
+    things = case.meta.get("things")
+    if value is not None and isinstance(things, list):
+        from ..organism import world
+
+        value = next((thing for thing in things if str(world.world().tags[thing]) == value), None)
+    return value if value is not None and holds(case.question, value) else None
+
+
 def on_the_table(one: Heard) -> tuple[int, int]:
     """How many written operands belong to a thing on the table, and how many operands were written."""
     things = one.case.meta.get("things")

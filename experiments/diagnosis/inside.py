@@ -5,11 +5,13 @@ Cells are named ``test:place:layer``. A donor state is put in after a layer, eit
 a like part with another answer (``foreign``), of a like part about another entity with the same answer (``same``), or
 noise of the same size in place of the own state (``noise``). ``skip`` leaves out a block, at the decision or from the
 entity on; its control is leaving out other blocks. ``back`` puts the decision's own later state into an earlier layer
-(controls ``back-foreign``, ``back-same``, ``back-noise``). ``exit`` reads the answer after a layer.
+(controls ``back-foreign``, ``back-same``, ``back-noise``). ``exit`` reads the answer after a layer. ``cut`` keeps the
+decision from attending to the words that a shortcut copies (``source``); as many others are the control (``other``).
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...hooks.edits import Edits, Patch, Skip, residual
+from ...hooks.edits import Edits, Patch, Skip, knockouts, residual
 from ...hooks.interchange import early_exits, interchange, states
 from .places import Decision
 
@@ -46,6 +48,8 @@ class Setting:
     """Like parts about another entity with the same answer."""
     answers: Sequence[int] = ()
     """First tokens of the competing answers; ``competing`` adds the token that the whole itself puts on top."""
+    source: Sequence[int] = ()
+    """Positions of the words that a shortcut copies, if the case follows one."""
 
 
 def fixed_layers(n_layers: int) -> list[int]:
@@ -70,6 +74,7 @@ def measure(lm: Any, setting: Setting, seed: int = 0) -> dict[str, str] | None:
     foreign = [(d, x) for d, x in donors if d.gold != whole.gold][:DONORS]
     same = [(d, x) for d, x in donors if d.gold == whole.gold][:1]
     rows = list(_rows(lm, whole, (setting.own, held[1]), foreign, same, held[0], seed))
+    rows += _cuts(lm.anatomy.n_layers, setting, seed)
     found = interchange(lm, whole.ids, [edits for _, edits, _ in rows], [whole.last], tokens=answers, top=1)
     assert found.log_probs is not None
     outcomes: dict[str, str] = {}
@@ -83,6 +88,17 @@ def measure(lm: Any, setting: Setting, seed: int = 0) -> dict[str, str] | None:
             answers[int(exits[layer, 0].argmax())], whole.gold, None, said[0]
         )
     return outcomes
+
+
+def _cuts(n_layers: int, setting: Setting, seed: int) -> Iterator[tuple[str, Edits, None]]:
+    """The decision attends, in no layer, to the source; or to as many other words of the prompt, drawn by the seed."""
+    whole, source = setting.whole, [p for p in setting.source if p < setting.whole.last]
+    rest = [p for p in range(1, whole.last) if p not in source]
+    if not source or len(rest) < len(source):
+        return
+    other = random.Random(f"{seed}/cut/{setting.variant}").sample(rest, len(source))
+    for place, keys in (("source", source), ("other", other)):
+        yield f"cut:{place}:0", knockouts([whole.last], keys, [range(n_layers)])[0], None
 
 
 def _read(lm: Any, setting: Setting, foreign: Sequence[Decision], wrong: int) -> dict[str, str]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from .asks import Heard
 from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, inside_lines
 from .readings import Held, reading_lines
 
+COMPANY = 8
+"""At least so many failing cases are asked and opened, if the run has them. The others are not reported; they show what
+one case shows by chance."""
 QUICK = 120.0
 """``investigate`` diagnoses without being asked if the estimate is at most this many seconds."""
 
@@ -137,8 +141,10 @@ def diagnosed(
     """Diagnose these cases of a run that this process has locked, with its model loaded."""
     start, folder = time.monotonic(), data.path / FOLDER
     folder.mkdir(exist_ok=True)
-    known = list(data.cases.values())
-    groups = {case.id: variants.of(case, known, seed) for case in failing}
+    known, named = list(data.cases.values()), {case.id for case in failing}
+    others = [case for case in in_turn(labelled_failures(data)) if case.id not in named]
+    company = others[: max(0, COMPANY - len(failing))]
+    groups = {case.id: variants.of(case, known, seed) for case in (*failing, *company)}
     everyone = [v for group in groups.values() for v in group]
     write_lines(folder / "variants.jsonl", map(variants.as_row, everyone))
     answered = _ask(data, config, target, everyone, reporter)
@@ -148,19 +154,19 @@ def diagnosed(
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
-    # A wrong result of right operands is settled by the answers. The model is opened there only for what mends it.
-    wrong = {id: heard[id] for id, b in behaviours.items() if rule.named(b) == "wrong-operation"}
-    at_result = opening.settings(target, wrong, list(answered.values()), seed, result=True)
-    opened |= opening.open_cases(target, wrong, at_result, folder, reporter, seed) if wrong else {}
+    # Where the answers settle the cause and no text mends the case, the model is opened only for what does.
+    settled = _settled(behaviours, known)
+    opened |= opening.open_settled(target, heard, settled, list(answered.values()), folder, reporter, seed)
     wholes = [row for row in data.graded if row.role == "whole" and row.ask in data.responses]
     answers = {row.case: row.answer or data.responses[str(row.ask)].text.strip() for row in wholes}
     verdicts = [
         replace(_verdict(id, behaviours[id], opened.get(id), held.get(id, ())), question=one.case.question,
                 said=answers.get(id, one.text().strip()), gold=one.case.answer)
-        for id, (one, *_) in heard.items()
+        for id, (one, *_) in heard.items() if id in named
     ]  # fmt: skip
-    mended = {"mended": _sums(b.mended for b in behaviours.values()),
-              "interventions": _sums({n: t.own for n, t in i.tests.items()} for i in opened.values())}  # fmt: skip
+    inside = [i for id, i in opened.items() if id in named]
+    mended = {"mended": _sums(b.mended for id, b in behaviours.items() if id in named),
+              "interventions": _sums({n: t.own for n, t in i.tests.items()} for i in inside)}  # fmt: skip
     about = {"failures": len(labelled_failures(data)), **_about(data, target, seed, time.monotonic() - start), **mended}
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)
@@ -198,6 +204,23 @@ def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[
         shortcut = hypotheses.best(by_case[id] for name, by_case in followed.items() if admitted(name, by_case))
         out[id] = behaviour.behaviour(group, shortcut)
     return rule.together(out)
+
+
+def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str, tuple[str, opening.Source | None]]:
+    """Cause and source of the cases that their answers settle and that no text mends, or that follow a shortcut."""
+
+    @cache
+    def source(name: str) -> opening.Source:
+        return lambda one, place: hypotheses.copied_from(name, one.case, known, place)
+
+    out: dict[str, tuple[str, opening.Source | None]] = {}
+    for id, one in found.items():
+        cause = rule.named(one) or ""
+        if cause.startswith("shortcut:"):
+            out[id] = cause, source(cause.partition(":")[2])
+        elif cause and rule.mended_by(one) is None:
+            out[id] = cause, None
+    return out
 
 
 def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[Held]) -> Verdict:

@@ -30,8 +30,18 @@ Settings = Mapping[str, Setting]
 """For each id of a failing variant, its decision with its donors."""
 
 
+Source = Callable[[Heard, int], str | None]
+"""The words from which a shortcut takes the value of an operand, in a variant."""
+
+
 def settings(
-    target: Target, heard: Mapping[str, Sequence[Heard]], donors: Sequence[Heard], seed: int, result: bool = False
+    target: Target,
+    heard: Mapping[str, Sequence[Heard]],
+    donors: Sequence[Heard],
+    seed: int,
+    *,
+    result: bool = False,
+    source: Source | None = None,
 ) -> Settings:
     """The decision of every failing variant. ``donors`` are all variants that answered; their last parts are put in.
 
@@ -49,11 +59,44 @@ def settings(
     failing = [one for group in heard.values() for one in group if one.fails]
     decided = {one.case.id: operands(one.case) if result else next(iter(wrong_operands(one)), 0) for one in failing}
     found = {one.case.id: _setting(target, one, decided[one.case.id], donors, part, seed) for one in failing}
+    if source is not None:
+        for one in failing:
+            setting, text = found[one.case.id], source(one, decided[one.case.id])
+            if setting is not None and text is not None:
+                copied = places.words(target.tokenizer, setting.whole, text)
+                found[one.case.id] = replace(setting, source=copied)
     return {id: s for id, s in found.items() if s is not None}
 
 
+def open_settled(
+    target: Target,
+    heard: Mapping[str, Sequence[Heard]],
+    causes: Mapping[str, tuple[str, Source | None]],
+    donors: Sequence[Heard],
+    folder: Path,
+    reporter: Reporter,
+    seed: int,
+) -> dict[str, Inside]:
+    """What mends, inside the model, cases whose cause their answers settle.
+
+    ``causes``: cause and source of each such case. Cases of one cause choose each other's layers.
+    """
+    out: dict[str, Inside] = {}
+    for cause, source in dict.fromkeys(causes.values()):
+        some = {id: heard[id] for id, settled in causes.items() if settled == (cause, source)}
+        found = settings(target, some, donors, seed, result=cause == "wrong-operation", source=source)
+        out |= open_cases(target, some, found, folder, reporter, seed, f"opening {cause}")
+    return out
+
+
 def open_cases(
-    target: Target, heard: Mapping[str, Sequence[Heard]], found: Settings, folder: Path, reporter: Reporter, seed: int
+    target: Target,
+    heard: Mapping[str, Sequence[Heard]],
+    found: Settings,
+    folder: Path,
+    reporter: Reporter,
+    seed: int,
+    what: str = "opening",
 ) -> dict[str, Inside]:
     """The evidence from inside the model for every case."""
     some = {id: [found[one.case.id] for one in group if one.case.id in found] for id, group in heard.items()}
@@ -61,7 +104,7 @@ def open_cases(
     lm = target.hooks()
     known = {row["inputs"]: row for row in read_lines(folder / KEPT)} if (folder / KEPT).is_file() else {}
     groups: dict[str, list[Outcomes]] = {id: [] for id in heard}
-    with reporter.bar("opening", sum(map(len, some.values()))) as advance, (folder / KEPT).open("a") as kept:
+    with reporter.bar(what, sum(map(len, some.values()))) as advance, (folder / KEPT).open("a") as kept:
         for id, group in some.items():
             for one in group:
                 setting = replace(one, answers=answers)
@@ -116,4 +159,5 @@ def _setting(
 def _inputs(target: Target, setting: Setting, seed: int) -> str:
     decisions = [setting.whole, setting.own, *setting.foreign, *setting.same]
     facts = [[d.ids, d.gold, d.at] for d in decisions]
-    return text_hash([target.who, repr((VERSION, seed, facts, list(setting.answers)))])
+    made = VERSION, seed, facts, list(setting.answers), *([list(setting.source)] if setting.source else [])
+    return text_hash([target.who, repr(made)])

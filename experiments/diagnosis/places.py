@@ -105,6 +105,15 @@ def _reached(tokenizer: Any, ids: Sequence[int]) -> tuple[str, list[int]]:
     return whole, reached
 
 
+def words(tokenizer: Any, decision: Decision, text: str) -> tuple[int, ...]:
+    """Positions of all tokens of a text, wherever it stands before the decision."""
+    whole, reached = _reached(tokenizer, decision.ids)
+    spans = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", whole)]
+    begins = [0, *reached]
+    inside = (i for i in range(decision.last) for a, b in spans if begins[i] < b and reached[i] > a)
+    return tuple(dict.fromkeys(inside))
+
+
 def _ends(whole: str, reached: Sequence[int], *texts: str) -> tuple[int, ...]:
     """End positions of the first of the texts that occurs, for all its occurrences in the prompt."""
     for text in filter(None, texts):

@@ -44,6 +44,8 @@ READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEW = 2
 """At least so many cases have to show what a share of the cases (``ADMITTED``) has to show."""
+COMPARED = 4
+"""The smallest number of failing cases in which a sign that noise makes as well can be shared."""
 FEWEST = 2
 """With fewer failing variants than this (including the case), only the answer's own text settles a case."""
 
@@ -98,9 +100,11 @@ def named(found: Behaviour) -> str | None:
 
 
 def mended_inside(found: Inside) -> str | None:
-    """The intervention inside the model that mends a case which its answers settle: its own part's state."""
-    own = found.tests.get("own:decision")
-    return f"own state {own.cell}" if own is not None and demonstrated(own) else None
+    """The intervention inside the model that mends a case which its answers settle."""
+    if found.cut and mostly(found.cut["mended"]) and found.cut["other"].share <= CONTROL:
+        return "attention to the copied words cut"
+    own = (found.tests[name] for name in ("own:entity", "own:decision") if name in found.tests)
+    return next((f"own state {test.cell}" for test in own if demonstrated(test)), None)
 
 
 def signs(found: Behaviour) -> set[str]:
@@ -137,8 +141,10 @@ def admitted(cases: Tally, of: int, share: float = ADMITTED) -> bool:
 
 
 def _shared(found: Behaviour, sign: str) -> bool:
-    cases = found.shared.get(sign, Tally())
-    return admitted(cases, cases.n, SHARED)
+    if sign not in found.shared:  # a case by itself, not compared with those of its run
+        return True
+    cases = found.shared[sign]
+    return cases.n >= COMPARED and admitted(cases, cases.n, SHARED)
 
 
 def follows(found: Followed) -> bool:
@@ -150,7 +156,13 @@ def follows(found: Followed) -> bool:
 def from_inside(
     found: Inside, seen: Behaviour, held: Sequence[Held] = ()
 ) -> tuple[str, Tally, str | None, int | None] | None:
-    """Cause, how many show it, what mends it and the block, from interventions; None if no cause is demonstrated."""
+    """Cause, how many show it, what mends it and the block, from interventions; None if no cause is demonstrated.
+
+    Somewhere among all layers and places some change mends a case by chance, and its variants too. So too few cases to
+    choose the place for each other name no cause.
+    """
+    if not found.enough:
+        return None
     none = Found("none:0")
 
     def test(name: str) -> Found:
@@ -243,6 +255,8 @@ def open_question(found: Behaviour, inside: Inside | None) -> str:
         return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it as well: more cases"
     if inside is None or not inside.n:
         return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
+    if not inside.enough:
+        return "too few failing cases could be opened to choose for each other where to look: more cases"
     return "no intervention mends most variants beyond its controls: a cause that the list does not have, or several"
 
 

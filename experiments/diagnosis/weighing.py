@@ -1,72 +1,118 @@
 """Turns the outcomes of interventions on single decisions into evidence about a case.
 
-Among many layers one always looks best. So the layer at which a case is judged is chosen by the other cases of the run
-(by all cases if there are few). The case's own failing variants are then counted at that layer.
+Among many layers one always looks best. So the layer at which a case is judged is chosen by the other cases of the run.
+If few cases were opened, it is chosen for each variant by all other variants, and the rule names no cause from it.
+The failing variants are then counted at that layer.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from .evidence import Found, Inside, Tally
 from .inside import Outcomes
 
 ENOUGH = 3
-"""The number of other cases needed to choose a layer without the case itself."""
+"""With more opened cases than this, the other cases choose a case's layers."""
 
 
 Group = Mapping[str, Sequence[Outcomes]]
 """The measurements on failing variants, by their original case."""
 
 
+class _Test(NamedTuple):
+    """One kind of intervention: the cells that it is made at, and those of its controls."""
+
+    cells: str
+    options: Sequence[str]
+    noise: str = ""
+    foreign: str = ""
+
+
 def weigh(groups: Group) -> dict[str, Inside]:
     """The evidence of every case."""
-    cells = {cell for group in groups.values() for one in group for cell in one}
+    tests = _tests({cell for group in groups.values() for one in group for cell in one})
+    every = [one for group in groups.values() for one in group]
+    found: dict[str, dict[str, Found]] = {id: {} for id in groups}
+    for name, test in tests.items():
+        if len(groups) > ENOUGH:
+            for id, group in groups.items():
+                if group:
+                    others = [one for other, some in groups.items() if other != id for one in some]
+                    found[id][name] = _judged(test, group, others)
+        else:
+            each = {id: [_judged(test, [one], [o for o in every if o is not one]) for one in group]
+                    for id, group in groups.items()}  # fmt: skip
+            pool = _sum(f.own for some in each.values() for f in some)
+            found |= {id: found[id] | {name: _together(some, pool)} for id, some in each.items() if some}
+    out = {}
+    for id, group in groups.items():
+        seen = [any(v == "gold" for c, v in one.items() if c.startswith("exit:")) for one in group]
+        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), len(groups) > ENOUGH)
+    return out
 
-    def named(test: str, place: str = "") -> list[str]:
+
+def _tests(cells: set[str]) -> dict[str, _Test]:
+    """The tests that were made, by name."""
+
+    def options(test: str, place: str = "") -> list[str]:
         found = {c.partition(":")[2] for c in cells if c.partition(":")[0] == test}
         return sorted(c for c in found if c.startswith(place))
 
-    half = {c for c in named("own") if int(c.rpartition(":")[2]) < _layers(cells) / 2}
-    out = {}
-    for id, group in groups.items():
-        others = [one for other, some in groups.items() if other != id for one in some]
-        pool = others if len(groups) > ENOUGH else [*others, *group]
-        tests = {}
-        for name, test, noise, foreign, options in (
-            ("skip", "skip", "", "", named("skip")),
-            ("exit", "exit", "", "", [c for c in named("exit") if int(c.rpartition(":")[2]) < _layers(cells) - 1]),
-            ("back", "back", "back-noise", "back-foreign", named("back")),
-            ("move", "move", "", "", named("move")),
-            ("noise", "noise", "", "", [c for c in named("noise") if c in half]),
-            ("own:entity", "own", "noise", "foreign", [c for c in named("own", "entity") if c in half]),
-            ("own:decision", "own", "noise", "foreign", [c for c in named("own", "decision") if c in half]),
-            ("scope:decision", "scope", "", "", named("scope", "decision")),
-            ("scope:elsewhere", "scope", "", "", [c for c in named("scope") if not c.startswith("decision")]),
-        ):
-            if options and group:
-                best = max(options, key=lambda c: (_share(pool, test, c) - _share(pool, noise, c), *_small(c)))
-                wanted = "donor" if test == "own" else "gold"
-                beside = [c for c in options if c != best and c.partition(":")[0] == best.partition(":")[0]]
-                blocks = _sum(_tally(group, test, c) for c in beside)
-                control = blocks if test == "skip" else _tally(group, noise, best)
-                tests[name] = Found(
-                    best, _tally(group, test, best), control,
-                    _tally(group, foreign, best, wanted) if foreign else Tally(), _tally(pool, test, best),
-                    _tally(group, foreign.replace("foreign", "same"), best) if foreign else Tally(),
-                )  # fmt: skip
-        seen = [any(v == "gold" for c, v in one.items() if c.startswith("exit:")) for one in group]
-        out[id] = Inside(len(group), tests, Tally(sum(seen), len(group)))
-    return out
+    def layer(cell: str) -> int:
+        return int(cell.rpartition(":")[2])
+
+    n_layers = 1 + max((layer(c) for c in cells if c.startswith("skip:")), default=0)
+    early = {test: [c for c in options(test) if layer(c) < n_layers / 2] for test in ("own", "noise")}
+    found = {
+        "skip": _Test("skip", options("skip")),
+        "exit": _Test("exit", [c for c in options("exit") if layer(c) < n_layers - 1]),
+        "back": _Test("back", options("back"), "back-noise", "back-foreign"),
+        "move": _Test("move", options("move")),
+        "noise": _Test("noise", early["noise"]),
+        "own:entity": _Test("own", [c for c in early["own"] if c.startswith("entity")], "noise", "foreign"),
+        "own:decision": _Test("own", [c for c in early["own"] if c.startswith("decision")], "noise", "foreign"),
+        "scope:decision": _Test("scope", options("scope", "decision")),
+        "scope:elsewhere": _Test("scope", [c for c in options("scope") if not c.startswith("decision")]),
+    }
+    return {name: test for name, test in found.items() if test.options}
+
+
+def _judged(test: _Test, group: Sequence[Outcomes], pool: Sequence[Outcomes]) -> Found:
+    """Some variants, at the cell where the pool shows most beyond its control."""
+    best = max(test.options, key=lambda c: (_share(pool, test.cells, c) - _share(pool, test.noise, c), *_small(c)))
+    beside = [c for c in test.options if c != best and c.partition(":")[0] == best.partition(":")[0]]
+    blocks = _sum(_tally(group, test.cells, c) for c in beside)
+    return Found(
+        best,
+        _tally(group, test.cells, best),
+        blocks if test.cells == "skip" else _tally(group, test.noise, best),
+        _tally(group, test.foreign, best, "donor" if test.cells == "own" else "gold") if test.foreign else Tally(),
+        _tally(pool, test.cells, best),
+        _tally(group, test.foreign.replace("foreign", "same"), best) if test.foreign else Tally(),
+    )
+
+
+def _together(some: Sequence[Found], pool: Tally) -> Found:
+    """The variants of a case that were judged one by one, at the cell where most of them were."""
+    own, noise, foreign, same = (_sum(getattr(f, name) for f in some) for name in ("own", "noise", "foreign", "same"))
+    return Found(Counter(f.cell for f in some).most_common(1)[0][0], own, noise, foreign, pool, same)
+
+
+def _cut(group: Sequence[Outcomes]) -> dict[str, Tally]:
+    """What becomes of the wrong answers if the source of a shortcut, or other words, cannot be attended to."""
+    if not any("cut:source:0" in one for one in group):
+        return {}
+    kept = {place: _tally(group, "cut", f"{place}:0", "wrong") for place in ("source", "other")}
+    gone = {place: Tally(t.n - t.k, t.n) for place, t in kept.items()}
+    return {**gone, "mended": _tally(group, "cut", "source:0")}
 
 
 def _small(cell: str) -> tuple[bool, str]:
     """The order of equal cells: a block left out at the decision alone comes first, then the later block."""
     return not cell.startswith("everywhere"), cell
-
-
-def _layers(cells: set[str]) -> int:
-    return 1 + max((int(c.rpartition(":")[2]) for c in cells if c.startswith("skip:")), default=0)
 
 
 def _tally(some: Sequence[Outcomes], test: str, cell: str, outcome: str = "gold") -> Tally:

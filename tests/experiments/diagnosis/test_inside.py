@@ -341,6 +341,49 @@ def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
     assert weighing.weigh(both)["a"].tests["skip"].cell == "decision:2"
 
 
+def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> None:
+    def opened(*mended: str) -> dict[str, str]:
+        own = {f"own:decision:{layer}": "gold" for layer in "01"} | {
+            f"foreign:decision:{layer}": "donor" for layer in "01"
+        }
+        return {f"skip:decision:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"} | own
+
+    found = weighing.weigh({"x": [opened("1"), opened("1", "2"), opened("2")]})["x"]
+    # the first variant is judged where the other two mend (2), the second where all are equal, the third at 1
+    assert found.tests["skip"].own == Tally(1, 3) == found.tests["skip"].pool
+    every = [opened("1") for _ in range(3)]
+    for n, cause in ((1, None), (3, None), (4, "lost")):
+        inside = weighing.weigh({str(i): every for i in range(n)})["0"]
+        assert inside.tests["skip"].own == Tally(3, 3)
+        named = rule.from_inside(inside, Behaviour(True, 3, 4))
+        assert (named and named[0]) == cause
+        assert inside.enough or "more cases" in rule.open_question(Behaviour(True, 3, 4), inside)
+
+
+def test_the_words_that_a_shortcut_copies_are_cut_and_as_many_others(engine: LocalEngine) -> None:
+    lm, cells = load_model(engine.model, engine.tokenizer), []
+    for case in CASES:
+        whole, own = decisions(engine, case, 0)
+        source = places.words(engine.tokenizer, whole, case.meta["things"][0])
+        assert engine.tokenizer.decode([whole.ids[p] for p in source]).strip() == case.meta["things"][0]
+        setting = inside.Setting("x", whole, own, [], answers=[whole.gold], source=source)
+        cells = [*(inside.measure(lm, setting) or ())]
+        if cells:  # the case fails
+            break
+    assert {cell for cell in cells if cell.startswith("cut")} == {"cut:source:0", "cut:other:0"}
+
+
+def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not_without_other_words() -> None:
+    def one(source: str, other: str) -> dict[str, str]:
+        return {"cut:source:0": source, "cut:other:0": other, "skip:decision:0": "wrong"}
+
+    some = [one("gold", "wrong"), one("gold", "wrong"), one("other", "wrong"), one("gold", "gold")]
+    cut = weighing.weigh({"a": some})["a"].cut
+    assert cut == {"source": Tally(4, 4), "other": Tally(1, 4), "mended": Tally(3, 4)}
+    assert rule.mended_inside(Inside(4, cut=cut)) == "attention to the copied words cut"
+    assert rule.mended_inside(Inside(4, cut=cut | {"other": Tally(2, 4)})) is None
+
+
 def test_a_block_whose_attention_writes_nothing_can_be_opened(engine: LocalEngine) -> None:
     model = deepcopy(engine.model)
     with torch.no_grad():
