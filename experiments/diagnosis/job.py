@@ -71,16 +71,19 @@ def failures(data: RunData, ids: Sequence[str] = ()) -> list[Case]:
     found = _named(data, ids) if ids else labelled_failures(data)
     if not found:
         what = f"--case {', '.join(ids)}: did not fail" if ids else f"{data.path}: no case failed"
-        lost = _unjudged(data)
-        more = f" ({len(lost)} wholes could not be judged; --case names one of them)" if lost and not ids else ""
-        raise InputError(f"{what} with every part right{more}; there is no failure of composition to explain")
+        raise InputError(f"{what} with every part right; there is no failure of composition to explain")
     return found
 
 
 def labelled_failures(data: RunData) -> list[Case]:
-    """The failures that the run counts, as far as they have parts. A whole that could not be judged is not one."""
+    """The failures that the run counts, as far as they have parts.
+
+    A whole that could not be judged is not one. But a run that has only such ones (a model that repeats itself, or
+    answers in a form of its own) is diagnosed by them.
+    """
     counted = counted_failures(data)
-    return [c for c in data.cases.values() if c.id in counted and c.parts]
+    found = [c for c in data.cases.values() if c.id in counted and c.parts]
+    return found or _named(data, sorted(unjudged(data)))
 
 
 def _named(data: RunData, ids: Sequence[str]) -> list[Case]:
@@ -93,7 +96,8 @@ def _named(data: RunData, ids: Sequence[str]) -> list[Case]:
             and (c.id in counted or asks.fails(grades.get(c.id, {}), len(c.parts)))]  # fmt: skip
 
 
-def _unjudged(data: RunData) -> set[str]:
+def unjudged(data: RunData) -> set[str]:
+    """Cases whose whole could not be judged."""
     return {row.case for row in data.graded if row.role == "whole" and row.outcome == "invalid"}
 
 
@@ -142,7 +146,7 @@ def diagnosed(
     start, folder = time.monotonic(), data.path / FOLDER
     folder.mkdir(exist_ok=True)
     known, named = list(data.cases.values()), {case.id for case in failing}
-    others = [case for case in in_turn(labelled_failures(data)) if case.id not in named]
+    others = [case for case in in_turn(_named(data, [*data.cases])) if case.id not in named]
     company = others[: max(0, COMPANY - len(failing))]
     groups = {case.id: variants.of(case, known, seed) for case in (*failing, *company)}
     everyone = [v for group in groups.values() for v in group]
@@ -167,7 +171,8 @@ def diagnosed(
     inside = [i for id, i in opened.items() if id in named]
     mended = {"mended": _sums(b.mended for id, b in behaviours.items() if id in named),
               "interventions": _sums({n: t.own for n, t in i.tests.items()} for i in inside)}  # fmt: skip
-    about = {"failures": len(labelled_failures(data)), **_about(data, target, seed, time.monotonic() - start), **mended}
+    about = {"failures": len(labelled_failures(data)), "unjudged": len(named & unjudged(data)),
+             **_about(data, target, seed, time.monotonic() - start), **mended}  # fmt: skip
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)
     return found

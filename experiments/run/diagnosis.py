@@ -144,7 +144,8 @@ class Diagnosis:
         found = ", ".join(named) if named else "no cause was shown"
         n, every = len(self.verdicts), self.about.get("failures", len(self.verdicts))
         of = f"{n} of {every}" if every > n else f"{n}"
-        return f"Causes of {of} failures: {found}" + (f"; {left} undetermined." if left else ".")
+        what = "wholes that could not be judged" if n and self.about.get("unjudged") == n else "failures"
+        return f"Causes of {of} {what}: {found}" + (f"; {left} undetermined." if left else ".")
 
     def lines(self) -> list[str]:
         """The summary as text."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from composcope.errors import InputError
 from composcope.evaluation.metrics import MEANINGS
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
@@ -101,14 +100,19 @@ def test_a_whole_that_could_not_be_judged_is_no_failure_unless_it_is_named(run: 
     assert [c.id for c in job.failures(data, [lost])] == [lost]
 
 
-def test_a_run_without_failures_says_how_many_wholes_could_not_be_judged(synthetic: ModuleType, tmp_path: Path) -> None:
+def test_a_run_whose_only_failures_could_not_be_judged_is_diagnosed_by_them(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
     run = synthetic.make_run(tmp_path / "solved", n=8, failure=0.0, probes=())
     rows = read(run / "graded.jsonl")
     for row in [r for r in rows if r["role"] == "whole"][:3]:
         row |= {"outcome": "invalid", "answer": None}
     (run / "graded.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    with pytest.raises(InputError, match="3 wholes could not be judged"):
-        job.failures(RunData(run))
+    data = RunData(run)
+    assert not counted_failures(data)
+    assert {c.id for c in job.failures(data)} == job.unjudged(data) and len(job.unjudged(data)) == 3
+    told = Diagnosis(run, [Verdict(id, "format", ()) for id in job.unjudged(data)], (), {"failures": 3, "unjudged": 3})
+    assert "wholes that could not be judged" in told.sentence()
 
 
 def test_a_run_ends_with_the_command_that_lists_its_failing_cases_and_its_metrics_say_what_they_are(run: Path) -> None:
