@@ -381,7 +381,7 @@ def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not
     cut = weighing.weigh({"a": some})["a"].cut
     assert cut == {"source": Tally(4, 4), "other": Tally(1, 4), "mended": Tally(3, 4)}
     assert rule.mended_inside(Inside(4, cut=cut)) == "attention to the copied words cut"
-    assert rule.mended_inside(Inside(4, cut=cut | {"other": Tally(2, 4)})) is None
+    assert rule.mended_inside(Inside(4, cut={**cut, "other": Tally(2, 4)})) is None
 
 
 def test_a_block_whose_attention_writes_nothing_can_be_opened(engine: LocalEngine) -> None:
