@@ -39,14 +39,18 @@ class CaseData:
 
 def collect(runs: Sequence[RunData], told: Sequence[Told] | None = None, budget: int = BUDGET) -> CaseData:
     """Index and chunks of all runs, with the largest cap on text length that fits the budget."""
-    data: dict[str, Any] = {}
-    cap = CAPS[-1]
     sent = [read_rendered(run.path) for run in runs]
-    for cap in CAPS:
+    cap = CAPS[0]
+    while True:
         data = {f"cases/{i}-{k}": c for i, run in enumerate(runs) for k, c in enumerate(_chunks(run, cap, sent[i]))}
-        if sum(_size(c) for c in data.values()) <= budget:
+        sizes = {name: _size(c) for name, c in data.items()}
+        longest = max((len(text) for c in data.values() for text in c["texts"]), default=0)
+        # a cap that cuts no text makes nothing smaller, and every round takes seconds for 20,000 cases
+        lower = next((c for c in CAPS if c < min(cap, longest)), None)
+        if lower is None or sum(sizes.values()) <= budget:
             break
-    dropped = _shrink(data, budget)
+        cap = lower
+    dropped = _shrink(data, sizes, budget)
     return CaseData(
         {**index(runs, told or [Told(origins(run)) for run in runs]), "chunk": CHUNK, "cap": cap, "dropped": dropped},
         data,
@@ -57,9 +61,8 @@ def _size(chunk: Any) -> int:
     return len(json.dumps(chunk, ensure_ascii=False, default=str).encode("utf-8", "replace"))
 
 
-def _shrink(data: dict[str, Any], budget: int) -> list[str]:
+def _shrink(data: dict[str, Any], sizes: dict[str, int], budget: int) -> list[str]:
     """As a last resort, remove whole chunks from the end; returns their names."""
-    sizes = {name: _size(c) for name, c in data.items()}
     dropped = []
     while sizes and sum(sizes.values()) > budget:
         name = list(sizes)[-1]

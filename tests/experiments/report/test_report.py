@@ -328,6 +328,8 @@ def test_long_texts_are_cut_to_the_budget_and_the_cut_is_said(synthetic: ModuleT
     assert tight.index["cap"] < cases.CAPS[0] and tight.index["dropped"] == []
     none = cases.collect(run, budget=100)
     assert none.chunks == {} and none.index["dropped"] == ["cases/0-0"] and len(none.index["rows"]) == 30
+    short = load([synthetic.make_run(tmp_path / "short", n=30, probes=(), text="x")])
+    assert cases.collect(short, budget=100).index["cap"] == cases.CAPS[0]  # a lower cap would cut nothing
 
 
 def test_shared_texts_are_stored_once(synthetic: ModuleType, tmp_path: Path) -> None:
