@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...terminal import to_stderr
 from ..console import exits
 from ..console.printing import show
-from .flags import AsJson, Compat, Out, Quiet, RunArg, RunArgs, Seed, Silent, with_plugins
+from .flags import AsJson, Compat, Quiet, RunArg, RunArgs, Seed, Silent, with_plugins
 from .help import Command, example, under
 
 SCORE = {"Graded rows": ("protocol", "cases"),
@@ -132,7 +132,10 @@ def verify(
 @with_plugins
 def report(
     runs: RunArgs,
-    out: Out = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder of the page (default: the run's, or the first one given)."),
+    ] = None,
     single_file: Annotated[bool, typer.Option("--single-file", help="Put everything into one HTML file.")] = False,
     json: AsJson = False,
     quiet: Quiet = False,
@@ -140,6 +143,8 @@ def report(
     """Write one static report over one or more runs."""
     from ..run.reader import load
 
+    if out is not None and out.suffix in (".html", ".htm") and not out.is_dir():
+        raise InputError(f"--out {out}: give a folder; the page is written to report.html in it")
     data = load(runs)
     folders = [run.path for run in data]
     from ..console.progress import Reporter

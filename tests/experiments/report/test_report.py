@@ -16,6 +16,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import report
+from composcope.experiments.cli import main
 from composcope.experiments.figures import catalog, style
 from composcope.experiments.figures.drawing import Drawing
 from composcope.experiments.report import cases, checks, headline, others, scripts
@@ -361,3 +362,11 @@ def test_the_lead_ranges_over_models_with_enough_cases_and_names_the_others(
     (table,) = headline.tables(load([tmp_path]))
     assert "from 10.0\u00a0% [4.9,\u00a017.6] of 100 wholes wrong (“least”) to 80.0\u00a0%" in table["lead"]
     assert "“few” has 1 gradable wholes and 99 others" in table["lead"]
+
+
+def test_a_page_has_a_folder_so_a_file_as_its_place_is_refused(
+    synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, page = synthetic.make_run(tmp_path / "run", n=4, probes=()), tmp_path / "page.html"
+    assert main(["report", str(run), "--single-file", "--out", str(page)]) == 1
+    assert f"--out {page}" in capsys.readouterr().err and not page.exists()
