@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import InputError, NoCasesError
 from .asks import Ask
 from .benchmarks.stad import StadItem
-from .builders import scaffold_parsing as parsing
+from .builders import scaffold_teacher as parsing
 from .engines.base import Engine, ask_all
 from .journal import Journal
 

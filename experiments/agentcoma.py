@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .config import Asking
-from .studies import kinds, pairs
+from .studies import mechanism, pairs
 from .studies.results import metric_rows
 from .studies.study import Preset, Study, StudyTable
 
 if TYPE_CHECKING:
-    from .studies.probe_context import ProbeContext
+    from .studies.study import ProbeContext
 
 QRNCA = {"rule": "reference", "steps": 20, "t": 0.2, "u": 0.3, "v": 20, "answer_tokens": None}
 """QRNCA's integration, thresholds and set size as released by its authors; AgentCoMa does not say which it used. Free
@@ -57,14 +57,14 @@ def tables(study: Study) -> list[StudyTable]:
         StudyTable(
             "lookback",
             "Lookback ratio by question type (Table 3), %",
-            kinds.means(study, "lookback", "lookback_ratio", 100),
+            mechanism.means(study, "lookback", "lookback_ratio", 100),
         ),
-        StudyTable("lookback-tests", "Pairwise t-tests of the lookback ratio (Table 14)", kinds.tests(study)),
-        StudyTable("min-k", "Min-K%++ by question type (Fig. 7)", kinds.means(study, "min-k", "min_k_pp", 1)),
+        StudyTable("lookback-tests", "Pairwise t-tests of the lookback ratio (Table 14)", mechanism.tests(study)),
+        StudyTable("min-k", "Min-K%++ by question type (Fig. 7)", mechanism.means(study, "min-k", "min_k_pp", 1)),
         StudyTable(
             "neurons",
             "Neuron overlap of two question types (Fig. 8), %",
-            kinds.means(study, "neurons", "neuron_overlap", 100),
+            mechanism.means(study, "neurons", "neuron_overlap", 100),
         ),
         *pairs.table(study),
     ]

@@ -9,19 +9,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..evaluation import validators
-from ..evaluation.analyses import (
-    adjudicator,
-    formats,
-    human_study,
-    joint,
-    lengths,
-    profiles,
-    recovery,
-    sizes,
-    taxonomy,
-    teachers,
-    tiers,
-)
+from ..evaluation.analyses import adjudicator, agentcoma, gated, lengths, stad, taxonomy
 from ..evaluation.analyses.base import Analysis, Source
 from ..evaluation.benchmarks.catalog import load
 from ..evaluation.cases import Case
@@ -66,7 +54,7 @@ def _annotations(o: AnalysisOptions) -> dict[str, str] | None:
 
 
 def _recovery(pair: Sequence[Source], o: AnalysisOptions) -> Analysis:
-    return recovery.recovery(pair[0], pair[1])
+    return gated.recovery(pair[0], pair[1])
 
 
 def _adjudicator(sources: Sequence[Source], o: AnalysisOptions) -> Analysis:
@@ -82,7 +70,7 @@ def _filtering(source: Source, o: AnalysisOptions) -> Analysis:
 
     if o.kept is None:
         raise InputError("study filtering: give --kept, the records.jsonl of `composcope build scaffolds`")
-    return teachers.filtered(source, read_items(o.kept))
+    return stad.filtered(source, read_items(o.kept))
 
 
 def _sizes(o: AnalysisOptions) -> dict[str, float]:
@@ -99,19 +87,19 @@ def _sizes(o: AnalysisOptions) -> dict[str, float]:
 
 
 ANALYSES: Mapping[str, Callable[[Sequence[Source], AnalysisOptions], Analysis]] = {
-    "formats": lambda s, o: formats.compare_formats(_SOME("formats", s), o.reference),
+    "formats": lambda s, o: gated.compare_formats(_SOME("formats", s), o.reference),
     "recovery": lambda s, o: _recovery(_TWO("recovery", s), o),
-    "joint-stability": lambda s, o: joint.joint_stability(_SOME("joint-stability", s)),
-    "stability-expectation": lambda s, o: joint.expectation(_ONE("stability-expectation", s)[0]),
+    "joint-stability": lambda s, o: gated.joint_stability(_SOME("joint-stability", s)),
+    "stability-expectation": lambda s, o: gated.expectation(_ONE("stability-expectation", s)[0]),
     "taxonomy": lambda s, o: taxonomy.taxonomy(_ONE("taxonomy", s)[0], _annotations(o)),
-    "tiers": lambda s, o: tiers.tiers(_ONE("tiers", s)[0], _annotations(o)),
+    "tiers": lambda s, o: taxonomy.tiers(_ONE("tiers", s)[0], _annotations(o)),
     "adjudicator": _adjudicator,
-    "sizes": lambda s, o: sizes.size_groups(_SOME("sizes", s), _sizes(o), seed=o.seed),
+    "sizes": lambda s, o: agentcoma.size_groups(_SOME("sizes", s), _sizes(o), seed=o.seed),
     "lengths": lambda s, o: lengths.lengths(_SOME("lengths", s), o.seed),
-    "bottlenecks": lambda s, o: profiles.bottlenecks_by_size(_SOME("bottlenecks", s)),
-    "skills": lambda s, o: profiles.skills_in_context(_SOME("skills", s)),
-    "profiles": lambda s, o: profiles.equal_accuracy(_PAIR("profiles", s), o.within / 100, seed=o.seed),
-    "teachers": lambda s, o: teachers.teachers(_PAIR("teachers", s)),
+    "bottlenecks": lambda s, o: stad.bottlenecks_by_size(_SOME("bottlenecks", s)),
+    "skills": lambda s, o: stad.skills_in_context(_SOME("skills", s)),
+    "profiles": lambda s, o: stad.equal_accuracy(_PAIR("profiles", s), o.within / 100, seed=o.seed),
+    "teachers": lambda s, o: stad.teachers(_PAIR("teachers", s)),
     "filtering": lambda s, o: _filtering(_ONE("filtering", s)[0], o),
 }
 """The analyses by name; their descriptions are with the commands (``cli.analyses.ABOUT``)."""
@@ -159,8 +147,8 @@ def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
         raise InputError("study human: give --sheet and --key together, or neither to assign questions")
     if options.sheet is not None and options.key is not None:
         by_id = {c.id: c for c in cases}
-        return human_study.reference_rows(by_id, read_lines(options.key), read_lines(options.sheet))
-    return human_study.assign(cases, options.per_person, options.answers, options.seed)
+        return agentcoma.reference_rows(by_id, read_lines(options.key), read_lines(options.sheet))
+    return agentcoma.assign(cases, options.per_person, options.answers, options.seed)
 
 
 def _cases(benchmark: str) -> list[Case]:

@@ -20,7 +20,7 @@ from .studies.results import metric_rows
 from .studies.study import Preset, Study, StudyTable
 
 if TYPE_CHECKING:
-    from .studies.probe_context import ProbeContext
+    from .studies.study import ProbeContext
 
 FAMILIES = ("successor", "interval", "temporal_successor", "temporal_interval_decoy", "temporal_interval")
 SUCCESS_DEPTH, FAILURE_DEPTH = 4, 6
@@ -30,7 +30,7 @@ LAYERS, LAYERS_OF = (0, 4, 8, 12, 16, 20, 24, 28, 32, 35), 36
 
 def probe(opened: ProbeContext) -> None:
     """Prompt-end patching, prompt-end cosines and step cosines on the boundary set."""
-    from .studies.probe_context import by_depth, scaled_layers
+    from .studies.study import by_depth, scaled_layers
 
     failures, successes = opened.gated()
     cases = opened.evaluated.cases

@@ -20,13 +20,13 @@ from ..files import file_sha256, text_hash
 from .config import Config, Shard
 from .console import exits
 from .console.progress import Reporter
-from .distributed.loading import load_target
-from .evaluating import ask_plan, cost, rendering
+from .distributed.target import load_target
+from .evaluating import ask_plan, cost
 from .evaluating.ask_plan import AskPlan
 from .evaluating.benchmark import SHARD_FILE, LoadedBenchmark, load_benchmark, shard_record
 from .evaluating.evaluate import evaluate
 from .models.target import Target
-from .run import summary, write_json
+from .run import rendered, summary, write_json
 from .run.folder import MEASURED
 from .run.provenance import plugin_files, source_hash
 from .run.reader import read_run
@@ -191,7 +191,7 @@ def _evaluate(
         reporter.say(f"{run.name}: {line}")
     if found.stopped:
         reporter.say(f"{run.name}: stopped by {found.stopped}; the same command continues")
-    rendering.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
+    rendered.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
     run.record(n_invalid=found.n_invalid, stopped=found.stopped)
     return found
 

@@ -11,7 +11,7 @@ start code. The file defines any of these, either as a dictionary by command-lin
 * ``HYPOTHESES``: ``{name: function}``; shortcuts that ``diagnose`` looks for, see ``diagnosis.hypotheses``.
 
 The objects in a list describe themselves (name, options, roles): ``benchmarks.catalog.Benchmark``, protocol classes
-with an ``about``, ``probes.catalog.Probe``, ``figures.figure.Figure``. Installed packages offer the same through the
+with an ``about``, ``probes.catalog.Probe``, ``figures.drawing.Figure``. Installed packages offer the same through the
 entry-point groups ``composcope.benchmarks``, ``composcope.protocols``, ``composcope.probes``, ``composcope.figures``
 and ``composcope.studies``.
 """

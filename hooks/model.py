@@ -31,9 +31,8 @@ from .backends import libraries
 from .backends import transformers as backend_transformers
 from .generation import greedy
 from .head import Unembedding, unembedding_of
-from .heads import split
 from .parts import embedding_of, empty_cache, input_device
-from .sites import Edit, Reducer, Run, Site, check_site
+from .sites import Edit, Reducer, Run, Site, check_site, split
 from .surroundings import check_ready, check_unmasked, foreign_hooks, unwrapped
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()

@@ -56,7 +56,7 @@ def _lookback(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 def _lookback_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
     from safetensors.torch import load_file
 
-    from .by_case.tokens import look
+    from .by_case import look
 
     path = folder / "tensors.safetensors"
     tensors = load_file(path) if path.is_file() else {}
@@ -91,7 +91,7 @@ def _patching(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
 
 def _patching_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .by_case.patching import patch
+    from .by_case import patch
 
     return patch(lm, every, folder, n, {e.case for e in few})
 
@@ -141,7 +141,7 @@ def _trajectory(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
 
 def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .by_case.tokens import move
+    from .by_case import move
 
     return move(lm, [e for e in few if e.role == "whole"])
 
@@ -167,7 +167,7 @@ def _min_k(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
 
 def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .by_case.tokens import surprise
+    from .by_case import surprise
 
     return surprise(lm, few)
 

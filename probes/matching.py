@@ -26,7 +26,7 @@ from scipy.optimize import linear_sum_assignment
 from ..errors import InputError
 from .effects import smallest_detectable
 from .examples import Example
-from .families import FEWEST_PAIRS
+from .verdicts import FEWEST_PAIRS
 
 EXACT = ("family",)
 PER_LENGTH, OTHER_TOKEN = math.log(1.25), 0.5

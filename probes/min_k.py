@@ -24,10 +24,10 @@ from ..hooks.capture import Request, capture
 from ..hooks.head import head_of, vocabulary_statistics
 from ..hooks.progress import Bar, no_bar, stage, tick
 from .examples import Example
-from .families import corrected
 from .result import ProbeResult
 from .spread import Notes, collect
 from .tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
+from .verdicts import corrected
 
 if TYPE_CHECKING:
     from ..hooks.model import Model

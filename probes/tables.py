@@ -20,9 +20,9 @@ from ..evaluation.dependence import Sides
 from .contrast import NO_CONTRAST, MapTest, between, impossible, map_test, paired, summary_row
 from .effects import Array, hedges_g_paired, mean_interval
 from .examples import Example
-from .families import MATCHED, corrected
 from .matching import Matched, match
 from .result import Row
+from .verdicts import MATCHED, corrected
 
 T = TypeVar("T")
 K = TypeVar("K")

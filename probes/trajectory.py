@@ -23,13 +23,13 @@ from ..errors import InputError, NoCasesError
 from ..hooks.capture import Captured, Request, capture, check_last
 from ..hooks.progress import Bar, no_bar, stage
 from .examples import Example
-from .families import corrected
 from .matching import check_templates
 from .positions import Position, read_at
 from .result import ProbeResult, Row
 from .separation import separation_rows
 from .spread import Notes, collect
 from .tables import Values, cell_maps, matched_pairs, matched_rows, mean_row, value_rows
+from .verdicts import corrected
 
 if TYPE_CHECKING:
     from ..hooks.model import Model

@@ -29,8 +29,8 @@ from ..engines.base import Engine, ask_all
 from ..grading.grade import grade
 from ..journal import Journal
 from ..judging import AnswerToJudge, agree
-from . import scaffold_parsing as parsing
-from . import scaffold_requests as requests
+from . import scaffold_teacher as parsing
+from . import scaffold_teacher as requests
 
 T = TypeVar("T")
 STAGES = ("decompose", "answer", "consistency", "scaffold", "verify", "stand-alone")

@@ -22,8 +22,7 @@ from ...evaluation.engines.local import LocalEngine
 from ...hooks import Model, Site, load_model
 from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
-from ..models.packaged import MODELS
-from ..models.resolve import resolve_model, weights_folder
+from ..models.resolve import MODELS, resolve_model, weights_folder
 from . import peers
 
 MODEL = Path("models") / "smollm2" / MODELS["smollm2"].file

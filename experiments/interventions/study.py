@@ -19,7 +19,7 @@ from ..config import Asking, Config
 from ..console.progress import Reporter
 from ..organism.weights import DOSES
 from ..run import locked
-from . import study_tables, study_text, training, training_curve
+from . import study_tables, training, training_curve
 from .data import ORGANISM, training_set
 from .recipes import PRESETS, AdapterRecipe
 from .study_tables import Findings
@@ -191,7 +191,7 @@ def _jobs(
         return
     second = study.second
     if second == "train":
-        from .second_base import train_second
+        from .training import train_second
 
         second = str(train_second(folder / "second-base", reporter=reporter))
     replicated = [v for v in VARIANTS if v.replicate]
@@ -236,7 +236,7 @@ def _finish(study: InterventionStudy, folder: Path, reporter: Reporter) -> Findi
     if rows:
         training_curve.write(rows, folder)
     found = study_tables.collect(study, done, {b: p for b, p in baselines.items() if p.is_dir()}, doses, rows, folder)
-    study_text.write(found, folder)
+    study_tables.write(found, folder)
     reporter.say(f"{len(done)} trained models evaluated; tables: {folder / 'study.md'}")
     return found
 

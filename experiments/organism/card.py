@@ -13,8 +13,7 @@ from typing import Any
 from ...hooks.progress import Bar, no_bar
 from . import documents, measure, world
 from .doses import DOSES, Dose, called, percent
-from .formats import by_format
-from .measure import CardRow
+from .measure import CardRow, by_format
 
 
 def ask_folder(folder: Path) -> measure.AskModel:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,10 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from safetensors.torch import save_file
+
 from ...csv_files import read_csv, to_csv
 from ...errors import InputError, NoCasesError
-from ...files import text_hash
+from ...files import put_in_place, text_hash
+from ...probes.by_case import SingleCases
 from ...probes.catalog import PROBES, Probe
+from ...probes.examples import Example
+from ...probes.spread import call
 from ..config import Config
 from ..console.progress import Reporter
 from ..run import provenance, read_json, write_json
@@ -86,8 +91,7 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
     store is removed when everything is done.
     """
     from ...probes.spread import Fleet
-    from ..distributed.cached_model import CachedModel, scope
-    from ..distributed.store import Store
+    from ..distributed.store import CachedModel, Store, scope
 
     lm, folder = target.hooks(), run / "probes" / MEASURED
     if not isinstance(lm, Fleet) and (keep or folder.is_dir()):
@@ -99,8 +103,7 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
 
 def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
     """Measure one shard's part of what the probes need into the run's store; returns one line per probe."""
-    from ..distributed.cached_model import CachedModel, Missing, scope
-    from ..distributed.store import Store
+    from ..distributed.store import CachedModel, Missing, Store, scope
 
     lm = CachedModel(target.hooks(), Store(run / "probes" / MEASURED), scope(target), shard)
     lines = []
@@ -160,7 +163,7 @@ def run_one(
 
 def correct_together(run: Path) -> None:
     """Adjust the p-values in the tables of all probes of a run together, as ``probes.families`` declares."""
-    from ...probes.families import corrected
+    from ...probes.verdicts import corrected
 
     tables: dict[Path, tuple[list[str], list[dict[str, Any]]]] = {}
     for path in sorted(run.glob("probes/*/table.csv")):
@@ -181,7 +184,7 @@ def keep_cases(
     run: OpenRun, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter
 ) -> None:
     """Keep a few single cases' results of a probe for the report; skipped if they are already saved."""
-    from .single_cases import write_cases
+    pass  # MERGED
 
     folder = run.path / "probes" / name
     n = settings.case_details
@@ -218,3 +221,52 @@ def _probe(name: str) -> Probe:
     if found is None:
         raise InputError(f"--probes {name}: no such probe; name the file that defines it with --plugin FILE")
     return found
+
+
+Few = Sequence[Example]
+
+
+def write_cases(name: str, lm: Any, few: Few, every: Few, n: int, folder: Path, inputs: str) -> list[str]:
+    """Save the results of the probe ``name`` on single cases; returns one sentence for each thing left out.
+
+    ``few`` are the examples to save (``n`` cases per group), ``every`` those that the probe ran on, ``folder`` the
+    probe's own folder. The files are written in one step. Nothing is written for a probe without single-case results.
+    """
+    if PROBES[name].cases is None:
+        return []
+    found = call(lm, _make, name, few, every, n, folder) if n else SingleCases([])
+    _write(name, found, every, n, folder / "cases", inputs)
+    return found.left_out
+
+
+def _make(lm: Any, name: str, few: Few, every: Few, n: int, folder: Path) -> SingleCases:
+    make = PROBES[name].cases
+    return SingleCases([]) if make is None else make(lm, few, every, n, folder)
+
+
+def statement(found: SingleCases, every: Few) -> str:
+    """One sentence: how many cases of each group are saved, out of how many."""
+    of = Counter(group for _, group in {(e.case, e.group) for e in every})
+    kept = Counter(group for _, group in {(e.about["case"], e.about["group"]) for e in found.entries})
+    counts = ", ".join(f"{kept[g]} of {of[g]} {g} cases" for g in sorted(of))
+    return f"kept for {counts}"
+
+
+def _write(name: str, found: SingleCases, every: Few, n: int, folder: Path, inputs: str) -> None:
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    tensors, entries = {}, []
+    for i, entry in enumerate(found.entries):
+        tensors |= {f"{i}.{k}": v.cpu().contiguous() for k, v in entry.tensors.items()}
+        entries.append({**entry.about, "axes": {k: list(v) for k, v in entry.axes.items()}})
+    if tensors:
+        save_file(tensors, temporary / "tensors.safetensors")
+    write_json(
+        temporary / "index.json",
+        {"schema": 1, "probe": name, "cases_per_group": n, "note": statement(found, every),
+         "left_out": found.left_out, "entries": entries},
+    )  # fmt: skip
+    write_json(temporary / "inputs.json", {"inputs": inputs})
+    shutil.rmtree(folder, ignore_errors=True)
+    put_in_place(temporary, folder)

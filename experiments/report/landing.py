@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from ...evaluation.cases import Case
 from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
-from ...probes.families import FEWEST_PAIRS, PRIMARY, is_primary
+from ...probes.verdicts import FEWEST_PAIRS, PRIMARY, is_primary
 from ..figures.grouping import labels
 from ..run.failures import diagnosed_failures
 from ..run.folder import read_json

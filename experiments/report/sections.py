@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...probes.families import rank
+from ...probes.verdicts import rank
 from ..figures.grouping import labels
 from ..run import read_json
 from ..run.reader import Row, RunData

@@ -24,7 +24,7 @@ from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
 from ..run import write_text
 from ..run.reader import RunData, load
-from . import cases, causes, checks, headline, landing, not_run, others, pictures, sections
+from . import cases, causes, checks, headline, landing, others, pictures, sections
 from .index import Told
 from .origins import origins
 from .scripts import block, write_script
@@ -173,7 +173,7 @@ def _page(
             warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],
             probes=probes,
             others=foreign,
-            not_run=not_run.missing(runs),
+            not_run=causes.missing(runs),
             matching=sections.matching_notes(runs),
             validity=validity,
             has_validity=bool(validity or notes or probes),

@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import platform
+import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,3 +89,94 @@ def write_beside(table: str | Path, made_with: Mapping[str, Any] | Sequence[Mapp
     document = {"@context": "http://www.w3.org/ns/csvw", "url": Path(table).name, "composcope:runs": runs}
     # ASCII: names from outside may contain halves of surrogate pairs, which UTF-8 cannot encode.
     return write_text(beside(table), json.dumps(document, indent=1, default=str) + "\n")
+
+
+_PROC = Path("/proc")
+_MB = 2**20
+
+
+def reset_peaks() -> None:
+    """Restart the peaks from the current use, if the system supports that (Linux; CUDA once it is in use)."""
+    try:
+        (_PROC / "self" / "clear_refs").write_text("5")
+    except OSError:
+        pass
+    if (cuda := _cuda()) is not None:
+        for i in range(cuda.device_count()):
+            cuda.reset_peak_memory_stats(i)
+
+
+def memory_peaks() -> dict[str, Any]:
+    """Peak megabytes since ``reset_peaks``.
+
+    ``rss``: this process's resident memory. ``children``: the sum of the peaks of its living children, an upper bound.
+    ``cuda``: tensors of this process, by device. ``devices``: the memory that all processes hold on each GPU *now*,
+    which shows a server's share. An entry that cannot be measured is left out.
+    """
+    found: dict[str, Any] = {"rss": round(_peak_rss())}
+    if children := _descendants(os.getpid()):
+        found["children"] = round(sum(_high_water(pid) for pid in children))
+    if (cuda := _cuda()) is not None:
+        found["cuda"] = {f"cuda:{i}": round(cuda.max_memory_allocated(i) / _MB) for i in range(cuda.device_count())}
+    if used := _devices():
+        found["devices"] = used
+    return found
+
+
+def larger_peaks(a: dict[str, Any] | None, b: dict[str, Any]) -> dict[str, Any]:
+    """The larger of two peaks, entry by entry, so that a step done in several goes has one peak."""
+    out = dict(a or {})
+    for name, value in b.items():
+        if isinstance(value, dict):
+            out[name] = larger_peaks(out.get(name), value)
+        else:
+            out[name] = max(value, out.get(name, value))
+    return out
+
+
+def _cuda() -> Any:
+    """``torch.cuda`` if this process already uses it: a mere look must not take memory on a device."""
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
+
+
+def _peak_rss() -> float:
+    own = _high_water(os.getpid())
+    if own:
+        return own
+    unit = _MB if sys.platform == "darwin" else 2**10  # bytes on macOS, kilobytes elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def _high_water(pid: int) -> float:
+    try:
+        lines = (_PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(x.split()[1]) / 1024 for x in lines if x.startswith("VmHWM:")), 0.0)
+
+
+def _descendants(pid: int) -> list[int]:
+    parents: dict[int, int] = {}
+    for folder in _PROC.glob("[0-9]*"):
+        try:
+            # The command's name is in parentheses and may contain anything; the parent is the second field after it.
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+    found, new = [], [pid]
+    while new:
+        new = [p for p, parent in parents.items() if parent in new]
+        found += new
+    return found
+
+
+def _devices() -> dict[str, int]:
+    if shutil.which("nvidia-smi") is None:
+        return {}
+    query = ["nvidia-smi", "--query-gpu=index,memory.used", "--format=csv,noheader,nounits"]
+    try:
+        out = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
+        return {f"gpu:{i.strip()}": int(used) for i, _, used in (x.partition(",") for x in out.splitlines())}
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}

@@ -1,9 +1,10 @@
-"""Reads ``rendered.json``: the text around each prompt that a chat template or the tokenizer added to it.
+"""``rendered.json``: the text around each prompt that a chat template or the tokenizer added to it.
 
     sent = read_rendered("runs/demo/control--mixed")
     sent.text(key, prompt)
 
-``evaluating.rendering`` writes it.
+A template nearly always puts the same text before and after a prompt, so those two texts are stored once. The text is
+decoded from the token ids that were fed: it shows what the model saw, not what a template should have produced.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError
-from .folder import read_json
+from ...evaluation.asks import Ask, Response
+from .folder import read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,30 @@ def read_rendered(run: Path) -> Rendered:
     except ComposcopeError:
         return Rendered()
     return Rendered(found.get("templates") or (), found.get("asks") or {})
+
+
+def rendered(tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Response]) -> dict[str, Any]:
+    """``templates``: pairs of text before and after a prompt; ``asks``: each ask's pair number or whole text.
+
+    Asks whose engine returned no prompt ids are left out: how their server wrote them is unknown.
+    """
+    from ...probes.by_case import decode  # loads torch, which reading does not need
+
+    templates: dict[tuple[str, str], int] = {}
+    found: dict[str, int | str] = {}
+    for key, ask in asks.items():
+        ids = responses[key].prompt_ids if key in responses else None
+        if ids is None:
+            continue
+        text = decode(tokenizer, ids)
+        # The last occurrence, because worked examples come before the question.
+        before, mark, after = text.rpartition(ask.prompt)
+        found[key] = templates.setdefault((before, after), len(templates)) if mark else text
+    return {"schema": 1, "templates": [list(t) for t in templates], "asks": found}
+
+
+def save_rendered(
+    folder: Path, tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Response]
+) -> Path | None:
+    """Write ``rendered.json`` into a run; does nothing without a tokenizer."""
+    return None if tokenizer is None else write_json(folder / "rendered.json", rendered(tokenizer, asks, responses))

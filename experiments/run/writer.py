@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import JournalError
 from ...files import sweep
-from . import memory, provenance
+from . import provenance
 from .folder import SCHEMA, command_line, differing, locked, read_json, write_json, write_text
 from .schema import Manifest, checked
 
@@ -49,12 +49,12 @@ class OpenRun:
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
         """Add a step's wall-clock seconds and peak memory (MB) to the manifest, even if the step fails."""
-        memory.reset()
+        provenance.reset_peaks()
         start, manifest = time.monotonic(), self.manifest
         try:
             yield
         finally:
-            peak = memory.larger(manifest.peak_memory.get(step), memory.peaks())
+            peak = provenance.larger_peaks(manifest.peak_memory.get(step), provenance.memory_peaks())
             manifest.peak_memory = {**manifest.peak_memory, step: peak}
             seconds = round(manifest.timings.get(step, 0.0) + time.monotonic() - start, 3)
             manifest.timings = {**manifest.timings, step: seconds}

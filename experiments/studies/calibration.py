@@ -22,11 +22,11 @@ from ...evaluation.cases import shares
 from ...probes.contrast import between, map_test, paired
 from ...probes.effects import hedges_g
 from ...probes.examples import Example
-from ...probes.families import corrected, is_primary
 from ...probes.matching import Matched
 from ...probes.result import Row
 from ...probes.separation import separation_rows
 from ...probes.tables import group_rows, matched_rows
+from ...probes.verdicts import corrected, is_primary
 from ..run.folder import write_json, write_text
 
 Array = np.ndarray

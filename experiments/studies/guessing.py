@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...probes.examples import from_case_sets
 from ..config import Config
-from ..distributed.loading import load_target
+from ..distributed.target import load_target
 from ..run.reader import read_run
 from ..validity.scores import BASELINES, baselines
 

@@ -22,7 +22,7 @@ from ..console.progress import Reporter
 from ..evaluating.benchmark import load_benchmark
 from ..models.resolve import resolve_model
 from ..run import command_line, differing, locked, read_json, write_json
-from . import probe_context, results
+from . import results
 from .spec import Spec, StudyModel, groups_document, slug
 from .study import Preset, Study, StudyRun
 
@@ -89,7 +89,7 @@ def _planned(study: Study, given: Mapping[str, Any]) -> list[StudyRun]:
 def _run(study: Study, one: StudyRun, given: Mapping[str, Any], probes: bool, reporter: Reporter, quiet: bool) -> None:
     try:
         made = config_of(study.spec, study.preset, given, one.model, one.data)
-        step = probe_context.step(study.preset.probe if probes else None, study.spec.probe_cases)
+        step = study.step(study.preset.probe if probes else None, study.spec.probe_cases)
         found = job.investigate(made, one.path, quiet=quiet, report=False, probe=step)
     except Exception as e:
         if isinstance(e, OSError) or disk_is_full(e):

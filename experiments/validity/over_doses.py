@@ -38,7 +38,7 @@ from ...probes.matching import match
 from ...probes.result import ProbeResult, Row
 from ...probes.verdicts import TRAININGS
 from ..config import Config
-from ..distributed.loading import load_target
+from ..distributed.target import load_target
 from ..models.target import Target
 from ..organism import series as organism_series
 from ..organism.series import Series
@@ -47,8 +47,7 @@ from ..run.provenance import source_hash
 from ..run.reader import read_run
 from ..run.schema import Evaluated
 from . import over_seeds
-from .members import as_examples, compositions
-from .positive_controls import CONTROLS, member_exposures, own_part_donors, planted_heads
+from .positive_controls import CONTROLS, as_examples, compositions, member_exposures, own_part_donors, planted_heads
 from .scores import SCORES, CaseScores, Probes, ProbeScore, measure
 
 N_CASES = 60

@@ -21,20 +21,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...evaluation.cases import Case
+from ...evaluation.asks import Ask, Response
+from ...evaluation.cases import Case, Part
+from ...evaluation.protocols.base import CaseSet, Entry
 from ...evaluation.statistics import clopper_pearson
 from ...hooks.progress import Bar, no_bar
 from ...probes import lookback, min_k
 from ...probes import validity as known_answers
-from ...probes.examples import Example
+from ...probes.examples import Example, from_case_sets, part_of
 from ...probes.result import Row
 from ..config import Config
-from ..distributed.loading import load_target
+from ..distributed.target import load_target
 from ..models.target import Target
 from ..organism.documents import DOSES, Turns, document
 from ..organism.series import Series
 from ..organism.train import encode, loss_of, optimizers, pad
-from .members import as_examples, drawn
 
 CONTROLS = {"donors": "patching", "heads": "lookback", "exposures": "min-k"}
 """The probe of each question that is a positive control."""
@@ -202,3 +203,77 @@ def own_part_donors(lm: Any, examples: Sequence[Example], n: int) -> list[Row]:
                              "layer": row["layer"], "n": of, "count": k, "value": k / of if of else None,
                              "low": ends.low, "high": ends.high, "interval": ends.method})  # fmt: skip
     return rows
+
+
+def compositions(n: int, seed: int, series: Series | None = None) -> tuple[list[Case], list[Case]]:
+    """Members: mixed compositions in the training documents of a series' twin (by default the shipped one).
+
+    They depend on the seed of the series' training. If the training was too short to see ``n`` of them, there are
+    fewer. Non-members: held-out compositions from the same source, the same for every series.
+    """
+    from ..organism import documents, tasks
+    from ..organism.series import shipped
+
+    trained = series or shipped()
+    dose = documents.DOSES["twin"]
+    members: dict[str, Case] = {}
+    for index in range(trained.documents_seen()):
+        if len(members) == n:
+            break
+        if documents.composition_kind(trained.seed, "dose", index, dose) == "mixed":
+            qa = tasks.mixed(random.Random(f"{trained.seed}/dose/composed/{index}"))
+            members.setdefault(qa.question, _case(f"member-{len(members)}", qa))
+    return list(members.values()), drawn(n, f"{seed}/validity/held-out")[0]
+
+
+def drawn(n: int, seed: str) -> tuple[list[Case], dict[str, Turns]]:
+    """Mixed compositions that no organism has seen, each once, and by case the document that a training would see."""
+    from ..organism import tasks
+
+    rng = random.Random(seed)
+    found: dict[str, tuple[Case, Turns]] = {}
+    while len(found) < n:
+        qa = tasks.mixed(rng, held=True)
+        found.setdefault(qa.question, (_case(f"held-out-{len(found)}", qa), [(qa.question, qa.worked or qa.answer)]))
+    return [case for case, _ in found.values()], {case.id: turns for case, turns in found.values()}
+
+
+def _case(id: str, qa: Any) -> Case:
+    """A mixed composition with its two parts, as in the benchmark."""
+    (choice, chosen), (sums, answer) = qa.steps
+    parts = (
+        Part(choice, chosen, "commonsense", "ordered-list"),
+        Part(sums, answer, "math", "number", worked=qa.worked),
+    )
+    cluster, *crossed = sorted(qa.members)
+    shared = {"crossed": crossed}
+    return Case(
+        id, qa.question, qa.answer, parts, worked=qa.worked, answer_type="number", cluster=cluster, meta=shared
+    )  # fmt: skip
+
+
+def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:
+    """Wholes and parts with the gold answer as response: for members this is the training document."""
+    asks = [Ask(c.id, "whole", c.question, c.answer, c.answer_type) for c in cases]
+    asks += [
+        Ask(c.id, f"part:{i}", p.question, p.answer, p.answer_type, kind=p.kind)
+        for c in cases
+        for i, p in enumerate(c.parts)
+    ]
+    by_id = {c.id: c for c in cases}
+    keyed, responses = {}, {}
+    for ask, ids in zip(asks, target.engine.prompt_ids(asks), strict=True):
+        part = part_of(by_id[ask.case], ask.role)
+        gold = (part or by_id[ask.case]).worked or ask.gold
+        answer = _as_written(target.tokenizer, ask.prompt, gold)[len(ids) :]
+        text = target.tokenizer.decode(answer, skip_special_tokens=True)
+        key = f"{ask.case}/{ask.role}"
+        keyed[key], responses[key] = ask, Response(key, text, "stop", len(ids), len(answer), ids, answer)
+    together = CaseSet("texts", "success", tuple(Entry(c.id, ()) for c in cases))
+    return from_case_sets(target.tokenizer, by_id, keyed, responses, [together])
+
+
+def _as_written(tokenizer: Any, question: str, answer: str) -> tuple[int, ...]:
+    """Token ids of a whole exchange as the chat template writes it, including white space and end token."""
+    talk = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    return tuple(tokenizer.apply_chat_template(talk, tokenize=True, return_dict=False))

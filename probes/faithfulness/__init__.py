@@ -7,8 +7,7 @@ place and says what would follow; ``continuations`` lets the model go on from th
 labelled examples; ``summary`` its table.
 """
 
-from .altering import Altered
-from .continuations import Outcome
+from .altering import Altered, Outcome
 from .examples import over_examples
 from .working import Working, Written, read_working
 

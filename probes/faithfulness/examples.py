@@ -19,8 +19,22 @@ from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar, stage
 from ..examples import Example, Gold
 from ..result import ProbeResult
-from .altering import NO_BRIDGE, NO_FOLLOWING, NOT_WRITTEN, Altered, Candidate, candidates, put_in
-from .continuations import MARK, Outcome, answer_to, beginnings, continued, outcome, room
+from .altering import (
+    MARK,
+    NO_BRIDGE,
+    NO_FOLLOWING,
+    NOT_WRITTEN,
+    Altered,
+    Candidate,
+    Outcome,
+    answer_to,
+    beginnings,
+    candidates,
+    continued,
+    outcome,
+    put_in,
+    room,
+)
 from .summary import SHOWN, Case, summarize
 from .working import Working, question_of, read_working, same
 

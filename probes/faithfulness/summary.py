@@ -14,11 +14,11 @@ from torch import Tensor
 from ...evaluation.statistics import rate_interval
 from ..effects import mean_interval
 from ..examples import Example
-from ..families import corrected
 from ..matching import Matched
 from ..result import Row
 from ..tables import GROUPS, group_rows, matched_pairs, matched_rows, value_rows
-from .continuations import Outcome
+from ..verdicts import corrected
+from .altering import Outcome
 from .working import Working
 
 SHOWN = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -14,11 +14,11 @@ from torch import Tensor
 from ...hooks.progress import Bar, no_bar, stage
 from ..contrast import adjust, between
 from ..examples import Example
-from ..families import corrected
 from ..matching import Matched
 from ..result import ProbeResult, Row
 from ..spread import Notes, spread
 from ..tables import Values, by_case, cell_maps, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
+from ..verdicts import corrected
 from .teacher_forced import Form, iter_masses
 
 if TYPE_CHECKING:

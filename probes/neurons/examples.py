@@ -20,12 +20,12 @@ from ...hooks.model import Model
 from ...hooks.precision import widens
 from ...hooks.progress import Bar, no_bar, stage
 from ..examples import Example
-from ..families import corrected
 from ..matching import Matched
 from ..positions import Position, preceding_row, read_at
 from ..result import ProbeResult, Row
 from ..spread import InDtype, Notes, collect
 from ..tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, mean_row, value_rows
+from ..verdicts import corrected
 from .attribution import attribute_many, published_site, site_name
 from .checks import agreement_rows, causal_check, estimates, rows_of, sampled
 from .quadrature import Rule, limit

@@ -20,10 +20,10 @@ from ...evaluation.grading import grade
 from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar
 from ..examples import Example, Gold
-from ..families import corrected
 from ..matching import kept, match, spread_out
 from ..positions import Position, collisions, preceding_row, read_at
 from ..result import ProbeResult
+from ..verdicts import corrected
 from .outcomes import Grader
 from .prompt_end import CONTROLS, prompt_end_sweep
 

@@ -2,15 +2,12 @@
 
     over_examples(lm, examples).table  # failures against matched successes
 
-``readings`` the texts, places and foils; ``lens`` the logit lens, centred over texts; ``ridge`` a linear reader that is
-trained on part prompts only, each entity left out in turn; ``patchscope`` answers of several tokens; ``examples`` all
-of it over labelled examples, and ``from_examples`` what is looked for in each.
+``readings`` has the texts, places and foils, and the readers: the logit lens, centred over texts (``lens``), a linear
+reader trained on part prompts only, each entity left out in turn (``ridge``), and answers of several tokens
+(``patchscope``). ``examples`` is all of it over labelled examples.
 """
 
 from .examples import over_examples
-from .lens import lens
-from .patchscope import patchscope
-from .readings import Reading, Scores, name_tokens
-from .ridge import ridge
+from .readings import Reading, Scores, lens, name_tokens, patchscope, ridge
 
 __all__ = ["Reading", "Scores", "lens", "name_tokens", "over_examples", "patchscope", "ridge"]

@@ -9,9 +9,12 @@ for what a reader finds there already is in the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal, get_args
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median_low
+from typing import Any, Literal, get_args
 
 import numpy as np
 from torch import Tensor
@@ -20,14 +23,11 @@ from ...errors import InputError, NoCasesError
 from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar, stage
 from ..examples import Example
-from ..families import corrected
 from ..matching import Matched
 from ..result import ProbeResult, Row
 from ..tables import cell_maps, group_rows, matched_pairs, matched_rows, value_rows
-from .from_examples import Collected, collect_readings
-from .lens import lens
-from .readings import FOILS, Scores
-from .ridge import ridge
+from ..verdicts import corrected
+from .readings import FOILS, PartPrompt, Reading, Scores, What, lens, name_tokens, ridge
 
 Reader = Literal["lens", "ridge"]
 READERS: tuple[Reader, ...] = get_args(Reader)
@@ -143,3 +143,149 @@ def _named(row: Row, places: Sequence[str]) -> Row:
     if "place" in found:
         found["place"] = places[found["place"]]
     return found
+
+
+Places = dict[str, tuple[int, ...]]
+PLACES = ("entity", "question-end", "prompt-end", "decision", "answer-slot")
+FEWEST_NAMES = 3
+"""Like ones, the right one included, that a reading needs."""
+COMMON = 0.8
+"""A place is read where this share of the examples has it; examples without it are then left out."""
+_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
+_NUMBER = re.compile(r"[-+]?\d[\d.,]*")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Readings of wholes with their examples, the parts that a reader may be trained on, and every candidate."""
+
+    readings: list[tuple[Example, Reading]]
+    parts: list[PartPrompt]
+    entities: dict[str, tuple[int, ...]]
+    notes: tuple[str, ...]
+
+
+def collect_readings(tokenizer: Any, examples: Sequence[Example]) -> Collected:
+    """The targets that the wholes among the examples may hold; parts without a gold answer give none."""
+    known = [e for e in examples if e.gold is not None]
+    wholes = [e for e in known if e.role == "whole"]
+    parts = {(e.case, e.role): e for e in known if e.role.startswith("part:")}
+    places, notes = _places(tokenizer, wholes, parts)
+    like: dict[tuple[str | None, str], dict[str, None]] = {}
+    for e in known:
+        like.setdefault((e.family, e.role), {})[_name(e)] = None
+    names = dict.fromkeys(n for pool in like.values() for n in pool)
+    entities = {n: name_tokens(tokenizer, n) for n in names}
+    found: list[tuple[Example, Reading]] = []
+    few = 0
+    for whole in wholes:
+        if whole.case not in places:
+            continue
+        words = _words(_question(tokenizer, whole))
+        for role, what, right in _held(whole, parts):
+            apart = [n for n in names if n != right and not set(entities[n]) & set(entities[right])]
+            named = tuple(n for n in apart if _within(_words(n), words))
+            absent = tuple(n for n in like[whole.family, role] if n in apart and n not in named)
+            few += len(absent) + 1 < FEWEST_NAMES
+            if len(absent) + 1 >= FEWEST_NAMES:
+                ids = (*whole.prompt_ids, *whole.response_ids[: whole.slot.offset if whole.slot else 0])
+                found.append((whole, Reading(ids, places[whole.case], what, right, absent, named, whole.case)))
+    if few:
+        notes.append(f"{few} readings without {FEWEST_NAMES - 1} like ones that begin with other tokens: left out")
+    trained = [_part(tokenizer, e, wholes) for e in parts.values()]
+    return Collected(found, [p for p in trained if p is not None], entities, tuple(notes))
+
+
+def _name(e: Example) -> str:
+    assert e.gold is not None
+    return e.gold.answer.strip()
+
+
+def _held(whole: Example, parts: Mapping[tuple[str, str], Example]) -> list[tuple[str, What, str]]:
+    """Role, kind and name of what a whole may hold; each name once."""
+    answer = _name(whole)
+    found: dict[str, tuple[str, What, str]] = {answer: ("whole", "answer", answer)}
+    for (case, role), e in parts.items():
+        if case == whole.case and role.count(":") == 1 and _name(e):
+            what: What = "operand" if _NUMBER.fullmatch(_name(e)) else "bridge"
+            found.setdefault(_name(e), (role, what, _name(e)))
+    return list(found.values()) if answer else []
+
+
+def _question(tokenizer: Any, e: Example) -> str:
+    return tokenizer.decode(list(e.prompt_ids[slice(*e.question_span)]))
+
+
+def _words(text: str) -> list[str]:
+    return [w.casefold() for w in _WORD.findall(text)]
+
+
+def _within(some: Sequence[str], words: Sequence[str]) -> bool:
+    return any(list(some) == list(words[i : i + len(some)]) for i in range(len(words) - len(some) + 1)) and bool(some)
+
+
+def _places(
+    tokenizer: Any, wholes: Sequence[Example], parts: Mapping[tuple[str, str], Example]
+) -> tuple[dict[str, Places], list[str]]:
+    """The places of each case's whole, the same ones for all, and what was left out."""
+    common = Counter(w for e in wholes for w in set(_words(_question(tokenizer, e))))
+    departures = {e.case: d for e in wholes if (d := _departure(e)) is not None}
+    usual = median_low(d for e in wholes if (d := departures.get(e.case)) is not None) if departures else None
+    found: dict[str, Places] = {}
+    for e in wholes:
+        n = len(e.prompt_ids)
+        mine: Places = {"question-end": (e.question_span[1] - 1,), "prompt-end": (n - 1,)}
+        first = parts.get((e.case, "part:0"))
+        entity = None if first is None else _entity(tokenizer, e, _question(tokenizer, first), common)
+        if entity is not None:
+            mine["entity"] = (entity,)
+        if e.slot is not None:
+            mine["answer-slot"] = (n - 1 + e.slot.offset,)
+            at = departures.get(e.case, usual)
+            if at is not None and 0 < at < e.slot.offset:
+                mine["decision"] = (n - 1 + at,)
+        found[e.case] = mine
+    kept = [p for p in PLACES if wholes and sum(p in f for f in found.values()) >= COMMON * len(wholes)]
+    notes = [f"place {p}: fewer than {COMMON:.0%} of the cases have it; not read" for p in PLACES if p not in kept]
+    whole = {case: {p: f[p] for p in kept} for case, f in found.items() if all(p in f for p in kept)}
+    if len(whole) < len(found):
+        notes.append(f"{len(found) - len(whole)} of {len(found)} cases lack a place that the others have: left out")
+    return whole, notes
+
+
+def _departure(e: Example) -> int | None:
+    """How many tokens a failing response shares with the gold answer before it leaves it."""
+    if e.group != "failure":
+        return None
+    pairs = zip(e.response_ids, e.answer_ids, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+
+
+def _entity(tokenizer: Any, e: Example, part: str, common: Counter[str]) -> int | None:
+    """The last token of the whole's rarest words that the first part's question has, too."""
+    shared = set(_words(part)) & set(_words(_question(tokenizer, e)))
+    if not shared:
+        return None
+    rarest = min(common[w] for w in shared)
+    start, stop = e.question_span
+    wanted = {w for w in shared if common[w] == rarest}
+    before = [_words(tokenizer.decode(list(e.prompt_ids[start:i]))) for i in range(start, stop + 1)]
+    counts = [sum(w in wanted for w in words) for words in before]
+    whole = counts[-1]
+    # The first token after which all occurrences are complete; a word cut short does not count as one.
+    return next((start + i - 1 for i, n in enumerate(counts) if n == whole and i), None) if whole else None
+
+
+def _part(tokenizer: Any, e: Example, wholes: Sequence[Example]) -> PartPrompt | None:
+    """A part's prompt with the places of wholes; None if it has no answer slot."""
+    if e.slot is None or e.role.count(":") != 1:
+        return None
+    n, slot = len(e.prompt_ids), e.slot.offset
+    common = Counter(w for whole in wholes for w in set(_words(_question(tokenizer, whole))))
+    entity = _entity(tokenizer, e, _question(tokenizer, e), common)
+    end = n - 1 + slot
+    places = {
+        "entity": (end if entity is None else entity,), "question-end": (e.question_span[1] - 1,),
+        "prompt-end": (n - 1,), "decision": (end,), "answer-slot": (end,),
+    }  # fmt: skip
+    return PartPrompt((*e.prompt_ids, *e.response_ids[:slot]), places, _name(e))

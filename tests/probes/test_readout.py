@@ -19,9 +19,7 @@ from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
 from composcope.probes.examples import Example, Gold
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
-from composcope.probes.readout.lens import elsewhere
-from composcope.probes.readout.patchscope import repeating_prompt
-from composcope.probes.readout.ridge import _read
+from composcope.probes.readout.readings import _read, elsewhere, repeating_prompt
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
 

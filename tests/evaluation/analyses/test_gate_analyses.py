@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from composcope.errors import InputError, NoCasesError
-from composcope.evaluation.analyses import formats, joint, recovery, taxonomy, tiers
+from composcope.evaluation.analyses import gated, taxonomy
 from composcope.evaluation.analyses.base import Analysis, Source
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
@@ -61,7 +61,7 @@ def test_formats_are_compared_on_the_cases_that_pass_the_first_runs_gate_only() 
         row("c", "whole", "-", prompt="knowledge", answer="Kyiv"),
     ]
     texts = {"a1": "<answer>Rome</answer>", "b1": "<answer>Oslo</answer>", "c1": "<answer>x", "d1": ""}
-    found = formats.compare_formats([source("v1", first, texts=texts), source("v2", second), source("v3", third)])
+    found = gated.compare_formats([source("v1", first, texts=texts), source("v2", second), source("v3", third)])
     assert value(found, "composition", prompt="xml") == (1, 3)
     assert value(found, "composition", prompt="xml-answer") == (2, 3)
     assert value(found, "composition", prompt="knowledge") == (1, 2)  # one invalid
@@ -78,13 +78,13 @@ def test_further_formats_of_one_run_are_compared_too() -> None:
         *case_rows("a", "x", "+", "-", prompt="xml", answer="1"),
         row("a", "whole:cot", "+", prompt="cot", answer="2"),
     ]
-    found = formats.compare_formats([source("run", rows)])
+    found = gated.compare_formats([source("run", rows)])
     assert value(found, "agreement", prompts="xml = cot") == (0, 1)
 
 
 def test_one_format_alone_is_no_comparison() -> None:
     with pytest.raises(InputError, match="only xml"):
-        formats.compare_formats([source("run", case_rows("a", "x", "+", "+", prompt="xml"))])
+        gated.compare_formats([source("run", case_rows("a", "x", "+", "+", prompt="xml"))])
 
 
 # Recovery
@@ -100,7 +100,7 @@ def test_recovery_is_over_the_plain_runs_failures_by_family_and_depth() -> None:
         *case_rows("f", "x", "+", "-", family="pair", depth=4),
     ]
     after = {"a": "+", "b": "-", "c": "+", "d": "-", "e": "+", "f": "?"}
-    found = recovery.recovery(source("plain", plain), source("cot", [row(c, "whole", m) for c, m in after.items()]))
+    found = gated.recovery(source("plain", plain), source("cot", [row(c, "whole", m) for c, m in after.items()]))
     assert value(found, "recovery") == (2, 3)  # a, b, c judged; f unknown; e never passed the gate
     assert value(found, "recovery", family="rank") == (1, 2)
     assert value(found, "recovery", depth=4) == (2, 2)
@@ -123,7 +123,7 @@ def test_cases_are_pure_mixed_or_gaps_by_what_all_runs_know() -> None:
         )
         for i, (known, whole) in enumerate(zip(marks, wholes, strict=True))
     ]
-    found = joint.joint_stability(runs)
+    found = gated.joint_stability(runs)
     assert [(r["case"], r["kind"]) for r in found.files["cases-by-kind.jsonl"]] == [
         ("g", "knowledge-gap"),
         ("h", "knowledge-gap"),
@@ -140,7 +140,7 @@ def test_cases_are_pure_mixed_or_gaps_by_what_all_runs_know() -> None:
 
 
 def test_a_right_whole_without_the_knowledge_is_kept_out_by_the_gate_and_shown_as_accuracy() -> None:
-    found = joint.joint_stability([source("run", case_rows("g", "z", "-", "+"))])
+    found = gated.joint_stability([source("run", case_rows("g", "z", "-", "+"))])
     assert value(found, "control_passes", model="run", kind="knowledge-gap") == (1, 1)
     assert value(found, "composition", model="run", kind="knowledge-gap") == (1, 1)
 
@@ -151,7 +151,7 @@ def test_the_expected_share_of_cases_with_k_stable_facts_is_s_to_the_k() -> None
         *case_rows("b", "yz", "+-", "-"),
         *case_rows("c", "w", "+", "+"),
     ]
-    found = joint.expectation(source("run", rows))
+    found = gated.expectation(source("run", rows))
     (one, two) = found.tables["s^k"]
     assert (one["facts"], one["observed"], one["expected"]) == (1, 1.0, 0.75)
     assert (two["facts"], two["observed"], two["expected"]) == (2, 0.5, 0.5625)
@@ -239,7 +239,7 @@ def test_nothing_to_classify_is_said() -> None:
 
 
 def test_the_strict_tier_wants_well_formed_answers_and_the_adjudicated_one_forgives_artefacts() -> None:
-    found = tiers.tiers(failing())
+    found = taxonomy.tiers(failing())
     # The missing tag has no judgement in the semantic tier: 5 failures of 9.
     assert value(found, "residual_failure", tier="semantic") == (5, 9)
     # "tag" stays without judgement; the type mismatch is forgiven.
@@ -248,14 +248,14 @@ def test_the_strict_tier_wants_well_formed_answers_and_the_adjudicated_one_forgi
 
 def test_literal_matches_alone_count_in_the_exact_tier() -> None:
     rows = [*case_rows("a", "x", "+", "+", match="judge"), *case_rows("b", "x", "+", "+", match="exact")]
-    found = tiers.tiers(source("run", [r if r.role == "whole" else replace(r, match="exact") for r in rows]))
+    found = taxonomy.tiers(source("run", [r if r.role == "whole" else replace(r, match="exact") for r in rows]))
     assert value(found, "residual_failure", tier="semantic") == (0, 2)
     assert value(found, "residual_failure", tier="exact") == (1, 2)
     assert found.warnings == ("run: no responses at hand; the strict tier needs a run folder",)
 
 
 def test_the_strict_tier_refuses_what_stands_after_the_answer() -> None:
-    found = tiers.tiers(answered())
+    found = taxonomy.tiers(answered())
     # ok0 goes on after its answer; ok1 to ok3 end with it.
     assert value(found, "residual_failure", tier="semantic") == (0, 4)
     assert value(found, "residual_failure", tier="strict") == (1, 4)

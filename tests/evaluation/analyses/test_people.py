@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.analyses import adjudicator, human_study
+from composcope.evaluation.analyses import adjudicator, agentcoma
 from composcope.evaluation.analyses.base import Source
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
@@ -103,7 +103,7 @@ def _cases(n: int) -> list[Case]:
 def test_every_question_is_asked_as_often_as_wanted_and_nobody_sees_two_of_one_item(
     n: int, per_person: int, answers: int
 ) -> None:
-    found = human_study.assign(_cases(n), per_person, answers, seed=1)
+    found = agentcoma.assign(_cases(n), per_person, answers, seed=1)
     key = found.files["key.jsonl"]
     asked = Counter((k["case"], k["role"]) for k in key)
     assert asked == {(f"c{i}", role): answers for i in range(n) for role in ("whole", "part:0", "part:1")}
@@ -116,12 +116,12 @@ def test_every_question_is_asked_as_often_as_wanted_and_nobody_sees_two_of_one_i
 
 def test_sheets_longer_than_there_are_items_are_refused() -> None:
     with pytest.raises(InputError, match="sheets of 1 to 3"):
-        human_study.assign(_cases(3), per_person=4)
+        agentcoma.assign(_cases(3), per_person=4)
 
 
 def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:
     cases = _cases(3)
-    found = human_study.assign(cases, per_person=3, answers=2, seed=0)
+    found = agentcoma.assign(cases, per_person=3, answers=2, seed=0)
     key, sheet = found.files["key.jsonl"], [dict(line) for line in found.files["sheet.jsonl"]]
     place = {k["item"]: k for k in key}
     for n, line in enumerate(sheet):
@@ -129,7 +129,7 @@ def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:
         number = int(at["case"][1:])
         right = {"whole": number + 3, "part:0": number + 1, "part:1": number + 3}[at["role"]]
         line["answer"] = "" if n == 0 else str(right + (at["role"] == "part:0"))  # every first step wrong
-    made = human_study.reference_rows({c.id: c for c in cases}, key, sheet)
+    made = agentcoma.reference_rows({c.id: c for c in cases}, key, sheet)
     rows = [Graded.from_dict(r) for r in made.files["graded.jsonl"]]
     assert len(rows) == 17 and {r.model for r in rows} == {"human"}
     assert {(r.role, r.outcome) for r in rows} == {("whole", "correct"), ("part:0", "incorrect"), ("part:1", "correct")}
@@ -137,4 +137,4 @@ def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:
     assert made.warnings == ("1 of 18 questions have no answer and are left out",)
     twice = [{**k, "person": "p1"} for k in key]
     with pytest.raises(InputError, match="a person may see one"):
-        human_study.reference_rows({c.id: c for c in cases}, twice, sheet)
+        agentcoma.reference_rows({c.id: c for c in cases}, twice, sheet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composcope.errors import InputError, NoCasesError
-from composcope.evaluation.analyses import lengths, profiles, sizes
+from composcope.evaluation.analyses import agentcoma, lengths, stad
 from composcope.evaluation.analyses.base import Source
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import find
@@ -30,7 +30,7 @@ def _rows(model: str, outcomes: dict[str, str], skills: tuple[str, ...] = ()) ->
     ],
 )  # fmt: skip
 def test_sizes_are_read_from_names(name: str, size: float | None) -> None:
-    assert sizes.size_of(name) == size
+    assert agentcoma.size_of(name) == size
 
 
 def test_answers_of_all_models_of_a_size_are_pooled() -> None:
@@ -40,7 +40,7 @@ def test_answers_of_all_models_of_a_size_are_pooled() -> None:
         Source("c", _rows("m-70B", {"x": "+++", "y": "+++"})),
         Source("d", _rows("m-10B", {"x": "+++", "y": "+++"})),
     ]
-    found = sizes.size_groups(runs)
+    found = agentcoma.size_groups(runs)
     small = {"size": "small", "models": 2}
     composition, both, press = (find(found.metrics, n, **small) for n in ("composition", "both", "press_gap"))
     assert composition and both and press
@@ -56,8 +56,8 @@ def test_answers_of_all_models_of_a_size_are_pooled() -> None:
 def test_a_model_of_unknown_size_needs_its_size() -> None:
     run = Source("a", _rows("mystery", {"x": "+++"}))
     with pytest.raises(InputError, match="--size a=7"):
-        sizes.size_groups([run])
-    assert sizes.size_groups([run], {"a": 3}).tables["models"][0]["group"] == "small"
+        agentcoma.size_groups([run])
+    assert agentcoma.size_groups([run], {"a": 3}).tables["models"][0]["group"] == "small"
 
 
 def test_mean_lengths_are_counted_per_role_and_outcome() -> None:
@@ -85,7 +85,7 @@ def test_bottlenecks_are_counted_by_their_number_of_different_skills() -> None:
     # k = 1, 2, 2, 0, -1
     outcomes = {"a": "-++++", "b": "-++-+", "c": "---?+", "d": "+++++", "e": "-++--"}
     outcomes["c"] = "-+--+"
-    found = profiles.bottlenecks_by_size([Source("m", _rows("m", outcomes, SKILLS))])
+    found = stad.bottlenecks_by_size([Source("m", _rows("m", outcomes, SKILLS))])
     counts = {m.group["skills"]: (m.count, m.n) for m in found.metrics}
     assert counts == {"1": (1, 3), "2": (2, 3), ">=3": (0, 3)}
     assert [(r["bottleneck"], r["count"]) for r in found.tables["bottlenecks"]] == [("unit / sum", 2), ("unit", 1)]
@@ -93,7 +93,7 @@ def test_bottlenecks_are_counted_by_their_number_of_different_skills() -> None:
 
 def test_a_skill_that_is_there_alone_but_has_to_be_supplied_in_context_stands_first() -> None:
     outcomes = {"a": "-+-++", "b": "-+--+", "c": "-+--+", "d": "++++-"}
-    found = profiles.skills_in_context([Source("m", _rows("m", outcomes, SKILLS))])
+    found = stad.skills_in_context([Source("m", _rows("m", outcomes, SKILLS))])
     rows = {r["skill"]: r for r in found.tables["skills"]}
     # unit: right alone 4 of 4, in all 3 bottlenecks; sum: right alone 1 of 4, in 2 of 3.
     assert (rows["unit"]["isolated"], rows["unit"]["share"], rows["unit"]["gap"]) == (1.0, 1.0, 1.0)
@@ -109,7 +109,7 @@ def test_equally_good_models_with_other_bottlenecks_are_told_apart() -> None:
     b = {f"c{i}": "+++++" if i < 10 else "-++-+" for i in range(20)}
     far = {f"c{i}": "-++++" for i in range(20)}
     runs = [Source(n, _rows(n, o, SKILLS)) for n, o in (("a", a), ("b", b), ("far", far))]
-    found = profiles.equal_accuracy(runs, permutations=500)
+    found = stad.equal_accuracy(runs, permutations=500)
     (pair,) = found.tables["pairs"]
     assert (pair["a"], pair["b"], pair["total_variation"]) == ("a", "b", 1.0)
     # Of all swaps of the 10 items, only none and all leave them as far apart: about 2 in 1024.
@@ -119,11 +119,11 @@ def test_equally_good_models_with_other_bottlenecks_are_told_apart() -> None:
     ) == {"unit: +100.0 points", "unit / sum: -100.0 points"}
     middle = {f"c{i}": "+++++" if i < 10 else "-++++" if i < 15 else "-++-+" for i in range(20)}
     three = [*runs[:2], Source("middle", _rows("middle", middle, SKILLS))]
-    by_seed = [profiles.equal_accuracy(three, permutations=60, seed=seed).tables["pairs"] for seed in (0, 0, 1)]
+    by_seed = [stad.equal_accuracy(three, permutations=60, seed=seed).tables["pairs"] for seed in (0, 0, 1)]
     assert by_seed[0] == by_seed[1] and [r["p"] for r in by_seed[0]] != [r["p"] for r in by_seed[2]]
     ordered = sorted(by_seed[0], key=lambda r: r["p"])
     assert ordered[0]["p"] < 1 / 3 and ordered[0]["p_adjusted"] == pytest.approx(3 * ordered[0]["p"])
-    same = profiles.equal_accuracy([runs[0], Source("a2", _rows("a2", a, SKILLS))], permutations=100)
+    same = stad.equal_accuracy([runs[0], Source("a2", _rows("a2", a, SKILLS))], permutations=100)
     assert same.tables["pairs"][0]["total_variation"] == 0 and same.tables["pairs"][0]["p"] == 1
     with pytest.raises(NoCasesError, match="no two of 2 runs"):
-        profiles.equal_accuracy([runs[0], runs[2]])
+        stad.equal_accuracy([runs[0], runs[2]])

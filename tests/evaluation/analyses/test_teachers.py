@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composcope.errors import InputError, NoCasesError
-from composcope.evaluation.analyses import teachers
+from composcope.evaluation.analyses import stad
 from composcope.evaluation.analyses.base import Source
 from composcope.evaluation.benchmarks.stad import StadItem
 from composcope.evaluation.cases import Case
@@ -27,14 +27,14 @@ def test_bottlenecks_that_two_teachers_share_are_named_per_model() -> None:
         _run("a1", "t1", "m", {"x": "unit", "y": "unit", "z": "sum"}),
         _run("a2", "t2", "m", {"x": "unit", "y": "order", "z": "order"}),
     ]
-    found = teachers.teachers(runs)
+    found = stad.teachers(runs)
     (row,) = found.tables["agreement"]
     assert (row["model"], row["shared"], row["skills"]) == ("m", 1, ["unit"])
     assert found.tables["mean"][0]["mean_shared"] == 1.0
     with pytest.raises(NoCasesError, match="under two teachers"):
-        teachers.teachers(runs[:1])
+        stad.teachers(runs[:1])
     with pytest.raises(InputError, match="0 teachers"):
-        teachers.teacher_of(Source("b", runs[0].rows, {"x": Case("x", "?", "1")}))
+        stad.teacher_of(Source("b", runs[0].rows, {"x": Case("x", "?", "1")}))
 
 
 def test_accuracy_before_and_after_filtering_is_over_the_same_run() -> None:
@@ -43,9 +43,9 @@ def test_accuracy_before_and_after_filtering_is_over_the_same_run() -> None:
     rows = [Graded(c, "whole", "correct" if i < 3 else "incorrect") for i, c in enumerate(cases)]
     run = Source("run", rows, cases)
     kept = [StadItem(f"k{i}", cases[f"c{i}"].question, "1") for i in (0, 1, 2, 3)]
-    found = teachers.filtered(run, kept, n_clusters=3)
+    found = stad.filtered(run, kept, n_clusters=3)
     before, after = found.tables["accuracy"]
     assert (before["count"], before["n"], after["count"], after["n"]) == (3, 9, 3, 4)
     assert found.tables["cluster proportions"][0]["clusters"] == 3
     with pytest.raises(InputError, match="'k9': its question is not among the originals"):
-        teachers.filtered(run, [StadItem("k9", "another question", "1")])
+        stad.filtered(run, [StadItem("k9", "another question", "1")])

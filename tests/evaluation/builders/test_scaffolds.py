@@ -12,8 +12,8 @@ from composcope.errors import InputError
 from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.benchmarks.stad import StadItem, StadStep, case_from_item, read_items, record_from_item
-from composcope.evaluation.builders import scaffold_parsing as parsing
-from composcope.evaluation.builders import scaffold_quality as quality
+from composcope.evaluation.builders import review as quality
+from composcope.evaluation.builders import scaffold_teacher as parsing
 from composcope.evaluation.builders.scaffolds import Roles, Settings, generate, items_from_cases
 from composcope.evaluation.cases import Case
 from composcope.evaluation.journal import Journal

@@ -21,7 +21,7 @@ from exit_codes import done
 from composcope.experiments.cli import main
 from composcope.experiments.distributed.pool import import_ray
 from composcope.experiments.run import read_json
-from composcope.experiments.run.memory import _descendants
+from composcope.experiments.run.provenance import _descendants
 
 from .many import rows, write_many
 

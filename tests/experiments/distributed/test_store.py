@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from composcope.experiments.config import Shard
-from composcope.experiments.distributed.cached_model import CachedModel, Missing
-from composcope.experiments.distributed.store import Store, entry_key
+from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key
 from composcope.probes.lookback.examples import _measure as lookback
 from composcope.probes.min_k import _measure as min_k
 from composcope.probes.spread import collect

@@ -9,7 +9,7 @@ import pytest
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.experiments.interventions import inside, study, study_tables, training_curve
-from composcope.experiments.interventions.study_text import markdown
+from composcope.experiments.interventions.study_tables import markdown
 
 
 def _cells(*rates: int) -> dict[str, dict[str, int]]:

@@ -10,7 +10,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.experiments.organism import documents, series, train, weights
-from composcope.experiments.validity.members import compositions
+from composcope.experiments.validity.positive_controls import compositions
 
 TINY = train.OrganismRecipe(
     base=train.Stage(2, 4e-3, 0.5, batch=4, warmup=2),

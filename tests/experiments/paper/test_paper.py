@@ -12,11 +12,10 @@ import pytest
 
 from composcope.csv_files import read_csv, to_csv
 from composcope.experiments.cli import main
-from composcope.experiments.paper import latex
-from composcope.experiments.paper.claims import FAILED, PASSED, UNSAID, UNTESTED, badge_of
+from composcope.experiments.report.paper import FAILED, PASSED, UNSAID, UNTESTED, badge_of, escaped
 from composcope.experiments.run.reader import load
 from composcope.probes.catalog import PROBES
-from composcope.probes.families import MATCHED
+from composcope.probes.verdicts import MATCHED
 
 
 @pytest.fixture(scope="module")
@@ -94,4 +93,4 @@ def test_methods_say_model_data_protocol_and_versions(paper: Path) -> None:
     ("text", "printed"), [("50 % of $x_1$ & {a}", r"50 \% of \$x\_1\$ \& \{a\}"), ("a\\b\n~c", r"a\textbackslash{}b")]
 )
 def test_text_from_outside_is_escaped(text: str, printed: str) -> None:
-    assert latex.escaped(text).startswith(printed)
+    assert escaped(text).startswith(printed)

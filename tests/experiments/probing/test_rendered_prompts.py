@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from composcope.evaluation.asks import Ask, Response
-from composcope.experiments.evaluating.rendering import rendered, save_rendered
+from composcope.experiments.run.rendered import rendered, save_rendered
 
 
 def _asked(tokenizer: Any, **prompts: tuple[str, str]) -> tuple[dict[str, Ask], dict[str, Response]]:

@@ -30,7 +30,7 @@ from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import Verdict, meaning
 from composcope.experiments.run.reader import RunData, load
 from composcope.probes.catalog import described
-from composcope.probes.families import FEWEST_PAIRS, MATCHED, is_primary
+from composcope.probes.verdicts import FEWEST_PAIRS, MATCHED, is_primary
 
 AddCases = Callable[..., dict[str, Any]]
 TAGS = Case(

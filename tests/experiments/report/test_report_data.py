@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from composcope.experiments.report import cases, checks, pictures
-from composcope.experiments.report.gates import ATOMS, OPEN, PARTS, PASSED, gates
+from composcope.experiments.report.index import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.report.scripts import packed
 from composcope.experiments.run.reader import load
 from composcope.probes.catalog import PROBES

@@ -21,11 +21,10 @@ from composcope.experiments.run import read_json
 from composcope.experiments.run import reader as io
 from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import ProbeData
-from composcope.experiments.studies import kinds, mechanism, pairs
-from composcope.experiments.studies.kinds import pooled
-from composcope.experiments.studies.probe_context import scaled_layers
+from composcope.experiments.studies import mechanism, pairs
+from composcope.experiments.studies.mechanism import pooled
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags
-from composcope.experiments.studies.study import STUDIES, Study, StudyRun
+from composcope.experiments.studies.study import STUDIES, Study, StudyRun, scaled_layers
 
 pytestmark = pytest.mark.long
 
@@ -82,13 +81,15 @@ def test_a_model_that_could_not_be_opened_up_stands_in_the_tables_with_its_reaso
     (tmp_path / "closed" / "manifest.json").write_text(json.dumps(manifest))
     spec = from_flags(["models/opened", "models/closed"])
     runs = [StudyRun(m, "organism:mixed", tmp_path / m.label) for m in spec.models]
-    rows = kinds.means(Study(spec, agentcoma_study.PRESET, tmp_path, ("organism:mixed",), runs), "min-k", "min_k_pp", 1)
+    rows = mechanism.means(
+        Study(spec, agentcoma_study.PRESET, tmp_path, ("organism:mixed",), runs), "min-k", "min_k_pp", 1
+    )
     assert [r["model"] for r in rows] == ["opened"] * 3 + ["closed"]
     assert (rows[-1]["what"], rows[-1]["shown"]) == ("not opened up", "only the server knows this model")
     # Nobody asked for probes: nothing is missing.
     (tmp_path / "closed" / "manifest.json").write_text(json.dumps(manifest | {"probe_note": None}))
     alone = Study(spec, agentcoma_study.PRESET, tmp_path, ("organism:mixed",), [StudyRun(*_parts(runs[1]))])
-    assert kinds.means(alone, "min-k", "min_k_pp", 1) == []
+    assert mechanism.means(alone, "min-k", "min_k_pp", 1) == []
 
 
 def _parts(run: StudyRun) -> tuple[StudyModel, str, Path]:

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from composcope.experiments.config import Config
-from composcope.experiments.distributed.loading import load_target
+from composcope.experiments.distributed.target import load_target
 from composcope.experiments.organism.series import shipped
 from composcope.experiments.validity import positive_controls as controls
-from composcope.experiments.validity.members import as_examples
+from composcope.experiments.validity.positive_controls import as_examples
 
 
 def test_texts_shown_a_hundred_times_are_told_and_before_the_training_none_are(

@@ -1,0 +1,238 @@
+"""Write the folder of `composcope paper`: figures, captions, tables, methods, claims, and a document with them all.
+
+A claim has n, an interval, and whether its probe passed its own test. One whose probe failed its test stays in the
+table with a mark; leaving it out would hide that it was tested. Text from a model or a file is escaped, so that it
+prints unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...csv_files import to_csv
+from ...evaluation.protocols.catalog import about
+from ...hooks.progress import Bar, no_bar, stage, tick
+from ...probes.catalog import PROBES, Probe
+from ...probes.families import MATCHED
+from ..figures.catalog import FIGURES, of_runs
+from ..figures.drawing import write as write_figure
+from ..figures.grouping import labels
+from ..figures.look import Look
+from ..figures.style import plain
+from ..run import write_text
+from ..run.reader import Row, RunData, load
+from .checks import FAILS, read_validity, tests_of
+from .headline import interval, shown, tables
+from .landing import finding, says
+from .sections import number_text
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "–": "--", "×": r"$\times$", "✓": "yes",
+    "✗": "no", "“": "``", "”": "''", "≥": r"$\geq$", "≤": r"$\leq$", "Δ": r"$\Delta$", "·": r"$\cdot$",
+    "<": r"\textless{}", ">": r"\textgreater{}", "…": r"\ldots{}",
+}  # fmt: skip
+
+
+def escaped(text: Any) -> str:
+    """One line of text for LaTeX."""
+    said = "" if text is None else str(text).replace("\u00a0", " ")
+    return "".join(_SPECIAL.get(c, c) for c in plain(said, 100_000))
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], caption: str, label: str) -> str:
+    """A table that may span several pages (packages booktabs and longtable)."""
+    broad = {"claim": "p{0.3\\linewidth}", "badge": "p{0.16\\linewidth}"}
+    layout = "".join("r" if c in ("n", "value", "p") else broad.get(c, "l") for c in columns)
+    head = " & ".join(f"\\textbf{{{escaped(c)}}}" for c in columns)
+    body = "".join(" & ".join(escaped(row.get(c)) for c in columns) + " \\\\\n" for row in rows)
+    return (
+        f"\\begin{{longtable}}{{{layout}}}\n\\caption{{{escaped(caption)}}}\\label{{{label}}}\\\\\n\\toprule\n"
+        f"{head} \\\\\n\\midrule\n\\endhead\n{body}\\bottomrule\n\\end{{longtable}}\n"
+    )
+
+
+def _included(name: str, caption: str, page: bool) -> str:
+    """A figure as wide as its column, or as the page."""
+    star = "*" if page else ""
+    return (
+        f"\\begin{{figure{star}}}\n\\centering\n\\includegraphics[width=\\{'textwidth' if page else 'columnwidth'}]"
+        f"{{figures/{name}.pdf}}\n\\caption{{{escaped(caption)}}}\\label{{fig:{name}}}\n\\end{{figure{star}}}\n"
+    )
+
+
+FAILED, PASSED, UNTESTED = "failed its own test", "passed its own test", "not tested"
+UNSAID = "its own tests cannot say"
+COUNTED = "counted"
+"""The badge of claims about behaviour, which need no probe."""
+
+
+def claims(runs: Sequence[RunData]) -> list[Row]:
+    """The headline metrics of each run, and the probes' contrasts of failures with matched successes.
+
+    ``declared`` is true for the headline and for the one finding of each probe that was declared beforehand, which the
+    report shows first; all other contrasts are exploratory. Contrasts without a value are left out.
+    """
+    return [*_behavior(runs), *_probes(runs)]
+
+
+def _behavior(runs: Sequence[RunData]) -> Iterator[Row]:
+    names = labels(runs)
+    for run in runs:
+        for metric, said, form in about(run.protocol).columns:
+            found = run.one(metric)
+            if found is not None:
+                yield {
+                    "model": names[run.path], "benchmark": run.benchmark, "claim": said, "n": found.n,
+                    "value": shown(found, form), "interval": interval(found, form), "method": found.interval or "",
+                    "p": "", "badge": COUNTED, "why": "", "declared": True,
+                }  # fmt: skip
+
+
+def _probes(runs: Sequence[RunData]) -> Iterator[Row]:
+    names = labels(runs)
+    for name, probe in PROBES.items():
+        for run in runs:
+            data = run.probe(name)
+            if data is None:
+                continue
+            badge, why = badge_of(run, probe)
+            found = finding(data.table)
+            for row in data.table:
+                value = number_text("value", row.get("value"))
+                if not value or (row.get("group") != MATCHED and row is not found):
+                    continue
+                low, high = (number_text(k, row.get(k)) for k in ("low", "high"))
+                quantity = str(row["quantity"])
+                said = f"{quantity.replace('_', ' ')}, {row.get('kind') or 'all'}"
+                said = says(row) if row is found else said
+                side = ", failures minus matched successes" if row.get("group") == MATCHED else ""
+                yield {
+                    "model": names[run.path], "benchmark": run.benchmark, "claim": f"{name}: {said}{side}",
+                    "n": row.get("n"), "value": value,
+                    "interval": f"[{low}, {high}]" if low and high else "", "method": row.get("interval") or "",
+                    "p": number_text("p_adjusted", row.get("p_adjusted")), "badge": badge, "why": why,
+                    "declared": row is found,
+                }  # fmt: skip
+
+
+def badge_of(run: RunData, probe: Probe) -> tuple[str, str]:
+    """Whether a probe passed the tests in the run or its study, and the first test that it failed.
+
+    These are the tests that the report counts: a probe passed if all of them did.
+    """
+    answers = [v for v in read_validity([run.path, run.path.parent])[0] if v["headline"]]
+    tests = tests_of(answers, [run], probe)
+    if failed := [r for r in tests if r["kind"] in FAILS]:
+        return FAILED, f"{failed[0]['question']} {failed[0]['answer']}"
+    passed = sum(r["kind"] == "yes" for r in tests)
+    if passed and passed < len(tests):
+        return f"{passed} of {len(tests)} tests passed, the others cannot say", ""
+    return (PASSED if passed else UNSAID if tests else UNTESTED), ""
+
+
+_DOCUMENT = r"""\documentclass[10pt,twocolumn]{article}
+\usepackage[T1]{fontenc}
+\usepackage{booktabs,graphicx,longtable,xcolor}
+\begin{document}
+\input{methods}
+\input{figures}
+\onecolumn
+\input{tables}
+\input{claims}
+\end{document}
+"""
+_CLAIMS = ("model", "benchmark", "claim", "n", "value", "interval", "p", "badge")
+
+
+def write(
+    runs: Sequence[str | Path | RunData], out: str | Path, *, gray: bool = False, progress: Bar = no_bar
+) -> list[Path]:
+    """Write the folder for runs (or studies); returns the files.
+
+    Raises ``InputError`` for a folder that is not a run.
+    """
+    read, folder = load(runs), Path(out)
+    with stage(progress, "drawing figures", len(FIGURES)):
+        files, captions = _figures(read, folder / "figures", gray)
+    made = claims(read)
+    declared = [row for row in made if row["declared"]]
+    failed = sum(row["badge"] == FAILED for row in declared)
+    note = (
+        "Claims with n, interval, p adjusted over the run's declared family, and whether the claim's probe passed "
+        f"its own test; {failed} of {len(declared)} claims come from a probe that failed a test. "
+        f"{len(made) - len(declared)} exploratory contrasts are in claims.csv."
+    )
+    texts = {
+        "figures.tex": "\n".join(captions),
+        "tables.tex": "\n".join(_headlines(read)),
+        "claims.tex": table([_marked(r) for r in declared], _CLAIMS, note, "tab:claims"),
+        "claims.csv": to_csv(made),
+        "methods.tex": "\n\n".join(escaped(p) for p in methods(read)) + "\n",
+        "main.tex": _DOCUMENT,
+    }
+    return [*files, *(write_text(folder / name, text) for name, text in texts.items())]
+
+
+def _marked(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "badge": f"{row['badge']} ({row['why']})" if row["badge"] == FAILED else row["badge"]}
+
+
+def _figures(runs: Sequence[RunData], folder: Path, gray: bool) -> tuple[list[Path], list[str]]:
+    """Draw every report figure that the runs have data for: one panel at column width, several at page width."""
+    files, captions = [], []
+    for figure in FIGURES.values():
+        tick(1)
+        drawing = of_runs(figure(runs), runs) if figure.section else None
+        if drawing is None or drawing.empty is not None:
+            continue
+        page = len([ax for ax in drawing.figure.axes if ax.get_title(loc="left")]) > 1
+        files += write_figure(drawing, figure.name, folder, pdf=True, look=Look(
+            "page" if page else "column", title=False, gray=gray))  # fmt: skip
+        captions.append(_included(figure.name, f"{figure.title}. {drawing.caption}", page))
+    return files, captions
+
+
+def _headlines(runs: Sequence[RunData]) -> list[str]:
+    found = []
+    for i, one in enumerate(tables(runs)):
+        rows = [
+            {"model": row["model"], **{
+                name: f"{c['shown']} {c['interval']} ({c['count']})" if c else ""
+                for name, c in zip(one["columns"], row["cells"], strict=True)
+            }} for row in one["rows"]
+        ]  # fmt: skip
+        chance = f" Chance level: {one['chance']}." if one["chance"] else ""
+        said = f"{one['benchmark']}, protocol {one['protocol']}: values with 95 % intervals and counts.{chance}"
+        found.append(table(rows, ["model", *one["columns"]], said, f"tab:headline-{i + 1}"))
+    return found
+
+
+def methods(runs: Sequence[RunData]) -> list[str]:
+    """The methods text for each run: model, data, protocol, prompts, intervals, probes, versions."""
+    out = []
+    for run in runs:
+        m, config = run.manifest, run.config
+        about = [f"{run.model} was asked {len(run.cases)} cases of {run.benchmark} with the protocol {run.protocol}"]
+        if config is not None:
+            form = f", prompt format {config.format}" if config.format else ""
+            about.append(f"(prompting {config.prompting or 'as the tokenizer has it'}{form}, seed {run.seed})")
+        invalid = sum(g.outcome == "invalid" for g in run.graded)
+        said = (
+            " ".join(about)
+            + f"; {invalid} of {len(run.graded)} answers could not be judged and are left out of the rates."
+        )
+        intervals = sorted({str(x.interval) for x in run.metrics if x.low is not None and x.interval})
+        said += f" Intervals are 95 % intervals ({', '.join(intervals)})." if intervals else ""
+        if run.probe_names:
+            said += (
+                f" Probes ({', '.join(run.probe_names)}) compare failures whose parts are all right with successes "
+                "matched on family, depth, operation and length; p-values are adjusted over one declared family."
+            )
+        versions = ", ".join(f"{k} {v}" for k, v in m.versions.items() if v)
+        weights = str(m.identity.get("weights") or "")[:12]
+        said += f" Weights {weights or 'unstated'}, composcope {m.composcope.get('version', 'unstated')}, {versions}."
+        out.append(said)
+    return out
